@@ -1,0 +1,56 @@
+//! Every public C type, once: `#[repr(C)]` plain data, one file per public header, no logic.
+//!
+//! `include/rdma` is written from these files (`make headers`), so what stands here is what C programs compile
+//! against. Names and spelling are C's on purpose. Doc comments travel into the headers; three of them are marks for
+//! the header writer: `@inline` (a union whose text belongs inside its owner), `@deprecated` (warn where a program
+//! uses the name), and a field called `anonymous` (no name in C).
+//!
+//! Open to `abi`, `api` and `provider`; knows nobody.
+
+#![allow(non_camel_case_types, non_upper_case_globals)]
+
+/// A C enum: an integer type and its named values. C compilers may hand us any integer, so it is not a Rust `enum`.
+macro_rules! c_enum {
+    ($(#[$meta:meta])* pub enum $name:ident : $int:ident { $($(#[$vmeta:meta])* $variant:ident = $value:expr,)* }) => {
+        $(#[$meta])* pub type $name = $int;
+        $($(#[$vmeta])* pub const $variant: $name = $value;)*
+    };
+}
+
+/// Text of the C header that no Rust item can express; only the header writer reads it.
+#[allow(unused_macros)]
+macro_rules! c_text {
+    ($where:ident, $text:literal) => {};
+}
+
+pub mod fabric;
+pub mod fi_atomic;
+pub mod fi_cm;
+pub mod fi_collective;
+pub mod fi_domain;
+pub mod fi_endpoint;
+pub mod fi_eq;
+pub mod fi_errno;
+pub mod fi_ext;
+pub mod fi_profile;
+pub mod fi_rma;
+pub mod fi_tagged;
+pub mod fi_trigger;
+pub mod providers;
+
+pub use fabric::*;
+pub use fi_atomic::*;
+pub use fi_cm::*;
+pub use fi_collective::*;
+pub use fi_domain::*;
+pub use fi_endpoint::*;
+pub use fi_eq::*;
+pub use fi_errno::*;
+pub use fi_ext::*;
+pub use fi_profile::*;
+pub use fi_rma::*;
+pub use fi_tagged::*;
+pub use fi_trigger::*;
+pub use providers::fi_log::*;
+pub use providers::fi_peer::*;
+pub use providers::fi_prov::*;

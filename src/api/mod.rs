@@ -1,0 +1,11 @@
+//! The calls of libfabric on safe values: what they answer, never how C passes it.
+//!
+//! Knows `abi::types` for its constants and plain structs. Called by `abi`.
+
+#![forbid(unsafe_code)]
+
+pub mod errno;
+pub mod info;
+#[macro_use]
+pub mod log;
+pub mod params;
