@@ -1,3 +1,36 @@
 //! Which providers there are: the registry, the order they are asked in, and the plug-ins found on disk.
 //!
-//! Knows `api` for the values it trades in and `sys` for the loader. Called by `abi::entry`.
+//! Knows `api` for the values it trades in and `sys` for the loader; what is C about a plug-in lives in `abi::plugin`.
+//! Called by `abi::entry`.
+
+#![forbid(unsafe_code)]
+
+use crate::api::errno::Result;
+use crate::api::info::query::{Answer, Query};
+
+/// What a provider is to the core, told by its name and by whether it answers getinfo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Moves data itself: tcp, shm, verbs.
+    Core,
+    /// Stands on top of a core provider: `ofi_*`.
+    Utility,
+    /// Does one job for others, only when asked: `off_*`.
+    Offload,
+    /// Joins several core providers: `lnx`.
+    Link,
+    /// Wraps any provider's objects; has no getinfo.
+    Hook,
+}
+
+/// A provider as the core sees it: built in, or a plug-in written for the C library.
+pub trait Provider: Send + Sync {
+    fn name(&self) -> &str;
+    /// The provider's own version, as fi_info shows it.
+    fn version(&self) -> u32;
+    /// The API version it was written for.
+    fn fi_version(&self) -> u32;
+    fn kind(&self) -> Kind;
+    /// The candidates that fit the query, best first; never an empty list.
+    fn getinfo(&self, query: &Query) -> Result<Vec<Answer>>;
+}

@@ -4,3 +4,4 @@
 //! finished info or the reason it was refused.
 
 pub mod model;
+pub mod query;
