@@ -13,5 +13,7 @@ compile_error!("build with panic=abort: a panic must not unwind into C");
 
 pub mod abi;
 pub mod api;
+pub mod engine;
 pub mod provider;
 pub mod sys;
+pub mod util;

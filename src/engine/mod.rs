@@ -1,0 +1,5 @@
+//! The protocol, written once for every transport.
+
+#![forbid(unsafe_code)]
+
+pub mod matching;

@@ -1,0 +1,135 @@
+//! A slab: values at stable small numbers, told apart from their successors by a generation.
+//!
+//! Objects that come and go (posted receives, held messages, operations) are named by an `Id`, never by an address, so
+//! that a late cancel or completion finds nothing instead of something else. Knows nobody.
+
+/// The name of one value in one slab, for as long as that value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Id {
+    index: u32,
+    generation: u32,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    state: State<T>,
+}
+
+#[derive(Debug)]
+enum State<T> {
+    Free { next: u32 },
+    Taken(T),
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    free: u32,
+    len: usize,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab {
+            slots: Vec::new(),
+            free: NONE,
+            len: 0,
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn insert(&mut self, value: T) -> Id {
+        self.len += 1;
+        if let Some(slot) = self.slots.get_mut(self.free as usize) {
+            let index = self.free;
+            if let State::Free { next } = slot.state {
+                self.free = next;
+            }
+            slot.state = State::Taken(value);
+            return Id {
+                index,
+                generation: slot.generation,
+            };
+        }
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot {
+            generation: 0,
+            state: State::Taken(value),
+        });
+        Id { index, generation: 0 }
+    }
+
+    pub fn get(&self, id: Id) -> Option<&T> {
+        match self.slots.get(id.index as usize) {
+            Some(Slot {
+                generation,
+                state: State::Taken(value),
+            }) if *generation == id.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
+        match self.slots.get_mut(id.index as usize) {
+            Some(Slot {
+                generation,
+                state: State::Taken(value),
+            }) if *generation == id.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn remove(&mut self, id: Id) -> Option<T> {
+        self.get(id)?;
+        let slot = self.slots.get_mut(id.index as usize)?;
+        let old = core::mem::replace(&mut slot.state, State::Free { next: self.free });
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free = id.index;
+        self.len -= 1;
+        match old {
+            State::Taken(value) => Some(value),
+            State::Free { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_name_stays_dead_when_its_place_is_used_again() {
+        let mut slab = Slab::default();
+        let first = slab.insert("a");
+        assert_eq!(slab.remove(first), Some("a"));
+        let second = slab.insert("b");
+        assert_eq!(first.index, second.index);
+        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&"b")));
+        assert_eq!((slab.remove(first), slab.len()), (None, 1));
+    }
+
+    #[test]
+    fn places_are_used_again_before_new_ones_are_made() {
+        let mut slab = Slab::default();
+        let ids: Vec<Id> = (0..10).map(|n| slab.insert(n)).collect();
+        for id in &ids[3..6] {
+            slab.remove(*id);
+        }
+        for n in 0..3 {
+            slab.insert(n);
+        }
+        assert_eq!((slab.len(), slab.slots.len()), (10, 10));
+    }
+}
