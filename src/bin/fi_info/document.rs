@@ -6,6 +6,7 @@
 use crate::abi::types::*;
 use crate::ffi::{self, Device, Info, Infos, Link, Narrow, Nic, Param, Wide};
 use crate::json::Json::{self, Array, Null, Number, Object, Text};
+use crate::names::{CAPABILITY, MODE};
 use crate::print::{param_kind, version, wanted};
 use crate::why::Refusal;
 
@@ -261,7 +262,21 @@ fn resource_mgmt(value: fi_resource_mgmt) -> Json {
 
 /// The names of the bits, lowest first; each is asked for alone, so that one without a name does not get lost.
 fn bits(value: u64, kind: Wide) -> Json {
-    named_bits(value, |bit| ffi::name_of_u64(bit, kind))
+    named_bits(value, |bit| match ffi::name_of_u64(bit, kind) {
+        name if name.is_empty() => own_name(bit, kind).unwrap_or_default().as_bytes().to_vec(),
+        name => name,
+    })
+}
+
+/// Names that libraries leave out.
+fn own_name(bit: u64, kind: Wide) -> Option<&'static str> {
+    match (kind, bit) {
+        (Wide::OpFlags, FI_COMMIT_COMPLETE) => Some("FI_COMMIT_COMPLETE"),
+        (Wide::MsgOrder, FI_ORDER_DATA) => Some("FI_ORDER_DATA"),
+        (Wide::Caps, _) => CAPABILITY.of(bit),
+        (Wide::Mode, _) => MODE.of(bit),
+        (Wide::OpFlags | Wide::MsgOrder, _) => None,
+    }
 }
 
 fn mr_mode(value: i32) -> Json {
@@ -272,13 +287,11 @@ fn mr_mode(value: i32) -> Json {
 
 fn named_bits(value: u64, name: impl Fn(u64) -> Vec<u8>) -> Json {
     let set = (0..u64::BITS).map(|at| 1u64 << at).filter(|bit| value & bit != 0);
-    Array(
-        set.map(|bit| match name(bit).as_slice() {
-            b"" => hex(bit),
-            name => Json::text(name),
-        })
-        .collect(),
-    )
+    let one = |bit| match name(bit).as_slice() {
+        b"" => hex(bit),
+        name => Json::text(name),
+    };
+    Array(set.map(one).collect())
 }
 
 /// An address as the library writes it: only its text of the whole info has it.

@@ -16,7 +16,7 @@ mod why;
 
 use abi::types::FI_PROV_ATTR_ONLY;
 use core::ffi::c_int;
-use ffi::{Capture, Infos};
+use ffi::{Capture, Infos, Param};
 use json::Json;
 use options::{Options, Query, Request};
 use std::ffi::OsString;
@@ -74,89 +74,79 @@ fn finish(outcome: &Outcome) -> ExitCode {
 }
 
 fn ask(options: &Options) -> Outcome {
-    let mut outcome = Outcome::default();
+    let mut failed = Vec::new();
     let capture = options.why.then(Capture::start);
-    let answer = ffi::getinfo(&options.query);
+    let infos = ffi::getinfo(&options.query);
     let refusals = capture.map(|capture| match capture {
-        Ok(capture) => why::refusals(&capture.finish(), &known(options, answer.as_ref().ok())),
+        Ok(capture) => why::refusals(&capture.finish(), &known(options, infos.as_ref().ok())),
         Err(code) => {
-            outcome.err.extend_from_slice(&print::failed("fi_open", code));
+            failed.push(("fi_open", code));
             Vec::new()
         }
     });
-    let shown = answer
-        .map_err(|code| ("fi_getinfo", code))
-        .and_then(|infos| show(options, &infos));
-    if let Err((call, code)) = shown {
-        outcome.err.extend_from_slice(&print::failed(call, code));
-        outcome.code = code;
-    }
-    outcome.out = compose(
-        options,
-        shown.unwrap_or_else(|_| Shown::nothing(options)),
-        refusals.as_deref(),
-    );
-    outcome
-}
-
-/// The answer in the form that was asked for.
-enum Shown {
-    Text(Vec<u8>),
-    Document(Json),
-}
-
-impl Shown {
-    fn nothing(options: &Options) -> Shown {
-        if options.json {
-            Shown::Document(Json::Array(Vec::new()))
-        } else {
-            Shown::Text(Vec::new())
+    let answer = match infos {
+        Ok(infos) => Answer::Infos(infos),
+        Err(code) => {
+            failed.push(("fi_getinfo", code));
+            Answer::Nothing
         }
-    }
-}
-
-/// The forms in the order in which they win; a failed call comes with its name.
-fn show(options: &Options, infos: &Infos) -> Result<Shown, (&'static str, c_int)> {
-    let contains = options.contains.as_deref();
-    Ok(match options {
-        Options { env: true, json, .. } => {
-            let params = ffi::params().map_err(|code| ("fi_getparams", code))?;
-            match json {
-                true => Shown::Document(document::variables(&params, contains)),
-                false => Shown::Text(print::variables(&params, contains)),
-            }
-        }
-        Options {
-            verbose: true,
-            json: false,
-            ..
-        } => Shown::Text(print::long(infos, contains)),
-        Options {
-            verbose: false,
-            list: true,
-            json: false,
-            ..
-        } => Shown::Text(print::providers(infos)),
-        Options { json: false, .. } => Shown::Text(print::short(infos)),
-        Options {
-            verbose: false,
-            list: true,
-            ..
-        } => Shown::Document(document::providers(infos)),
-        Options { .. } => Shown::Document(document::infos(infos, contains)),
-    })
-}
-
-/// One text, or one JSON document, with the reasons in front when they were asked for.
-fn compose(options: &Options, shown: Shown, refusals: Option<&[Refusal]>) -> Vec<u8> {
-    let document = match (shown, refusals) {
-        (Shown::Text(text), None) => return text,
-        (Shown::Text(text), Some(refusals)) => return [why::print(refusals), text].concat(),
-        (Shown::Document(document), None) => document,
-        (Shown::Document(document), Some(refusals)) => document::explained(refusals, document),
     };
-    debug_assert!(options.json);
-    document.document().into_bytes()
+    // Where nothing was found, the variables are worth seeing more than ever.
+    let answer = match options.env.then(ffi::params) {
+        Some(Ok(params)) => Answer::Variables(params),
+        Some(Err(code)) => {
+            failed.push(("fi_getparams", code));
+            Answer::Nothing
+        }
+        None => answer,
+    };
+    Outcome {
+        out: if options.json {
+            document(options, &answer, refusals.as_deref())
+        } else {
+            [refusals.map_or(Vec::new(), |r| why::print(&r)), text(options, &answer)].concat()
+        },
+        err: failed
+            .iter()
+            .flat_map(|(call, code)| print::failed(call, *code))
+            .collect(),
+        code: failed.last().map_or(0, |(_, code)| *code),
+    }
+}
+
+/// What is to be shown.
+enum Answer {
+    Infos(Infos),
+    Variables(Vec<Param>),
+    Nothing,
+}
+
+fn text(options: &Options, answer: &Answer) -> Vec<u8> {
+    let contains = options.contains.as_deref();
+    match answer {
+        Answer::Nothing => Vec::new(),
+        Answer::Variables(params) => print::variables(params, contains),
+        Answer::Infos(infos) if options.verbose => print::long(infos, contains),
+        Answer::Infos(infos) if options.list => print::providers(infos),
+        Answer::Infos(infos) => print::short(infos),
+    }
+}
+
+/// One document whatever happens; an array without entries where there is no answer.
+fn document(options: &Options, answer: &Answer, refusals: Option<&[Refusal]>) -> Vec<u8> {
+    let contains = options.contains.as_deref();
+    let answer = match answer {
+        Answer::Nothing => Json::Array(Vec::new()),
+        Answer::Variables(params) => document::variables(params, contains),
+        Answer::Infos(infos) if options.list && !options.verbose => document::providers(infos),
+        Answer::Infos(infos) => document::infos(infos, contains),
+    };
+    match refusals {
+        Some(refusals) => document::explained(refusals, answer),
+        None => answer,
+    }
+    .document()
+    .into_bytes()
 }
 
 /// What else helps to tell who was refused.

@@ -121,6 +121,11 @@ impl Words {
         }
     }
 
+    /// The word for a value.
+    pub fn of(&self, value: u64) -> Option<&'static str> {
+        self.table.iter().find(|(_, v)| *v == value).map(|(name, _)| *name)
+    }
+
     /// The union of words with `|` between them; empty ones do not count.
     pub fn many(&self, words: &[u8]) -> Result<u64, Vec<u8>> {
         let words = words.split(|c| *c == b'|').filter(|w| !w.is_empty());
@@ -150,6 +155,8 @@ mod tests {
         assert!(EP_TYPE.one(b"FI_EP_RDM|FI_EP_MSG").is_err());
         assert_eq!(MODE.many(b"FI_CONTEXT|FI_CONTEXT2"), Ok(FI_CONTEXT | FI_CONTEXT2));
         assert_eq!(ADDR_FORMAT.one(b"FI_ADDR_STR"), Ok(FI_ADDR_STR as u64));
+        assert_eq!(CAPABILITY.of(FI_PEER), Some("FI_PEER"));
+        assert_eq!(CAPABILITY.of(FI_PEER | FI_MSG), None);
     }
 
     #[test]

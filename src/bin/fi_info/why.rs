@@ -72,8 +72,11 @@ pub fn refusals(lines: &[Line], known: &Known) -> Vec<Refusal> {
         .map(|name| Refusal::of(name, &silence(name, known.asked.as_deref())));
     for refusal in fallbacks.into_iter().chain(silent) {
         let same = |name: &String| name.eq_ignore_ascii_case(&refusal.provider);
-        let hook = refusal.provider.starts_with("ofi_hook_");
-        if !hook && !known.accepted.iter().any(same) && !found.iter().any(|f| same(&f.provider)) {
+        // Hooks and offloads have no infos of their own: nobody can be refused them.
+        let helper = ["ofi_hook_", "off_"]
+            .iter()
+            .any(|prefix| refusal.provider.starts_with(prefix));
+        if !helper && !known.accepted.iter().any(same) && !found.iter().any(|f| same(&f.provider)) {
             found.push(refusal);
         }
     }
@@ -275,7 +278,7 @@ mod tests {
     fn fallbacks_only_where_nothing_better_is_known() {
         let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
         let known = Known {
-            registered: names(&["tcp", "udp", "shm", "verbs", "ofi_hook_perf"]),
+            registered: names(&["tcp", "udp", "shm", "verbs", "ofi_hook_perf", "off_coll"]),
             accepted: names(&["shm"]),
             asked: None,
         };
