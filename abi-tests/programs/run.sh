@@ -59,8 +59,10 @@ prints() {
 
 # json NAME EXPRESSION: out is JSON, and the Python expression about it (as d) holds.
 json() {
-    python3 -m json.tool "$tmp/out" >"$tmp/tool" 2>&1
-    verdict "$1: is JSON" $?
+    if ! python3 -m json.tool "$tmp/out" >"$tmp/tool" 2>&1; then
+        verdict "$1: is JSON" 1
+        return
+    fi
     python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$tmp/out" "$2"
     verdict "$1: $2" $?
 }
@@ -233,6 +235,18 @@ check_why() {
     verdict "--why: the infos follow" $?
 }
 
+check_output() {
+    local ended
+    "$fi_info" -g FI_LOG >/dev/full 2>"$tmp/err"
+    [ $? = 1 ]
+    verdict "full disk: exit status 1" $?
+    prints "full disk" err '^fi_info: cannot write: '
+    "$fi_info" -e 2>/dev/null | head -n 1 >/dev/null
+    ended=${PIPESTATUS[0]}
+    [ "$ended" = 0 ] || [ "$ended" = 61 ]
+    verdict "reader gone: no failure" $?
+}
+
 check_strerror() {
     local number
     run "$fi_strerror" 61
@@ -309,6 +323,7 @@ check_nothing_found
 check_variables
 check_infos
 check_list
+check_output
 check_strerror
 check_reference
 echo "programs: $passed passed, $failed failed, $skipped skipped"

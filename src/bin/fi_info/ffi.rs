@@ -390,7 +390,7 @@ unsafe extern "C" fn log_line(
     }
 }
 
-/// The library's log led to us, as long as this lives. The library keeps pointers into it, hence the boxes.
+/// The library's log led to us, as long as this lives. Until then the library may keep pointers into it.
 pub struct Capture {
     import: *mut fid_logging,
 }
@@ -454,9 +454,12 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // SAFETY: ours since `start`; closing takes our functions out of the library. Not freed: a thread of a provider
-        // may be inside one of them.
-        unsafe { close(self.import.cast()) }
+        // SAFETY: ours since `start`; closing takes it out of the library, and then nobody else knows the two boxes.
+        unsafe {
+            close(self.import.cast());
+            let import = Box::from_raw(self.import);
+            drop(Box::from_raw(import.ops));
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use ffi::{Capture, Infos, Param};
 use json::Json;
 use options::{Options, Query, Request};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use why::{Known, Refusal};
@@ -61,11 +61,18 @@ fn main() -> ExitCode {
 
 /// Writes, and makes the exit status: the error's low byte as from C's exit, but never 0 for an error.
 fn finish(outcome: &Outcome) -> ExitCode {
-    // A reader that went away (`fi_info | head`) is no error of ours, and there is nobody to tell of others.
-    let _ = std::io::stdout()
+    let written = std::io::stdout()
         .write_all(&outcome.out)
         .and_then(|()| std::io::stdout().flush());
     let _ = std::io::stderr().write_all(&outcome.err);
+    match written {
+        // A reader that went away (`fi_info | head`) has seen enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr(), "fi_info: cannot write: {error}");
+            return ExitCode::FAILURE;
+        }
+        _ => {}
+    }
     match (outcome.code, outcome.code.unsigned_abs() as u8) {
         (0, _) => ExitCode::SUCCESS,
         (_, 0) => ExitCode::FAILURE,
