@@ -207,8 +207,12 @@ mod tests {
                 "tcp: caps: lacks FI_ATOMIC\n",
             ),
             (
-                line("core", "m", "refused tcp (FI_EP_RDM, eth0): mode"),
-                "tcp (FI_EP_RDM, eth0): mode\n",
+                line(
+                    "core",
+                    "m",
+                    "refused tcp (FI_EP_RDM, eth0): caps: asked FI_ATOMIC, offers FI_MSG",
+                ),
+                "tcp (FI_EP_RDM, eth0): caps: asked FI_ATOMIC, offers FI_MSG\n",
             ),
             (line("verbs", "m", "refused no device: x"), "verbs: no device: x\n"),
             (line("core", "fi_param_get_", "variable hook=<not set>"), ""),
