@@ -4,5 +4,6 @@
 //! versions. Calls `api` and `provider` with safe values and turns their answers into C.
 
 pub mod entry;
+pub mod tostr;
 pub mod types;
 mod wrappers;
