@@ -12,7 +12,10 @@
 #[cfg(all(not(panic = "abort"), not(test), not(debug_assertions)))]
 compile_error!("build with panic=abort: a panic must not unwind into C");
 
-pub mod abi;
+// Before the others, so that they know its `log!`.
+#[macro_use]
 pub mod api;
+
+pub mod abi;
 pub mod provider;
 pub mod sys;
