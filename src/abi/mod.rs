@@ -4,5 +4,9 @@
 //! versions. Calls `api` and `provider` with safe values and turns their answers into C.
 
 pub mod entry;
+pub mod log;
+pub mod log_import;
+pub mod params;
+pub mod process;
 pub mod types;
 mod wrappers;
