@@ -2,4 +2,8 @@
 //!
 //! Knows nothing of libfabric. Called by `api` and `provider`.
 
+pub mod clock;
+pub mod errno;
+pub mod lock;
+pub mod output;
 pub mod resolve;
