@@ -11,7 +11,10 @@
 #[cfg(all(not(panic = "abort"), not(test)))]
 compile_error!("build with panic=abort: a panic must not unwind into C");
 
-pub mod abi;
+// First: its log! is for all that follow.
+#[macro_use]
 pub mod api;
+
+pub mod abi;
 pub mod provider;
 pub mod sys;

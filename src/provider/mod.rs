@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod external;
+
 use crate::api::errno::Result;
 use crate::api::info::query::{Answer, Query};
+use core::any::Any;
 
 /// What a provider is to the core, told by its name and by whether it answers getinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,4 +36,8 @@ pub trait Provider: Send + Sync {
     fn kind(&self) -> Kind;
     /// The candidates that fit the query, best first; never an empty list.
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>>;
+    /// The provider as its own type, for the layer that made it; `None` where no one asks.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 }
