@@ -14,6 +14,7 @@ mod info_read;
 mod layout;
 mod memory;
 mod nic;
+pub mod plugin;
 mod text;
 pub mod types;
 mod wrappers;
