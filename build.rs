@@ -1,1 +1,13 @@
-fn main() {}
+fn main() {
+    programs();
+}
+
+/// Where the programs find libfabric.so: FABRIC_LIB_DIR, else the staging folder, when they are linked; beside their own
+/// folder when they run.
+fn programs() {
+    println!("cargo:rerun-if-env-changed=FABRIC_LIB_DIR");
+    let staged = || format!("{}/target/dist/lib", env!("CARGO_MANIFEST_DIR"));
+    let dir = std::env::var("FABRIC_LIB_DIR").unwrap_or_else(|_| staged());
+    println!("cargo:rustc-link-search=native={dir}");
+    println!("cargo:rustc-link-arg-bins=-Wl,-rpath,$ORIGIN/../lib");
+}
