@@ -1,5 +1,5 @@
 /*
- * Asks libfabric one question and prints the answer, for run.sh to compare. Linked against libfabric, except for
+ * Asks libfabric one question and prints the answer, for cases.sh to compare. Linked against libfabric, except for
  * `reopen`, which opens it by hand.
  *
  *   driver list                        every provider: name and version
@@ -7,7 +7,7 @@
  *                                      what NAME offers, one line each
  *   driver fabric NAME FABRIC          opens a fabric, closes it
  *   driver params PREFIX               parameters whose variable starts so
- *   driver maps                        the libfabric that is loaded
+ *   driver maps                        the libfabric and the plug-ins that are loaded
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,15 +98,26 @@ static int params(const char *prefix)
 static int maps(void)
 {
 	char line[4096], last[4096] = "";
-	FILE *file = fopen("/proc/self/maps", "r");
+	struct fi_info *info = NULL;
+	FILE *file;
 
-	while (file && fgets(line, sizeof(line), file)) {
-		char *path = strchr(line, '/');
+	if (!fi_getinfo(api, NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &info))
+		fi_freeinfo(info);
+	fflush(stdout);
+	file = popen("sort", "w");
+	if (file) {
+		FILE *maps = fopen("/proc/self/maps", "r");
 
-		if (path && strstr(path, "/libfabric.so") && strcmp(path, last))
-			printf("%s", strcpy(last, path));
+		while (maps && fgets(line, sizeof(line), maps)) {
+			char *path = strchr(line, '/');
+
+			if (path && (strstr(path, "/libfabric.so") || strstr(path, "-fi.so")) && strcmp(path, last))
+				fputs(strcpy(last, path), file);
+		}
+		if (maps)
+			fclose(maps);
 	}
-	return !file;
+	return !file || pclose(file);
 }
 
 int main(int argc, char **argv)

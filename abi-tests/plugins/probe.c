@@ -1,6 +1,6 @@
 /*
  * A plug-in as the C library wants it, small enough to see through. What it is called, which version it has and what
- * it does wrong is chosen with -D, see run.sh. It uses nothing of libfabric but its public calls.
+ * it does wrong is chosen with -D, see cases.sh. It uses nothing of libfabric but its public calls.
  *
  * PROBE_TRACE names a file to which every life event is appended, so that a test sees calls that leave no other trace.
  */
