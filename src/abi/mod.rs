@@ -16,5 +16,6 @@ mod memory;
 mod nic;
 pub mod plugin;
 mod text;
+pub mod tostr;
 pub mod types;
 mod wrappers;

@@ -3,3 +3,4 @@
 //! Knows nothing of libfabric. Called by `api` and `provider`.
 
 pub mod dl;
+pub mod resolve;
