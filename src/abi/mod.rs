@@ -17,6 +17,7 @@ pub mod log_import;
 mod memory;
 mod nic;
 pub mod params;
+pub mod plugin;
 pub mod process;
 mod text;
 pub mod tostr;
