@@ -1,8 +1,19 @@
 //! The C calling shape: the only `extern "C"` of the crate, and the only place that follows an application's pointers.
 //!
-//! `types` is plain data; `wrappers` the inline API as callable symbols; `entry` the exported functions and their old
-//! versions. Calls `api` and `provider` with safe values and turns their answers into C.
+//! `types` is plain data; `wrappers` the inline API as callable symbols; `entry` the exported functions; `compat` their
+//! old versions. Calls `api` and `provider` with safe values and turns their answers into C.
 
+#[macro_use]
+mod slots;
+
+mod compat;
 pub mod entry;
+mod getinfo;
+mod info;
+mod info_read;
+mod layout;
+mod memory;
+mod nic;
+mod text;
 pub mod types;
 mod wrappers;

@@ -9,3 +9,4 @@ pub mod info;
 #[macro_use]
 pub mod log;
 pub mod params;
+pub mod tostr;

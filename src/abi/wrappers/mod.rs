@@ -17,48 +17,6 @@ use core::mem::offset_of;
 use core::ptr::{null, null_mut};
 use libc::{iovec, size_t, ssize_t};
 
-/// What a call through an empty slot answers: the C inline would jump to address 0.
-trait Missing {
-    const MISSING: Self;
-}
-impl Missing for c_int {
-    const MISSING: Self = -FI_ENOSYS;
-}
-impl Missing for ssize_t {
-    const MISSING: Self = -FI_ENOSYS as ssize_t;
-}
-impl Missing for u64 {
-    const MISSING: Self = 0;
-}
-impl Missing for () {
-    const MISSING: Self = ();
-}
-impl<T> Missing for *const T {
-    const MISSING: Self = null();
-}
-
-/// Calls a slot of an op table that every provider has had from the first release.
-macro_rules! unguarded {
-    ($table:expr, $slot:ident, ($($arg:expr),*)) => {
-        match (*$table).$slot {
-            Some(call) => call($($arg),*),
-            None => Missing::MISSING,
-        }
-    };
-}
-
-/// Calls a slot that older providers' tables may be too short to have.
-macro_rules! guarded {
-    ($table:expr, $slot:ident, ($($arg:expr),*)) => {{
-        let table = $table;
-        if !table.is_null() && (*table).size > &raw const (*table).$slot as usize - table as usize {
-            unguarded!(table, $slot, ($($arg),*))
-        } else {
-            Missing::MISSING
-        }
-    }};
-}
-
 macro_rules! wrappers {
     ($($(#[$meta:meta])* fn $name:ident($($p:ident: $t:ty),*) $(-> $r:ty)? { $($body:tt)* })*) => {
         $(wrapper!($name, ($($p: $t),*), ($($r)?), { $($body)* });)*
@@ -75,22 +33,16 @@ macro_rules! wrapper {
         wrapper!($name, $params, $ret, { rust { guarded!($table, $slot, ($($arg),*)) } c "" });
     };
     ($name:ident, ($($p:ident: $t:ty),*), ($r:ty), { rust { $($rust:tt)* } c $c:literal }) => {
-        /// # Safety
-        /// As for the C inline of the same name: every pointer must be what the manual page asks for.
-        #[allow(unused_unsafe, clippy::too_many_arguments)]
-        #[inline(always)]
-        pub unsafe fn $name($($p: $t),*) -> $r {
-            // SAFETY: the caller vouches for its pointers, as it would to the C inline.
-            unsafe { $($rust)* }
-        }
-        const _: () = {
-            #[allow(clippy::too_many_arguments)]
-            #[unsafe(export_name = stringify!($name))]
-            unsafe extern "C" fn exported($($p: $t),*) -> $r {
-                // SAFETY: forwarded as it came.
-                unsafe { $name($($p),*) }
+        exported! {
+            /// # Safety
+            /// As for the C inline of the same name: every pointer must be what the manual page asks for.
+            #[allow(unused_unsafe)]
+            #[inline(always)]
+            pub unsafe fn $name($($p: $t),*) -> $r {
+                // SAFETY: the caller vouches for its pointers, as it would to the C inline.
+                unsafe { $($rust)* }
             }
-        };
+        }
     };
 }
 
@@ -108,4 +60,4 @@ mod fi_rma;
 mod fi_tagged;
 
 #[allow(unused_imports)]
-use {fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*};
+pub use {fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*};

@@ -1,0 +1,48 @@
+//! C strings, in and out.
+//!
+//! Called by every file of `abi` that takes or gives text.
+
+use core::ffi::{CStr, c_char};
+use std::borrow::Cow;
+use std::ffi::CString;
+
+/// The text of a C string; bytes that are not UTF-8 show as replacement characters.
+///
+/// # Safety
+/// `from` is NULL or a C string that outlives the answer.
+pub unsafe fn borrow<'a>(from: *const c_char) -> Option<Cow<'a, str>> {
+    if from.is_null() {
+        return None;
+    }
+    // SAFETY: by contract.
+    Some(unsafe { CStr::from_ptr(from) }.to_string_lossy())
+}
+
+/// # Safety
+/// `from` is NULL or a C string.
+pub unsafe fn read(from: *const c_char) -> Option<String> {
+    // SAFETY: by contract; the copy does not outlive it.
+    unsafe { borrow(from) }.map(Cow::into_owned)
+}
+
+/// A C string of some text, which ends where a NUL in it would end it in C.
+pub fn owned(text: &str) -> CString {
+    let end = text.bytes().position(|byte| byte == 0).unwrap_or(text.len());
+    CString::new(&text.as_bytes()[..end]).unwrap_or_default()
+}
+
+/// Writes text into a caller's buffer, cut to fit and always ended by NUL.
+///
+/// # Safety
+/// `buf` is NULL or holds `len` bytes.
+pub unsafe fn place(buf: *mut c_char, len: usize, text: &str) {
+    if buf.is_null() || len == 0 {
+        return;
+    }
+    let fits = text.len().min(len - 1);
+    // SAFETY: `fits` + 1 bytes are within `len`.
+    unsafe {
+        core::ptr::copy_nonoverlapping(text.as_ptr(), buf.cast::<u8>(), fits);
+        *buf.add(fits) = 0;
+    }
+}

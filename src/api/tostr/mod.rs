@@ -1,0 +1,3 @@
+pub fn nic(_: &crate::api::info::model::NicAttr) -> String {
+    String::new()
+}
