@@ -23,7 +23,9 @@ SONAME  := libfabric.so.1
 SOFILE  := $(SONAME).32.0
 PROGRAMS := fi_info fi_strerror
 
+export CC
 export CARGO_TARGET_DIR := $(CURDIR)/target
+export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
 RELEASE := target/release
 LINK    := target/link
 DIST    := target/dist
@@ -73,7 +75,7 @@ stage: $(LINK)/$(SOFILE)
 		objcopy --strip-debug $(ARCHIVE) $(DIST)/lib/libfabric.a; }
 	@rm -rf $(DIST)/include/rdma && cp -r include/rdma $(DIST)/include/
 	@$(call pc,$${pcfiledir}/../..,$${prefix}/lib,$${prefix}/include) >$(DIST)/lib/pkgconfig/libfabric.pc
-	FABRIC_LIB_DIR=$(CURDIR)/$(DIST)/lib $(CARGO) build --release $(PROGRAMS:%=--bin %)
+	$(CARGO) build --release $(PROGRAMS:%=--bin %)
 	@for p in $(PROGRAMS); do $(call put,$(RELEASE)/$$p,$(DIST)/bin/$$p); done
 	@echo "staged in $(DIST)"
 
