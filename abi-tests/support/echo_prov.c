@@ -112,7 +112,7 @@ static void echo_cleanup(void)
 
 static struct fi_provider echo = {
 	.version = FI_VERSION(7, 5),
-	.fi_version = FI_VERSION(2, 0),
+	.fi_version = FI_VERSION(2, 5),
 	.name = "echo",
 	.getinfo = echo_getinfo,
 	.fabric = echo_fabric,
