@@ -75,7 +75,7 @@ stage: $(LINK)/$(SOFILE)
 		objcopy --strip-debug $(ARCHIVE) $(DIST)/lib/libfabric.a; }
 	@rm -rf $(DIST)/include/rdma && cp -r include/rdma $(DIST)/include/
 	@$(call pc,$${pcfiledir}/../..,$${prefix}/lib,$${prefix}/include) >$(DIST)/lib/pkgconfig/libfabric.pc
-	$(CARGO) build --release $(PROGRAMS:%=--bin %)
+	$(CARGO) build --release --features programs --bins
 	@for p in $(PROGRAMS); do $(call put,$(RELEASE)/$$p,$(DIST)/bin/$$p); done
 	@echo "staged in $(DIST)"
 

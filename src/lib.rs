@@ -8,11 +8,14 @@
 //! Who may use whom: `abi` -> `api` -> `provider` -> `sys`. `abi::types` is plain data, open to all but `sys`.
 //! The shared object is linked by the Makefile, never by cargo: see `docs/architecture.md`.
 
-// Only a release build is ever handed out; the lib that `cargo test` builds for a program must unwind.
-#[cfg(all(not(panic = "abort"), not(debug_assertions)))]
+// Test programs are always built to unwind, and so is what they link.
+#[cfg(all(not(panic = "abort"), not(test), not(debug_assertions)))]
 compile_error!("build with panic=abort: a panic must not unwind into C");
 
-pub mod abi;
+// Before the others, so that they know its `log!`.
+#[macro_use]
 pub mod api;
+
+pub mod abi;
 pub mod provider;
 pub mod sys;

@@ -6,7 +6,8 @@
 use super::layout::{CURRENT, Layout, version};
 use super::memory::NoMemory;
 use super::types::*;
-use super::{getinfo, info};
+use super::{getinfo, info, tostr};
+use crate::api::errno;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
@@ -47,8 +48,8 @@ exported! {
 
     /// # Safety
     /// None: takes a number.
-    pub unsafe fn fi_strerror(_errnum: c_int) -> *const c_char {
-        c"".as_ptr()
+    pub unsafe fn fi_strerror(errnum: c_int) -> *const c_char {
+        errno::text(errnum).as_ptr()
     }
 
     /// # Safety
@@ -83,14 +84,16 @@ exported! {
 
     /// # Safety
     /// `data` is NULL or what `datatype` says.
-    pub unsafe fn fi_tostr(_data: *const c_void, _datatype: fi_type) -> *mut c_char {
-        null_mut()
+    pub unsafe fn fi_tostr(data: *const c_void, datatype: fi_type) -> *mut c_char {
+        // SAFETY: forwarded under the same contract.
+        unsafe { tostr::tostr(data, datatype) }
     }
 
     /// # Safety
     /// As fi_tostr; `buf` holds `len` bytes.
-    pub unsafe fn fi_tostr_r(_buf: *mut c_char, _len: usize, _data: *const c_void, _datatype: fi_type) -> *mut c_char {
-        null_mut()
+    pub unsafe fn fi_tostr_r(buf: *mut c_char, len: usize, data: *const c_void, datatype: fi_type) -> *mut c_char {
+        // SAFETY: forwarded under the same contract.
+        unsafe { tostr::tostr_r(buf, len, data, datatype) }
     }
 
     /// # Safety

@@ -15,5 +15,6 @@ mod layout;
 mod memory;
 mod nic;
 mod text;
+pub mod tostr;
 pub mod types;
 mod wrappers;

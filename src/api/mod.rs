@@ -4,9 +4,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod errno;
-pub mod info;
+// First, so that its macro is known to the others.
 #[macro_use]
 pub mod log;
+
+pub mod errno;
+pub mod info;
 pub mod params;
 pub mod tostr;

@@ -1,3 +1,5 @@
 //! Thin safe wrappers over the system: the dynamic loader, the process, the clock. One file per part of the system.
 //!
 //! Knows nothing of libfabric. Called by `api` and `provider`.
+
+pub mod resolve;

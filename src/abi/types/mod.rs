@@ -38,7 +38,8 @@ pub mod fi_tagged;
 pub mod fi_trigger;
 pub mod providers;
 
-pub use fabric::*;
+// `self`: in a program of this package, `fabric` alone would also be the library, and link it in.
+pub use self::fabric::*;
 pub use fi_atomic::*;
 pub use fi_cm::*;
 pub use fi_collective::*;
