@@ -7,7 +7,9 @@
 
 use crate::api::errno::Result;
 use crate::api::info::query::{Answer, Query};
+use core::any::Any;
 
+pub mod external;
 pub mod filter;
 pub mod registry;
 
@@ -60,6 +62,10 @@ pub trait Provider: Send + Sync {
     fn kind(&self) -> Kind;
     /// The candidates that fit the query, best first; never an empty list.
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>>;
+    /// The provider as its own type, for the layer that made it; `None` where no one asks.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 #[cfg(test)]
