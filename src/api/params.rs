@@ -3,6 +3,8 @@
 //! Owns the definitions, where a value comes from, and how its text is read. Writes no log line while it holds its
 //! lock, because the log itself is set up from parameters. Called by `abi::params`, `log` and the rest of the core.
 
+mod variables;
+
 use crate::abi::types::{FI_EINVAL, FI_ENODATA, FI_ENOENT};
 use crate::api::config::Config;
 use crate::api::errno::{Errno, Result};
@@ -11,6 +13,7 @@ use crate::sys::lock::{Held, Lock};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use variables::VARIABLES;
 
 /// The folder of the configuration file, told by the build.
 const SYSCONFDIR: Option<&str> = option_env!("FABRIC_SYSCONFDIR");
@@ -62,7 +65,7 @@ impl Miss {
     }
 }
 
-pub type Found = core::result::Result<Value, Miss>;
+pub type Found = std::result::Result<Value, Miss>;
 
 /// One row of fi_getparams.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +168,7 @@ pub fn config_notes() -> Vec<(Level, String)> {
 
 /// Frees everything, for the unloading of the library.
 pub fn close() {
-    let old = core::mem::replace(&mut *REGISTRY.lock(), Registry::new());
+    let old = std::mem::replace(&mut *REGISTRY.lock(), Registry::new());
     drop(old);
 }
 
@@ -241,11 +244,13 @@ impl Registry {
         }
     }
 
-    /// Takes the configuration file in and learns whether it goes before the environment.
+    /// Takes the configuration file in, defines the core's variables, and learns whether the file goes before the
+    /// environment.
     fn open(&mut self, config: Config, environment: Environment) {
         self.config = Some(config);
-        let help = "Let libfabric.conf win where it and the environment both set a variable (default: false)";
-        self.define(Owner::CORE, "", "prefer_sysconfig", Kind::Bool, help);
+        for (name, kind, help) in VARIABLES {
+            self.define(Owner::CORE, "", name, *kind, help);
+        }
         match self.get(Owner::CORE, "prefer_sysconfig", environment) {
             Ok(value) => self.prefer_config = value == Value::Bool(true),
             Err(Miss::Bad(complaint)) => {
@@ -307,7 +312,7 @@ impl Registry {
 }
 
 /// Reads a text as the kind asks, or says what is wrong with it.
-fn read(kind: Kind, text: &[u8]) -> core::result::Result<Value, &'static str> {
+fn read(kind: Kind, text: &[u8]) -> std::result::Result<Value, &'static str> {
     match kind {
         Kind::String => Ok(Value::Text(text.to_vec())),
         Kind::Bool => read_bool(text)
@@ -336,9 +341,9 @@ fn read_bool(text: &[u8]) -> Option<bool> {
 }
 
 /// An integer as strtol(3) with base 0 has it (0x: hexadecimal, 0: octal), but nothing may follow it.
-fn read_integer(text: &[u8]) -> core::result::Result<i128, &'static str> {
+fn read_integer(text: &[u8]) -> std::result::Result<i128, &'static str> {
     const NOT_A_NUMBER: &str = "not a whole number";
-    let text = core::str::from_utf8(text.trim_ascii()).map_err(|_| NOT_A_NUMBER)?;
+    let text = std::str::from_utf8(text.trim_ascii()).map_err(|_| NOT_A_NUMBER)?;
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -376,7 +381,7 @@ mod tests {
     #[test]
     fn texts_become_values() {
         const NO_BOOL: &str = "not one of 1, 0, yes, no, true, false, on, off";
-        let table: &[(Kind, &str, core::result::Result<Value, &str>)] = &[
+        let table: &[(Kind, &str, std::result::Result<Value, &str>)] = &[
             (Kind::String, "", Ok(Value::Text(vec![]))),
             (Kind::String, " a ", Ok(Value::Text(b" a ".to_vec()))),
             (Kind::Bool, "1", Ok(Value::Bool(true))),
@@ -430,20 +435,16 @@ mod tests {
         let mut registry = registry("", &nothing_set);
         registry.define(Owner::CORE, "", "log_level", Kind::String, "how loud");
         registry.define(TCP, "ofi_rxm", "tx_size", Kind::Size, "how many");
-        let rows: Vec<_> = registry
-            .params
-            .iter()
-            .map(|p| (p.variable.as_str(), p.help.as_str()))
-            .collect();
-        assert_eq!(
-            rows.get(1..),
-            Some(
-                &[
-                    ("FI_LOG_LEVEL", "how loud"),
-                    ("FI_OFI_RXM_TX_SIZE", "ofi_rxm: how many")
-                ][..]
-            )
-        );
+        let help = |variable: &str| {
+            registry
+                .params
+                .iter()
+                .find(|p| p.variable == variable)
+                .map(|p| p.help.as_str())
+        };
+        assert_eq!(help("FI_LOG_LEVEL"), Some("how loud"));
+        assert_eq!(help("FI_OFI_RXM_TX_SIZE"), Some("ofi_rxm: how many"));
+        assert_eq!(registry.params.len(), VARIABLES.len() + 1);
     }
 
     #[test]
@@ -454,7 +455,10 @@ mod tests {
         registry.define(SHM, "shm", "size", Kind::Int, "another owner");
         registry.define(TCP, "tcp", "size", Kind::Size, "new");
         let helps: Vec<_> = registry.params.iter().map(|p| p.help.as_str()).collect();
-        assert_eq!(helps.get(1..), Some(&["tcp: new", "shm: another owner"][..]));
+        assert_eq!(
+            helps.get(VARIABLES.len()..),
+            Some(&["tcp: new", "shm: another owner"][..])
+        );
         assert_eq!(registry.get(TCP, "size", &set), Ok(Value::Size(8)));
         assert_eq!(registry.get(SHM, "size", &set), Err(Miss::Unset));
         assert_eq!(registry.get(SHM, "other", &set), Err(Miss::Undefined));
