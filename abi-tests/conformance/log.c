@@ -4,7 +4,7 @@
  *     log              what holds for every libfabric.so.1
  *     log --strict     also what this library promises beyond the C library
  *
- * Each case runs in a child process in a folder of its own, sets the environment, and only then calls the library.
+ * Each case runs in a child process in a folder of its own (under $WORK, or here), sets the environment, and only then calls the library.
  */
 #define _GNU_SOURCE
 
@@ -499,10 +499,12 @@ static void strict_last_import_stays(void)
 /* Runs a case in a child, in a fresh folder; a crash or a minute without an end is a failure. */
 static int run(const char *name, void (*body)(void))
 {
-	char folder[] = "/tmp/libfabric-log-XXXXXX", command[64];
+	const char *work = getenv("WORK") ? getenv("WORK") : ".";
+	char folder[4096], command[4200];
 	int status = -1;
 	pid_t child;
 
+	snprintf(folder, sizeof(folder), "%s/log-XXXXXX", work);
 	if (!mkdtemp(folder)) {
 		printf("FAIL log/%s: no folder\n", name);
 		return 1;
@@ -522,7 +524,7 @@ static int run(const char *name, void (*body)(void))
 		printf("FAIL log/%s: ended by signal %d\n", name, WTERMSIG(status));
 	else
 		printf("FAIL log/%s: see above\n", name);
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
 	return (system(command) != 0) | (status != 0);
 }
 
