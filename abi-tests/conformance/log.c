@@ -4,7 +4,8 @@
  *     log              what holds for every libfabric.so.1
  *     log --strict     also what this library promises beyond the C library
  *
- * Each case runs in a child process in a folder of its own (under $WORK, or here), sets the environment, and only then calls the library.
+ * Each case runs in a child process in a folder of its own (under $WORK, or here), sets the environment, and only then
+ * calls the library.
  */
 #define _GNU_SOURCE
 
