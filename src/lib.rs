@@ -8,11 +8,15 @@
 //! Who may use whom: `abi` -> `api` -> `provider` -> `sys`. `abi::types` is plain data, open to all but `sys`.
 //! The shared object is linked by the Makefile, never by cargo: see `docs/architecture.md`.
 
-#[cfg(all(not(panic = "abort"), not(test)))]
+// Test programs are always built to unwind, and so is what they link.
+#[cfg(all(not(panic = "abort"), not(test), not(debug_assertions)))]
 compile_error!("build with panic=abort: a panic must not unwind into C");
 
-pub mod abi;
+// First, so that `log!` is known to all that follow.
+#[macro_use]
 pub mod api;
+
+pub mod abi;
 pub mod engine;
 pub mod provider;
 pub mod sys;

@@ -5,19 +5,17 @@
 
 use super::info::Borrowed;
 use super::memory::{self, NoMemory};
+use super::no_ops::NO_OPS;
 use super::types::*;
 use crate::api::info::model::{BusAttr, DeviceAttr, LinkAttr, NicAttr, PciAttr};
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 static OPS: fi_ops = fi_ops {
-    size: size_of::<fi_ops>(),
     close: Some(close),
-    bind: None,
     control: Some(control),
-    ops_open: None,
-    tostr: Some(tostr),
-    ops_set: None,
+    tostr: Some(super::tostr::nic_tostr),
+    ..NO_OPS
 };
 
 /// A deep copy of a nic made of plain parts, with our operations.
@@ -121,15 +119,6 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
         }
         Err(NoMemory) => -FI_ENOMEM,
     }
-}
-
-unsafe extern "C" fn tostr(fid: *const fid, buf: *mut c_char, len: usize) -> c_int {
-    // SAFETY: a nic of ours; `buf` holds `len` bytes by the contract of the call.
-    unsafe {
-        let text = crate::api::tostr::nic(&read(fid.cast()));
-        super::text::place(buf, len, &text);
-    }
-    FI_SUCCESS
 }
 
 /// A copy of any nic, made by the nic itself; NULL if it cannot copy itself.

@@ -30,19 +30,3 @@ pub fn owned(text: &str) -> CString {
     let end = text.bytes().position(|byte| byte == 0).unwrap_or(text.len());
     CString::new(&text.as_bytes()[..end]).unwrap_or_default()
 }
-
-/// Writes text into a caller's buffer, cut to fit and always ended by NUL.
-///
-/// # Safety
-/// `buf` is NULL or holds `len` bytes.
-pub unsafe fn place(buf: *mut c_char, len: usize, text: &str) {
-    if buf.is_null() || len == 0 {
-        return;
-    }
-    let fits = text.len().min(len - 1);
-    // SAFETY: `fits` + 1 bytes are within `len`.
-    unsafe {
-        core::ptr::copy_nonoverlapping(text.as_ptr(), buf.cast::<u8>(), fits);
-        *buf.add(fits) = 0;
-    }
-}

@@ -4,9 +4,12 @@
 
 #![forbid(unsafe_code)]
 
-pub mod errno;
-pub mod info;
+// First, so that `log!` is known to all that follow.
 #[macro_use]
 pub mod log;
+
+pub mod config;
+pub mod errno;
+pub mod info;
 pub mod params;
 pub mod tostr;

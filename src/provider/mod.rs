@@ -7,6 +7,11 @@
 
 use crate::api::errno::Result;
 use crate::api::info::query::{Answer, Query};
+use core::any::Any;
+
+pub mod external;
+pub mod filter;
+pub mod registry;
 
 /// What a provider is to the core, told by its name and by whether it answers getinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,36 @@ pub enum Kind {
     Hook,
 }
 
+impl Kind {
+    /// Letter case does not count.
+    pub fn of(name: &str, answers_getinfo: bool) -> Kind {
+        let begins = |prefix: &str| {
+            name.get(..prefix.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+        };
+        if !answers_getinfo {
+            Kind::Hook
+        } else if begins(UTILITY_PREFIX) {
+            Kind::Utility
+        } else if begins("off_") {
+            Kind::Offload
+        } else if begins("lnx") {
+            Kind::Link
+        } else {
+            Kind::Core
+        }
+    }
+}
+
+/// Whether utility providers stand on this one only when told to by name: it does itself what they would add.
+pub fn refuses_layers(name: &str, kind: Kind) -> bool {
+    const COMPLETE: &[&str] = &["sockets", "shm", "efa", "psm3", "ucx", "cxi"];
+    kind == Kind::Utility || COMPLETE.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Names that begin so are those of utility providers, whoever wrote them.
+pub const UTILITY_PREFIX: &str = "ofi_";
+
 /// A provider as the core sees it: built in, or a plug-in written for the C library.
 pub trait Provider: Send + Sync {
     fn name(&self) -> &str;
@@ -33,4 +68,33 @@ pub trait Provider: Send + Sync {
     fn kind(&self) -> Kind;
     /// The candidates that fit the query, best first; never an empty list.
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>>;
+    /// The provider as its own type, for the layer that made it; `None` where no one asks.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_by_name() {
+        let rows = [
+            ("tcp", true, Kind::Core),
+            ("ofi_rxm", true, Kind::Utility),
+            ("OFI_RXD", true, Kind::Utility),
+            ("off_coll", true, Kind::Offload),
+            ("lnx", true, Kind::Link),
+            ("LNX2", true, Kind::Link),
+            ("ofi_hook_noop", false, Kind::Hook),
+            ("tcp", false, Kind::Hook),
+            ("ofi", true, Kind::Core),
+            ("öfi_", true, Kind::Core),
+            ("", true, Kind::Core),
+        ];
+        for (name, answers, kind) in rows {
+            assert_eq!(Kind::of(name, answers), kind, "{name}");
+        }
+    }
 }

@@ -1,3 +1,11 @@
 //! Thin safe wrappers over the system: the dynamic loader, the process, the clock. One file per part of the system.
 //!
 //! Knows nothing of libfabric. Called by `api` and `provider`.
+
+pub mod clock;
+pub mod dl;
+pub mod errno;
+pub mod identity;
+pub mod lock;
+pub mod output;
+pub mod resolve;

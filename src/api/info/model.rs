@@ -25,6 +25,56 @@ pub struct Info {
     pub nic: Option<NicAttr>,
 }
 
+/// The five attributes of an info that has them all.
+pub struct Parts<'a> {
+    pub tx: &'a TxAttr,
+    pub rx: &'a RxAttr,
+    pub ep: &'a EpAttr,
+    pub domain: &'a DomainAttr,
+    pub fabric: &'a FabricAttr,
+}
+
+impl Info {
+    /// Every attribute there, all of it zero: what fi_allocinfo gives.
+    pub fn blank() -> Info {
+        Info {
+            tx: Some(TxAttr::default()),
+            rx: Some(RxAttr::default()),
+            ep: Some(EpAttr::default()),
+            domain: Some(DomainAttr::default()),
+            fabric: Some(FabricAttr::default()),
+            ..Info::default()
+        }
+    }
+
+    /// `None` when one of the attributes is missing.
+    pub fn parts(&self) -> Option<Parts<'_>> {
+        Some(Parts {
+            tx: self.tx.as_ref()?,
+            rx: self.rx.as_ref()?,
+            ep: self.ep.as_ref()?,
+            domain: self.domain.as_ref()?,
+            fabric: self.fabric.as_ref()?,
+        })
+    }
+
+    pub fn ep_type(&self) -> u32 {
+        self.ep.as_ref().map_or(0, |ep| ep.ep_type)
+    }
+
+    pub fn prov_name(&self) -> Option<&str> {
+        self.fabric.as_ref()?.prov_name.as_deref()
+    }
+
+    pub fn fabric_name(&self) -> Option<&str> {
+        self.fabric.as_ref()?.name.as_deref()
+    }
+
+    pub fn domain_name(&self) -> Option<&str> {
+        self.domain.as_ref()?.name.as_deref()
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TxAttr {
     pub caps: u64,

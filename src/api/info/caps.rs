@@ -1,0 +1,149 @@
+//! Capability bits: which must be asked for, which come for free, and what a reply may claim.
+
+use crate::abi::types::*;
+
+const MSG_DIRECTIONS: u64 = FI_SEND | FI_RECV;
+const RMA_DIRECTIONS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+/// Given only to those who ask.
+pub const PRIMARY: u64 = FI_MSG
+    | FI_RMA
+    | FI_TAGGED
+    | FI_ATOMIC
+    | FI_MULTICAST
+    | FI_NAMED_RX_CTX
+    | FI_DIRECTED_RECV
+    | FI_TAGGED_DIRECTED_RECV
+    | FI_EXACT_DIRECTED_RECV
+    | FI_COLLECTIVE
+    | FI_HMEM
+    | FI_AV_USER_ID
+    | FI_PEER
+    | MSG_DIRECTIONS
+    | RMA_DIRECTIONS;
+
+/// May be reported to those who did not ask.
+pub const SECONDARY: u64 = FI_MULTI_RECV
+    | FI_TAGGED_MULTI_RECV
+    | FI_SOURCE
+    | FI_SOURCE_ERR
+    | FI_RMA_EVENT
+    | FI_TRIGGER
+    | FI_FENCE
+    | FI_RMA_PMEM
+    | FI_SHARED_AV
+    | FI_LOCAL_COMM
+    | FI_REMOTE_COMM;
+
+/// Receive bits that programs leave in tx_attr.caps; they mean nothing there.
+pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
+    | FI_REMOTE_WRITE
+    | FI_RECV
+    | FI_DIRECTED_RECV
+    | FI_TAGGED_DIRECTED_RECV
+    | FI_EXACT_DIRECTED_RECV
+    | FI_MULTI_RECV
+    | FI_TAGGED_MULTI_RECV
+    | FI_SOURCE
+    | FI_SOURCE_ERR
+    | FI_RMA_EVENT;
+
+/// Transmit bits that programs leave in rx_attr.caps.
+pub const NOT_FOR_RX: u64 = FI_READ | FI_WRITE | FI_SEND | FI_FENCE | FI_MULTICAST | FI_NAMED_RX_CTX;
+
+/// The caps of a reply. `whole` is what the info as a whole can do, `own` what this part of it can: the same for
+/// fi_info.caps, less for the domain and the two contexts.
+pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
+    let caps = if hinted == 0 {
+        (whole & own & PRIMARY) | (own & SECONDARY)
+    } else {
+        // Naming the source of each message costs time, so this one is not given away.
+        (hinted & own & (PRIMARY | FI_SOURCE)) | (own & SECONDARY & !FI_SOURCE)
+    };
+    with_directions(caps, own)
+}
+
+/// Who names no direction gets them all.
+fn with_directions(mut caps: u64, own: u64) -> u64 {
+    if caps & (FI_MSG | FI_TAGGED) != 0 && caps & MSG_DIRECTIONS == 0 {
+        caps |= own & MSG_DIRECTIONS;
+    }
+    if caps & (FI_RMA | FI_ATOMIC) != 0 && caps & RMA_DIRECTIONS == 0 {
+        caps |= own & RMA_DIRECTIONS;
+    }
+    caps
+}
+
+/// Whether a peer may read or write our memory under these caps.
+pub fn is_rma_target(caps: u64) -> bool {
+    let remote = caps & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0;
+    let initiates = caps & (FI_READ | FI_WRITE) != 0;
+    caps & (FI_RMA | FI_ATOMIC) != 0 && (remote || !initiates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primary_and_secondary_do_not_overlap() {
+        assert_eq!(PRIMARY & SECONDARY, 0);
+    }
+
+    #[test]
+    fn reply_caps() {
+        const ALL: u64 = FI_MSG | FI_TAGGED | FI_RMA | MSG_DIRECTIONS | RMA_DIRECTIONS | FI_SOURCE | FI_MULTI_RECV;
+        const TX: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
+        const RX: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV;
+        let rows = [
+            // (whole, hinted, own, expected)
+            (ALL, 0, ALL, ALL),
+            (ALL, FI_MSG, ALL, FI_MSG | MSG_DIRECTIONS | FI_MULTI_RECV),
+            (ALL, FI_TAGGED, ALL, FI_TAGGED | MSG_DIRECTIONS | FI_MULTI_RECV),
+            (ALL, FI_MSG | FI_SEND, ALL, FI_MSG | FI_SEND | FI_MULTI_RECV),
+            (ALL, FI_MSG | FI_RECV, ALL, FI_MSG | FI_RECV | FI_MULTI_RECV),
+            (ALL, FI_RMA, ALL, FI_RMA | RMA_DIRECTIONS | FI_MULTI_RECV),
+            (ALL, FI_RMA | FI_READ, ALL, FI_RMA | FI_READ | FI_MULTI_RECV),
+            (
+                ALL,
+                FI_MSG | FI_SOURCE,
+                ALL,
+                FI_MSG | MSG_DIRECTIONS | FI_SOURCE | FI_MULTI_RECV,
+            ),
+            (ALL, FI_MULTI_RECV, ALL, FI_MULTI_RECV),
+            (ALL, FI_SOURCE, ALL, FI_SOURCE | FI_MULTI_RECV),
+            (FI_MSG | MSG_DIRECTIONS, 0, TX, FI_MSG | FI_SEND),
+            (FI_MSG | MSG_DIRECTIONS, 0, RX, FI_MSG | FI_RECV | FI_MULTI_RECV),
+            (ALL, FI_MSG, TX, FI_MSG | FI_SEND),
+            (ALL, FI_MSG | FI_SEND | FI_RECV, TX, FI_MSG | FI_SEND),
+            (ALL, FI_MSG | FI_SOURCE, TX, FI_MSG | FI_SEND),
+            (
+                FI_LOCAL_COMM,
+                0,
+                FI_LOCAL_COMM | FI_REMOTE_COMM,
+                FI_LOCAL_COMM | FI_REMOTE_COMM,
+            ),
+        ];
+        for (row, (whole, hinted, own, expected)) in rows.into_iter().enumerate() {
+            assert_eq!(reply(whole, hinted, own), expected, "row {row}");
+        }
+    }
+
+    #[test]
+    fn rma_targets() {
+        let rows = [
+            (FI_MSG | FI_TAGGED, false),
+            (FI_REMOTE_READ, false),
+            (FI_RMA, true),
+            (FI_ATOMIC, true),
+            (FI_RMA | FI_READ, false),
+            (FI_RMA | FI_WRITE, false),
+            (FI_ATOMIC | FI_READ | FI_WRITE, false),
+            (FI_RMA | FI_READ | FI_REMOTE_WRITE, true),
+            (FI_RMA | FI_REMOTE_READ, true),
+        ];
+        for (caps, expected) in rows {
+            assert_eq!(is_rma_target(caps), expected, "{caps:#x}");
+        }
+    }
+}

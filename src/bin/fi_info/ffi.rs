@@ -1,0 +1,477 @@
+//! The calls to `libfabric.so.1`, and all `unsafe` of this program: what comes back is copied, or lent by an owner that
+//! frees it.
+//!
+//! Knows the C types; decides nothing. Called by every module that needs the library.
+
+use crate::abi::types::*;
+use crate::options::{Hints, Query};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+use std::sync::Mutex;
+
+#[link(name = "fabric")]
+unsafe extern "C" {
+    fn fi_getinfo(
+        version: u32,
+        node: *const c_char,
+        service: *const c_char,
+        flags: u64,
+        hints: *const fi_info,
+        info: *mut *mut fi_info,
+    ) -> c_int;
+    fn fi_freeinfo(info: *mut fi_info);
+    fn fi_dupinfo(info: *const fi_info) -> *mut fi_info;
+    fn fi_tostr_r(buf: *mut c_char, len: usize, data: *const c_void, kind: fi_type) -> *mut c_char;
+    fn fi_getparams(params: *mut *mut fi_param, count: *mut c_int) -> c_int;
+    fn fi_freeparams(params: *mut fi_param);
+    fn fi_strerror(errnum: c_int) -> *const c_char;
+    fn fi_version() -> u32;
+    fn fi_open(
+        version: u32,
+        name: *const c_char,
+        attr: *mut c_void,
+        attr_len: usize,
+        flags: u64,
+        fid: *mut *mut fid,
+        context: *mut c_void,
+    ) -> c_int;
+}
+
+/// The API this program is written for, or the library's if that is older: a newer one would be refused.
+fn api_version() -> u32 {
+    let ours = (FI_MAJOR_VERSION as u32) << 16 | FI_MINOR_VERSION as u32;
+    // SAFETY: takes nothing and only answers.
+    ours.min(unsafe { fi_version() })
+}
+
+/// A C string as bytes; NULL as None.
+///
+/// # Safety
+/// `text` is NULL or points to a string that lives and does not change for `'a`.
+unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
+    // SAFETY: not NULL here, and the caller promises a string.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+/// The library's text for an error, given as a positive number.
+pub fn strerror(code: c_int) -> Vec<u8> {
+    // SAFETY: the library answers with a string of its own for any number.
+    unsafe { bytes(fi_strerror(code)) }.unwrap_or_default().to_vec()
+}
+
+/// Longer than any info is.
+const TEXT_MAX: usize = 64 * 1024;
+
+/// # Safety
+/// `data` points to a value of the type that `kind` stands for.
+unsafe fn tostr(data: *const c_void, kind: fi_type) -> Vec<u8> {
+    let mut buf = vec![0u8; TEXT_MAX];
+    // SAFETY: the buffer has the length that is told; `data` fits as the caller promises.
+    unsafe { fi_tostr_r(buf.as_mut_ptr().cast(), buf.len(), data, kind) };
+    let len = buf.iter().position(|c| *c == 0).unwrap_or(buf.len());
+    buf.truncate(len);
+    buf
+}
+
+/// The kinds of fi_tostr that name a 64-bit value.
+#[derive(Clone, Copy)]
+pub enum Wide {
+    Caps = FI_TYPE_CAPS as isize,
+    Mode = FI_TYPE_MODE as isize,
+    OpFlags = FI_TYPE_OP_FLAGS as isize,
+    MsgOrder = FI_TYPE_MSG_ORDER as isize,
+}
+
+/// The kinds of fi_tostr that name a 32-bit value.
+#[derive(Clone, Copy)]
+pub enum Narrow {
+    AddrFormat = FI_TYPE_ADDR_FORMAT as isize,
+    AvType = FI_TYPE_AV_TYPE as isize,
+    EpType = FI_TYPE_EP_TYPE as isize,
+    MrMode = FI_TYPE_MR_MODE as isize,
+    Progress = FI_TYPE_PROGRESS as isize,
+    Protocol = FI_TYPE_PROTOCOL as isize,
+    Threading = FI_TYPE_THREADING as isize,
+}
+
+/// The library's name for a value.
+pub fn name_of_u64(value: u64, kind: Wide) -> Vec<u8> {
+    // SAFETY: every kind of `Wide` reads one u64.
+    unsafe { tostr((&raw const value).cast(), kind as fi_type) }
+}
+
+/// The library's name for a value.
+pub fn name_of_u32(value: u32, kind: Narrow) -> Vec<u8> {
+    // SAFETY: every kind of `Narrow` reads one u32 or int.
+    unsafe { tostr((&raw const value).cast(), kind as fi_type) }
+}
+
+/// The version of the library itself.
+pub fn library_version() -> Vec<u8> {
+    // SAFETY: FI_TYPE_VERSION reads nothing.
+    unsafe { tostr(c"1".as_ptr().cast(), FI_TYPE_VERSION) }
+}
+
+/// Infos that belong to us.
+pub struct Infos {
+    head: *mut fi_info,
+}
+
+impl Drop for Infos {
+    fn drop(&mut self) {
+        // SAFETY: a list from fi_getinfo or fi_dupinfo, freed once.
+        unsafe { fi_freeinfo(self.head) }
+    }
+}
+
+impl Infos {
+    pub fn iter(&self) -> impl Iterator<Item = Info<'_>> {
+        let lend = |raw: *mut fi_info| {
+            NonNull::new(raw).map(|raw| Info {
+                raw,
+                owner: PhantomData,
+            })
+        };
+        // SAFETY: every info of the list lives as long as `self`.
+        std::iter::successors(lend(self.head), move |info| lend(unsafe { info.raw.as_ref() }.next))
+    }
+}
+
+/// One info of a list.
+#[derive(Clone, Copy)]
+pub struct Info<'a> {
+    raw: NonNull<fi_info>,
+    owner: PhantomData<&'a Infos>,
+}
+
+impl<'a> Info<'a> {
+    pub fn raw(self) -> &'a fi_info {
+        // SAFETY: lent by the list it stands in.
+        unsafe { self.raw.as_ref() }
+    }
+
+    pub fn tx(self) -> Option<&'a fi_tx_attr> {
+        // SAFETY: NULL or a part that lives as long as the info; so in the four that follow.
+        unsafe { self.raw().tx_attr.as_ref() }
+    }
+
+    pub fn rx(self) -> Option<&'a fi_rx_attr> {
+        // SAFETY: as in `tx`.
+        unsafe { self.raw().rx_attr.as_ref() }
+    }
+
+    pub fn ep(self) -> Option<&'a fi_ep_attr> {
+        // SAFETY: as in `tx`.
+        unsafe { self.raw().ep_attr.as_ref() }
+    }
+
+    pub fn domain(self) -> Option<&'a fi_domain_attr> {
+        // SAFETY: as in `tx`.
+        unsafe { self.raw().domain_attr.as_ref() }
+    }
+
+    pub fn fabric(self) -> Option<&'a fi_fabric_attr> {
+        // SAFETY: as in `tx`.
+        unsafe { self.raw().fabric_attr.as_ref() }
+    }
+
+    pub fn data_progress(self) -> Option<fi_progress> {
+        // SAFETY: both names of the union are the same integer.
+        self.domain().map(|domain| unsafe { domain.anonymous.data_progress })
+    }
+
+    pub fn domain_name(self) -> Option<&'a [u8]> {
+        // SAFETY: names in an info are NULL or strings that live as long as it; so in the two that follow.
+        self.domain().and_then(|domain| unsafe { bytes(domain.name) })
+    }
+
+    pub fn fabric_name(self) -> Option<&'a [u8]> {
+        // SAFETY: as in `domain_name`.
+        self.fabric().and_then(|fabric| unsafe { bytes(fabric.name) })
+    }
+
+    pub fn provider(self) -> Option<&'a [u8]> {
+        // SAFETY: as in `domain_name`.
+        self.fabric().and_then(|fabric| unsafe { bytes(fabric.prov_name) })
+    }
+
+    /// The whole info as the library writes it.
+    pub fn text(self) -> Vec<u8> {
+        // SAFETY: FI_TYPE_INFO reads an info.
+        unsafe { tostr(self.raw.as_ptr().cast_const().cast(), FI_TYPE_INFO) }
+    }
+
+    pub fn nic(self) -> Option<Nic<'a>> {
+        // SAFETY: NULL, or a nic that lives as long as the info; its parts likewise.
+        unsafe {
+            let nic = self.raw().nic.as_ref()?;
+            Some(Nic {
+                device: nic.device_attr.as_ref().map(|d| Device {
+                    name: bytes(d.name),
+                    device_id: bytes(d.device_id),
+                    device_version: bytes(d.device_version),
+                    vendor_id: bytes(d.vendor_id),
+                    driver: bytes(d.driver),
+                    firmware: bytes(d.firmware),
+                }),
+                bus_type: nic.bus_attr.as_ref().map(|bus| bus.bus_type),
+                // The union has one member, meant only for this bus type.
+                pci: nic
+                    .bus_attr
+                    .as_ref()
+                    .filter(|bus| bus.bus_type == FI_BUS_PCI)
+                    .map(|bus| bus.attr.pci),
+                link: nic.link_attr.as_ref().map(|l| Link {
+                    address: bytes(l.address),
+                    mtu: l.mtu,
+                    speed: l.speed,
+                    state: l.state,
+                    network_type: bytes(l.network_type),
+                }),
+            })
+        }
+    }
+}
+
+pub struct Nic<'a> {
+    pub device: Option<Device<'a>>,
+    pub bus_type: Option<fi_bus_type>,
+    pub pci: Option<fi_pci_attr>,
+    pub link: Option<Link<'a>>,
+}
+
+pub struct Device<'a> {
+    pub name: Option<&'a [u8]>,
+    pub device_id: Option<&'a [u8]>,
+    pub device_version: Option<&'a [u8]>,
+    pub vendor_id: Option<&'a [u8]>,
+    pub driver: Option<&'a [u8]>,
+    pub firmware: Option<&'a [u8]>,
+}
+
+pub struct Link<'a> {
+    pub address: Option<&'a [u8]>,
+    pub mtu: usize,
+    pub speed: usize,
+    pub state: fi_link_state,
+    pub network_type: Option<&'a [u8]>,
+}
+
+/// Asks fi_getinfo; an error is the negative number it returned.
+pub fn getinfo(query: &Query) -> Result<Infos, c_int> {
+    let hints = match &query.hints {
+        Some(hints) => Some(c_hints(hints).ok_or(-FI_ENOMEM)?),
+        None => None,
+    };
+    let text = |s: &Option<std::ffi::CString>| s.as_ref().map_or(ptr::null(), |s| s.as_ptr());
+    let hints = hints.as_ref().map_or(ptr::null(), |h| h.head.cast_const());
+    let mut infos = Infos { head: ptr::null_mut() };
+    // SAFETY: strings and hints are NULL or live until the call is over; `infos` takes what comes back.
+    let ret = unsafe {
+        fi_getinfo(
+            api_version(),
+            text(&query.node),
+            text(&query.port),
+            query.flags,
+            hints,
+            &mut infos.head,
+        )
+    };
+    if ret == 0 { Ok(infos) } else { Err(ret) }
+}
+
+/// The hints as a C struct; None when memory is out.
+fn c_hints(from: &Hints) -> Option<Infos> {
+    // SAFETY: a copy of nothing is an empty info with all its parts.
+    let head = unsafe { fi_dupinfo(ptr::null()) };
+    let hints = Infos { head };
+    // SAFETY: just made, nobody else has it; parts that are not NULL are whole.
+    unsafe {
+        let info = hints.head.as_mut()?;
+        let (ep, domain) = (info.ep_attr.as_mut()?, info.domain_attr.as_mut()?);
+        let fabric = info.fabric_attr.as_mut()?;
+        info.caps = from.caps;
+        info.mode = from.mode.unwrap_or(u64::MAX);
+        info.addr_format = from.addr_format;
+        ep.r#type = from.ep_type;
+        domain.mode = u64::MAX;
+        // All there is but the two that rule each other out.
+        domain.mr_mode = !(FI_MR_BASIC | FI_MR_SCALABLE);
+        // fi_freeinfo frees the names, so they must come from malloc.
+        let copy =
+            |name: &Option<std::ffi::CString>| name.as_ref().map_or(ptr::null_mut(), |n| libc::strdup(n.as_ptr()));
+        domain.name = copy(&from.domain);
+        fabric.name = copy(&from.fabric);
+        fabric.prov_name = copy(&from.provider);
+    }
+    Some(hints)
+}
+
+/// A variable of the environment that the library or a provider understands.
+pub struct Param {
+    pub name: Vec<u8>,
+    pub kind: fi_param_type,
+    pub help: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
+}
+
+/// Asks fi_getparams; an error is the negative number it returned.
+pub fn params() -> Result<Vec<Param>, c_int> {
+    let (mut head, mut count) = (ptr::null_mut(), 0);
+    // SAFETY: both are places to write to.
+    let ret = unsafe { fi_getparams(&mut head, &mut count) };
+    if ret != 0 {
+        return Err(ret);
+    }
+    if head.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the library filled `count` entries; their texts live until they are freed below, and are copied before.
+    unsafe {
+        let own = |text: *const c_char| bytes(text).map(<[u8]>::to_vec);
+        let all = core::slice::from_raw_parts(head, usize::try_from(count).unwrap_or(0));
+        let copies = all.iter().map(|p| Param {
+            name: own(p.name).unwrap_or_default(),
+            kind: p.r#type,
+            help: own(p.help_string),
+            value: own(p.value),
+        });
+        let copies = copies.collect();
+        fi_freeparams(head);
+        Ok(copies)
+    }
+}
+
+/// One line of the library's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub provider: Vec<u8>,
+    pub level: fi_log_level,
+    pub func: Vec<u8>,
+    pub text: Vec<u8>,
+}
+
+static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+
+extern "C" fn log_enabled(_: *const fi_provider, level: fi_log_level, _: fi_log_subsys, _: u64) -> c_int {
+    (level <= FI_LOG_INFO).into()
+}
+
+extern "C" fn log_ready(
+    prov: *const fi_provider,
+    level: fi_log_level,
+    subsys: fi_log_subsys,
+    flags: u64,
+    _show_time: *mut u64,
+) -> c_int {
+    log_enabled(prov, level, subsys, flags)
+}
+
+unsafe extern "C" fn log_line(
+    prov: *const fi_provider,
+    level: fi_log_level,
+    _subsys: fi_log_subsys,
+    func: *const c_char,
+    _line: c_int,
+    text: *const c_char,
+) {
+    // SAFETY: the library hands NULL or a provider, and NULL or strings, good until we return.
+    let line = unsafe {
+        Line {
+            provider: prov.as_ref().and_then(|p| bytes(p.name)).unwrap_or_default().to_vec(),
+            level,
+            func: bytes(func).unwrap_or_default().to_vec(),
+            text: bytes(text).unwrap_or_default().trim_ascii().to_vec(),
+        }
+    };
+    if let Ok(mut lines) = LINES.lock() {
+        lines.push(line);
+    }
+}
+
+/// The library's log led to us, as long as this lives. Until then the library may keep pointers into it.
+pub struct Capture {
+    import: *mut fid_logging,
+}
+
+impl Capture {
+    /// An error is the negative number that the library returned.
+    pub fn start() -> Result<Capture, c_int> {
+        let ops = fi_ops_log {
+            size: size_of::<fi_ops_log>(),
+            enabled: Some(log_enabled),
+            ready: Some(log_ready),
+            log: Some(log_line),
+        };
+        let import = fid_logging {
+            fid: fid {
+                fclass: FI_CLASS_LOG as usize,
+                context: ptr::null_mut(),
+                ops: ptr::null_mut(),
+            },
+            ops: Box::into_raw(Box::new(ops)),
+        };
+        let capture = Capture {
+            import: Box::into_raw(Box::new(import)),
+        };
+        let mut log = ptr::null_mut();
+        // SAFETY: `log` is a place to write to; attributes and context may be NULL.
+        match unsafe {
+            fi_open(
+                api_version(),
+                c"logging".as_ptr(),
+                ptr::null_mut(),
+                0,
+                0,
+                &mut log,
+                ptr::null_mut(),
+            )
+        } {
+            0 => {}
+            error => return Err(error),
+        }
+        // SAFETY: the fid just opened has an op table; what is bound lives until `drop` closes it.
+        unsafe {
+            let ret = match log.as_ref().and_then(|log| log.ops.as_ref()).and_then(|ops| ops.bind) {
+                Some(bind) => bind(log, capture.import.cast(), 0),
+                None => -FI_ENOSYS,
+            };
+            close(log);
+            if ret == 0 { Ok(capture) } else { Err(ret) }
+        }
+    }
+
+    /// Gives the log back, and the lines that came meanwhile.
+    pub fn finish(self) -> Vec<Line> {
+        drop(self);
+        LINES
+            .lock()
+            .map(|mut lines| std::mem::take(&mut *lines))
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // SAFETY: ours since `start`; closing takes it out of the library, and then nobody else knows the two boxes.
+        unsafe {
+            close(self.import.cast());
+            let import = Box::from_raw(self.import);
+            drop(Box::from_raw(import.ops));
+        }
+    }
+}
+
+/// fi_close.
+///
+/// # Safety
+/// `fid` is NULL or an open fid.
+unsafe fn close(fid: *mut fid) {
+    // SAFETY: not NULL means open, with an op table or without.
+    unsafe {
+        if let Some(close) = fid.as_ref().and_then(|f| f.ops.as_ref()).and_then(|ops| ops.close) {
+            close(fid);
+        }
+    }
+}

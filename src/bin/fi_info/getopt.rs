@@ -1,0 +1,246 @@
+//! Reads a command line as the C library's getopt_long does: `-lv`, `-pTCP`, `-p tcp`, `--prov=tcp`, `--prov tcp`,
+//! unambiguous beginnings of long names, operands anywhere, `--` as the end.
+//!
+//! Knows nothing about fi_info's options: they come as a table. Called by `options`.
+
+/// One option. `id` is what the caller gets back.
+pub struct Spec<I: 'static> {
+    pub id: I,
+    pub short: Option<u8>,
+    pub long: &'static str,
+    pub takes_value: bool,
+}
+
+/// An option that was found, with its value if it takes one.
+#[derive(Debug, PartialEq)]
+pub struct Found<'a, I> {
+    pub id: I,
+    pub value: Option<&'a [u8]>,
+}
+
+/// What is wrong with the command line, in getopt's words, to be put behind the program's name.
+#[derive(Debug, PartialEq)]
+pub struct Wrong(pub Vec<u8>);
+
+pub struct Parser<'a, I: 'static> {
+    specs: &'static [Spec<I>],
+    args: &'a [Vec<u8>],
+    next: usize,
+    /// What is left of a group of short options.
+    group: &'a [u8],
+    stop_at_operand: bool,
+}
+
+impl<'a, I: Copy> Parser<'a, I> {
+    /// `args` without the program's name; `posix` ends the options at the first operand.
+    pub fn new(specs: &'static [Spec<I>], args: &'a [Vec<u8>], posix: bool) -> Self {
+        Parser {
+            specs,
+            args,
+            next: 0,
+            group: &[],
+            stop_at_operand: posix,
+        }
+    }
+
+    fn take_arg(&mut self) -> Option<&'a [u8]> {
+        let arg = self.args.get(self.next)?;
+        self.next += 1;
+        Some(arg)
+    }
+
+    fn end(&mut self) -> Option<Result<Found<'a, I>, Wrong>> {
+        self.next = self.args.len();
+        None
+    }
+
+    fn short(&mut self, letter: u8, rest: &'a [u8]) -> Result<Found<'a, I>, Wrong> {
+        let Some(spec) = self.specs.iter().find(|s| s.short == Some(letter)) else {
+            self.group = rest;
+            return Err(wrong(&[b"invalid option -- '", &[letter], b"'"]));
+        };
+        if !spec.takes_value {
+            self.group = rest;
+            return Ok(Found {
+                id: spec.id,
+                value: None,
+            });
+        }
+        self.group = &[];
+        match if rest.is_empty() { self.take_arg() } else { Some(rest) } {
+            Some(value) => Ok(Found {
+                id: spec.id,
+                value: Some(value),
+            }),
+            None => Err(wrong(&[b"option requires an argument -- '", &[letter], b"'"])),
+        }
+    }
+
+    fn long(&mut self, text: &'a [u8]) -> Result<Found<'a, I>, Wrong> {
+        let (name, given) = match text.iter().position(|c| *c == b'=') {
+            Some(at) => (&text[..at], Some(&text[at + 1..])),
+            None => (text, None),
+        };
+        let spec = self.spec_named(name, text)?;
+        let value = match (spec.takes_value, given) {
+            (false, Some(_)) => {
+                return Err(wrong(&[
+                    b"option '--",
+                    spec.long.as_bytes(),
+                    b"' doesn't allow an argument",
+                ]));
+            }
+            (false, None) => None,
+            (true, Some(value)) => Some(value),
+            (true, None) => match self.take_arg() {
+                Some(value) => Some(value),
+                None => return Err(wrong(&[b"option '--", spec.long.as_bytes(), b"' requires an argument"])),
+            },
+        };
+        Ok(Found { id: spec.id, value })
+    }
+
+    /// The option of exactly this name, or the only one whose name begins so.
+    fn spec_named(&self, name: &[u8], text: &[u8]) -> Result<&'static Spec<I>, Wrong> {
+        let specs = self.specs;
+        if let Some(spec) = specs.iter().find(|s| s.long.as_bytes() == name) {
+            return Ok(spec);
+        }
+        let fits: Vec<_> = specs.iter().filter(|s| s.long.as_bytes().starts_with(name)).collect();
+        match fits.as_slice() {
+            [] => Err(wrong(&[b"unrecognized option '--", text, b"'"])),
+            [only] => Ok(only),
+            several => {
+                let mut message = [b"option '--", text, b"' is ambiguous; possibilities:"].concat();
+                for spec in several {
+                    message.extend_from_slice(format!(" '--{}'", spec.long).as_bytes());
+                }
+                Err(Wrong(message))
+            }
+        }
+    }
+}
+
+impl<'a, I: Copy> Iterator for Parser<'a, I> {
+    type Item = Result<Found<'a, I>, Wrong>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let [letter, rest @ ..] = self.group {
+            return Some(self.short(*letter, rest));
+        }
+        loop {
+            match self.take_arg()? {
+                b"--" => return self.end(),
+                [b'-', b'-', text @ ..] => return Some(self.long(text)),
+                [b'-', letter, rest @ ..] => return Some(self.short(*letter, rest)),
+                _operand if self.stop_at_operand => return self.end(),
+                _operand => {}
+            }
+        }
+    }
+}
+
+fn wrong(parts: &[&[u8]]) -> Wrong {
+    Wrong(parts.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static SPECS: [Spec<char>; 6] = [
+        Spec {
+            id: 'l',
+            short: Some(b'l'),
+            long: "list",
+            takes_value: false,
+        },
+        Spec {
+            id: 'v',
+            short: Some(b'v'),
+            long: "verbose",
+            takes_value: false,
+        },
+        Spec {
+            id: 'V',
+            short: None,
+            long: "version",
+            takes_value: false,
+        },
+        Spec {
+            id: 'p',
+            short: Some(b'p'),
+            long: "provider",
+            takes_value: true,
+        },
+        Spec {
+            id: 'P',
+            short: Some(b'P'),
+            long: "port",
+            takes_value: true,
+        },
+        Spec {
+            id: 'o',
+            short: Some(b'o'),
+            long: "por",
+            takes_value: false,
+        },
+    ];
+
+    /// Options as `letter` or `letter=value`, errors as `!message`, one word each.
+    fn read(line: &[&str], posix: bool) -> Vec<String> {
+        let args: Vec<Vec<u8>> = line.iter().map(|a| a.as_bytes().to_vec()).collect();
+        Parser::new(&SPECS, &args, posix)
+            .map(|item| match item {
+                Ok(Found { id, value: None }) => id.to_string(),
+                Ok(Found { id, value: Some(v) }) => format!("{id}={}", String::from_utf8_lossy(v)),
+                Err(Wrong(text)) => format!("!{}", String::from_utf8_lossy(&text)),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reads_as_getopt_long_does() {
+        let table: &[(&[&str], &[&str])] = &[
+            (&[], &[]),
+            (&["-l"], &["l"]),
+            (&["-lv"], &["l", "v"]),
+            (&["-lptcp"], &["l", "p=tcp"]),
+            (&["-lp", "tcp"], &["l", "p=tcp"]),
+            (&["-p", "-l"], &["p=-l"]),
+            (&["-p", "--", "-l"], &["p=--", "l"]),
+            (&["-p", ""], &["p="]),
+            (&["--list"], &["l"]),
+            (&["--li", "--verb"], &["l", "v"]),
+            (&["--provider=tcp"], &["p=tcp"]),
+            (&["--prov", "tcp"], &["p=tcp"]),
+            (&["--provider="], &["p="]),
+            (&["--provider=a=b"], &["p=a=b"]),
+            (&["--por"], &["o"]),
+            (&["x", "-l", "y", "-v"], &["l", "v"]),
+            (&["-", "-l"], &["l"]),
+            (&["-l", "--", "-v"], &["l"]),
+            (
+                &["--ver"],
+                &["!option '--ver' is ambiguous; possibilities: '--verbose' '--version'"],
+            ),
+            (
+                &["--p=1"],
+                &["!option '--p=1' is ambiguous; possibilities: '--provider' '--port' '--por'"],
+            ),
+            (&["--zz=4", "-l"], &["!unrecognized option '--zz=4'", "l"]),
+            (&["--list=4"], &["!option '--list' doesn't allow an argument"]),
+            (&["--port"], &["!option '--port' requires an argument"]),
+            (&["-p"], &["!option requires an argument -- 'p'"]),
+            (&["-zl"], &["!invalid option -- 'z'", "l"]),
+        ];
+        for (line, expected) in table {
+            assert_eq!(read(line, false), *expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn posix_stops_at_the_first_operand() {
+        assert_eq!(read(&["-l", "x", "-v"], true), ["l"]);
+    }
+}

@@ -1,0 +1,314 @@
+//! Turns lines of the library's log into reasons: which candidate was refused, and why.
+//!
+//! Two dialects. The core of this project says `refused CANDIDATE: REASON`. Plug-ins written for the C library, and that
+//! library itself, say it in lines of their own, of which the ones that tell a reason are known here; all else is noise.
+//! Knows nothing but text. Called by `main`.
+
+use crate::abi::types::{FI_LOG_WARN, fi_log_level};
+use crate::ffi::Line;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    pub provider: String,
+    /// What tells this candidate from others of its provider, such as endpoint type and domain.
+    pub candidate: Option<String>,
+    pub reason: String,
+}
+
+impl Refusal {
+    fn of(provider: &str, reason: &str) -> Refusal {
+        let (provider, candidate) = match provider.strip_suffix(')').and_then(|p| p.split_once(" (")) {
+            Some((name, rest)) => (name, Some(rest.to_string())),
+            None => (provider, None),
+        };
+        Refusal {
+            provider: provider.to_string(),
+            candidate,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// What a line of the log is good for.
+enum Meaning {
+    Reason(Refusal),
+    /// True, but said only when nothing better is known of the provider.
+    Fallback(Refusal),
+    /// A further part of the reason before it.
+    More(String),
+    Noise,
+}
+
+/// What is known besides the log.
+#[derive(Default)]
+pub struct Known {
+    /// Every provider there is.
+    pub registered: Vec<String>,
+    /// The providers of the infos that were accepted, layers apart.
+    pub accepted: Vec<String>,
+    /// The provider that was asked for by name.
+    pub asked: Option<String>,
+}
+
+/// The reasons in the order they came up, each said once; every provider that offered nothing has at least one.
+pub fn refusals(lines: &[Line], known: &Known) -> Vec<Refusal> {
+    let (mut found, mut fallbacks) = (Vec::<Refusal>::new(), Vec::new());
+    for line in lines {
+        match meaning(line) {
+            Meaning::Reason(refusal) => found.push(refusal),
+            Meaning::Fallback(refusal) => fallbacks.push(refusal),
+            Meaning::More(text) => {
+                let provider = String::from_utf8_lossy(&line.provider);
+                if let Some(last) = found.last_mut().filter(|last| last.provider == provider) {
+                    last.reason = format!("{}; {text}", last.reason);
+                }
+            }
+            Meaning::Noise => {}
+        }
+    }
+    let silent = known
+        .registered
+        .iter()
+        .map(|name| Refusal::of(name, &silence(name, known.asked.as_deref())));
+    for refusal in fallbacks.into_iter().chain(silent) {
+        let same = |name: &String| name.eq_ignore_ascii_case(&refusal.provider);
+        // Hooks and offloads have no infos of their own: nobody can be refused them.
+        let helper = ["ofi_hook_", "off_"]
+            .iter()
+            .any(|prefix| refusal.provider.starts_with(prefix));
+        if !helper && !known.accepted.iter().any(same) && !found.iter().any(|f| same(&f.provider)) {
+            found.push(refusal);
+        }
+    }
+    let mut once = Vec::new();
+    for refusal in found {
+        if !once.contains(&refusal) {
+            once.push(refusal);
+        }
+    }
+    once
+}
+
+/// Why a provider is in no line at all.
+fn silence(name: &str, asked: Option<&str>) -> String {
+    match asked {
+        Some(asked) if !asked.contains('^') && !asked.split(';').any(|part| part.eq_ignore_ascii_case(name)) => {
+            format!("not asked, the provider wanted is {asked}")
+        }
+        _ => "offers nothing, and gives no reason".to_string(),
+    }
+}
+
+fn meaning(line: &Line) -> Meaning {
+    let [provider, func, text] = [&line.provider, &line.func, &line.text].map(|b| String::from_utf8_lossy(b));
+    if text.is_empty() || func.starts_with("fi_param_") {
+        Meaning::Noise
+    } else if let Some(refused) = text.strip_prefix("refused ") {
+        match refused.split_once(": ") {
+            Some((candidate, reason)) if provider == "core" => Meaning::Reason(Refusal::of(candidate, reason)),
+            _ => Meaning::Reason(Refusal::of(&provider, refused)),
+        }
+    } else if provider == "core" {
+        core_line(&text, line.level)
+    } else {
+        provider_line(&provider, &func, &text, line.level)
+    }
+}
+
+/// What the core of the C library says; other warnings concern the run as a whole.
+fn core_line(text: &str, level: fi_log_level) -> Meaning {
+    type Make = fn(Refusal) -> Meaning;
+    /// Text before the provider's name, text after it (or only its beginning), and how good a reason it is.
+    const SHAPES: &[(&str, &str, Make)] = &[
+        ("\"", "\" filtered by ", Meaning::Reason),
+        ("Provider ", " fi_version ", Meaning::Reason),
+        ("provider ", " is unknown", Meaning::Reason),
+        ("Provider ", " is excluded", Meaning::Fallback),
+        ("fi_getinfo: provider ", " returned ", Meaning::Fallback),
+        ("fi_getinfo: provider ", " output ", Meaning::Fallback),
+    ];
+    for (before, after, make) in SHAPES {
+        if let Some((name, _)) = text.strip_prefix(before).and_then(|rest| rest.split_once(after)) {
+            let reason = &text[before.len() + name.len()..];
+            let reason = reason.trim_start_matches(['"', ' ']).trim_end_matches(", skipping");
+            return make(Refusal::of(name, reason));
+        }
+    }
+    match plug_in_of(text) {
+        Some(name) if level == FI_LOG_WARN => Meaning::Reason(Refusal::of(name, text)),
+        None if level == FI_LOG_WARN => Meaning::Reason(Refusal::of("core", text)),
+        _ => Meaning::Noise,
+    }
+}
+
+/// The provider in `dlopen(.../libNAME-fi.so): reason`.
+fn plug_in_of(text: &str) -> Option<&str> {
+    let path = text.strip_prefix("dlopen(")?.split_once(')')?.0;
+    path.rsplit('/').next()?.strip_prefix("lib")?.strip_suffix("-fi.so")
+}
+
+fn provider_line(provider: &str, func: &str, text: &str, level: fi_log_level) -> Meaning {
+    const PARTS: [&str; 4] = ["Supported: ", "Requested: ", "Expected: ", "Given: "];
+    const ADDRESSES: [&str; 3] = ["Available addr", "available addr", "Chosen addr"];
+    let begins = |words: &[&str]| words.iter().any(|word| text.starts_with(word));
+    if begins(&PARTS) {
+        let (first, rest) = text.split_at(1);
+        return Meaning::More(first.to_ascii_lowercase() + rest);
+    }
+    // Functions that look at infos are called so in all providers.
+    let about_infos = ["info", "check"].iter().any(|word| func.contains(word));
+    if level == FI_LOG_WARN || (about_infos && !begins(&ADDRESSES)) {
+        Meaning::Reason(Refusal::of(provider, text))
+    } else {
+        Meaning::Noise
+    }
+}
+
+/// One line for each: `provider: reason`.
+pub fn print(refusals: &[Refusal]) -> Vec<u8> {
+    let lines = refusals.iter().map(|r| {
+        let candidate = r.candidate.as_ref().map_or(String::new(), |c| format!(" ({c})"));
+        format!("{}{candidate}: {}\n", r.provider, r.reason.replace('\n', " "))
+    });
+    lines.collect::<String>().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::types::FI_LOG_INFO;
+
+    fn line(provider: &str, func: &str, text: &str) -> Line {
+        let own = |s: &str| s.as_bytes().to_vec();
+        Line {
+            provider: own(provider),
+            level: FI_LOG_INFO,
+            func: own(func),
+            text: own(text),
+        }
+    }
+
+    fn warning(text: &str) -> Line {
+        Line {
+            level: FI_LOG_WARN,
+            ..line("core", "f", text)
+        }
+    }
+
+    fn said(lines: &[Line], known: &Known) -> String {
+        String::from_utf8(print(&refusals(lines, known))).unwrap()
+    }
+
+    #[test]
+    fn each_line_gives_its_reason_or_none() {
+        let table: &[(Line, &str)] = &[
+            (
+                line("core", "m", "refused tcp: caps: lacks FI_ATOMIC"),
+                "tcp: caps: lacks FI_ATOMIC\n",
+            ),
+            (
+                line(
+                    "core",
+                    "m",
+                    "refused tcp (FI_EP_RDM, eth0): caps: asked FI_ATOMIC, offers FI_MSG",
+                ),
+                "tcp (FI_EP_RDM, eth0): caps: asked FI_ATOMIC, offers FI_MSG\n",
+            ),
+            (line("verbs", "m", "refused no device: x"), "verbs: no device: x\n"),
+            (line("core", "fi_param_get_", "variable hook=<not set>"), ""),
+            (
+                line("core", "ofi_register_provider", "registering provider: tcp (205.10)"),
+                "",
+            ),
+            (
+                line(
+                    "core",
+                    "f",
+                    "\"udp\" filtered by provider include/exclude list, skipping",
+                ),
+                "udp: filtered by provider include/exclude list\n",
+            ),
+            (line("core", "f", "Provider tcp is excluded"), "tcp: is excluded\n"),
+            (
+                line(
+                    "core",
+                    "fi_getinfo_",
+                    "fi_getinfo: provider tcp returned -61 (No data available)",
+                ),
+                "tcp: returned -61 (No data available)\n",
+            ),
+            (line("tcp", "ofi_get_list_of_addr", "Available addr: 10.0.0.1"), ""),
+            (line("tcp", "util_getinfo_ifs", "Chosen addr for using: 10.0.0.1"), ""),
+            (
+                line("verbs", "vrb_init_info", "no RDMA devices found"),
+                "verbs: no RDMA devices found\n",
+            ),
+            (line("sm2", "sm2_resolve_addr", "resolving node=NULL"), ""),
+            (
+                warning("dlopen(/x/libefa-fi.so): no such file"),
+                "efa: dlopen(/x/libefa-fi.so): no such file\n",
+            ),
+            (
+                warning("provider foo is unknown, misspelled?"),
+                "foo: is unknown, misspelled?\n",
+            ),
+            (
+                warning("unable to parse filter from: ;"),
+                "core: unable to parse filter from: ;\n",
+            ),
+        ];
+        for (line, expected) in table {
+            assert_eq!(
+                said(std::slice::from_ref(line), &Known::default()),
+                *expected,
+                "{line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn parts_are_joined_and_repeats_left_out() {
+        let group = [
+            line("tcp", "ofi_check_ep_type", "unsupported endpoint type"),
+            line("tcp", "ofi_check_ep_type", "Supported: FI_EP_MSG"),
+            line("tcp", "ofi_check_ep_type", "Requested: FI_EP_DGRAM"),
+        ];
+        let lines = [group.clone(), group].concat();
+        let expected = "tcp: unsupported endpoint type; supported: FI_EP_MSG; requested: FI_EP_DGRAM\n";
+        assert_eq!(said(&lines, &Known::default()), expected);
+    }
+
+    #[test]
+    fn fallbacks_only_where_nothing_better_is_known() {
+        let names = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        let known = Known {
+            registered: names(&["tcp", "udp", "shm", "verbs", "ofi_hook_perf", "off_coll"]),
+            accepted: names(&["shm"]),
+            asked: None,
+        };
+        let lines = [
+            line("tcp", "ofi_check_info", "Unsupported capabilities"),
+            line("core", "f", "fi_getinfo: provider tcp returned -61 (No data available)"),
+            line(
+                "core",
+                "f",
+                "fi_getinfo: provider verbs returned -61 (No data available)",
+            ),
+            line("core", "f", "Provider shm is excluded"),
+        ];
+        let expected = "tcp: Unsupported capabilities\nverbs: returned -61 (No data available)\n\
+                        udp: offers nothing, and gives no reason\n";
+        assert_eq!(said(&lines, &known), expected);
+    }
+
+    #[test]
+    fn a_provider_not_asked_is_told_so() {
+        let known = Known {
+            registered: vec!["tcp".into(), "udp".into()],
+            asked: Some("TCP".into()),
+            ..Known::default()
+        };
+        let expected = "tcp: offers nothing, and gives no reason\nudp: not asked, the provider wanted is TCP\n";
+        assert_eq!(said(&[], &known), expected);
+    }
+}
