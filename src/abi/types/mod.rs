@@ -8,7 +8,7 @@
 //!
 //! Open to `abi`, `api` and `provider`; knows nobody.
 
-#![allow(non_camel_case_types, non_upper_case_globals)]
+#![allow(non_camel_case_types, non_upper_case_globals, clippy::type_complexity)]
 
 /// A C enum: an integer type and its named values. C compilers may hand us any integer, so it is not a Rust `enum`.
 macro_rules! c_enum {
