@@ -12,11 +12,7 @@
 #[cfg(all(not(panic = "abort"), not(test), not(debug_assertions)))]
 compile_error!("build with panic=abort: a panic must not unwind into C");
 
-<<<<<<< HEAD
-// First: its log! is for all that follow.
-=======
 // Before the others, so that they know its `log!`.
->>>>>>> main
 #[macro_use]
 pub mod api;
 

@@ -8,6 +8,7 @@ use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::query::{Answer, Query};
 use crate::provider::external::{Candidate, Search, default_folders};
+use crate::provider::registry::refuses_layers;
 use crate::provider::{Kind, Provider};
 use crate::sys::dl::{self, Library};
 use core::any::Any;
@@ -136,20 +137,14 @@ impl ExternalProvider {
                 return None;
             }
         };
-        let kind = kind_of(&name, seen.getinfo.is_some());
+        let kind = Kind::of(&name, seen.getinfo.is_some());
         // SAFETY: the caller lets us write, and the context is the core's to use.
         unsafe {
             (&raw mut (*raw.as_ptr()).context)
                 .cast::<Context>()
                 .write(Context::new(&name, kind))
         };
-        let (major, minor) = (seen.version >> 16, seen.version & 0xffff);
-        log!(
-            Info,
-            Core,
-            "registering provider: {name} ({major}.{minor}) from {}",
-            file.display()
-        );
+        log!(Debug, Core, "{name} is in {}", file.display());
         Some(ExternalProvider {
             raw,
             name,
@@ -200,7 +195,6 @@ impl Provider for ExternalProvider {
         self.kind
     }
 
-    /// The plug-in's answers carry its name, its version and the caller's version already.
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         let (Some(getinfo), Some(call)) = (self.getinfo, query.raw.and_then(|raw| raw.downcast_ref::<RawCall>()))
         else {
@@ -213,11 +207,7 @@ impl Provider for ExternalProvider {
             return Err(Errno(ret.checked_abs().unwrap_or(FI_EOTHER as c_int)));
         }
         // SAFETY: on success the list is ours, in the layout of the API version that the plug-in was written for.
-        let answers = unsafe { answer::take(list, self, call.version) };
-        match answers.is_empty() {
-            true => Err(Errno(FI_ENODATA)),
-            false => Ok(answers),
-        }
+        Ok(unsafe { answer::take(list, self) })
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -255,7 +245,6 @@ const _: () = assert!(size_of::<Context>() <= size_of::<fi_context>());
 
 impl Context {
     fn new(name: &str, kind: Kind) -> Context {
-        const ON_REQUEST_ONLY: [&str; 6] = ["sockets", "shm", "efa", "psm3", "ucx", "cxi"];
         Context {
             kind: match kind {
                 Kind::Core => 0,
@@ -265,7 +254,7 @@ impl Context {
                 Kind::Link => 4,
             },
             disable_logging: false,
-            disable_layering: kind == Kind::Utility || ON_REQUEST_ONLY.iter().any(|one| one.eq_ignore_ascii_case(name)),
+            disable_layering: refuses_layers(name, kind),
         }
     }
 }
@@ -292,18 +281,4 @@ unsafe fn usable(provider: &fi_provider) -> core::result::Result<(String, OpenFa
         return Err(format!("provider {name} has unsupported FI version {major}.{minor}"));
     }
     Ok((name.to_owned(), open_fabric))
-}
-
-fn kind_of(name: &str, has_getinfo: bool) -> Kind {
-    let starts = |prefix: &str| {
-        name.get(..prefix.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
-    };
-    match () {
-        _ if !has_getinfo => Kind::Hook,
-        _ if starts("ofi_") => Kind::Utility,
-        _ if starts("off_") => Kind::Offload,
-        _ if starts("lnx") => Kind::Link,
-        _ => Kind::Core,
-    }
 }

@@ -83,9 +83,13 @@ impl Entry {
 
     /// Whether a utility provider stands on this one only when told to by name.
     pub fn refuses_layers(&self) -> bool {
-        let name = self.provider.name();
-        self.provider.kind() == Kind::Utility || NO_LAYERS_ON.iter().any(|known| known.eq_ignore_ascii_case(name))
+        refuses_layers(self.provider.name(), self.provider.kind())
     }
+}
+
+/// As `Entry::refuses_layers`, for a provider that is not registered yet.
+pub fn refuses_layers(name: &str, kind: Kind) -> bool {
+    kind == Kind::Utility || NO_LAYERS_ON.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// All providers of one name; the first is the one used.

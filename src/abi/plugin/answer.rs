@@ -9,19 +9,31 @@ use crate::abi::layout::{CURRENT, Layout};
 use crate::abi::memory::{self, NoMemory};
 use crate::abi::text;
 use crate::abi::types::*;
+use crate::api::info::model::Info;
 use crate::api::info::query::Answer;
-use crate::provider::{Kind, Provider};
-use core::ptr::{NonNull, null_mut};
+use crate::provider::Provider;
+use core::ptr::{NonNull, null, null_mut};
 
 /// One fi_info as the plug-in made it, without a successor, in the newest layout. Freed unless it is handed out.
 pub struct OwnInfo(NonNull<fi_info>);
 
 impl OwnInfo {
-    /// Gives it away: whoever has it now frees it with fi_freeinfo.
-    pub fn into_raw(self) -> *mut fi_info {
+    /// Gives it away, signed as the core signed its answer: whoever has it now frees it with fi_freeinfo.
+    pub fn hand_out(self, answer: &Info) -> Result<*mut fi_info, NoMemory> {
+        let signed = answer.fabric.clone().unwrap_or_default();
+        let name = signed.prov_name.as_deref().map(text::owned);
         let raw = self.0.as_ptr();
+        // SAFETY: a whole fi_info of ours with all its parts; its strings come from malloc.
+        unsafe {
+            let name = memory::string(name.as_ref().map_or(null(), |name| name.as_ptr()))?;
+            let fabric = (*raw).fabric_attr;
+            memory::free((*fabric).prov_name);
+            (*fabric).prov_name = name;
+            (*fabric).prov_version = signed.prov_version;
+            (*fabric).api_version = signed.api_version;
+        }
         core::mem::forget(self);
-        raw
+        Ok(raw)
     }
 }
 
@@ -36,18 +48,18 @@ impl Drop for OwnInfo {
 ///
 /// # Safety
 /// `list` is NULL or a list of malloc'ed fi_info, in the layout of the plug-in's API version, that is now ours.
-pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider, api_version: u32) -> Vec<Answer> {
+pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Answer> {
     let layout = Layout::of_api(plugin.fi_version());
     let mut answers = Vec::new();
-    if list.is_null() {
-        log!(Warn, Core, "fi_getinfo: provider {} output empty list", plugin.name());
-    }
     while let Some(node) = NonNull::new(list) {
         // SAFETY: by contract; `next` is the first field in every layout.
         list = unsafe { (&raw mut (*node.as_ptr()).next).replace(null_mut()) };
-        // SAFETY: unlinked, so the node is ours alone.
-        match unsafe { take_one(node, layout) }.and_then(|own| own.labelled(plugin, api_version)) {
-            Ok(answer) => answers.push(answer),
+        // SAFETY: unlinked, so the node is ours alone; a whole one can be read.
+        match unsafe { take_one(node, layout) } {
+            Ok(own) => answers.push(Answer {
+                info: unsafe { info::read(own.0.as_ptr(), &CURRENT) },
+                own: Some(Box::new(own)),
+            }),
             Err(why) => log!(
                 Warn,
                 Core,
@@ -70,7 +82,7 @@ unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &
     // What the plug-in made ends here: it is incomplete, or too short for programs of today.
     // SAFETY: by contract; not used again after `free`.
     unsafe {
-        let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(no_memory), Err);
+        let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(|NoMemory| "no memory"), Err);
         info::free(node.as_ptr(), layout);
         whole
             .and_then(|whole| NonNull::new(whole).ok_or("no memory"))
@@ -94,64 +106,4 @@ unsafe fn missing_part(node: *const fi_info) -> Option<&'static str> {
         ]
     };
     parts.into_iter().find(|(missing, _)| *missing).map(|(_, what)| what)
-}
-
-impl OwnInfo {
-    /// Writes down who answered, and whom.
-    fn labelled(self, plugin: &ExternalProvider, api_version: u32) -> Result<Answer, &'static str> {
-        // SAFETY: a whole fi_info of ours with all parts; its strings come from malloc.
-        let info = unsafe {
-            let fabric = (*self.0.as_ptr()).fabric_attr;
-            let under = text::read((*fabric).prov_name);
-            let name = text::owned(&layered_name(under, plugin.name(), plugin.kind()));
-            let name = memory::string(name.as_ptr()).map_err(no_memory)?;
-            memory::free((*fabric).prov_name);
-            (*fabric).prov_name = name;
-            (*fabric).prov_version = plugin.version();
-            (*fabric).api_version = api_version;
-            info::read(self.0.as_ptr(), &CURRENT)
-        };
-        Ok(Answer {
-            info,
-            own: Some(Box::new(self)),
-        })
-    }
-}
-
-fn no_memory(_: NoMemory) -> &'static str {
-    "no memory"
-}
-
-/// A utility provider leaves the name of the one it stands on for the core to go on from; lnx writes its own name.
-fn layered_name(under: Option<String>, name: &str, kind: Kind) -> String {
-    match under {
-        None => name.to_owned(),
-        Some(under) if kind == Kind::Link || under.rsplit(';').next() == Some(name) => under,
-        Some(under) => format!("{under};{name}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_layered_as_programs_know_them() {
-        let cases = [
-            (None, "verbs", Kind::Core, "verbs"),
-            (Some("verbs"), "ofi_rxm", Kind::Utility, "verbs;ofi_rxm"),
-            (
-                Some("verbs;ofi_rxm"),
-                "ofi_mrail",
-                Kind::Utility,
-                "verbs;ofi_rxm;ofi_mrail",
-            ),
-            (Some("verbs"), "verbs", Kind::Core, "verbs"),
-            (Some("shm+tcp"), "lnx", Kind::Link, "shm+tcp"),
-            (None, "lnx", Kind::Link, "lnx"),
-        ];
-        for (under, name, kind, expected) in cases {
-            assert_eq!(layered_name(under.map(str::to_owned), name, kind), expected);
-        }
-    }
 }
