@@ -12,7 +12,7 @@
 #[cfg(all(not(panic = "abort"), not(test), not(debug_assertions)))]
 compile_error!("build with panic=abort: a panic must not unwind into C");
 
-// Before the others, so that they know its `log!`.
+// First, so that `log!` is known to all that follow.
 #[macro_use]
 pub mod api;
 

@@ -1,4 +1,18 @@
 //! The log: who may speak, at which level, about what, and where the lines go.
+//!
+//! Owns the default rules and the default output. What an application imported in their place is known only as a
+//! `Sink`, which `abi::log_import` puts in. Called by everybody in the core through `log!`, and by `abi::log`.
+
+mod settings;
+
+use crate::api::params;
+use crate::sys::lock::{Held, Lock};
+use crate::sys::{clock, errno, output};
+use core::fmt::Arguments;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use settings::{NameFilter, Settings};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// As FI_LOG_LEVEL has them, least talkative first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,13 +38,252 @@ pub enum Subsys {
     Cntr,
 }
 
+impl Level {
+    pub const ALL: [Level; 4] = [Level::Warn, Level::Trace, Level::Info, Level::Debug];
+
+    /// From the C enum, which may be any number.
+    pub fn from_c(value: u32) -> Option<Level> {
+        Level::ALL.get(value as usize).copied()
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Warn => "warn",
+            Level::Trace => "trace",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        }
+    }
+}
+
+impl Subsys {
+    pub const ALL: [Subsys; 10] = [
+        Subsys::Core,
+        Subsys::Fabric,
+        Subsys::Domain,
+        Subsys::EpCtrl,
+        Subsys::EpData,
+        Subsys::Av,
+        Subsys::Cq,
+        Subsys::Eq,
+        Subsys::Mr,
+        Subsys::Cntr,
+    ];
+
+    /// From the C enum, which may be any number.
+    pub fn from_c(value: u32) -> Option<Subsys> {
+        Subsys::ALL.get(value as usize).copied()
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Subsys::Core => "core",
+            Subsys::Fabric => "fabric",
+            Subsys::Domain => "domain",
+            Subsys::EpCtrl => "ep_ctrl",
+            Subsys::EpData => "ep_data",
+            Subsys::Av => "av",
+            Subsys::Cq => "cq",
+            Subsys::Eq => "eq",
+            Subsys::Mr => "mr",
+            Subsys::Cntr => "cntr",
+        }
+    }
+}
+
+/// What may stand in for the default rules and the default output, for the core's own lines.
+pub trait Sink: Sync {
+    /// Whether a line is wanted; None leaves it to the default rules.
+    fn enabled(&self, level: Level, subsys: Subsys) -> Option<bool>;
+    /// Takes a line, which ends with a newline; false leaves it to the default output.
+    fn write(&self, level: Level, subsys: Subsys, func: &str, line: u32, text: &str) -> bool;
+}
+
+static SINK: OnceLock<&'static dyn Sink> = OnceLock::new();
+
+/// Asks `sink` first from now on. There is one sink in the library, put in once; later calls change nothing.
+pub fn set_sink(sink: &'static dyn Sink) {
+    let _ = SINK.set(sink);
+}
+
+/// The levels and subsystems that may speak, one bit each, and READY once the settings have been read. One word, so
+/// that a line nobody wants costs a load and a test.
+static MASK: AtomicU32 = AtomicU32::new(0);
+const SUBSYS_SHIFT: u32 = Level::ALL.len() as u32;
+const READY: u32 = 1 << 31;
+
+static INTERVAL_MS: AtomicU64 = AtomicU64::new(0);
+static OUTPUT_FD: AtomicI32 = AtomicI32::new(output::STDERR);
+
+/// What is kept from the settings beside the words above.
+struct Kept {
+    providers: NameFilter,
+    /// Kept open; the words above have its number.
+    _file: Option<OwnedFd>,
+}
+
+static KEPT: Lock<Kept> = Lock::new(Kept {
+    providers: NameFilter::all(),
+    _file: None,
+});
+
+/// For the list of locks that fork waits for.
+pub(crate) static LOCK: &dyn Held = &KEPT;
+
+/// Reads the settings, once. Everything here calls it when it must; calling it early only fixes the moment.
+pub fn init() {
+    if MASK.load(Ordering::Acquire) & READY != 0 {
+        return;
+    }
+    if let Some(complaints) = read_settings() {
+        // Only now: writing a line while the settings are read would come back here.
+        complaints.into_iter().for_each(|text| note(Level::Warn, &text));
+        params::config_notes()
+            .into_iter()
+            .for_each(|(level, text)| note(level, &text));
+    }
+}
+
+/// The complaints about them, or None when another thread was first.
+/// SYNC POINT: the Release of MASK pairs with the Acquire in `init` and `mask`: who sees READY sees the rest.
+fn read_settings() -> Option<Vec<String>> {
+    let mut kept = KEPT.lock();
+    if MASK.load(Ordering::Relaxed) & READY != 0 {
+        return None;
+    }
+    let mut settings = Settings::read();
+    let file = settings.open_file();
+    let fd = file.as_ref().map_or(settings.standard_fd(), AsRawFd::as_raw_fd);
+    OUTPUT_FD.store(fd, Ordering::Relaxed);
+    INTERVAL_MS.store(settings.interval_ms, Ordering::Relaxed);
+    *kept = Kept {
+        providers: settings.providers,
+        _file: file,
+    };
+    MASK.store(mask_of(settings.level, &settings.subsystems) | READY, Ordering::Release);
+    Some(settings.complaints)
+}
+
+fn mask_of(level: Option<Level>, subsystems: &[Subsys]) -> u32 {
+    let levels = level.map_or(0, |level| (2 << level as u32) - 1);
+    subsystems
+        .iter()
+        .fold(levels, |mask, subsys| mask | 1 << (SUBSYS_SHIFT + *subsys as u32))
+}
+
+fn allows(mask: u32, level: Level, subsys: Subsys) -> bool {
+    let wanted = 1 << level as u32 | 1 << (SUBSYS_SHIFT + subsys as u32);
+    mask & wanted == wanted
+}
+
+fn mask() -> u32 {
+    let mask = MASK.load(Ordering::Acquire);
+    if mask & READY != 0 {
+        return mask;
+    }
+    init();
+    MASK.load(Ordering::Acquire)
+}
+
+/// Closes the log file, for the unloading of the library. What is written later goes to stderr.
+pub fn close() {
+    let mut kept = KEPT.lock();
+    OUTPUT_FD.store(output::STDERR, Ordering::Relaxed);
+    *kept = Kept {
+        providers: NameFilter::all(),
+        _file: None,
+    };
+}
+
+/// Whether the default rules let a line of this level and subsystem through.
+pub fn default_enabled(level: Level, subsys: Subsys) -> bool {
+    allows(mask(), level, subsys)
+}
+
+/// Whether FI_LOG_PROV silences a provider.
+pub fn provider_silenced(name: &str) -> bool {
+    init();
+    !KEPT.lock().providers.lets_through(name)
+}
+
+/// The pause between two lines of one rate-limited place.
+pub fn interval_ms() -> u64 {
+    init();
+    INTERVAL_MS.load(Ordering::Relaxed)
+}
+
 /// Whether a line of the core itself would be written.
-pub fn core_enabled(_level: Level, _subsys: Subsys) -> bool {
-    false
+pub fn core_enabled(level: Level, subsys: Subsys) -> bool {
+    let imported = SINK.get().and_then(|sink| sink.enabled(level, subsys));
+    imported.unwrap_or_else(|| default_enabled(level, subsys))
 }
 
 /// Writes a line of the core itself.
-pub fn core_write(_level: Level, _subsys: Subsys, _func: &str, _line: u32, _text: core::fmt::Arguments) {}
+pub fn core_write(level: Level, subsys: Subsys, func: &str, line: u32, text: Arguments) {
+    let _errno = errno::keep();
+    let func = short_name(func);
+    let text = format!("{text}\n");
+    if !SINK
+        .get()
+        .is_some_and(|sink| sink.write(level, subsys, func, line, &text))
+    {
+        let place = Place {
+            provider: b"core",
+            subsys: subsys.name(),
+            func: func.as_bytes(),
+            line: i64::from(line),
+        };
+        default_write(level.name(), &place, text.as_bytes());
+    }
+}
+
+/// Module paths have colons, which would confuse who takes the lines apart at them: their last part must do.
+fn short_name(module: &str) -> &str {
+    module.rsplit("::").next().unwrap_or(module)
+}
+
+/// A line about the log or the configuration file. It is not held back by FI_LOG_SUBSYS, where the mistake may lie.
+fn note(level: Level, text: &str) {
+    let any_subsys = |level| Subsys::ALL.into_iter().any(|subsys| core_enabled(level, subsys));
+    let wanted = if level == Level::Warn {
+        any_subsys(level)
+    } else {
+        core_enabled(level, Subsys::Core)
+    };
+    if wanted {
+        core_write(level, Subsys::Core, module_path!(), line!(), format_args!("{text}"));
+    }
+}
+
+/// Where a line comes from.
+pub struct Place<'a> {
+    pub provider: &'a [u8],
+    pub subsys: &'a str,
+    pub func: &'a [u8],
+    pub line: i64,
+}
+
+/// Writes a line to where FI_LOG_LOCATION says, at once and in one piece.
+pub fn default_write(level: &str, place: &Place, text: &[u8]) {
+    init();
+    let line = format_line(std::process::id(), clock::wall_seconds(), level, place, text);
+    output::write(OUTPUT_FD.load(Ordering::Relaxed), &line);
+}
+
+/// The C library's line: `libfabric:PID:TIME:PREFIX:PROVIDER:SUBSYS:FUNC():LINE<LEVEL> TEXT`. The prefix is empty: it
+/// names a layered provider at work in a provider below it, of which this core has none.
+fn format_line(pid: u32, time: u64, level: &str, place: &Place, text: &[u8]) -> Vec<u8> {
+    let mut line = format!("libfabric:{pid}:{time}::").into_bytes();
+    line.extend_from_slice(place.provider);
+    line.extend_from_slice(format!(":{}:", place.subsys).as_bytes());
+    line.extend_from_slice(place.func);
+    line.extend_from_slice(format!("():{}<{level}> ", place.line).as_bytes());
+    line.extend_from_slice(text);
+    if !text.ends_with(b"\n") {
+        line.push(b'\n');
+    }
+    line
+}
 
 /// `log!(Warn, Core, "text {}", x)`: a line of the core, formatted only if someone listens.
 macro_rules! log {
@@ -40,4 +293,75 @@ macro_rules! log {
             $crate::api::log::core_write(Level::$level, Subsys::$subsys, module_path!(), line!(), format_args!($($text)+));
         }
     }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_look_like_the_c_librarys() {
+        let place = Place {
+            provider: b"tcp",
+            subsys: "ep_ctrl",
+            func: b"xnet_connect",
+            line: 77,
+        };
+        let want = b"libfabric:4711:1700000000::tcp:ep_ctrl:xnet_connect():77<warn> no route\n";
+        assert_eq!(format_line(4711, 1_700_000_000, "warn", &place, b"no route\n"), want);
+        assert_eq!(
+            format_line(4711, 1_700_000_000, "warn", &place, b"no route"),
+            want,
+            "a newline is added"
+        );
+    }
+
+    #[test]
+    fn a_level_lets_through_the_levels_before_it() {
+        // The C library's order: warn, trace, info, debug.
+        let table: [(Option<Level>, [bool; 4]); 5] = [
+            (None, [false; 4]),
+            (Some(Level::Warn), [true, false, false, false]),
+            (Some(Level::Trace), [true, true, false, false]),
+            (Some(Level::Info), [true, true, true, false]),
+            (Some(Level::Debug), [true; 4]),
+        ];
+        for (set, want) in table {
+            let mask = mask_of(set, &Subsys::ALL);
+            assert_eq!(
+                Level::ALL.map(|level| allows(mask, level, Subsys::Cntr)),
+                want,
+                "{set:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn subsystems_speak_only_when_listed() {
+        let mask = mask_of(Some(Level::Debug), &[Subsys::Av, Subsys::Cntr]);
+        let speaking: Vec<_> = Subsys::ALL
+            .into_iter()
+            .filter(|subsys| allows(mask, Level::Warn, *subsys))
+            .collect();
+        assert_eq!(speaking, [Subsys::Av, Subsys::Cntr]);
+    }
+
+    #[test]
+    fn c_numbers_out_of_range_are_nothing() {
+        for (index, subsys) in Subsys::ALL.into_iter().enumerate() {
+            assert_eq!(Subsys::from_c(index as u32), Some(subsys));
+        }
+        for (index, level) in Level::ALL.into_iter().enumerate() {
+            assert_eq!(Level::from_c(index as u32), Some(level));
+        }
+        for value in [10, 31, 32, u32::MAX] {
+            assert_eq!((Level::from_c(value), Subsys::from_c(value)), (None, None));
+        }
+    }
+
+    #[test]
+    fn module_paths_lose_their_colons() {
+        assert_eq!(short_name("fabric::api::params"), "params");
+        assert_eq!(short_name("fi_getinfo"), "fi_getinfo");
+    }
 }

@@ -4,10 +4,11 @@
 
 #![forbid(unsafe_code)]
 
-// First, so that its macro is known to the others.
+// First, so that `log!` is known to all that follow.
 #[macro_use]
 pub mod log;
 
+pub mod config;
 pub mod errno;
 pub mod info;
 pub mod params;

@@ -1,6 +1,19 @@
 //! Parameters: what the environment and the configuration file say to the core and to providers.
+//!
+//! Owns the definitions, where a value comes from, and how its text is read. Writes no log line while it holds its
+//! lock, because the log itself is set up from parameters. Called by `abi::params`, `log` and the rest of the core.
 
-use crate::api::errno::Result;
+use crate::abi::types::{FI_EINVAL, FI_ENODATA, FI_ENOENT};
+use crate::api::config::Config;
+use crate::api::errno::{Errno, Result};
+use crate::api::log::{self, Level, Subsys};
+use crate::sys::lock::{Held, Lock};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+/// The folder of the configuration file, told by the build.
+const SYSCONFDIR: Option<&str> = option_env!("FABRIC_SYSCONFDIR");
 
 /// As enum fi_param_type has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,17 +25,506 @@ pub enum Kind {
 }
 
 /// Who defined a parameter: the core (no owner) or a provider, told apart by the address of its struct fi_provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner(pub usize);
 
 impl Owner {
     pub const CORE: Owner = Owner(0);
 }
 
-/// Defines a parameter of the core; its variable is `FI_` + the name in capitals.
-pub fn define_core(_name: &str, _kind: Kind, _help: &str) {}
+/// A value, read as the parameter's kind asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Text(Vec<u8>),
+    Int(i32),
+    Bool(bool),
+    Size(usize),
+}
 
-/// The text set for a parameter of the core, or -FI_ENODATA when it is not set.
-pub fn core_string(_name: &str) -> Result<String> {
-    Err(crate::api::errno::Errno(crate::abi::types::FI_ENODATA))
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// Nobody defined the parameter.
+    Undefined,
+    /// The user did not set it.
+    Unset,
+    /// What the user wrote cannot be read: the whole complaint, with the variable's name.
+    Bad(String),
+}
+
+impl Miss {
+    pub fn errno(&self) -> Errno {
+        match self {
+            Miss::Undefined => Errno(FI_ENOENT),
+            Miss::Unset => Errno(FI_ENODATA),
+            Miss::Bad(_) => Errno(FI_EINVAL),
+        }
+    }
+}
+
+pub type Found = core::result::Result<Value, Miss>;
+
+/// One row of fi_getparams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub variable: String,
+    pub kind: Kind,
+    pub help: String,
+    pub value: Option<Vec<u8>>,
+}
+
+struct Param {
+    owner: Owner,
+    name: String,
+    kind: Kind,
+    help: String,
+    variable: String,
+}
+
+/// All definitions and the configuration file, once it has been read.
+struct Registry {
+    params: Vec<Param>,
+    config: Option<Config>,
+    prefer_config: bool,
+}
+
+static REGISTRY: Lock<Registry> = Lock::new(Registry::new());
+
+/// For the list of locks that fork waits for.
+pub(crate) static LOCK: &dyn Held = &REGISTRY;
+
+/// Defines a parameter of the core; its variable is `FI_` + the name in capitals.
+pub fn define_core(name: &str, kind: Kind, help: &str) {
+    // The names are ours and never empty, so nothing can be wrong with them.
+    let _ = define(Owner::CORE, "", name, kind, help);
+}
+
+/// Defines a parameter, or gives a new kind and help to one that is there. `prefix` is the provider's name, empty for
+/// the core.
+pub fn define(owner: Owner, prefix: &str, name: &str, kind: Kind, help: &str) -> Result<()> {
+    if name.is_empty() || help.is_empty() {
+        return Err(Errno(FI_EINVAL));
+    }
+    opened().define(owner, prefix, name, kind, help);
+    Ok(())
+}
+
+/// Forgets all parameters of an owner, who is about to be unloaded.
+pub fn undefine(owner: Owner) {
+    opened().params.retain(|param| param.owner != owner);
+}
+
+/// The value of a parameter. Says nothing to the log: `report` has the words.
+pub fn get(owner: Owner, name: &str) -> Found {
+    opened().get(owner, name, &environment)
+}
+
+/// All parameters in the order of their definition, each with what the user set, wherever he set it.
+pub fn list() -> Vec<Listed> {
+    let registry = opened();
+    let listed = |param: &Param| Listed {
+        variable: param.variable.clone(),
+        kind: param.kind,
+        help: param.help.clone(),
+        value: registry.text(&param.variable, &environment).map(|(text, _)| text),
+    };
+    registry.params.iter().map(listed).collect()
+}
+
+/// What the log says about a `get`, and how loud.
+pub fn report(name: &str, found: &Found) -> (Level, String) {
+    match found {
+        Ok(Value::Text(text)) => (
+            Level::Info,
+            format!("read string var {name}={}", String::from_utf8_lossy(text)),
+        ),
+        Ok(Value::Int(value)) => (Level::Info, format!("read int var {name}={value}")),
+        Ok(Value::Bool(value)) => (Level::Info, format!("read bool var {name}={}", i32::from(*value))),
+        Ok(Value::Size(value)) => (Level::Info, format!("read long var {name}={value}")),
+        Err(Miss::Unset) => (Level::Info, format!("variable {name}=<not set>")),
+        Err(Miss::Undefined) => (Level::Debug, format!("variable {name} was never defined")),
+        Err(Miss::Bad(complaint)) => (Level::Warn, complaint.clone()),
+    }
+}
+
+/// What the configuration file said and what was wrong with it, for the log to tell when it is ready.
+pub fn config_notes() -> Vec<(Level, String)> {
+    let registry = opened();
+    let Some(config) = &registry.config else {
+        return Vec::new();
+    };
+    let complaints = config.complaints.iter().map(|text| (Level::Warn, text.clone()));
+    let read = config.entries.iter().map(|(name, value)| {
+        (
+            Level::Info,
+            format!("Read config variable: {name}={}", String::from_utf8_lossy(value)),
+        )
+    });
+    complaints.chain(read).collect()
+}
+
+/// Frees everything, for the unloading of the library.
+pub fn close() {
+    let old = core::mem::replace(&mut *REGISTRY.lock(), Registry::new());
+    drop(old);
+}
+
+/// The text set for a parameter of the core, or -FI_ENODATA when it is not set. Bytes that are no text are replaced.
+pub fn core_string(name: &str) -> Result<String> {
+    core_os_string(name).map(|text| text.to_string_lossy().into_owned())
+}
+
+/// As `core_string`, with every byte kept: for names of files.
+pub fn core_os_string(name: &str) -> Result<OsString> {
+    match core_get(name)? {
+        Value::Text(text) => Ok(OsString::from_vec(text)),
+        Value::Int(_) | Value::Bool(_) | Value::Size(_) => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// A yes or no of the core. -FI_EINVAL (and a warning) when the text is neither.
+pub fn core_bool(name: &str) -> Result<bool> {
+    match core_get(name)? {
+        Value::Bool(value) => Ok(value),
+        Value::Text(_) | Value::Int(_) | Value::Size(_) => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// A number of the core. -FI_EINVAL (and a warning) when the text is none.
+pub fn core_int(name: &str) -> Result<i32> {
+    match core_get(name)? {
+        Value::Int(value) => Ok(value),
+        Value::Text(_) | Value::Bool(_) | Value::Size(_) => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// A size of the core. -FI_EINVAL (and a warning) when the text is none.
+pub fn core_size(name: &str) -> Result<usize> {
+    match core_get(name)? {
+        Value::Size(value) => Ok(value),
+        Value::Text(_) | Value::Int(_) | Value::Bool(_) => Err(Errno(FI_EINVAL)),
+    }
+}
+
+fn core_get(name: &str) -> Result<Value> {
+    let found = get(Owner::CORE, name);
+    let (level, text) = report(name, &found);
+    if log::core_enabled(level, Subsys::Core) {
+        log::core_write(level, Subsys::Core, module_path!(), line!(), format_args!("{text}"));
+    }
+    found.map_err(|miss| miss.errno())
+}
+
+/// The registry, with the configuration file read.
+fn opened() -> crate::sys::lock::Guard<'static, Registry> {
+    let mut registry = REGISTRY.lock();
+    if registry.config.is_none() {
+        let file = Path::new(SYSCONFDIR.unwrap_or("/etc")).join("libfabric.conf");
+        registry.open(Config::load(&file), &environment);
+    }
+    registry
+}
+
+fn environment(variable: &str) -> Option<Vec<u8>> {
+    std::env::var_os(variable).map(OsString::into_vec)
+}
+
+/// Looks a variable up in the environment, or in what a test puts in its place.
+type Environment<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
+
+impl Registry {
+    const fn new() -> Registry {
+        Registry {
+            params: Vec::new(),
+            config: None,
+            prefer_config: false,
+        }
+    }
+
+    /// Takes the configuration file in and learns whether it goes before the environment.
+    fn open(&mut self, config: Config, environment: Environment) {
+        self.config = Some(config);
+        let help = "Let libfabric.conf win where it and the environment both set a variable (default: false)";
+        self.define(Owner::CORE, "", "prefer_sysconfig", Kind::Bool, help);
+        match self.get(Owner::CORE, "prefer_sysconfig", environment) {
+            Ok(value) => self.prefer_config = value == Value::Bool(true),
+            Err(Miss::Bad(complaint)) => {
+                self.config
+                    .iter_mut()
+                    .for_each(|config| config.complaints.push(complaint.clone()));
+            }
+            Err(Miss::Unset | Miss::Undefined) => {}
+        }
+    }
+
+    fn define(&mut self, owner: Owner, prefix: &str, name: &str, kind: Kind, help: &str) {
+        let (help, variable) = match prefix {
+            "" => (help.to_string(), format!("FI_{name}")),
+            _ => (format!("{prefix}: {help}"), format!("FI_{prefix}_{name}")),
+        };
+        let variable = variable.to_ascii_uppercase();
+        match self
+            .params
+            .iter_mut()
+            .find(|param| param.owner == owner && param.name == name)
+        {
+            Some(param) => (param.kind, param.help, param.variable) = (kind, help, variable),
+            None => self.params.push(Param {
+                owner,
+                name: name.to_string(),
+                kind,
+                help,
+                variable,
+            }),
+        }
+    }
+
+    fn get(&self, owner: Owner, name: &str, environment: Environment) -> Found {
+        let param = self
+            .params
+            .iter()
+            .find(|param| param.owner == owner && param.name == name)
+            .ok_or(Miss::Undefined)?;
+        let (text, place) = self.text(&param.variable, environment).ok_or(Miss::Unset)?;
+        read(param.kind, &text).map_err(|why| {
+            let text = String::from_utf8_lossy(&text);
+            Miss::Bad(format!(
+                "{}={text} ({place}): {why}; the default is used",
+                param.variable
+            ))
+        })
+    }
+
+    /// What the user wrote for a variable, and where.
+    fn text(&self, variable: &str, environment: Environment) -> Option<(Vec<u8>, &'static str)> {
+        let file = self.config.as_ref().and_then(|config| config.get(variable));
+        let file = file.map(|text| (text.to_vec(), "in libfabric.conf"));
+        if self.prefer_config && file.is_some() {
+            return file;
+        }
+        environment(variable).map(|text| (text, "in the environment")).or(file)
+    }
+}
+
+/// Reads a text as the kind asks, or says what is wrong with it.
+fn read(kind: Kind, text: &[u8]) -> core::result::Result<Value, &'static str> {
+    match kind {
+        Kind::String => Ok(Value::Text(text.to_vec())),
+        Kind::Bool => read_bool(text)
+            .map(Value::Bool)
+            .ok_or("not one of 1, 0, yes, no, true, false, on, off"),
+        Kind::Int => i32::try_from(read_integer(text)?)
+            .map(Value::Int)
+            .map_err(|_| "does not fit 32 bits"),
+        Kind::Size => match usize::try_from(read_integer(text)?) {
+            Ok(size) => Ok(Value::Size(size)),
+            Err(_) => Err("a size is not negative and fits 64 bits"),
+        },
+    }
+}
+
+fn read_bool(text: &[u8]) -> Option<bool> {
+    let text = text.trim_ascii();
+    let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+    if is_one_of(&["1", "yes", "true", "on"]) {
+        Some(true)
+    } else if is_one_of(&["0", "no", "false", "off"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// An integer as strtol(3) with base 0 has it (0x: hexadecimal, 0: octal), but nothing may follow it.
+fn read_integer(text: &[u8]) -> core::result::Result<i128, &'static str> {
+    const NOT_A_NUMBER: &str = "not a whole number";
+    let text = core::str::from_utf8(text.trim_ascii()).map_err(|_| NOT_A_NUMBER)?;
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, digits),
+        None => (10, digits),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(NOT_A_NUMBER);
+    }
+    i128::from_str_radix(digits, radix)
+        .map(|value| sign * value)
+        .map_err(|_| "too large")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP: Owner = Owner(0x1000);
+    const SHM: Owner = Owner(0x2000);
+
+    fn nothing_set(_: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn registry(config: &str, environment: Environment) -> Registry {
+        let mut registry = Registry::new();
+        registry.open(Config::parse(config.as_bytes()), environment);
+        registry
+    }
+
+    #[test]
+    fn texts_become_values() {
+        const NO_BOOL: &str = "not one of 1, 0, yes, no, true, false, on, off";
+        let table: &[(Kind, &str, core::result::Result<Value, &str>)] = &[
+            (Kind::String, "", Ok(Value::Text(vec![]))),
+            (Kind::String, " a ", Ok(Value::Text(b" a ".to_vec()))),
+            (Kind::Bool, "1", Ok(Value::Bool(true))),
+            (Kind::Bool, "On", Ok(Value::Bool(true))),
+            (Kind::Bool, "YES", Ok(Value::Bool(true))),
+            (Kind::Bool, "true ", Ok(Value::Bool(true))),
+            (Kind::Bool, "0", Ok(Value::Bool(false))),
+            (Kind::Bool, "oFF", Ok(Value::Bool(false))),
+            (Kind::Bool, "no", Ok(Value::Bool(false))),
+            (Kind::Bool, "False", Ok(Value::Bool(false))),
+            (Kind::Bool, "2", Err(NO_BOOL)),
+            (Kind::Bool, "", Err(NO_BOOL)),
+            (Kind::Bool, "01", Err(NO_BOOL)),
+            (Kind::Int, "42", Ok(Value::Int(42))),
+            (Kind::Int, " -42 ", Ok(Value::Int(-42))),
+            (Kind::Int, "+7", Ok(Value::Int(7))),
+            (Kind::Int, "0", Ok(Value::Int(0))),
+            (Kind::Int, "0600", Ok(Value::Int(0o600))),
+            (Kind::Int, "0x1F", Ok(Value::Int(31))),
+            (Kind::Int, "-0X10", Ok(Value::Int(-16))),
+            (Kind::Int, "2147483647", Ok(Value::Int(i32::MAX))),
+            (Kind::Int, "2147483648", Err("does not fit 32 bits")),
+            (Kind::Int, "10k", Err("not a whole number")),
+            (Kind::Int, "", Err("not a whole number")),
+            (Kind::Int, "-", Err("not a whole number")),
+            (Kind::Int, "--1", Err("not a whole number")),
+            (Kind::Int, "+-1", Err("not a whole number")),
+            (Kind::Int, "0x", Err("not a whole number")),
+            (Kind::Int, "0x-1", Err("not a whole number")),
+            (Kind::Int, "089", Err("not a whole number")),
+            (Kind::Int, "1e3", Err("not a whole number")),
+            (Kind::Int, "99999999999999999999999999999999999999999", Err("too large")),
+            (Kind::Size, "0", Ok(Value::Size(0))),
+            (Kind::Size, "18446744073709551615", Ok(Value::Size(usize::MAX))),
+            (
+                Kind::Size,
+                "18446744073709551616",
+                Err("a size is not negative and fits 64 bits"),
+            ),
+            (Kind::Size, "-1", Err("a size is not negative and fits 64 bits")),
+            (Kind::Size, "garbage", Err("not a whole number")),
+        ];
+        for (kind, text, want) in table {
+            assert_eq!(&read(*kind, text.as_bytes()), want, "{kind:?} {text:?}");
+        }
+        assert_eq!(read(Kind::Int, b"\xff"), Err("not a whole number"));
+    }
+
+    #[test]
+    fn variables_are_named_after_owner_and_parameter() {
+        let mut registry = registry("", &nothing_set);
+        registry.define(Owner::CORE, "", "log_level", Kind::String, "how loud");
+        registry.define(TCP, "ofi_rxm", "tx_size", Kind::Size, "how many");
+        let rows: Vec<_> = registry
+            .params
+            .iter()
+            .map(|p| (p.variable.as_str(), p.help.as_str()))
+            .collect();
+        assert_eq!(
+            rows.get(1..),
+            Some(
+                &[
+                    ("FI_LOG_LEVEL", "how loud"),
+                    ("FI_OFI_RXM_TX_SIZE", "ofi_rxm: how many")
+                ][..]
+            )
+        );
+    }
+
+    #[test]
+    fn a_second_definition_replaces_the_first() {
+        let set = |name: &str| (name == "FI_TCP_SIZE").then(|| b"8".to_vec());
+        let mut registry = registry("", &set);
+        registry.define(TCP, "tcp", "size", Kind::String, "old");
+        registry.define(SHM, "shm", "size", Kind::Int, "another owner");
+        registry.define(TCP, "tcp", "size", Kind::Size, "new");
+        let helps: Vec<_> = registry.params.iter().map(|p| p.help.as_str()).collect();
+        assert_eq!(helps.get(1..), Some(&["tcp: new", "shm: another owner"][..]));
+        assert_eq!(registry.get(TCP, "size", &set), Ok(Value::Size(8)));
+        assert_eq!(registry.get(SHM, "size", &set), Err(Miss::Unset));
+        assert_eq!(registry.get(SHM, "other", &set), Err(Miss::Undefined));
+    }
+
+    #[test]
+    fn environment_or_file_wins_as_asked() {
+        let both = |name: &str| match name {
+            "FI_A" => Some(b"env".to_vec()),
+            "FI_EMPTY" => Some(vec![]),
+            _ => None,
+        };
+        let prefer = |name: &str| {
+            if name == "FI_PREFER_SYSCONFIG" {
+                Some(b"yes".to_vec())
+            } else {
+                both(name)
+            }
+        };
+        let file = "FI_A=file\nFI_B=file\nFI_EMPTY=file\n";
+        // (file, environment, value of a, b, empty)
+        let table: [(&str, Environment, [&[u8]; 3]); 4] = [
+            (file, &nothing_set, [b"file", b"file", b"file"]),
+            (file, &both, [b"env", b"file", b""]),
+            (file, &prefer, [b"file", b"file", b"file"]),
+            (
+                "FI_PREFER_SYSCONFIG=1\nFI_A=file\nFI_B=file\nFI_EMPTY=file",
+                &both,
+                [b"file", b"file", b"file"],
+            ),
+        ];
+        for (index, (config, environment, want)) in table.into_iter().enumerate() {
+            let mut registry = registry(config, environment);
+            for (name, want) in ["a", "b", "empty"].into_iter().zip(want) {
+                registry.define(Owner::CORE, "", name, Kind::String, "x");
+                let got = registry.get(Owner::CORE, name, environment);
+                assert_eq!(got, Ok(Value::Text(want.to_vec())), "row {index}, {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn complaints_name_variable_text_and_place() {
+        let mut registry = registry("FI_N=many\nFI_PREFER_SYSCONFIG=perhaps", &nothing_set);
+        registry.define(Owner::CORE, "", "n", Kind::Int, "x");
+        let found = registry.get(Owner::CORE, "n", &nothing_set);
+        let want = "FI_N=many (in libfabric.conf): not a whole number; the default is used";
+        assert_eq!(found, Err(Miss::Bad(want.into())));
+        assert_eq!(report("n", &found), (Level::Warn, want.into()));
+        assert_eq!(
+            registry.config.map(|config| config.complaints.len()),
+            Some(1),
+            "about prefer_sysconfig"
+        );
+        assert!(!registry.prefer_config);
+    }
+
+    #[test]
+    fn what_is_undefined_is_gone() {
+        let owner = Owner(0x3000);
+        assert_eq!(define(owner, "x", "", Kind::Int, "help"), Err(Errno(FI_EINVAL)));
+        assert_eq!(define(owner, "x", "one", Kind::Int, ""), Err(Errno(FI_EINVAL)));
+        assert_eq!(define(owner, "x", "one", Kind::Int, "help"), Ok(()));
+        assert_eq!(get(owner, "one"), Err(Miss::Unset));
+        assert!(
+            list()
+                .iter()
+                .any(|row| row.variable == "FI_X_ONE" && row.value.is_none())
+        );
+        undefine(owner);
+        assert_eq!(get(owner, "one"), Err(Miss::Undefined));
+    }
 }

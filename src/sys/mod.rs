@@ -2,5 +2,9 @@
 //!
 //! Knows nothing of libfabric. Called by `api` and `provider`.
 
+pub mod clock;
 pub mod dl;
+pub mod errno;
+pub mod lock;
+pub mod output;
 pub mod resolve;

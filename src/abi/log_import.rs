@@ -1,0 +1,462 @@
+//! fi_open("logging"): an application's own log callbacks in place of the default ones.
+//!
+//! Owns the opened fid, the table of imported callbacks, and the bridge by which the core's own lines reach them.
+//! Called by `entry` for fi_open, and by `abi::log` at each line.
+//!
+//! No lock is held while a callback runs, and nothing of ours is freed when an import ends: a callback may run in one
+//! thread while another closes the import, and the application must bear with that as it does with the C library.
+
+use super::log::{self, Line};
+use super::types::*;
+use crate::api::log::{Level, Sink, Subsys, set_sink};
+use crate::sys::lock::{Held, Lock};
+use core::cell::UnsafeCell;
+use core::ffi::{c_char, c_int, c_void};
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+type Enabled = unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys, u64) -> c_int;
+type Ready = unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys, u64, *mut u64) -> c_int;
+type Log = unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys, *const c_char, c_int, *const c_char);
+
+/// The imported callbacks, null where the default holds. SYNC POINT: the Release of a store pairs with the Acquire of
+/// the load before a call, so that a callback sees what its owner wrote before the import.
+static ENABLED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static READY: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static LOG: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// The address of the fid_logging that is imported now, 0 for none. Its lock orders opening, binding and closing.
+static IMPORTED: Lock<usize> = Lock::new(0);
+
+/// For the list of locks that fork waits for.
+pub(super) static LOCK: &dyn Held = &IMPORTED;
+
+pub(super) fn enabled() -> Option<Enabled> {
+    // SAFETY: null, or an Enabled stored by `put_in`; Option of a function pointer has null for None.
+    unsafe { transmute(ENABLED.load(Ordering::Acquire)) }
+}
+
+pub(super) fn ready() -> Option<Ready> {
+    // SAFETY: as above, a Ready.
+    unsafe { transmute(READY.load(Ordering::Acquire)) }
+}
+
+pub(super) fn log() -> Option<Log> {
+    // SAFETY: as above, a Log.
+    unsafe { transmute(LOG.load(Ordering::Acquire)) }
+}
+
+/// Takes a callback table as it stands now; a missing member leaves the default.
+fn put_in(ops: &fi_ops_log) {
+    let address = |function: Option<*mut c_void>| function.unwrap_or(null_mut());
+    // `log` first: a line that the new `enabled` wants must not go to the default output.
+    LOG.store(address(ops.log.map(|f| f as *mut c_void)), Ordering::Release);
+    READY.store(address(ops.ready.map(|f| f as *mut c_void)), Ordering::Release);
+    ENABLED.store(address(ops.enabled.map(|f| f as *mut c_void)), Ordering::Release);
+}
+
+/// Back to the defaults, `enabled` first, for the same reason.
+fn take_out() {
+    ENABLED.store(null_mut(), Ordering::Release);
+    READY.store(null_mut(), Ordering::Release);
+    LOG.store(null_mut(), Ordering::Release);
+}
+
+/// The core's own lines, on their way to imported callbacks.
+struct Imported;
+
+impl Sink for Imported {
+    fn enabled(&self, level: Level, subsys: Subsys) -> Option<bool> {
+        enabled()?;
+        // SAFETY: NULL is the core.
+        Some(unsafe { log::log_enabled(null_mut(), level as fi_log_level, subsys as fi_log_subsys) } != 0)
+    }
+
+    fn write(&self, level: Level, subsys: Subsys, func: &str, line: u32, text: &str) -> bool {
+        if log().is_none() {
+            return false;
+        }
+        let func = log::c_text(func);
+        let line = Line {
+            provider: null_mut(),
+            level,
+            subsys,
+            func: &func,
+            number: line,
+        };
+        // SAFETY: NULL is the core.
+        unsafe { log::say_anyway(&line, text.strip_suffix('\n').unwrap_or(text)) };
+        true
+    }
+}
+
+/// The callbacks of the opened fid: the defaults, whatever is imported, so that an import can pass lines on to them.
+static DEFAULT_OPS: fi_ops_log = fi_ops_log {
+    size: size_of::<fi_ops_log>(),
+    enabled: Some(log::default_enabled),
+    ready: Some(log::default_ready),
+    log: Some(log::default_log),
+};
+
+/// Operations of the fid that fi_open gives.
+static OPENED_OPS: fi_ops = fi_ops {
+    close: Some(close_opened),
+    bind: Some(bind),
+    ..NO_OPS
+};
+
+/// Operations put into the application's fid while it is imported.
+static IMPORTED_OPS: fi_ops = fi_ops {
+    close: Some(close_imported),
+    bind: Some(no_bind),
+    ..NO_OPS
+};
+
+const NO_OPS: fi_ops = fi_ops {
+    size: size_of::<fi_ops>(),
+    close: None,
+    bind: None,
+    control: Some(no_control),
+    ops_open: Some(no_ops_open),
+    tostr: Some(no_tostr),
+    ops_set: Some(no_ops_set),
+};
+
+/// The one fid that fi_open("logging") gives. C writes its context, hence the cell.
+struct Opened(UnsafeCell<fid_logging>);
+
+// SAFETY: written only under the lock of IMPORTED; what C does with its own context is C's affair.
+unsafe impl Sync for Opened {}
+
+static OPENED: Opened = Opened(UnsafeCell::new(fid_logging {
+    fid: fid {
+        fclass: FI_CLASS_LOG as usize,
+        context: null_mut(),
+        ops: (&raw const OPENED_OPS).cast_mut(),
+    },
+    ops: (&raw const DEFAULT_OPS).cast_mut(),
+}));
+
+/// fi_open for "logging".
+///
+/// # Safety
+/// `fid` is null or writable.
+pub unsafe fn open_log(
+    version: u32,
+    _attr: *mut c_void,
+    attr_len: usize,
+    flags: u64,
+    fid: *mut *mut fid,
+    context: *mut c_void,
+) -> c_int {
+    const FIRST_VERSION: u32 = 1 << 16 | 13;
+    if version < FIRST_VERSION || attr_len != 0 || fid.is_null() {
+        return -FI_EINVAL;
+    }
+    if flags != 0 {
+        return -(FI_EBADFLAGS as c_int);
+    }
+    super::process::at_fork();
+    let imported = IMPORTED.lock();
+    if *imported != 0 {
+        return -FI_EALREADY;
+    }
+    // SAFETY: the lock is held, and `fid` is writable, says the caller.
+    unsafe {
+        (*OPENED.0.get()).fid.context = context;
+        *fid = OPENED.0.get().cast();
+    }
+    FI_SUCCESS
+}
+
+/// fi_import_fid: takes the callbacks of `bfid`. A second import takes the place of the first.
+unsafe extern "C" fn bind(_fid: *mut fid, bfid: *mut fid, flags: u64) -> c_int {
+    // SAFETY: a fid is the application's, readable as far as its class says.
+    unsafe {
+        if flags != 0 || bfid.is_null() || (*bfid).fclass != FI_CLASS_LOG as usize {
+            return -FI_EINVAL;
+        }
+        let ops = (*bfid.cast::<fid_logging>()).ops;
+        if ops.is_null() || (*ops).size < size_of::<fi_ops_log>() {
+            return -FI_EINVAL;
+        }
+        let mut imported = IMPORTED.lock();
+        set_sink(&Imported);
+        put_in(&*ops);
+        (*bfid).ops = (&raw const IMPORTED_OPS).cast_mut();
+        *imported = bfid.addr();
+    }
+    FI_SUCCESS
+}
+
+/// Closing the opened fid ends nothing: an import outlives it.
+unsafe extern "C" fn close_opened(_fid: *mut fid) -> c_int {
+    FI_SUCCESS
+}
+
+/// Ends an import, unless a later one has taken its place already.
+unsafe extern "C" fn close_imported(fid: *mut fid) -> c_int {
+    let mut imported = IMPORTED.lock();
+    if *imported == fid.addr() {
+        take_out();
+        *imported = 0;
+    }
+    FI_SUCCESS
+}
+
+unsafe extern "C" fn no_bind(_: *mut fid, _: *mut fid, _: u64) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_control(_: *mut fid, _: c_int, _: *mut c_void) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_ops_open(_: *mut fid, _: *const c_char, _: u64, _: *mut *mut c_void, _: *mut c_void) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_tostr(_: *const fid, _: *mut c_char, _: usize) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_ops_set(_: *mut fid, _: *const c_char, _: u64, _: *mut c_void, _: *mut c_void) -> c_int {
+    -FI_ENOSYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::log::{core_enabled, core_write};
+    use core::ffi::CStr;
+    use core::ptr::null;
+    use std::sync::Mutex;
+
+    unsafe extern "C" {
+        // In cbits/variadic.c.
+        fn fi_log(
+            prov: *const fi_provider,
+            level: fi_log_level,
+            subsys: fi_log_subsys,
+            func: *const c_char,
+            line: c_int,
+            fmt: *const c_char,
+            ...
+        );
+    }
+
+    /// provider, level, subsys, func, line, text
+    type Heard = (String, u32, u32, String, c_int, String);
+    static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
+
+    const ONLY: (fi_log_level, fi_log_subsys) = (FI_LOG_TRACE, FI_LOG_MR);
+
+    unsafe extern "C" fn only_trace_mr(_: *const fi_provider, l: fi_log_level, s: fi_log_subsys, flags: u64) -> c_int {
+        c_int::from((l, s) == ONLY && flags == 0)
+    }
+
+    unsafe extern "C" fn never_ready(
+        _: *const fi_provider,
+        _: fi_log_level,
+        _: fi_log_subsys,
+        _: u64,
+        _: *mut u64,
+    ) -> c_int {
+        0
+    }
+
+    unsafe extern "C" fn hear(
+        prov: *const fi_provider,
+        level: fi_log_level,
+        subsys: fi_log_subsys,
+        func: *const c_char,
+        line: c_int,
+        msg: *const c_char,
+    ) {
+        let text = |string: *const c_char| match string.is_null() {
+            true => "(null)".to_string(),
+            // SAFETY: a C string, while the call runs.
+            false => unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned(),
+        };
+        // SAFETY: the library never shows NULL for a provider.
+        let name = unsafe { (*prov).name };
+        HEARD
+            .lock()
+            .expect("no panic")
+            .push((text(name), level, subsys, text(func), line, text(msg)));
+    }
+
+    fn table(enabled: Option<Enabled>, ready: Option<Ready>, log: Option<Log>) -> fi_ops_log {
+        fi_ops_log {
+            size: size_of::<fi_ops_log>(),
+            enabled,
+            ready,
+            log,
+        }
+    }
+
+    fn log_fid(ops: &mut fi_ops_log) -> fid_logging {
+        fid_logging {
+            fid: fid {
+                fclass: FI_CLASS_LOG as usize,
+                context: null_mut(),
+                ops: null_mut(),
+            },
+            ops,
+        }
+    }
+
+    fn open() -> Result<*mut fid, c_int> {
+        let mut opened = null_mut();
+        // SAFETY: a writable variable.
+        let code = unsafe { open_log(1 << 16 | 13, null_mut(), 0, 0, &mut opened, null_mut()) };
+        if code == FI_SUCCESS { Ok(opened) } else { Err(code) }
+    }
+
+    fn import(opened: *mut fid, log: &mut fid_logging) -> c_int {
+        // SAFETY: a fid of ours and one of the test's.
+        unsafe { ((*(*opened).ops).bind.expect("has bind"))(opened, &raw mut log.fid, 0) }
+    }
+
+    fn close(log: &mut fid_logging) -> c_int {
+        // SAFETY: imported, so it has our operations.
+        unsafe { ((*log.fid.ops).close.expect("has close"))(&raw mut log.fid) }
+    }
+
+    /// One test, for there is one import in the process.
+    #[test]
+    fn imports() {
+        refuses_what_the_page_forbids();
+
+        let mut ops = table(Some(only_trace_mr), Some(never_ready), Some(hear));
+        let mut all = log_fid(&mut ops);
+        let opened = open().expect("nothing imported yet");
+        assert_eq!(import(opened, &mut all), FI_SUCCESS);
+        assert_eq!(open(), Err(-FI_EALREADY));
+        assert!(
+            core_enabled(Level::Trace, Subsys::Mr),
+            "the imported rules hold for the core"
+        );
+        assert!(!core_enabled(Level::Warn, Subsys::Mr));
+        hears_what_is_said();
+
+        // A second import takes over, and closing the first then changes nothing. Its NULL members are the defaults:
+        // without FI_LOG_LEVEL, silence.
+        let mut ops = table(None, None, Some(hear));
+        let mut partial = log_fid(&mut ops);
+        assert_eq!(import(opened, &mut partial), FI_SUCCESS);
+        assert_eq!(close(&mut all), FI_SUCCESS);
+        assert_eq!(open(), Err(-FI_EALREADY));
+        assert!(log().is_some() && enabled().is_none());
+
+        assert_eq!(close(&mut partial), FI_SUCCESS);
+        assert!(log().is_none());
+        assert_eq!(close(&mut partial), FI_SUCCESS, "closing twice is harmless");
+        assert!(open().is_ok());
+    }
+
+    fn refuses_what_the_page_forbids() {
+        let mut out = null_mut();
+        let version = 2 << 16 | 6;
+        // SAFETY: null or writable.
+        unsafe {
+            assert_eq!(
+                open_log(1 << 16 | 12, null_mut(), 0, 0, &mut out, null_mut()),
+                -FI_EINVAL
+            );
+            assert_eq!(open_log(version, null_mut(), 8, 0, &mut out, null_mut()), -FI_EINVAL);
+            assert_eq!(
+                open_log(version, null_mut(), 0, 1, &mut out, null_mut()),
+                -(FI_EBADFLAGS as c_int)
+            );
+            assert_eq!(open_log(version, null_mut(), 0, 0, null_mut(), null_mut()), -FI_EINVAL);
+        }
+        let opened = open().expect("nothing imported yet");
+        let mut ops = table(None, None, None);
+        let mut good = log_fid(&mut ops);
+        // SAFETY: the fids are null or structs of this test.
+        unsafe {
+            let bind = (*(*opened).ops).bind.expect("has bind");
+            assert_eq!(bind(opened, null_mut(), 0), -FI_EINVAL);
+            assert_eq!(bind(opened, &raw mut good.fid, 1), -FI_EINVAL);
+            good.fid.fclass = FI_CLASS_CQ as usize;
+            assert_eq!(bind(opened, &raw mut good.fid, 0), -FI_EINVAL);
+            good.fid.fclass = FI_CLASS_LOG as usize;
+            good.ops = null_mut();
+            assert_eq!(bind(opened, &raw mut good.fid, 0), -FI_EINVAL);
+            let mut short = fi_ops_log {
+                size: 8,
+                ..table(None, None, None)
+            };
+            good.ops = &mut short;
+            assert_eq!(bind(opened, &raw mut good.fid, 0), -FI_EINVAL);
+        }
+    }
+
+    fn hears_what_is_said() {
+        let (level, subsys) = ONLY;
+        let name = "unit-log";
+        let prov = fi_provider {
+            version: 1,
+            fi_version: 1,
+            context: fi_context {
+                internal: [null_mut(); 4],
+            },
+            name: c"unit-log".as_ptr(),
+            getinfo: None,
+            fabric: None,
+            cleanup: None,
+        };
+        let long = "x".repeat(5000) + "\n";
+        let c_long = log::c_text(&long);
+        let mut showtime = 0;
+        // SAFETY: a provider, C strings, and arguments that fit the formats.
+        unsafe {
+            assert_eq!(log::log_enabled(&prov, level, subsys), 1);
+            assert_eq!(
+                log::log_ready(&prov, level, subsys, &mut showtime),
+                0,
+                "the imported callback decides"
+            );
+            *libc::__errno_location() = 55;
+            fi_log(
+                &prov,
+                level,
+                subsys,
+                c"here".as_ptr(),
+                7,
+                c"%d %s %g\n".as_ptr(),
+                42,
+                c"two".as_ptr(),
+                0.5f64,
+            );
+            fi_log(&prov, 99, 98, null(), -1, c"%s".as_ptr(), c_long.as_ptr());
+            assert_eq!(*libc::__errno_location(), 55);
+            fi_log(null(), level, subsys, c"here".as_ptr(), 8, c"core by NULL".as_ptr());
+        }
+        core_write(
+            Level::Trace,
+            Subsys::Mr,
+            "fabric::unit::there",
+            9,
+            format_args!("{} words", 2),
+        );
+        let heard = core::mem::take(&mut *HEARD.lock().expect("no panic"));
+        let find = |line: c_int| heard.iter().find(|row| row.4 == line).cloned();
+        let row = |name: &str, level, subsys, func: &str, line, text: &str| {
+            Some((
+                name.to_string(),
+                level,
+                subsys,
+                func.to_string(),
+                line,
+                text.to_string(),
+            ))
+        };
+        assert_eq!(find(7), row(name, level, subsys, "here", 7, "42 two 0.5\n"));
+        assert_eq!(find(-1), row(name, 99, 98, "(null)", -1, &long), "nothing is cut");
+        assert_eq!(find(8), row("core", level, subsys, "here", 8, "core by NULL"));
+        assert_eq!(find(9), row("core", level, subsys, "there", 9, "2 words\n"));
+    }
+}

@@ -1,0 +1,69 @@
+//! The life of the process around logging and parameters: what fork waits for, and what unloading frees.
+//!
+//! `at_fork` is called by the entry points before they take a lock, `unload` by the library's destructor.
+
+use crate::sys::lock::{Held, hold_across_fork};
+
+/// Outermost first: the log is set up from parameters while it holds its lock.
+static LOCKS: &[&dyn Held] = &[
+    super::log_import::LOCK,
+    crate::api::log::LOCK,
+    crate::api::params::LOCK,
+    super::params::LOCK,
+];
+
+/// From now on a child of fork finds these locks free and what they guard whole. Cheap after the first call.
+pub(crate) fn at_fork() {
+    hold_across_fork(&LOCKS);
+}
+
+/// Frees what logging and parameters hold. Strings handed out to C are gone after this.
+pub(crate) fn unload() {
+    super::params::close();
+    crate::api::params::close();
+    crate::api::log::close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::params::{self, Owner};
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    /// Takes the locks of `LOCKS` that can be taken without the environment, whose lock in std fork does not wait for.
+    fn take_locks() {
+        params::undefine(Owner(0x4000));
+        crate::api::log::provider_silenced("nobody");
+    }
+
+    #[test]
+    fn children_find_the_locks_free() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        at_fork();
+        take_locks();
+        let busy = std::thread::spawn(|| {
+            while !STOP.load(Ordering::Relaxed) {
+                take_locks();
+            }
+        });
+        let stuck = (0..200).find(|_| !forked_child_takes_locks());
+        STOP.store(true, Ordering::Relaxed);
+        busy.join().expect("no panic");
+        assert_eq!(stuck, None, "a child waited for ever");
+    }
+
+    fn forked_child_takes_locks() -> bool {
+        let mut status = 0;
+        // SAFETY: the child only takes locks and leaves without running anything of its parent's; glibc's allocator
+        // works in it. An alarm ends a child that waits for ever.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(5);
+                take_locks();
+                libc::_exit(0);
+            }
+            libc::waitpid(child, &mut status, 0) == child && status == 0
+        }
+    }
+}

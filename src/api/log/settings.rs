@@ -1,0 +1,374 @@
+//! What the FI_LOG_* variables say: their definitions, their meaning, and what is wrong with them.
+//!
+//! Writes no line itself, for the log is not ready yet: it hands its complaints to `log`, which calls it once.
+
+use super::{Level, Subsys};
+use crate::api::params::{self, Found, Kind, Miss, Owner, Value};
+use crate::sys::output;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+const DEFAULT_INTERVAL_MS: u64 = 2000;
+const DEFAULT_MODE: u32 = 0o600;
+
+/// The settings, with the default for each one that is not set or cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// None is silence.
+    pub level: Option<Level>,
+    pub subsystems: Vec<Subsys>,
+    pub providers: NameFilter,
+    pub interval_ms: u64,
+    location: Location,
+    mode: u32,
+    pub complaints: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Location {
+    Stderr,
+    Stdout,
+    /// A file, or a folder to make one in.
+    Path(PathBuf),
+}
+
+/// A comma-separated list of names, and whether it says who is meant or, after `^`, who is not.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NameFilter {
+    names: Vec<String>,
+    negated: bool,
+}
+
+impl NameFilter {
+    pub const fn all() -> NameFilter {
+        NameFilter {
+            names: Vec::new(),
+            negated: false,
+        }
+    }
+
+    fn parse(text: &str) -> NameFilter {
+        let text = text.trim();
+        let (negated, list) = match text.strip_prefix('^') {
+            Some(list) => (true, list),
+            None => (false, text),
+        };
+        let names = list
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_string)
+            .collect();
+        NameFilter { names, negated }
+    }
+
+    /// An empty list lets everybody through.
+    pub fn lets_through(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|known| known.eq_ignore_ascii_case(name)) != self.negated
+    }
+}
+
+impl Settings {
+    /// Defines the variables and reads them.
+    pub fn read() -> Settings {
+        for (name, kind, help) in [
+            (
+                "log_interval",
+                Kind::Int,
+                "Pause in ms between two lines of a rate-limited message (default: 2000)",
+            ),
+            (
+                "log_level",
+                Kind::String,
+                "How much to log: warn, trace, info or debug (default: nothing)",
+            ),
+            (
+                "log_prov",
+                Kind::String,
+                "Providers to log, comma-separated; ^ before the list: all others (default: all)",
+            ),
+            (
+                "log_subsys",
+                Kind::String,
+                "Subsystems to log, comma-separated; ^ before the list: all others (default: all)",
+            ),
+            (
+                "log_location",
+                Kind::String,
+                "Where to log: stderr, stdout, a file that must not exist yet, or a folder (default: stderr)",
+            ),
+            ("log_location_mode", Kind::Int, "Mode of a log file (default: 0600)"),
+        ] {
+            params::define_core(name, kind, help);
+        }
+        Settings::from(&|name| params::get(Owner::CORE, name))
+    }
+
+    fn from(get: &dyn Fn(&str) -> Found) -> Settings {
+        let mut complaints = Vec::new();
+        let level = level(text(get, "log_level"), &mut complaints);
+        let subsystems = subsystems(text(get, "log_subsys"), &mut complaints);
+        let providers = text(get, "log_prov").map_or(NameFilter::all(), |list| NameFilter::parse(&list));
+        let interval = number(get, "log_interval", 0..=i32::MAX, &mut complaints);
+        let mode = number(get, "log_location_mode", 0..=0o7777, &mut complaints);
+        Settings {
+            level,
+            subsystems,
+            providers,
+            interval_ms: interval.map_or(DEFAULT_INTERVAL_MS, u64::from),
+            location: location(get("log_location")),
+            mode: mode.unwrap_or(DEFAULT_MODE),
+            complaints,
+        }
+    }
+
+    /// Opens the log file, if one is asked for; it must not exist, so that nothing is overwritten.
+    pub fn open_file(&mut self) -> Option<OwnedFd> {
+        let Location::Path(path) = &self.location else {
+            return None;
+        };
+        let path = match path.is_dir() {
+            true => path.join(format!("ofi_{}.log", std::process::id())),
+            false => path.clone(),
+        };
+        match output::create_new(&path, self.mode) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                let hint = match error.kind() {
+                    std::io::ErrorKind::AlreadyExists => "; remove the file, or name a folder",
+                    _ => "",
+                };
+                let path = path.display();
+                self.complaints.push(format!(
+                    "FI_LOG_LOCATION: cannot create {path}: {error}{hint}. The log goes to stderr."
+                ));
+                None
+            }
+        }
+    }
+
+    /// The descriptor to write to when there is no file.
+    pub fn standard_fd(&self) -> RawFd {
+        match self.location {
+            Location::Stdout => output::STDOUT,
+            Location::Stderr | Location::Path(_) => output::STDERR,
+        }
+    }
+}
+
+fn text(get: &dyn Fn(&str) -> Found, name: &str) -> Option<String> {
+    match get(name) {
+        Ok(Value::Text(text)) => Some(String::from_utf8_lossy(&text).into_owned()),
+        Ok(Value::Int(_) | Value::Bool(_) | Value::Size(_)) | Err(_) => None,
+    }
+}
+
+fn number(
+    get: &dyn Fn(&str) -> Found,
+    name: &str,
+    range: core::ops::RangeInclusive<i32>,
+    complaints: &mut Vec<String>,
+) -> Option<u32> {
+    match get(name) {
+        Ok(Value::Int(value)) if range.contains(&value) => u32::try_from(value).ok(),
+        Ok(Value::Int(value)) => {
+            let name = name.to_ascii_uppercase();
+            let (from, to) = (range.start(), range.end());
+            complaints.push(format!(
+                "FI_{name}={value}: not between {from} and {to}; the default is used"
+            ));
+            None
+        }
+        Err(Miss::Bad(complaint)) => {
+            complaints.push(complaint);
+            None
+        }
+        Ok(Value::Text(_) | Value::Bool(_) | Value::Size(_)) | Err(Miss::Unset | Miss::Undefined) => None,
+    }
+}
+
+/// Unset is silence; a word that is no level is taken as a wish to hear warnings, as in the C library.
+fn level(word: Option<String>, complaints: &mut Vec<String>) -> Option<Level> {
+    let word = word?;
+    let known = Level::ALL
+        .into_iter()
+        .find(|level| level.name().eq_ignore_ascii_case(word.trim()));
+    if known.is_none() {
+        complaints.push(format!(
+            "FI_LOG_LEVEL={word}: not one of warn, trace, info, debug; warn is used"
+        ));
+    }
+    known.or(Some(Level::Warn))
+}
+
+fn subsystems(list: Option<String>, complaints: &mut Vec<String>) -> Vec<Subsys> {
+    let filter = list.map_or(NameFilter::all(), |list| NameFilter::parse(&list));
+    let is_known = |name: &&String| {
+        Subsys::ALL
+            .iter()
+            .any(|subsys| subsys.name().eq_ignore_ascii_case(name))
+    };
+    for name in filter.names.iter().filter(|name| !is_known(name)) {
+        let known = Subsys::ALL.map(Subsys::name).join(", ");
+        complaints.push(format!(
+            "FI_LOG_SUBSYS: there is no subsystem {name}; there are {known}"
+        ));
+    }
+    Subsys::ALL
+        .into_iter()
+        .filter(|subsys| filter.lets_through(subsys.name()))
+        .collect()
+}
+
+fn location(found: Found) -> Location {
+    match found {
+        Ok(Value::Text(text)) => match text.as_slice() {
+            b"" | b"stderr" => Location::Stderr,
+            b"stdout" => Location::Stdout,
+            _ => Location::Path(std::ffi::OsString::from_vec(text).into()),
+        },
+        Ok(Value::Int(_) | Value::Bool(_) | Value::Size(_)) | Err(_) => Location::Stderr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn from(set: &[(&str, Value)]) -> Settings {
+        Settings::from(&|name| {
+            set.iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value.clone())
+                .ok_or(Miss::Unset)
+        })
+    }
+
+    fn word(text: &str) -> Value {
+        Value::Text(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn nothing_set_is_silence() {
+        let want = Settings {
+            level: None,
+            subsystems: Subsys::ALL.to_vec(),
+            providers: NameFilter::all(),
+            interval_ms: 2000,
+            location: Location::Stderr,
+            mode: 0o600,
+            complaints: vec![],
+        };
+        assert_eq!(from(&[]), want);
+    }
+
+    #[test]
+    fn levels() {
+        let table = [
+            ("warn", Level::Warn, 0),
+            ("TRACE", Level::Trace, 0),
+            ("Info", Level::Info, 0),
+            (" debug ", Level::Debug, 0),
+            ("verbose", Level::Warn, 1),
+            ("", Level::Warn, 1),
+            ("3", Level::Warn, 1),
+        ];
+        for (text, level, complaints) in table {
+            let got = from(&[("log_level", word(text))]);
+            assert_eq!((got.level, got.complaints.len()), (Some(level), complaints), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn filters() {
+        let table = [
+            ("", "tcp", true),
+            ("^", "tcp", true),
+            (" , ", "tcp", true),
+            ("tcp", "tcp", true),
+            ("tcp", "TCP", true),
+            ("tcp", "shm", false),
+            ("tcp, shm", "shm", true),
+            ("tcp", "tcp;ofi_rxm", false),
+            ("^tcp", "tcp", false),
+            ("^tcp", "shm", true),
+            ("^tcp,shm", "shm", false),
+        ];
+        for (list, name, want) in table {
+            assert_eq!(NameFilter::parse(list).lets_through(name), want, "{list:?} {name:?}");
+        }
+    }
+
+    #[test]
+    fn subsystem_lists() {
+        let got = from(&[("log_subsys", word("cq,AV"))]);
+        assert_eq!(
+            (got.subsystems, got.complaints.len()),
+            (vec![Subsys::Av, Subsys::Cq], 0)
+        );
+        let got = from(&[("log_subsys", word("^core,domain"))]);
+        assert_eq!(got.subsystems.len(), 8);
+        let got = from(&[("log_subsys", word("cores"))]);
+        assert_eq!(
+            (got.subsystems, got.complaints.len()),
+            (vec![], 1),
+            "nothing matches, and the log says why"
+        );
+    }
+
+    #[test]
+    fn numbers_out_of_range_leave_the_default() {
+        let table = [
+            ("log_interval", Value::Int(0), 0, 0o600, 0),
+            ("log_interval", Value::Int(500), 500, 0o600, 0),
+            ("log_interval", Value::Int(-1), 2000, 0o600, 1),
+            ("log_location_mode", Value::Int(0o644), 2000, 0o644, 0),
+            ("log_location_mode", Value::Int(0o10000), 2000, 0o600, 1),
+        ];
+        for (name, value, interval, mode, complaints) in table {
+            let got = from(&[(name, value.clone())]);
+            assert_eq!(
+                (got.interval_ms, got.mode, got.complaints.len()),
+                (interval, mode, complaints),
+                "{name} {value:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn locations() {
+        assert_eq!(from(&[("log_location", word("stdout"))]).standard_fd(), output::STDOUT);
+        assert_eq!(from(&[("log_location", word("stderr"))]).standard_fd(), output::STDERR);
+        assert_eq!(from(&[("log_location", word(""))]).standard_fd(), output::STDERR);
+        assert!(from(&[("log_location", word("stdout"))]).open_file().is_none());
+
+        let dir = std::env::temp_dir().join(format!("libfabric-rs-log-{}", std::process::id()));
+        std::fs::create_dir(&dir).expect("a fresh directory");
+        let in_dir = [
+            ("log_location", word(&dir.to_string_lossy())),
+            ("log_location_mode", Value::Int(0o640)),
+        ];
+        let mut settings = from(&in_dir);
+        let file = settings.open_file().expect("a log file in the folder");
+        assert_eq!(settings.complaints.len(), 0);
+        let name = dir.join(format!("ofi_{}.log", std::process::id()));
+        let mode = std::fs::metadata(&name).expect("it is there").permissions().mode();
+        // The umask may take bits of group and others away, never of the owner.
+        assert_eq!(mode & 0o700, 0o600);
+        assert_eq!(mode & 0o037, 0);
+        drop(file);
+
+        std::fs::write(&name, "precious").expect("writable");
+        let mut settings = from(&[("log_location", word(&name.to_string_lossy()))]);
+        assert!(settings.open_file().is_none(), "an existing file is never opened");
+        assert_eq!((settings.complaints.len(), settings.standard_fd()), (1, output::STDERR));
+        assert_eq!(std::fs::read(&name).expect("readable"), b"precious");
+
+        let mut settings = from(&[("log_location", word(&dir.join("no/such/folder").to_string_lossy()))]);
+        assert!(settings.open_file().is_none());
+        assert_eq!(settings.complaints.len(), 1);
+        std::fs::remove_dir_all(&dir).expect("ours");
+    }
+}
