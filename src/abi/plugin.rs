@@ -4,9 +4,11 @@
 //! two providers of one name is asked, for `provider::registry`. Called by `abi::entry`.
 
 use crate::abi::layout;
+use crate::abi::log::ProvContext;
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::query::{Answer, Query};
+use crate::api::params::{self, Owner};
 use crate::provider::external::{Candidate, Search, default_folders};
 use crate::provider::registry::refuses_layers;
 use crate::provider::{Kind, Provider};
@@ -14,6 +16,7 @@ use crate::sys::dl::{self, Library};
 use core::any::Any;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{NonNull, null_mut};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,9 +38,13 @@ pub struct RawCall {
 }
 
 /// What FI_PROVIDER_PATH says, over the names of the providers that are known.
-pub fn search(setting: Option<&str>, known: &[&str]) -> Search {
+pub fn search<S: AsRef<OsStr> + ?Sized>(setting: Option<&S>, known: &[&str]) -> Search {
     let built_in = option_env!("FABRIC_PROVIDER_DIR");
-    Search::new(setting, known, &default_folders(dl::own_file().as_deref(), built_in))
+    Search::new(
+        setting.map(AsRef::as_ref),
+        known,
+        &default_folders(dl::own_file().as_deref(), built_in),
+    )
 }
 
 /// Opens what the search finds, and hands every usable plug-in to `register`, with whether it is preferred.
@@ -138,12 +145,8 @@ impl ExternalProvider {
             }
         };
         let kind = Kind::of(&name, seen.getinfo.is_some());
-        // SAFETY: the caller lets us write, and the context is the core's to use.
-        unsafe {
-            (&raw mut (*raw.as_ptr()).context)
-                .cast::<Context>()
-                .write(Context::new(&name, kind))
-        };
+        // SAFETY: promised by the caller.
+        unsafe { introduce(raw, &name, kind) };
         log!(Debug, Core, "{name} is in {}", file.display());
         Some(ExternalProvider {
             raw,
@@ -223,39 +226,33 @@ impl Drop for ExternalProvider {
 
 /// The last call into a plug-in before its file is closed: its parameters go, then what it holds.
 fn clean_up(raw: NonNull<fi_provider>, cleanup: Option<unsafe extern "C" fn()>) {
-    undefine_params(raw);
+    params::undefine(Owner(raw.as_ptr() as usize));
     if let Some(cleanup) = cleanup {
         // SAFETY: the plug-in is still loaded, and this is called once.
         unsafe { cleanup() };
     }
 }
 
-// replaced by api::params::undefine(Owner(raw.as_ptr() as usize))
-fn undefine_params(_raw: NonNull<fi_provider>) {}
-
-/// The head of what the core keeps in fi_provider.context. Hooks of the C library read the first field.
-#[repr(C)]
-struct Context {
-    kind: u32,
-    disable_logging: bool,
-    disable_layering: bool,
-}
-
-const _: () = assert!(size_of::<Context>() <= size_of::<fi_context>());
-
-impl Context {
-    fn new(name: &str, kind: Kind) -> Context {
-        Context {
-            kind: match kind {
-                Kind::Core => 0,
-                Kind::Utility => 1,
-                Kind::Hook => 2,
-                Kind::Offload => 3,
-                Kind::Link => 4,
-            },
-            disable_logging: false,
-            disable_layering: refuses_layers(name, kind),
-        }
+/// Fills in what the core keeps in a provider; hooks built for the C library read the kind there.
+///
+/// # Safety
+/// `raw` is a struct fi_provider that may be written.
+unsafe fn introduce(raw: NonNull<fi_provider>, name: &str, kind: Kind) {
+    let kind_in_c = match kind {
+        Kind::Core => 0,
+        Kind::Utility => 1,
+        Kind::Hook => 2,
+        Kind::Offload => 3,
+        Kind::Link => 4,
+    };
+    // SAFETY: by contract; the context is the core's own.
+    unsafe {
+        ProvContext::of(raw.as_ptr()).write(ProvContext {
+            kind: kind_in_c,
+            disable_logging: 0,
+            disable_layering: u8::from(refuses_layers(name, kind)),
+        });
+        ProvContext::apply_log_filter(raw.as_ptr());
     }
 }
 

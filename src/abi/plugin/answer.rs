@@ -54,9 +54,10 @@ pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Ans
     while let Some(node) = NonNull::new(list) {
         // SAFETY: by contract; `next` is the first field in every layout.
         list = unsafe { (&raw mut (*node.as_ptr()).next).replace(null_mut()) };
-        // SAFETY: unlinked, so the node is ours alone; a whole one can be read.
+        // SAFETY: unlinked, so the node is ours alone.
         match unsafe { take_one(node, layout) } {
             Ok(own) => answers.push(Answer {
+                // SAFETY: whole, and in today's layout.
                 info: unsafe { info::read(own.0.as_ptr(), &CURRENT) },
                 own: Some(Box::new(own)),
             }),

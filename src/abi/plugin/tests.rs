@@ -152,10 +152,10 @@ fn the_kind_is_told_by_the_name_and_by_getinfo() {
         let mut raw = provider(name, has_getinfo.then_some(by_flags as GetInfo), layout::version(2, 6));
         assert_eq!(adopt(&mut raw).unwrap().kind(), kind, "{name:?}");
         // SAFETY: written by `adopt`.
-        let context = unsafe { (&raw const raw.context).cast::<Context>().read() };
+        let context = unsafe { ProvContext::of(&raw).read() };
         assert_eq!(
             (context.kind, context.disable_layering),
-            (number, on_request_only),
+            (number, u8::from(on_request_only)),
             "{name:?}"
         );
     }
