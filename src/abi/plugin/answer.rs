@@ -9,7 +9,7 @@ use crate::abi::layout::{CURRENT, Layout};
 use crate::abi::memory::{self, NoMemory};
 use crate::abi::text;
 use crate::abi::types::*;
-use crate::api::info::model::Info;
+use crate::api::info::model::FabricAttr;
 use crate::api::info::query::Answer;
 use crate::provider::Provider;
 use core::ptr::{NonNull, null, null_mut};
@@ -18,19 +18,20 @@ use core::ptr::{NonNull, null, null_mut};
 pub struct OwnInfo(NonNull<fi_info>);
 
 impl OwnInfo {
-    /// Gives it away, signed as the core signed its answer: whoever has it now frees it with fi_freeinfo.
-    pub fn hand_out(self, answer: &Info) -> Result<*mut fi_info, NoMemory> {
-        let signed = answer.fabric.clone().unwrap_or_default();
-        let name = signed.prov_name.as_deref().map(text::owned);
+    /// Gives it away with the core's words on who answered whom: whoever has it now frees it with fi_freeinfo.
+    pub fn signed(self, words: Option<&FabricAttr>) -> Result<*mut fi_info, NoMemory> {
         let raw = self.0.as_ptr();
-        // SAFETY: a whole fi_info of ours with all its parts; its strings come from malloc.
-        unsafe {
-            let name = memory::string(name.as_ref().map_or(null(), |name| name.as_ptr()))?;
-            let fabric = (*raw).fabric_attr;
-            memory::free((*fabric).prov_name);
-            (*fabric).prov_name = name;
-            (*fabric).prov_version = signed.prov_version;
-            (*fabric).api_version = signed.api_version;
+        if let Some(words) = words {
+            let name = words.prov_name.as_deref().map(text::owned);
+            // SAFETY: a whole fi_info of ours with all its parts; its strings come from malloc.
+            unsafe {
+                let name = memory::string(name.as_ref().map_or(null(), |name| name.as_ptr()))?;
+                let fabric = (*raw).fabric_attr;
+                memory::free((*fabric).prov_name);
+                (*fabric).prov_name = name;
+                (*fabric).prov_version = words.prov_version;
+                (*fabric).api_version = words.api_version;
+            }
         }
         core::mem::forget(self);
         Ok(raw)

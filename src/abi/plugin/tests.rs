@@ -202,7 +202,12 @@ fn an_answer_is_handed_out_as_it_came_and_signed() {
         let fabric = seen.fabric.as_mut().unwrap();
         fabric.prov_name = name.map(str::to_owned);
         (fabric.prov_version, fabric.api_version) = (layout::version(3, 7), layout::version(2, 5));
-        let node = own.unwrap().downcast::<OwnInfo>().unwrap().hand_out(&seen).unwrap();
+        let node = own
+            .unwrap()
+            .downcast::<OwnInfo>()
+            .unwrap()
+            .signed(seen.fabric.as_ref())
+            .unwrap();
         // SAFETY: ours since it was handed out, and freed once.
         unsafe {
             assert!((*node).next.is_null());
@@ -222,7 +227,12 @@ fn short_structs_grow_to_todays_size() {
         (domain.tclass, domain.max_ep_auth_key, domain.max_cntr_value),
         (0x1234, 0, 0)
     );
-    let node = own.unwrap().downcast::<OwnInfo>().unwrap().hand_out(&seen).unwrap();
+    let node = own
+        .unwrap()
+        .downcast::<OwnInfo>()
+        .unwrap()
+        .signed(seen.fabric.as_ref())
+        .unwrap();
     // SAFETY: ours since it was handed out, and freed once.
     let read: Info = unsafe {
         assert!(libc::malloc_usable_size((*node).domain_attr.cast()) >= size_of::<fi_domain_attr>());
