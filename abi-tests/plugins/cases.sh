@@ -228,7 +228,7 @@ cleanup PROBE 1.4'
 	cp "$libdir/libfabric.so.1" "$work/lib/"
 	cp "$work/one/libprobe-fi.so" "$work/lib/libfabric/"
 	libdir=$work/lib
-	for path in '' @ : "+$work/util/libofi_probe-fi.so"; do
+	for path in '' @ : "+$work/hook/libhook_probe-fi.so"; do
 		check "with '$path'" "$(two 'probe 1.2')" "$(run FI_PROVIDER_PATH="$path" -- infos probe)"
 	done
 	check 'elsewhere' 'fi_getinfo: -61' "$(run "$(of %/text)" -- infos probe)"
