@@ -1,12 +1,16 @@
-//! Compiles the C-variadic entry points, which stable Rust cannot define, into the library, and tells the programs where
-//! libfabric.so is.
+//! What cargo cannot be told in Cargo.toml: the C part of the crate, where the programs find libfabric.so, and that
+//! libfabric.so itself is not cargo's to link.
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
     variadic();
     programs();
+    no_shared_object();
 }
 
-/// The object is bundled in the archive.
+/// The C-variadic entry points, which stable Rust cannot define; the object is bundled in the archive.
 fn variadic() {
     println!("cargo:rerun-if-changed=cbits/variadic.c");
     cc::Build::new()
@@ -20,8 +24,13 @@ fn variadic() {
 /// folder when they run.
 fn programs() {
     println!("cargo:rerun-if-env-changed=FABRIC_LIB_DIR");
-    let staged = || format!("{}/target/dist/lib", env!("CARGO_MANIFEST_DIR"));
-    let dir = std::env::var("FABRIC_LIB_DIR").unwrap_or_else(|_| staged());
+    let dir = std::env::var("FABRIC_LIB_DIR").unwrap_or_else(|_| format!("{ROOT}/target/dist/lib"));
     println!("cargo:rustc-link-search=native={dir}");
     println!("cargo:rustc-link-arg-bins=-Wl,-rpath,$ORIGIN/../lib");
+}
+
+/// Fails a link that makes a shared object, with a text that says why; an executable links as ever.
+fn no_shared_object() {
+    println!("cargo:rerun-if-changed=cbits/no-cargo-so.ld");
+    println!("cargo:rustc-link-arg={ROOT}/cbits/no-cargo-so.ld");
 }

@@ -10,7 +10,6 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::query::{Answer, Query};
 use crate::api::params::{self, Owner};
 use crate::provider::external::{Candidate, Search, default_folders};
-use crate::provider::registry::refuses_layers;
 use crate::provider::{Kind, Provider};
 use crate::sys::dl::{self, Library};
 use core::any::Any;
@@ -38,13 +37,9 @@ pub struct RawCall {
 }
 
 /// What FI_PROVIDER_PATH says, over the names of the providers that are known.
-pub fn search<S: AsRef<OsStr> + ?Sized>(setting: Option<&S>, known: &[&str]) -> Search {
+pub fn search(setting: Option<&OsStr>, known: &[&str]) -> Search {
     let built_in = option_env!("FABRIC_PROVIDER_DIR");
-    Search::new(
-        setting.map(AsRef::as_ref),
-        known,
-        &default_folders(dl::own_file().as_deref(), built_in),
-    )
+    Search::new(setting, known, &default_folders(dl::own_file().as_deref(), built_in))
 }
 
 /// Opens what the search finds, and hands every usable plug-in to `register`, with whether it is preferred.
@@ -145,8 +140,8 @@ impl ExternalProvider {
             }
         };
         let kind = Kind::of(&name, seen.getinfo.is_some());
-        // SAFETY: promised by the caller.
-        unsafe { introduce(raw, &name, kind) };
+        // SAFETY: the caller lets us write, and the context is the core's to use.
+        unsafe { ProvContext::of(raw.as_ptr()).write(ProvContext::new(&name, kind)) };
         log!(Debug, Core, "{name} is in {}", file.display());
         Some(ExternalProvider {
             raw,
@@ -210,7 +205,11 @@ impl Provider for ExternalProvider {
             return Err(Errno(ret.checked_abs().unwrap_or(FI_EOTHER as c_int)));
         }
         // SAFETY: on success the list is ours, in the layout of the API version that the plug-in was written for.
-        Ok(unsafe { answer::take(list, self) })
+        let answers = unsafe { answer::take(list, self) };
+        match answers.is_empty() {
+            true => Err(Errno(FI_ENODATA)),
+            false => Ok(answers),
+        }
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -226,33 +225,10 @@ impl Drop for ExternalProvider {
 
 /// The last call into a plug-in before its file is closed: its parameters go, then what it holds.
 fn clean_up(raw: NonNull<fi_provider>, cleanup: Option<unsafe extern "C" fn()>) {
-    params::undefine(Owner(raw.as_ptr() as usize));
+    params::undefine(Owner(raw.as_ptr().addr()));
     if let Some(cleanup) = cleanup {
         // SAFETY: the plug-in is still loaded, and this is called once.
         unsafe { cleanup() };
-    }
-}
-
-/// Fills in what the core keeps in a provider; hooks built for the C library read the kind there.
-///
-/// # Safety
-/// `raw` is a struct fi_provider that may be written.
-unsafe fn introduce(raw: NonNull<fi_provider>, name: &str, kind: Kind) {
-    let kind_in_c = match kind {
-        Kind::Core => 0,
-        Kind::Utility => 1,
-        Kind::Hook => 2,
-        Kind::Offload => 3,
-        Kind::Link => 4,
-    };
-    // SAFETY: by contract; the context is the core's own.
-    unsafe {
-        ProvContext::of(raw.as_ptr()).write(ProvContext {
-            kind: kind_in_c,
-            disable_logging: 0,
-            disable_layering: u8::from(refuses_layers(name, kind)),
-        });
-        ProvContext::apply_log_filter(raw.as_ptr());
     }
 }
 

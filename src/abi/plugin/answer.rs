@@ -20,21 +20,29 @@ pub struct OwnInfo(NonNull<fi_info>);
 impl OwnInfo {
     /// Gives it away with the core's words on who answered whom: whoever has it now frees it with fi_freeinfo.
     pub fn signed(self, words: Option<&FabricAttr>) -> Result<*mut fi_info, NoMemory> {
-        let raw = self.0.as_ptr();
         if let Some(words) = words {
             let name = words.prov_name.as_deref().map(text::owned);
-            // SAFETY: a whole fi_info of ours with all its parts; its strings come from malloc.
+            // SAFETY: a whole fi_info of ours with all parts; its strings come from malloc.
             unsafe {
+                let fabric = (*self.0.as_ptr()).fabric_attr;
                 let name = memory::string(name.as_ref().map_or(null(), |name| name.as_ptr()))?;
-                let fabric = (*raw).fabric_attr;
                 memory::free((*fabric).prov_name);
                 (*fabric).prov_name = name;
                 (*fabric).prov_version = words.prov_version;
                 (*fabric).api_version = words.api_version;
             }
         }
+        let raw = self.0.as_ptr();
         core::mem::forget(self);
         Ok(raw)
+    }
+
+    fn into_answer(self) -> Answer {
+        Answer {
+            // SAFETY: a whole fi_info of ours, in the newest layout.
+            info: unsafe { info::read(self.0.as_ptr(), &CURRENT) },
+            own: Some(Box::new(self)),
+        }
     }
 }
 
@@ -52,16 +60,15 @@ impl Drop for OwnInfo {
 pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Answer> {
     let layout = Layout::of_api(plugin.fi_version());
     let mut answers = Vec::new();
+    if list.is_null() {
+        log!(Warn, Core, "fi_getinfo: provider {} output empty list", plugin.name());
+    }
     while let Some(node) = NonNull::new(list) {
         // SAFETY: by contract; `next` is the first field in every layout.
         list = unsafe { (&raw mut (*node.as_ptr()).next).replace(null_mut()) };
         // SAFETY: unlinked, so the node is ours alone.
         match unsafe { take_one(node, layout) } {
-            Ok(own) => answers.push(Answer {
-                // SAFETY: whole, and in today's layout.
-                info: unsafe { info::read(own.0.as_ptr(), &CURRENT) },
-                own: Some(Box::new(own)),
-            }),
+            Ok(own) => answers.push(own.into_answer()),
             Err(why) => log!(
                 Warn,
                 Core,
@@ -84,7 +91,7 @@ unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &
     // What the plug-in made ends here: it is incomplete, or too short for programs of today.
     // SAFETY: by contract; not used again after `free`.
     unsafe {
-        let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(|NoMemory| "no memory"), Err);
+        let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(no_memory), Err);
         info::free(node.as_ptr(), layout);
         whole
             .and_then(|whole| NonNull::new(whole).ok_or("no memory"))
@@ -108,4 +115,8 @@ unsafe fn missing_part(node: *const fi_info) -> Option<&'static str> {
         ]
     };
     parts.into_iter().find(|(missing, _)| *missing).map(|(_, what)| what)
+}
+
+fn no_memory(_: NoMemory) -> &'static str {
+    "no memory"
 }

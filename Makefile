@@ -1,0 +1,123 @@
+# Builds, stages, installs and checks libfabric.so.1. cargo compiles; the last link is made here, because only so do the
+# symbols get their versions (docs/architecture.md).
+#
+#   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}
+#   make check                every test; make check SUITES="symbols robust" some of them
+#   make demo                 shows what works, with programs nobody changed
+#   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
+#   make headers              writes include/rdma anew from src/abi
+#   make bench, make clean
+
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+BINDIR  ?= $(PREFIX)/bin
+DESTDIR ?=
+CFLAGS  ?= -O2
+CARGO   ?= cargo
+SUITES  ?=
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+SONAME  := libfabric.so.1
+# libfabric.so.1.AGE.REVISION, numbered as the C library's release 2.6.0 is.
+SOFILE  := $(SONAME).32.0
+PROGRAMS := fi_info fi_strerror
+
+export CC
+export CARGO_TARGET_DIR := $(CURDIR)/target
+export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
+RELEASE := target/release
+LINK    := target/link
+DIST    := target/dist
+ARCHIVE := $(RELEASE)/libfabric.a
+
+# -z defs: nothing left open; no-undefined-version: a name in the map that nobody defines is an error.
+SOFLAGS := -Wl,-soname,$(SONAME) -Wl,--version-script=$(LINK)/libfabric.map -Wl,--no-undefined-version \
+	-Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--as-needed -Wl,-O1 -Wl,--build-id -Wl,--strip-debug \
+	-Wl,-z,relro,-z,now,-z,defs,-z,noexecstack
+
+.PHONY: all stage install uninstall check demo headers bench clean tools FORCE
+.DELETE_ON_ERROR:
+
+all: stage
+
+tools:
+	@.ci/tools build
+
+# ---- build ----
+
+# cargo leaves the file alone when nothing changed, and then make does not link again either.
+$(ARCHIVE): tools FORCE
+	$(CARGO) rustc --lib --release --crate-type staticlib
+
+$(LINK)/names: src/abi/wrappers $(wildcard src/abi/wrappers/*.rs)
+	@mkdir -p $(LINK)
+	grep -ho '^    fn fi_[a-z0-9_]*' src/abi/wrappers/*.rs | sed 's/^    fn //' | sort >$@
+
+$(LINK)/libfabric.map: cbits/libfabric.map.in $(LINK)/names
+	sed 's/.*/        &;/' $(LINK)/names | sed -e '/^@INLINE_API@$$/{r /dev/stdin' -e 'd;}' $< >$@
+
+$(LINK)/compat.o: cbits/compat.c | tools
+	@mkdir -p $(LINK)
+	$(CC) $(CFLAGS) -fno-lto -fPIC -Wall -Wextra -c -o $@ $<
+
+$(LINK)/$(SOFILE): $(ARCHIVE) $(LINK)/compat.o $(LINK)/libfabric.map Makefile
+	$(CC) -shared -o $@ $(LINK)/compat.o -Wl,--whole-archive $(ARCHIVE) -Wl,--no-whole-archive \
+		$(SOFLAGS) $(LDFLAGS) -lgcc_s -lc
+
+# ---- stage ----
+
+stage: $(LINK)/$(SOFILE)
+	@mkdir -p $(DIST)/lib/pkgconfig $(DIST)/bin $(DIST)/include
+	@$(call put,$(LINK)/$(SOFILE),$(DIST)/lib/$(SOFILE))
+	@ln -sfn $(SOFILE) $(DIST)/lib/$(SONAME) && ln -sfn $(SONAME) $(DIST)/lib/libfabric.so
+	@cmp -s $(ARCHIVE) $(LINK)/libfabric.a || { cp $(ARCHIVE) $(LINK)/libfabric.a && \
+		objcopy --strip-debug $(ARCHIVE) $(DIST)/lib/libfabric.a; }
+	@rm -rf $(DIST)/include/rdma && cp -r include/rdma $(DIST)/include/
+	@$(call pc,$${pcfiledir}/../..,$${prefix}/lib,$${prefix}/include) >$(DIST)/lib/pkgconfig/libfabric.pc
+	$(CARGO) build --release --features programs --bins
+	@for p in $(PROGRAMS); do $(call put,$(RELEASE)/$$p,$(DIST)/bin/$$p); done
+	@echo "staged in $(DIST)"
+
+# Replaced by name, never written over: a running program keeps the file it has open.
+put = cmp -s $(1) $(2) || { cp $(1) $(2).new && mv $(2).new $(2); }
+pc  = sed -e 's|@PREFIX@|$(1)|' -e 's|@LIBDIR@|$(2)|' -e 's|@INCLUDEDIR@|$(3)|' -e 's|@VERSION@|$(VERSION)|' \
+	pkgconfig/libfabric.pc.in
+
+# ---- install ----
+
+TO := $(DESTDIR)$(LIBDIR)
+
+install: stage
+	install -d $(TO)/pkgconfig $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(BINDIR)
+	install -m 755 $(DIST)/lib/$(SOFILE) $(TO)/
+	ln -sfn $(SOFILE) $(TO)/$(SONAME)
+	ln -sfn $(SONAME) $(TO)/libfabric.so
+	install -m 644 $(DIST)/lib/libfabric.a $(TO)/
+	cp -r $(DIST)/include/rdma $(DESTDIR)$(INCLUDEDIR)/
+	install -m 755 $(PROGRAMS:%=$(DIST)/bin/%) $(DESTDIR)$(BINDIR)/
+	$(call pc,$(PREFIX),$(LIBDIR),$(INCLUDEDIR)) >$(TO)/pkgconfig/libfabric.pc
+
+uninstall:
+	rm -f $(TO)/$(SOFILE) $(TO)/$(SONAME) $(TO)/libfabric.so $(TO)/libfabric.a $(TO)/pkgconfig/libfabric.pc
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
+	for h in $$(cd include && find rdma -type f); do rm -f $(DESTDIR)$(INCLUDEDIR)/$$h; done
+	-find $(DESTDIR)$(INCLUDEDIR)/rdma -depth -type d -exec rmdir {} + 2>/dev/null
+
+# ---- the rest ----
+
+check: stage
+	@.ci/tools check
+	@abi-tests/run $(SUITES)
+
+demo: stage
+	@abi-tests/demo
+
+headers: tools
+	$(CARGO) run --quiet --manifest-path abi-tests/headers/Cargo.toml
+
+bench:
+	@echo "nothing to measure yet: the first provider brings the first benchmark"
+
+clean:
+	rm -rf target

@@ -1,0 +1,54 @@
+/*
+ * Test cases in C: each runs in a child process, so that a crash is a failure of that case alone, and prints one line
+ * as abi-tests/README.md has it.
+ */
+#ifndef CASES_H
+#define CASES_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
+
+static char case_name[128];
+
+/* Ends the case at the first thing that is not as it should be. */
+#define CHECK(condition, ...)                                                          \
+	do {                                                                           \
+		if (!(condition)) {                                                    \
+			printf("FAIL %s: line %d: ", case_name, __LINE__);             \
+			printf(__VA_ARGS__);                                           \
+			printf("\n");                                                  \
+			fflush(stdout);                                                \
+			_exit(1);                                                      \
+		}                                                                      \
+	} while (0)
+
+/* Runs a case; returns 1 if it failed. A case that hangs is ended after a minute. */
+__attribute__((unused)) static int run_case(const char *name, void (*body)(void *), void *arg)
+{
+	int status;
+	pid_t child;
+
+	snprintf(case_name, sizeof(case_name), "%s", name);
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		alarm(60);
+		body(arg);
+		printf("ok %s\n", case_name);
+		fflush(stdout);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		printf("FAIL %s: no child process\n", name);
+	else if (WIFSIGNALED(status))
+		printf("FAIL %s: ended by signal %d (%s)\n", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		return WEXITSTATUS(status) != 0;
+	return 1;
+}
+
+#endif
