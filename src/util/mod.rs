@@ -1,5 +1,6 @@
 //! Small containers that the engine and the transports stand on. Knows nobody.
-
-#![forbid(unsafe_code)]
+//!
+//! `unsafe` only where memory is opened: `user`, and rings and locks.
 
 pub mod slab;
+pub mod user;

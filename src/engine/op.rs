@@ -1,0 +1,161 @@
+//! What an application asks of an endpoint and what it is told in the end, in one shape for all the calls of the API.
+//!
+//! The C shims fold each family of calls (send, sendv, sendmsg, inject, senddata ...) into one of these; the endpoint
+//! turns a `Completion` into queue entries and counter steps.
+
+use super::port::PeerId;
+use crate::util::user::UserIov;
+
+/// The application's context pointer, carried through.
+pub type Context = usize;
+
+/// Which matcher a message goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Message,
+    Tagged,
+}
+
+/// How far a send must have come when it is reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The buffer may be used again.
+    #[default]
+    Inject,
+    /// It will arrive whatever becomes of the sender's memory; with shared memory and streams, as good as `Inject`.
+    Transmit,
+    /// The target's application memory has it (the target said so).
+    Delivery,
+}
+
+/// A send.
+#[derive(Clone, Copy, Debug)]
+pub struct Send {
+    pub kind: Kind,
+    pub to: PeerId,
+    pub tag: u64,
+    /// Remote CQ data.
+    pub data: Option<u64>,
+    pub body: UserIov,
+    /// FI_INJECT: the body may be used again as soon as the call returns.
+    pub inject: bool,
+    pub level: Level,
+    /// FI_FENCE: starts only after everything before it to the same peer has ended.
+    pub fence: bool,
+    pub context: Context,
+    /// Whether success is worth an entry in the completion queue; errors and counters always are.
+    pub report: bool,
+}
+
+/// A receive.
+#[derive(Clone, Copy, Debug)]
+pub struct Recv {
+    pub kind: Kind,
+    /// FI_DIRECTED_RECV; None: from anyone.
+    pub from: Option<PeerId>,
+    pub tag: u64,
+    pub ignore: u64,
+    pub body: UserIov,
+    /// FI_MULTI_RECV: the buffer takes messages one after the other until less than this many bytes are free.
+    pub multi: Option<usize>,
+    pub context: Context,
+    pub report: bool,
+}
+
+/// FI_PEEK, and what may come with it or after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Only says what is there.
+    Peek,
+    /// FI_PEEK | FI_CLAIM: keeps the message for the receive with FI_CLAIM and the same context.
+    Claim,
+    /// FI_PEEK | FI_DISCARD: drops the message found.
+    Discard,
+    /// FI_CLAIM: receives the message kept for this context.
+    Take,
+    /// FI_CLAIM | FI_DISCARD: drops the message kept for this context.
+    Drop,
+}
+
+/// What kind of operation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Send,
+    Recv,
+}
+
+/// The end of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    pub ended: Ended,
+    pub kind: Kind,
+    pub context: Context,
+    /// Whether success belongs in the completion queue (`report` of the operation).
+    pub report: bool,
+    /// Bytes received; for a send, bytes sent.
+    pub len: usize,
+    /// Where the message lies, for a multi-receive; else 0.
+    pub buf: usize,
+    pub tag: u64,
+    pub data: Option<u64>,
+    pub source: Option<PeerId>,
+    /// FI_MULTI_RECV in the entry: the buffer is given back with this one.
+    pub released: bool,
+    /// The entry answers a FI_PEEK.
+    pub peeked: bool,
+    pub failure: Option<Failure>,
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub error: Error,
+    /// Bytes of the message that did not fit: FI_ETRUNC's olen.
+    pub overflow: usize,
+}
+
+/// The ends that are not success. `api` maps them to fi_errno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// FI_ETRUNC: the message was longer than the buffer; what fitted is there.
+    Truncated,
+    /// FI_ECANCELED
+    Canceled,
+    /// FI_ENOMSG: a look found nothing.
+    NoMessage,
+    /// FI_EIO and kin: the peer is gone.
+    PeerGone,
+    /// FI_ENOMEM
+    NoMemory,
+    /// FI_EHOSTUNREACH: there is nobody at that address.
+    Unreachable,
+    /// FI_EPROTO: the peer sent something that cannot be.
+    Protocol,
+}
+
+/// Why an operation was not taken up: nothing has happened, nothing will be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// -FI_EAGAIN: no room now; call progress and try again.
+    Again,
+    /// -FI_EMSGSIZE
+    TooLong,
+    /// -FI_EINVAL
+    Invalid,
+    /// -FI_EOPNOTSUPP
+    Unsupported,
+    /// -FI_EHOSTUNREACH
+    Unreachable,
+    NoMemory,
+}
+
+/// Who is told of ends. The endpoint's shim implements it over its queues and counters.
+pub trait Report {
+    fn report(&mut self, completion: Completion);
+}
+
+impl Report for Vec<Completion> {
+    fn report(&mut self, completion: Completion) {
+        self.push(completion);
+    }
+}

@@ -1,0 +1,141 @@
+//! What the engine asks of a transport, and what a transport may ask of the engine.
+//!
+//! A transport carries packets: a fixed header and a body, between endpoints that it numbers. Packets of one peer
+//! arrive once, whole, in order. It knows nothing of messages, tags or completions. The engine owns the transport and
+//! calls it from one thread at a time; nothing here blocks.
+//!
+//! Receiving differs most between transports, so it is done in two steps. `Sink::place` is told the header first, and
+//! answers where the body goes; the transport moves it there, at once (shared memory) or as it comes (a stream), and
+//! says so with `Sink::placed`. While it delivers, the engine cannot push; what it has to say waits in its outbox until
+//! `poll` returns.
+
+use super::wire::Header;
+use crate::util::user::UserIov;
+
+/// A peer of one endpoint, as its transport numbers it: small, dense, never used again for another address.
+pub type PeerId = u32;
+
+/// Names a `place` until its `placed`, or a `get` until its `finished`. Chosen by the engine.
+pub type Token = u64;
+
+/// What a transport is like. Asked once, when the endpoint is enabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most body bytes in one packet.
+    pub max_body: usize,
+    /// Messages up to this size go without asking, in one packet or several; above it the receiver is asked first.
+    pub eager: usize,
+    /// Whether `get` can work at all; it may still answer `Unsupported` for a peer.
+    pub can_get: bool,
+}
+
+/// A packet's bytes.
+#[derive(Clone, Copy)]
+pub enum Body<'a> {
+    Empty,
+    /// A few bytes of the engine's own.
+    Bytes(&'a [u8]),
+    /// Part of an application's memory. The transport must have copied or sent it when `push` returns `Done`.
+    User {
+        iov: &'a UserIov,
+        at: usize,
+        len: usize,
+    },
+}
+
+impl Body<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Body::Empty => 0,
+            Body::Bytes(bytes) => bytes.len(),
+            Body::User { len, .. } => *len,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Push {
+    /// On its way; header and body may be used again.
+    Done,
+    /// No room towards this peer now: try again after a poll.
+    Full,
+    /// This peer is gone; nothing more will reach it or come from it under this instance.
+    Gone,
+    /// There is nobody at this peer's address.
+    Unreachable,
+}
+
+/// How a peer can name a piece of this endpoint's memory in `get`. Opaque bytes, made by `expose`, sent as a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    pub bytes: [u8; Remote::SIZE],
+}
+
+impl Remote {
+    pub const SIZE: usize = 80;
+}
+
+/// How a `get` began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Get {
+    Done,
+    /// `Sink::finished` will say.
+    Later,
+    Full,
+    /// Not with this peer: the engine asks the peer to send instead.
+    Unsupported,
+    Gone,
+}
+
+pub trait Transport {
+    fn limits(&self) -> Limits;
+
+    /// The number of the peer at an address, which need not exist yet. The same address, the same number.
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId>;
+
+    /// Sends one packet.
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push;
+
+    /// Delivers what has come, about `budget` packets at most. Says how many.
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
+
+    /// Names memory of ours for a peer's `get`.
+    fn expose(&self, iov: &UserIov) -> Remote;
+
+    /// Copies `len` bytes from byte `at` of a peer's memory into ours, from byte `at` on too.
+    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get;
+}
+
+/// Where the body of an arriving packet goes.
+pub enum Place {
+    /// Into the application's memory, from byte `at` on; bytes past its end are dropped.
+    Into { iov: UserIov, at: usize, token: Token },
+    /// Into memory of the engine's, as long as the body, which comes back with `placed`.
+    Keep { buffer: Vec<u8>, token: Token },
+    /// Nowhere: the header said it all, or nobody wants it.
+    Drop,
+    /// Not now: the packet stays with the transport, and nothing more of this peer is delivered in this poll.
+    Refuse,
+}
+
+/// The engine, as a transport sees it while it delivers.
+pub trait Sink {
+    /// A packet with a body of `len` bytes has come.
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place;
+
+    /// The body is where `place` said; `buffer` is the engine's own coming back. Not called for `Drop` and `Refuse`.
+    fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>);
+
+    /// A `get` that was `Later` has ended.
+    fn finished(&mut self, token: Token, ok: bool);
+
+    /// A peer is gone: what waits for it ends in error. Should something new come from its address, it is a new peer's.
+    fn gone(&mut self, peer: PeerId);
+}

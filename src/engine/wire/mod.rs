@@ -1,0 +1,119 @@
+//! Packet headers: what two engines say to each other, whatever carries it.
+//!
+//! One header of fixed size for all packets, versioned by the transport when two endpoints first meet. Numbers are
+//! little-endian. A header that arrived is checked by `decode` before anyone looks at it.
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Packet {
+    /// A whole message. `tag`, `data` by flags; `id` names it if an answer is asked for.
+    Eager = 1,
+    /// The first part of a message of `total` bytes; the rest follows as `Segment` with the same `id`.
+    First = 2,
+    Segment = 3,
+    /// A message of `total` bytes that the receiver may fetch; the body is a `Remote`.
+    Rendezvous = 4,
+    /// The receiver of rendezvous `id` asks for the bytes to be sent.
+    Send = 5,
+    /// Message `id` is done at the receiver: fetched, or delivered as asked.
+    Done = 6,
+}
+
+/// Bits of `Header::flags`.
+pub mod flag {
+    /// Goes to the tagged matcher.
+    pub const TAGGED: u8 = 1 << 0;
+    /// `data` is remote CQ data.
+    pub const DATA: u8 = 1 << 1;
+    /// The sender waits for `Done` when the application's memory has the message.
+    pub const ACK: u8 = 1 << 2;
+    /// With `Done`: the message could not be taken.
+    pub const FAILED: u8 = 1 << 3;
+}
+
+/// The header of every packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub packet: Packet,
+    pub flags: u8,
+    /// The sender's number for this message, told back in `Send` and `Done`.
+    pub id: u32,
+    pub tag: u64,
+    pub data: u64,
+    /// Length of the whole message; in `Segment`, where in the message its body starts.
+    pub total: u64,
+}
+
+impl Header {
+    pub const SIZE: usize = 32;
+
+    #[inline]
+    pub fn encode(&self) -> [u8; Header::SIZE] {
+        let first = u64::from(self.packet as u8) | u64::from(self.flags) << 8 | u64::from(self.id) << 32;
+        let mut bytes = [0; Header::SIZE];
+        for (place, word) in bytes.chunks_exact_mut(8).zip([first, self.tag, self.data, self.total]) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// None for a header that no engine of this version writes.
+    #[inline]
+    pub fn decode(bytes: &[u8; Header::SIZE]) -> Option<Header> {
+        let mut words = [0u64; 4];
+        for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(place.try_into().ok()?);
+        }
+        let [first, tag, data, total] = words;
+        let packet = match first as u8 {
+            1 => Packet::Eager,
+            2 => Packet::First,
+            3 => Packet::Segment,
+            4 => Packet::Rendezvous,
+            5 => Packet::Send,
+            6 => Packet::Done,
+            _ => return None,
+        };
+        Some(Header {
+            packet,
+            flags: (first >> 8) as u8,
+            id: (first >> 32) as u32,
+            tag,
+            data,
+            total,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_these_bytes() {
+        let header = Header {
+            packet: Packet::Rendezvous,
+            flags: flag::TAGGED | flag::DATA,
+            id: 0x0403_0201,
+            tag: 0x1817_1615_1413_1211,
+            data: 0x2827_2625_2423_2221,
+            total: 0x3837_3635_3433_3231,
+        };
+        let bytes = [
+            4, 3, 0, 0, 1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26,
+            0x27, 0x28, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
+        ];
+        assert_eq!(header.encode(), bytes);
+        assert_eq!(Header::decode(&bytes), Some(header));
+    }
+
+    #[test]
+    fn unknown_packets_are_refused() {
+        for kind in (0..=255u8).filter(|kind| !(1..=6).contains(kind)) {
+            let mut bytes = [0; Header::SIZE];
+            bytes[0] = kind;
+            assert_eq!(Header::decode(&bytes), None);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! An application's memory, named but not opened: where a message comes from or goes to.
+//!
+//! The engine passes these along without looking inside; bytes are copied by the two methods here, which clamp to the
+//! buffer, or by a transport that needs the address. The one `unsafe` is at the making: whoever makes a `UserBuf`
+//! promises that the memory stays valid until the operation it belongs to has ended.
+
+use core::ptr::copy_nonoverlapping;
+
+/// One piece of memory of the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserBuf {
+    addr: usize,
+    len: usize,
+}
+
+impl UserBuf {
+    /// # Safety
+    /// `len` bytes at `addr` stay readable, and writable if the operation writes, until the operation has ended.
+    pub unsafe fn new(addr: *mut u8, len: usize) -> UserBuf {
+        UserBuf {
+            addr: addr as usize,
+            len,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn addr(&self) -> usize {
+        self.addr
+    }
+
+    /// The part that starts at `at` and has at most `len` bytes.
+    pub fn part(&self, at: usize, len: usize) -> UserBuf {
+        let at = at.min(self.len);
+        UserBuf {
+            addr: self.addr.wrapping_add(at),
+            len: len.min(self.len - at),
+        }
+    }
+
+    /// Copies into the buffer from its start; what does not fit is left out. Says how much was copied.
+    #[inline]
+    pub fn write(&self, bytes: &[u8]) -> usize {
+        let fits = bytes.len().min(self.len);
+        // SAFETY: `new` promised the memory; `fits` is within both. A slice of ours does not overlap it.
+        unsafe { copy_nonoverlapping(bytes.as_ptr(), self.addr as *mut u8, fits) };
+        fits
+    }
+
+    /// Copies out of the buffer from its start. Says how much was copied.
+    #[inline]
+    pub fn read(&self, bytes: &mut [u8]) -> usize {
+        let fits = bytes.len().min(self.len);
+        // SAFETY: as in `write`.
+        unsafe { copy_nonoverlapping(self.addr as *const u8, bytes.as_mut_ptr(), fits) };
+        fits
+    }
+}
+
+/// The most pieces an operation may have: iov_limit of every provider of ours.
+pub const IOV_LIMIT: usize = 4;
+
+/// The memory of one operation: up to `IOV_LIMIT` pieces, read or written as if they were one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserIov {
+    parts: [UserBuf; IOV_LIMIT],
+    count: u8,
+    len: usize,
+}
+
+impl UserIov {
+    pub fn one(part: UserBuf) -> UserIov {
+        let mut parts = [UserBuf::default(); IOV_LIMIT];
+        parts[0] = part;
+        UserIov {
+            parts,
+            count: 1,
+            len: part.len,
+        }
+    }
+
+    /// None when there are too many pieces, or more bytes than an address space has.
+    pub fn new(parts: impl IntoIterator<Item = UserBuf>) -> Option<UserIov> {
+        let mut iov = UserIov::default();
+        for part in parts {
+            *iov.parts.get_mut(usize::from(iov.count))? = part;
+            iov.count += 1;
+            iov.len = iov.len.checked_add(part.len)?;
+        }
+        Some(iov)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn parts(&self) -> &[UserBuf] {
+        self.parts.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    /// The pieces that hold `len` bytes from byte `at` on, clamped to what is there.
+    pub fn slices(&self, at: usize, len: usize) -> impl Iterator<Item = UserBuf> + '_ {
+        let (mut skip, mut left) = (at, len);
+        self.parts().iter().filter_map(move |part| {
+            let from = skip.min(part.len);
+            skip -= from;
+            let piece = part.part(from, left);
+            left -= piece.len;
+            (piece.len > 0).then_some(piece)
+        })
+    }
+
+    /// Copies in from byte `at` on. Says how much fitted.
+    #[inline]
+    pub fn write(&self, at: usize, bytes: &[u8]) -> usize {
+        if at == 0 && self.count == 1 {
+            return self.parts[0].write(bytes);
+        }
+        self.slices(at, bytes.len()).fold(0, |done, piece| {
+            done + piece.write(bytes.get(done..).unwrap_or_default())
+        })
+    }
+
+    /// Copies out from byte `at` on. Says how much was there.
+    #[inline]
+    pub fn read(&self, at: usize, bytes: &mut [u8]) -> usize {
+        if at == 0 && self.count == 1 {
+            return self.parts[0].read(bytes);
+        }
+        self.slices(at, bytes.len()).fold(0, |done, piece| {
+            done + piece.read(bytes.get_mut(done..).unwrap_or_default())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn iov(memory: &mut [u8], cuts: &[usize]) -> UserIov {
+        let mut at = 0;
+        UserIov::new(cuts.iter().map(|len| {
+            // SAFETY: the parts are within `memory`, which outlives the iov in every test.
+            let part = unsafe { UserBuf::new(memory.as_mut_ptr().add(at), *len) };
+            at += len;
+            part
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn pieces_are_read_and_written_as_one() {
+        for cuts in [&[10][..], &[3, 7], &[1, 0, 8, 1], &[0, 10]] {
+            for at in 0..12 {
+                for len in 0..12 {
+                    let mut memory = [0u8; 10];
+                    let target = iov(&mut memory, cuts);
+                    let bytes: Vec<u8> = (1..=len as u8).collect();
+                    let fits = len.min(10usize.saturating_sub(at));
+                    assert_eq!(target.write(at, &bytes), fits);
+                    let mut back = vec![0; len];
+                    assert_eq!(target.read(at, &mut back), fits);
+                    assert_eq!(back[..fits], bytes[..fits], "{cuts:?} {at} {len}");
+                    assert!(memory.iter().take(at).all(|byte| *byte == 0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let part = UserBuf {
+            addr: 1,
+            len: usize::MAX,
+        };
+        assert!(UserIov::new([UserBuf::default(); IOV_LIMIT + 1]).is_none());
+        assert!(UserIov::new([part, part]).is_none());
+    }
+}
