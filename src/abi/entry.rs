@@ -4,9 +4,8 @@
 //! plug-ins, which were linked against the C library.
 
 use super::layout::{CURRENT, Layout, version};
-use super::memory::NoMemory;
 use super::types::*;
-use super::{getinfo, info, tostr};
+use super::{getinfo, info, log, open, params, start, tostr};
 use crate::api::errno;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -54,8 +53,9 @@ exported! {
 
     /// # Safety
     /// `attr` is NULL or an fi_fabric_attr, `fabric` a place for a pointer.
-    pub unsafe fn fi_fabric(_attr: *mut fi_fabric_attr, _fabric: *mut *mut fid_fabric, _context: *mut c_void) -> c_int {
-        -FI_ENODEV
+    pub unsafe fn fi_fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+        // SAFETY: forwarded under the same contract.
+        unsafe { open::fabric(attr, fabric, context) }
     }
 
     /// # Safety
@@ -71,15 +71,16 @@ exported! {
     /// # Safety
     /// `name` is NULL or a C string, `attr` holds `attr_len` bytes, `fid` is a place for a pointer.
     pub unsafe fn fi_open(
-        _version: u32,
-        _name: *const c_char,
-        _attr: *mut c_void,
-        _attr_len: usize,
-        _flags: u64,
-        _fid: *mut *mut fid,
-        _context: *mut c_void,
+        version: u32,
+        name: *const c_char,
+        attr: *mut c_void,
+        attr_len: usize,
+        flags: u64,
+        fid: *mut *mut fid,
+        context: *mut c_void,
     ) -> c_int {
-        -FI_ENOSYS
+        // SAFETY: forwarded under the same contract.
+        unsafe { open::named(version, name, attr, attr_len, flags, fid, context) }
     }
 
     /// # Safety
@@ -98,46 +99,55 @@ exported! {
 
     /// # Safety
     /// `prov` is NULL or a provider.
-    pub unsafe fn fi_log_enabled(_prov: *const fi_provider, _level: fi_log_level, _subsys: fi_log_subsys) -> c_int {
-        0
+    pub unsafe fn fi_log_enabled(prov: *const fi_provider, level: fi_log_level, subsys: fi_log_subsys) -> c_int {
+        // SAFETY: forwarded under the same contract.
+        unsafe { log::log_enabled(prov, level, subsys) }
     }
 
     /// # Safety
-    /// `prov` is NULL or a provider; `showtime` is a number of the caller's.
+    /// `prov` is NULL or a provider; `showtime` is NULL or a number of the caller's.
     pub unsafe fn fi_log_ready(
-        _prov: *const fi_provider,
-        _level: fi_log_level,
-        _subsys: fi_log_subsys,
-        _showtime: *mut u64,
+        prov: *const fi_provider,
+        level: fi_log_level,
+        subsys: fi_log_subsys,
+        showtime: *mut u64,
     ) -> c_int {
-        0
+        // SAFETY: forwarded under the same contract.
+        unsafe { log::log_ready(prov, level, subsys, showtime) }
     }
 
     /// # Safety
-    /// `provider` is NULL or a provider, `name` a C string, `value` fits the parameter's type.
-    pub unsafe fn fi_param_get(_provider: *mut fi_provider, _name: *const c_char, _value: *mut c_void) -> c_int {
-        -FI_ENOENT
+    /// `provider` is NULL or a provider, `name` NULL or a C string, `value` NULL or room for the parameter's type.
+    pub unsafe fn fi_param_get(provider: *mut fi_provider, name: *const c_char, value: *mut c_void) -> c_int {
+        // SAFETY: forwarded under the same contract.
+        unsafe { params::param_get(provider, name, value) }
     }
 
     /// # Safety
-    /// Both are places to write to.
-    pub unsafe fn fi_getparams(_params: *mut *mut fi_param, _count: *mut c_int) -> c_int {
-        -FI_ENOSYS
+    /// Both are NULL or places to write to.
+    pub unsafe fn fi_getparams(list: *mut *mut fi_param, count: *mut c_int) -> c_int {
+        // Providers define theirs when they are loaded.
+        start::core();
+        // SAFETY: forwarded under the same contract.
+        unsafe { params::getparams(list, count) }
     }
 
     /// # Safety
-    /// `params` is NULL or came from fi_getparams; it is not used again.
-    pub unsafe fn fi_freeparams(_params: *mut fi_param) -> () {}
+    /// `list` is NULL or came from fi_getparams; it is not used again.
+    pub unsafe fn fi_freeparams(list: *mut fi_param) -> () {
+        // SAFETY: forwarded under the same contract.
+        unsafe { params::freeparams(list) }
+    }
 }
 
 /// # Safety
 /// `from` is NULL or an fi_info of that layout.
 pub unsafe fn dupinfo(layout: &Layout, from: *const fi_info) -> *mut fi_info {
-    // SAFETY: by contract.
     let new = if from.is_null() {
         info::allocate()
     } else {
+        // SAFETY: by contract.
         unsafe { info::dup(from, layout) }
     };
-    new.unwrap_or_else(|NoMemory| null_mut())
+    new.unwrap_or(null_mut())
 }

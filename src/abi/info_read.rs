@@ -49,11 +49,7 @@ unsafe fn bytes(from: *const c_void, len: usize) -> Option<Vec<u8>> {
 unsafe fn auth_key(key: *const u8, size: usize) -> AuthKey {
     let known = if size == FI_AV_AUTH_KEY { 0 } else { size };
     // SAFETY: by contract.
-    let bytes = if known == 0 {
-        None
-    } else {
-        unsafe { bytes(key.cast(), known) }
-    };
+    let bytes = unsafe { bytes(key.cast(), known) }.filter(|bytes| !bytes.is_empty());
     AuthKey { size, bytes }
 }
 

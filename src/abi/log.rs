@@ -7,6 +7,7 @@
 use super::log_import;
 use super::types::*;
 use crate::api::log::{self as rules, Level, Place, Subsys};
+use crate::provider::{Kind, refuses_layers};
 use crate::sys::{clock, errno};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::ptr::null_mut;
@@ -39,15 +40,18 @@ impl ProvContext {
         unsafe { (&raw const (*provider).context).cast_mut().cast() }
     }
 
-    /// Marks a provider that FI_LOG_PROV silences. To be done once, before the provider is used.
-    ///
-    /// # Safety
-    /// `provider` points to a writable fi_provider.
-    pub unsafe fn apply_log_filter(provider: *mut fi_provider) {
-        // SAFETY: as the caller says.
-        unsafe {
-            let silenced = rules::provider_silenced(&provider_name(provider));
-            (*ProvContext::of(provider)).disable_logging = u8::from(silenced);
+    /// What the core has to say about a provider when it takes it up.
+    pub fn new(name: &str, kind: Kind) -> ProvContext {
+        ProvContext {
+            kind: match kind {
+                Kind::Core => 0,
+                Kind::Utility => 1,
+                Kind::Hook => 2,
+                Kind::Offload => 3,
+                Kind::Link => 4,
+            },
+            disable_logging: u8::from(rules::provider_silenced(name)),
+            disable_layering: u8::from(refuses_layers(name, kind)),
         }
     }
 }

@@ -4,9 +4,11 @@
 //! two providers of one name is asked, for `provider::registry`. Called by `abi::entry`.
 
 use crate::abi::layout;
+use crate::abi::log::ProvContext;
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::query::{Answer, Query};
+use crate::api::params::{self, Owner};
 use crate::provider::external::{Candidate, Search, default_folders};
 use crate::provider::{Kind, Provider};
 use crate::sys::dl::{self, Library};
@@ -136,13 +138,9 @@ impl ExternalProvider {
                 return None;
             }
         };
-        let kind = kind_of(&name, seen.getinfo.is_some());
+        let kind = Kind::of(&name, seen.getinfo.is_some());
         // SAFETY: the caller lets us write, and the context is the core's to use.
-        unsafe {
-            (&raw mut (*raw.as_ptr()).context)
-                .cast::<Context>()
-                .write(Context::new(&name, kind))
-        };
+        unsafe { ProvContext::of(raw.as_ptr()).write(ProvContext::new(&name, kind)) };
         let (major, minor) = (seen.version >> 16, seen.version & 0xffff);
         log!(
             Info,
@@ -200,7 +198,6 @@ impl Provider for ExternalProvider {
         self.kind
     }
 
-    /// The plug-in's answers carry its name, its version and the caller's version already.
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         let (Some(getinfo), Some(call)) = (self.getinfo, query.raw.and_then(|raw| raw.downcast_ref::<RawCall>()))
         else {
@@ -213,7 +210,7 @@ impl Provider for ExternalProvider {
             return Err(Errno(ret.checked_abs().unwrap_or(FI_EOTHER as c_int)));
         }
         // SAFETY: on success the list is ours, in the layout of the API version that the plug-in was written for.
-        let answers = unsafe { answer::take(list, self, call.version) };
+        let answers = unsafe { answer::take(list, self) };
         match answers.is_empty() {
             true => Err(Errno(FI_ENODATA)),
             false => Ok(answers),
@@ -233,40 +230,10 @@ impl Drop for ExternalProvider {
 
 /// The last call into a plug-in before its file is closed: its parameters go, then what it holds.
 fn clean_up(raw: NonNull<fi_provider>, cleanup: Option<unsafe extern "C" fn()>) {
-    undefine_params(raw);
+    params::undefine(Owner(raw.as_ptr().addr()));
     if let Some(cleanup) = cleanup {
         // SAFETY: the plug-in is still loaded, and this is called once.
         unsafe { cleanup() };
-    }
-}
-
-// replaced by api::params::undefine(Owner(raw.as_ptr() as usize))
-fn undefine_params(_raw: NonNull<fi_provider>) {}
-
-/// The head of what the core keeps in fi_provider.context. Hooks of the C library read the first field.
-#[repr(C)]
-struct Context {
-    kind: u32,
-    disable_logging: bool,
-    disable_layering: bool,
-}
-
-const _: () = assert!(size_of::<Context>() <= size_of::<fi_context>());
-
-impl Context {
-    fn new(name: &str, kind: Kind) -> Context {
-        const ON_REQUEST_ONLY: [&str; 6] = ["sockets", "shm", "efa", "psm3", "ucx", "cxi"];
-        Context {
-            kind: match kind {
-                Kind::Core => 0,
-                Kind::Utility => 1,
-                Kind::Hook => 2,
-                Kind::Offload => 3,
-                Kind::Link => 4,
-            },
-            disable_logging: false,
-            disable_layering: kind == Kind::Utility || ON_REQUEST_ONLY.iter().any(|one| one.eq_ignore_ascii_case(name)),
-        }
     }
 }
 
@@ -292,18 +259,4 @@ unsafe fn usable(provider: &fi_provider) -> core::result::Result<(String, OpenFa
         return Err(format!("provider {name} has unsupported FI version {major}.{minor}"));
     }
     Ok((name.to_owned(), open_fabric))
-}
-
-fn kind_of(name: &str, has_getinfo: bool) -> Kind {
-    let starts = |prefix: &str| {
-        name.get(..prefix.len())
-            .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
-    };
-    match () {
-        _ if !has_getinfo => Kind::Hook,
-        _ if starts("ofi_") => Kind::Utility,
-        _ if starts("off_") => Kind::Offload,
-        _ if starts("lnx") => Kind::Link,
-        _ => Kind::Core,
-    }
 }

@@ -6,6 +6,7 @@ use crate::sys::lock::{Held, hold_across_fork};
 
 /// Outermost first: the log is set up from parameters while it holds its lock.
 static LOCKS: &[&dyn Held] = &[
+    super::start::LOCK,
     super::log_import::LOCK,
     crate::api::log::LOCK,
     crate::api::params::LOCK,

@@ -49,6 +49,12 @@ impl Kind {
     }
 }
 
+/// Whether utility providers stand on this one only when told to by name: it does itself what they would add.
+pub fn refuses_layers(name: &str, kind: Kind) -> bool {
+    const COMPLETE: &[&str] = &["sockets", "shm", "efa", "psm3", "ucx", "cxi"];
+    kind == Kind::Utility || COMPLETE.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// Names that begin so are those of utility providers, whoever wrote them.
 pub const UTILITY_PREFIX: &str = "ofi_";
 

@@ -3,8 +3,8 @@
 //! Owns them: dropping the registry drops each provider, in that order, which is when plug-ins clean up. Knows nothing
 //! of how a plug-in is found. Filled once at start-up by `abi`, then only read.
 
+use super::Provider;
 use super::filter::Filter;
-use super::{Kind, Provider};
 use crate::api::info::describe::describe_version;
 use crate::api::info::query::fi_version;
 
@@ -35,9 +35,6 @@ const ORDER: &[&str] = &[
     "ofi_hook_dmabuf_peer_mem",
     "off_coll",
 ];
-
-/// They do themselves what a utility provider would add, so none stands on them unless asked to by name.
-const NO_LAYERS_ON: &[&str] = &["sockets", "shm", "efa", "psm3", "ucx", "cxi"];
 
 /// The oldest API a provider may be written for.
 const OLDEST: u32 = fi_version(1, 3);
@@ -83,8 +80,7 @@ impl Entry {
 
     /// Whether a utility provider stands on this one only when told to by name.
     pub fn refuses_layers(&self) -> bool {
-        let name = self.provider.name();
-        self.provider.kind() == Kind::Utility || NO_LAYERS_ON.iter().any(|known| known.eq_ignore_ascii_case(name))
+        super::refuses_layers(self.provider.name(), self.provider.kind())
     }
 }
 
@@ -235,6 +231,7 @@ mod tests {
     use crate::abi::types::FI_ENODATA;
     use crate::api::errno::{Errno, Result};
     use crate::api::info::query::{Answer, Query};
+    use crate::provider::Kind;
     use std::sync::{Arc, Mutex};
 
     struct Fake {

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod dl;
 pub mod errno;
+pub mod identity;
 pub mod lock;
 pub mod output;
 pub mod resolve;

@@ -9,19 +9,40 @@ use crate::abi::layout::{CURRENT, Layout};
 use crate::abi::memory::{self, NoMemory};
 use crate::abi::text;
 use crate::abi::types::*;
+use crate::api::info::model::FabricAttr;
 use crate::api::info::query::Answer;
-use crate::provider::{Kind, Provider};
-use core::ptr::{NonNull, null_mut};
+use crate::provider::Provider;
+use core::ptr::{NonNull, null, null_mut};
 
 /// One fi_info as the plug-in made it, without a successor, in the newest layout. Freed unless it is handed out.
 pub struct OwnInfo(NonNull<fi_info>);
 
 impl OwnInfo {
-    /// Gives it away: whoever has it now frees it with fi_freeinfo.
-    pub fn into_raw(self) -> *mut fi_info {
+    /// Gives it away with the core's words on who answered whom: whoever has it now frees it with fi_freeinfo.
+    pub fn signed(self, words: Option<&FabricAttr>) -> Result<*mut fi_info, NoMemory> {
+        if let Some(words) = words {
+            let name = words.prov_name.as_deref().map(text::owned);
+            // SAFETY: a whole fi_info of ours with all parts; its strings come from malloc.
+            unsafe {
+                let fabric = (*self.0.as_ptr()).fabric_attr;
+                let name = memory::string(name.as_ref().map_or(null(), |name| name.as_ptr()))?;
+                memory::free((*fabric).prov_name);
+                (*fabric).prov_name = name;
+                (*fabric).prov_version = words.prov_version;
+                (*fabric).api_version = words.api_version;
+            }
+        }
         let raw = self.0.as_ptr();
         core::mem::forget(self);
-        raw
+        Ok(raw)
+    }
+
+    fn into_answer(self) -> Answer {
+        Answer {
+            // SAFETY: a whole fi_info of ours, in the newest layout.
+            info: unsafe { info::read(self.0.as_ptr(), &CURRENT) },
+            own: Some(Box::new(self)),
+        }
     }
 }
 
@@ -36,7 +57,7 @@ impl Drop for OwnInfo {
 ///
 /// # Safety
 /// `list` is NULL or a list of malloc'ed fi_info, in the layout of the plug-in's API version, that is now ours.
-pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider, api_version: u32) -> Vec<Answer> {
+pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Answer> {
     let layout = Layout::of_api(plugin.fi_version());
     let mut answers = Vec::new();
     if list.is_null() {
@@ -46,8 +67,8 @@ pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider, api_versio
         // SAFETY: by contract; `next` is the first field in every layout.
         list = unsafe { (&raw mut (*node.as_ptr()).next).replace(null_mut()) };
         // SAFETY: unlinked, so the node is ours alone.
-        match unsafe { take_one(node, layout) }.and_then(|own| own.labelled(plugin, api_version)) {
-            Ok(answer) => answers.push(answer),
+        match unsafe { take_one(node, layout) } {
+            Ok(own) => answers.push(own.into_answer()),
             Err(why) => log!(
                 Warn,
                 Core,
@@ -96,62 +117,6 @@ unsafe fn missing_part(node: *const fi_info) -> Option<&'static str> {
     parts.into_iter().find(|(missing, _)| *missing).map(|(_, what)| what)
 }
 
-impl OwnInfo {
-    /// Writes down who answered, and whom.
-    fn labelled(self, plugin: &ExternalProvider, api_version: u32) -> Result<Answer, &'static str> {
-        // SAFETY: a whole fi_info of ours with all parts; its strings come from malloc.
-        let info = unsafe {
-            let fabric = (*self.0.as_ptr()).fabric_attr;
-            let under = text::read((*fabric).prov_name);
-            let name = text::owned(&layered_name(under, plugin.name(), plugin.kind()));
-            let name = memory::string(name.as_ptr()).map_err(no_memory)?;
-            memory::free((*fabric).prov_name);
-            (*fabric).prov_name = name;
-            (*fabric).prov_version = plugin.version();
-            (*fabric).api_version = api_version;
-            info::read(self.0.as_ptr(), &CURRENT)
-        };
-        Ok(Answer {
-            info,
-            own: Some(Box::new(self)),
-        })
-    }
-}
-
 fn no_memory(_: NoMemory) -> &'static str {
     "no memory"
-}
-
-/// A utility provider leaves the name of the one it stands on for the core to go on from; lnx writes its own name.
-fn layered_name(under: Option<String>, name: &str, kind: Kind) -> String {
-    match under {
-        None => name.to_owned(),
-        Some(under) if kind == Kind::Link || under.rsplit(';').next() == Some(name) => under,
-        Some(under) => format!("{under};{name}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_layered_as_programs_know_them() {
-        let cases = [
-            (None, "verbs", Kind::Core, "verbs"),
-            (Some("verbs"), "ofi_rxm", Kind::Utility, "verbs;ofi_rxm"),
-            (
-                Some("verbs;ofi_rxm"),
-                "ofi_mrail",
-                Kind::Utility,
-                "verbs;ofi_rxm;ofi_mrail",
-            ),
-            (Some("verbs"), "verbs", Kind::Core, "verbs"),
-            (Some("shm+tcp"), "lnx", Kind::Link, "shm+tcp"),
-            (None, "lnx", Kind::Link, "lnx"),
-        ];
-        for (under, name, kind, expected) in cases {
-            assert_eq!(layered_name(under.map(str::to_owned), name, kind), expected);
-        }
-    }
 }

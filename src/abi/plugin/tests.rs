@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::info;
-use crate::api::info::model::Info;
+use crate::api::info::model::{FabricAttr, Info};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -152,10 +152,10 @@ fn the_kind_is_told_by_the_name_and_by_getinfo() {
         let mut raw = provider(name, has_getinfo.then_some(by_flags as GetInfo), layout::version(2, 6));
         assert_eq!(adopt(&mut raw).unwrap().kind(), kind, "{name:?}");
         // SAFETY: written by `adopt`.
-        let context = unsafe { (&raw const raw.context).cast::<Context>().read() };
+        let context = unsafe { (&raw const raw.context).cast::<ProvContext>().read() };
         assert_eq!(
             (context.kind, context.disable_layering),
-            (number, on_request_only),
+            (number, u8::from(on_request_only)),
             "{name:?}"
         );
     }
@@ -194,19 +194,19 @@ fn whole_infos_are_taken_over_and_broken_ones_dropped() {
 }
 
 #[test]
-fn an_answer_names_its_maker_and_owns_its_struct() {
+fn an_answer_is_handed_out_as_it_came_but_for_the_cores_words() {
     let mut raw = provider(c"x", Some(by_flags), layout::version(2, 6));
     let plugin = adopt(&mut raw).unwrap();
-    let mut answers = ask(&plugin, 0b11).unwrap();
-    let Answer { info: seen, own } = answers.remove(0);
-    let fabric = seen.fabric.clone().unwrap();
-    assert_eq!(fabric.prov_name.as_deref(), Some("x"));
-    assert_eq!(
-        (fabric.prov_version, fabric.api_version),
-        (layout::version(3, 7), layout::version(2, 6))
-    );
-    let node = own.unwrap().downcast::<OwnInfo>().unwrap().into_raw();
-    // SAFETY: ours since into_raw, and freed once.
+    let Answer { info: mut seen, own } = ask(&plugin, 0b11).unwrap().remove(0);
+    seen.fabric = Some(FabricAttr {
+        prov_name: Some("x;ofi_y".into()),
+        prov_version: 7,
+        api_version: 8,
+        ..seen.fabric.unwrap()
+    });
+    let own = own.unwrap().downcast::<OwnInfo>().unwrap();
+    let node = own.signed(seen.fabric.as_ref()).unwrap();
+    // SAFETY: ours now, and freed once.
     unsafe {
         assert!((*node).next.is_null());
         assert_eq!(info::read(node, &layout::CURRENT), seen);
@@ -224,8 +224,8 @@ fn short_structs_grow_to_todays_size() {
         (domain.tclass, domain.max_ep_auth_key, domain.max_cntr_value),
         (0x1234, 0, 0)
     );
-    let node = own.unwrap().downcast::<OwnInfo>().unwrap().into_raw();
-    // SAFETY: ours since into_raw, and freed once.
+    let node = own.unwrap().downcast::<OwnInfo>().unwrap().signed(None).unwrap();
+    // SAFETY: ours now, and freed once.
     let read: Info = unsafe {
         assert!(libc::malloc_usable_size((*node).domain_attr.cast()) >= size_of::<fi_domain_attr>());
         let read = info::read(node, &layout::CURRENT);

@@ -4,9 +4,52 @@ use super::*;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::size_t;
 
+c_text!(
+    top,
+    r#"
+#include <stdint.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <rdma/fi_errno.h>
+
+#if defined(__GNUC__)
+#define FI_DEPRECATED_FUNC __attribute__((deprecated))
+#define FI_DEPRECATED_FIELD __attribute__((deprecated))
+#define FI_FORMAT_PRINTF(string, first) \
+	__attribute__((__format__(__printf__, (string), (first))))
+#else
+#define FI_DEPRECATED_FUNC
+#define FI_DEPRECATED_FIELD
+#define FI_FORMAT_PRINTF(string, first)
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define EXTERNALLY_VISIBLE externally_visible
+#else
+#define EXTERNALLY_VISIBLE
+#endif
+"#
+);
+
 pub const FI_MAJOR_VERSION: c_int = 2;
 pub const FI_MINOR_VERSION: c_int = 6;
 pub const FI_REVISION_VERSION: c_int = 0;
+
+c_text!(
+    here,
+    r#"
+#define FI_VERSION(major, minor) (((major) << 16) | (minor))
+#define FI_MAJOR(version) ((version) >> 16)
+#define FI_MINOR(version) ((version) & 0xFFFF)
+#define FI_VERSION_GE(v1, v2) ((v1) >= (v2))
+#define FI_VERSION_LT(v1, v2) ((v1) < (v2))
+"#
+);
+
+c_decl! {
+    fn fi_version() -> u32;
+}
 
 c_enum! {
     pub enum anon_fi_name_max: c_uint {
@@ -70,6 +113,7 @@ pub const FI_CLAIM: u64 = 1u64 << 59;
 pub const FI_DISCARD: u64 = 1u64 << 58;
 pub const FI_AUTH_KEY: u64 = 1u64 << 57;
 
+/// One buffer of an atomic call: `count` elements, not bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ioc {
@@ -102,8 +146,8 @@ c_enum! {
 pub const FI_ADDR_UNSPEC: u64 = u64::MAX;
 pub const FI_ADDR_NOTAVAIL: u64 = u64::MAX;
 pub const FI_KEY_NOTAVAIL: u64 = u64::MAX;
-pub const FI_SHARED_CONTEXT: usize = usize::MAX;
-pub const FI_AV_AUTH_KEY: usize = usize::MAX;
+pub const FI_SHARED_CONTEXT: usize = SIZE_MAX;
+pub const FI_AV_AUTH_KEY: usize = SIZE_MAX;
 
 pub type fi_addr_t = u64;
 
@@ -258,6 +302,7 @@ pub const FI_RX_CQ_DATA: u64 = 1u64 << 56;
 pub const FI_LOCAL_MR: u64 = 1u64 << 55;
 pub const FI_CONTEXT2: u64 = 1u64 << 52;
 
+/// What the transmit side of an endpoint can or shall do.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_tx_attr {
@@ -273,6 +318,7 @@ pub struct fi_tx_attr {
     pub tclass: u32,
 }
 
+/// What the receive side of an endpoint can or shall do.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_rx_attr {
@@ -286,6 +332,7 @@ pub struct fi_rx_attr {
     pub iov_limit: size_t,
 }
 
+/// Endpoint kind, wire protocol and its limits.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ep_attr {
@@ -312,6 +359,7 @@ pub union fi_domain_attr_anonymous {
     pub progress: fi_progress,
 }
 
+/// What holds for everything opened on one domain: threading, progress, memory registration, limits.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_domain_attr {
@@ -348,6 +396,7 @@ pub struct fi_domain_attr {
     pub max_err_cntr_value: u64,
 }
 
+/// Which fabric, by which provider. `api_version` is what the caller asked fi_getinfo for.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_fabric_attr {
@@ -358,6 +407,7 @@ pub struct fi_fabric_attr {
     pub api_version: u32,
 }
 
+/// One way to communicate, as fi_getinfo offers it, or what a caller wants, as a hint.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_info {
@@ -397,6 +447,7 @@ c_enum! {
     }
 }
 
+/// Place of a device on the PCI bus.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_pci_attr {
@@ -475,6 +526,7 @@ c_enum! {
 }
 pub const FI_SELECTIVE_COMPLETION: u64 = 1u64 << 59;
 
+/// Calls that every object has. The table grew at its end: `size` says how much of it is there.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops {
@@ -503,12 +555,19 @@ pub struct fi_ops {
     >,
 }
 
+/// The head of every object: its class, the context of the caller, the common calls.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid {
     pub fclass: size_t,
     pub context: *mut c_void,
     pub ops: *mut fi_ops,
+}
+
+c_decl! {
+    fn fi_getinfo(version: u32, node: *const c_char, service: *const c_char, flags: u64, hints: *const fi_info, info: *mut *mut fi_info) -> c_int;
+    fn fi_freeinfo(info: *mut fi_info);
+    fn fi_dupinfo(info: *const fi_info) -> *mut fi_info;
 }
 
 #[repr(C)]
@@ -562,6 +621,13 @@ pub struct fid_fabric {
     pub api_version: u32,
 }
 
+c_decl! {
+    fn fi_fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int;
+    fn fi_fabric2(info: *mut fi_info, fabric: *mut *mut fid_fabric, flags: u64, context: *mut c_void) -> c_int;
+    fn fi_open(version: u32, name: *const c_char, attr: *mut c_void, attr_len: size_t, flags: u64, fid: *mut *mut fid, context: *mut c_void) -> c_int;
+}
+
+/// The network device behind an fi_info, as far as the provider knows it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_nic {
@@ -572,6 +638,16 @@ pub struct fid_nic {
     pub prov_attr: *mut c_void,
 }
 
+c_text!(
+    here,
+    r#"
+/* Whether an op table has a slot: older libraries' tables are shorter. */
+#define FI_CHECK_OP(ops, opstype, op) \
+	((ops) && ((ops)->size > offsetof(opstype, op)) && (ops)->op)
+"#
+);
+
+/// Argument of FI_ALIAS.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_alias {
@@ -579,6 +655,7 @@ pub struct fi_alias {
     pub flags: u64,
 }
 
+/// Argument of FI_GET_VAL and FI_SET_VAL. Names of a provider's own have the top bit set.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_fid_var {
@@ -586,6 +663,7 @@ pub struct fi_fid_var {
     pub val: *mut c_void,
 }
 
+/// Argument of FI_GET_RAW_MR.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_mr_raw_attr {
@@ -595,6 +673,7 @@ pub struct fi_mr_raw_attr {
     pub key_size: *mut size_t,
 }
 
+/// Argument of FI_MAP_RAW_MR.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_mr_map_raw {
@@ -672,6 +751,11 @@ c_enum! {
     }
 }
 
+c_decl! {
+    fn fi_tostr(data: *const c_void, datatype: fi_type) -> *mut c_char;
+    fn fi_tostr_r(buf: *mut c_char, len: size_t, data: *const c_void, datatype: fi_type) -> *mut c_char;
+}
+
 c_enum! {
     pub enum fi_param_type: c_uint {
         FI_PARAM_STRING = 0,
@@ -681,6 +765,7 @@ c_enum! {
     }
 }
 
+/// A configuration variable, as fi_getparams lists it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_param {
@@ -689,23 +774,51 @@ pub struct fi_param {
     pub help_string: *const c_char,
     pub value: *const c_char,
 }
+
+c_decl! {
+    fn fi_getparams(params: *mut *mut fi_param, count: *mut c_int) -> c_int;
+    fn fi_freeparams(params: *mut fi_param);
+}
+
+/// Once flags, now nothing: old programs still name them.
 pub const FI_VARIABLE_MSG: u64 = 0u64;
 pub const FI_NOTIFY_FLAGS_ONLY: u64 = 0u64;
 pub const FI_RESTRICTED_COMP: u64 = 0u64;
 pub const FI_EP_SOCK_STREAM: c_int = 0;
 
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct.h>
+#endif
+
+#ifndef FABRIC_DIRECT_
+"#
+);
+
+/// Room of the provider inside an operation's context, where it asks for FI_CONTEXT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_context {
     pub internal: [*mut c_void; 4],
 }
 
+/// As fi_context, where the provider asks for FI_CONTEXT2.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_context2 {
     pub internal: [*mut c_void; 8],
 }
 
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);
+
+/// Context of a receive in flight that names its endpoint.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_recv_context {

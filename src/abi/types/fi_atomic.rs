@@ -4,9 +4,19 @@ use super::*;
 use core::ffi::{c_int, c_void};
 use libc::{size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+"#
+);
+
 pub const FI_FETCH_ATOMIC: u64 = 1u64 << 58;
 pub const FI_COMPARE_ATOMIC: u64 = 1u64 << 59;
 
+/// Answer of the query calls: elements per call, bytes per element.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_atomic_attr {
@@ -191,3 +201,21 @@ pub struct fi_ops_atomic {
     pub compwritevalid:
         Option<unsafe extern "C" fn(ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut size_t) -> c_int>,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_atomic.h>
+#endif
+
+#ifndef FABRIC_DIRECT_ATOMIC
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

@@ -4,6 +4,14 @@ use super::*;
 use core::ffi::{c_int, c_void};
 use libc::size_t;
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fi_endpoint.h>
+"#
+);
+
+/// A multicast or collective group that an endpoint joined.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_mc {
@@ -36,3 +44,21 @@ pub struct fi_ops_cm {
         ) -> c_int,
     >,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_cm.h>
+#endif
+
+#ifndef FABRIC_DIRECT_CM
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

@@ -4,6 +4,24 @@ use super::*;
 use core::ffi::{c_int, c_void};
 use libc::{size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_cm.h>
+"#
+);
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_collective_def.h>
+#endif
+"#
+);
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops_av_set {
@@ -16,6 +34,7 @@ pub struct fi_ops_av_set {
     pub addr: Option<unsafe extern "C" fn(set: *mut fid_av_set, coll_addr: *mut fi_addr_t) -> c_int>,
 }
 
+/// A subset of an address vector.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_av_set {
@@ -33,6 +52,7 @@ pub struct fi_collective_attr {
     pub mode: u64,
 }
 
+/// What FI_COLLECTIVE makes of the address of fi_join.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_collective_addr {
@@ -190,3 +210,21 @@ pub struct fi_ops_collective {
         unsafe extern "C" fn(ep: *mut fid_ep, coll_addr: fi_addr_t, flags: u64, context: *mut c_void) -> ssize_t,
     >,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_collective.h>
+#endif
+
+#ifndef FABRIC_DIRECT_COLLECTIVE
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

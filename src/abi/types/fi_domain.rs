@@ -4,6 +4,15 @@ use super::*;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{iovec, size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <string.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+"#
+);
+
 pub const FI_SYMMETRIC: u64 = 1u64 << 59;
 pub const FI_SYNC_ERR: u64 = 1u64 << 58;
 pub const FI_UNIVERSE: u64 = 1u64 << 57;
@@ -29,6 +38,7 @@ pub struct fi_av_attr {
     pub flags: u64,
 }
 
+/// Which addresses of an address vector a set begins with.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_av_set_attr {
@@ -114,6 +124,7 @@ pub struct fi_ops_av {
         Option<unsafe extern "C" fn(av: *mut fid_av, fi_addr: fi_addr_t, user_id: fi_addr_t, flags: u64) -> c_int>,
 }
 
+/// Address vector: short handles for the addresses of peers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_av {
@@ -125,6 +136,7 @@ pub const FI_MR_SINGLE_USE: u64 = 1u64 << 41;
 pub const FI_HMEM_HOST_ALLOC: u64 = 1u64 << 45;
 pub const FI_HMEM_DEVICE_ONLY: u64 = 1u64 << 46;
 
+/// Registered memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_mr {
@@ -144,6 +156,7 @@ c_enum! {
     }
 }
 
+/// Device memory named by a dma-buf file descriptor.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_mr_dmabuf {
@@ -153,6 +166,7 @@ pub struct fi_mr_dmabuf {
     pub base_addr: *mut c_void,
 }
 
+/// Authorization key given as an entry of an address vector.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_mr_auth_key {
@@ -199,6 +213,7 @@ pub struct fi_mr_attr {
     pub sub_mr_cnt: size_t,
 }
 
+/// Argument of FI_REFRESH.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_mr_modify {
@@ -207,6 +222,7 @@ pub struct fi_mr_modify {
 }
 pub const FI_SET_OPS_HMEM_OVERRIDE: &str = "hmem_override_ops";
 
+/// Copies to and from device memory that an application does better than the library.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_hmem_override_ops {
@@ -234,6 +250,18 @@ pub struct fi_hmem_override_ops {
         ) -> ssize_t,
     >,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_atomic_def.h>
+#endif
+
+#ifndef FABRIC_DIRECT_ATOMIC_DEF
+"#
+);
+
 pub const FI_COLLECTIVE_OFFSET: c_int = 256;
 
 c_enum! {
@@ -288,6 +316,15 @@ c_enum! {
     }
 }
 
+c_text!(
+    here,
+    r#"
+#endif
+
+#ifndef FABRIC_DIRECT_COLLECTIVE_DEF
+"#
+);
+
 c_enum! {
     pub enum fi_collective_op: c_uint {
         FI_BARRIER = 0,
@@ -301,6 +338,13 @@ c_enum! {
         FI_GATHER = 8,
     }
 }
+
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -436,3 +480,21 @@ pub struct fid_domain {
     pub ops: *mut fi_ops_domain,
     pub mr: *mut fi_ops_mr,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_domain.h>
+#endif
+
+#ifndef FABRIC_DIRECT_DOMAIN
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

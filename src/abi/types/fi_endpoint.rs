@@ -4,6 +4,14 @@ use super::*;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+"#
+);
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_msg {
@@ -178,6 +186,7 @@ pub struct fid_ep {
     pub collective: *mut fi_ops_collective,
 }
 
+/// Passive endpoint: listens for connection requests.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_pep {
@@ -186,9 +195,28 @@ pub struct fid_pep {
     pub cm: *mut fi_ops_cm,
 }
 
+/// Transmit context that several endpoints share.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_stx {
     pub fid: fid,
     pub ops: *mut fi_ops_ep,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_endpoint.h>
+#endif
+
+#ifndef FABRIC_DIRECT_ENDPOINT
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

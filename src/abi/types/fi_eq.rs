@@ -4,6 +4,16 @@ use super::*;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{pollfd, pthread_cond_t, pthread_mutex_t, size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+"#
+);
+
 c_enum! {
     pub enum fi_wait_obj: c_uint {
         FI_WAIT_NONE = 0,
@@ -23,6 +33,7 @@ pub struct fi_wait_attr {
     pub flags: u64,
 }
 
+/// Deprecated.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops_wait {
@@ -30,6 +41,7 @@ pub struct fi_ops_wait {
     pub wait: Option<unsafe extern "C" fn(waitset: *mut fid_wait, timeout: c_int) -> c_int>,
 }
 
+/// Wait set. Deprecated.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_wait {
@@ -37,6 +49,7 @@ pub struct fid_wait {
     pub ops: *mut fi_ops_wait,
 }
 
+/// What FI_GETWAIT answers for FI_WAIT_MUTEX_COND.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_mutex_cond {
@@ -44,6 +57,7 @@ pub struct fi_mutex_cond {
     pub cond: *mut pthread_cond_t,
 }
 
+/// What FI_GETWAIT answers for FI_WAIT_POLLFD. `change_index` moves when the descriptors do.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_wait_pollfd {
@@ -58,6 +72,7 @@ pub struct fi_poll_attr {
     pub flags: u64,
 }
 
+/// Deprecated.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops_poll {
@@ -67,6 +82,7 @@ pub struct fi_ops_poll {
     pub poll_del: Option<unsafe extern "C" fn(pollset: *mut fid_poll, event_fid: *mut fid, flags: u64) -> c_int>,
 }
 
+/// Poll set. Deprecated.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_poll {
@@ -116,6 +132,7 @@ pub struct fi_eq_err_entry {
     pub err_data_size: size_t,
 }
 
+/// Connection event; what the peer sent with it follows in `data`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_eq_cm_entry {
@@ -156,6 +173,7 @@ pub struct fi_ops_eq {
     >,
 }
 
+/// Event queue: what is not data transfer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_eq {
@@ -208,6 +226,7 @@ pub struct fi_cq_tagged_entry {
     pub tag: u64,
 }
 
+/// An operation that failed. How much of it is written depends on the API version asked of fi_getinfo.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_cq_err_entry {
@@ -284,6 +303,7 @@ pub struct fi_ops_cq {
     >,
 }
 
+/// Completion queue: ends of data transfers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_cq {
@@ -320,9 +340,28 @@ pub struct fi_ops_cntr {
     pub seterr: Option<unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> c_int>,
 }
 
+/// Counter: how many data transfers ended.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_cntr {
     pub fid: fid,
     pub ops: *mut fi_ops_cntr,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_eq.h>
+#endif
+
+#ifndef FABRIC_DIRECT_EQ
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

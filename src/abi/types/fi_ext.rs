@@ -4,6 +4,18 @@ use super::*;
 use core::ffi::{c_char, c_int, c_void};
 use libc::size_t;
 
+c_text!(
+    top,
+    r#"
+#include <stdbool.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/providers/fi_prov.h>
+#include <rdma/providers/fi_log.h>
+"#
+);
+
 pub const FI_PROV_SPECIFIC_EFA: c_int = 0xefa << 16;
 pub const FI_PROV_SPECIFIC_TCP: c_int = 0x7cb << 16;
 
@@ -21,6 +33,7 @@ c_enum! {
     }
 }
 
+/// Argument of FI_EXPORT_FID.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_fid_export {
@@ -48,6 +61,7 @@ pub struct fi_ops_mem_notify {
     pub notify: Option<unsafe extern "C" fn(monitor: *mut fid_mem_monitor, addr: *const c_void, len: size_t)>,
 }
 
+/// An application's own watch over memory that is freed or remapped; imported into "mr_cache".
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_mem_monitor {
@@ -85,6 +99,7 @@ pub struct fi_ops_log {
     >,
 }
 
+/// An application's own log; imported into "logging".
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_logging {

@@ -4,6 +4,17 @@ use super::*;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stdbool.h>
+#include <rdma/fi_domain.h>
+"#
+);
+
 c_enum! {
     pub enum anon_fi_var_unexp_msg_cnt: c_uint {
         FI_VAR_UNEXP_MSG_CNT = 0,
@@ -39,6 +50,7 @@ pub union fi_profile_desc_datatype {
     pub defined: fi_type,
 }
 
+/// A counter variable or an event that a provider can tell.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_profile_desc {
@@ -74,7 +86,13 @@ pub struct fi_profile_ops {
             prof_fid: *mut fid_profile,
             event_id: u32,
             callback: Option<
-                unsafe extern "C" fn(*mut fid_profile, *mut fi_profile_desc, *mut c_void, size_t, *mut c_void) -> c_int,
+                unsafe extern "C" fn(
+                    prof_fid: *mut fid_profile,
+                    event: *mut fi_profile_desc,
+                    param: *mut c_void,
+                    size: size_t,
+                    context: *mut c_void,
+                ) -> c_int,
             >,
             context: *mut c_void,
         ) -> c_int,

@@ -4,6 +4,15 @@ use super::*;
 use core::ffi::c_void;
 use libc::{iovec, size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+"#
+);
+
+/// A stretch of a peer's memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_rma_iov {
@@ -12,6 +21,7 @@ pub struct fi_rma_iov {
     pub key: u64,
 }
 
+/// As fi_rma_iov, counted in elements.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_rma_ioc {
@@ -122,3 +132,21 @@ pub struct fi_ops_rma {
         ) -> ssize_t,
     >,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_rma.h>
+#endif
+
+#ifndef FABRIC_DIRECT_RMA
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

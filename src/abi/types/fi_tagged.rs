@@ -4,8 +4,16 @@ use super::*;
 use core::ffi::c_void;
 use libc::{iovec, size_t, ssize_t};
 
-pub const FI_MPI_IGNORE_TAG: u64 = 0xffff_ffffu64;
-pub const FI_MPI_IGNORE_PAYLOAD: u64 = 0xffu64 << 32;
+c_text!(
+    top,
+    r#"
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+"#
+);
+
+pub const FI_MPI_IGNORE_TAG: u64 = u32::MAX as u64;
+pub const FI_MPI_IGNORE_PAYLOAD: u64 = (u8::MAX as u64) << 32;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -104,3 +112,21 @@ pub struct fi_ops_tagged {
         ) -> ssize_t,
     >,
 }
+
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_tagged.h>
+#endif
+
+#ifndef FABRIC_DIRECT_TAGGED
+"#
+);
+c_text!(inlines, "");
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

@@ -4,6 +4,17 @@ use super::*;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::size_t;
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/fi_atomic.h>
+"#
+);
+
 c_enum! {
     pub enum fi_trigger_event: c_uint {
         FI_TRIGGER_THRESHOLD = 0,
@@ -27,6 +38,7 @@ c_enum! {
     }
 }
 
+/// Starts an operation when the counter reaches the threshold.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_trigger_threshold {
@@ -45,6 +57,7 @@ pub union fi_trigger_var_value {
     pub data: *mut u8,
 }
 
+/// What a device writes where to start a prepared operation.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_trigger_var {
@@ -63,6 +76,7 @@ pub union fi_trigger_xpu_device {
     pub ze: c_int,
 }
 
+/// Starts an operation from a device; the provider fills in `var`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_trigger_xpu {
@@ -130,6 +144,17 @@ pub struct fi_op_cntr {
     pub value: u64,
 }
 
+c_text!(
+    here,
+    r#"
+#ifdef FABRIC_DIRECT
+#include <rdma/fi_direct_trigger.h>
+#endif
+
+#ifndef FABRIC_DIRECT_TRIGGER
+"#
+);
+
 /// @inline
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -139,6 +164,7 @@ pub union fi_triggered_context_trigger {
     pub internal: [*mut c_void; 3],
 }
 
+/// Context of a triggered operation, as large as fi_context.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_triggered_context {
@@ -155,6 +181,7 @@ pub union fi_triggered_context2_trigger {
     pub internal: [*mut c_void; 7],
 }
 
+/// Context of a triggered operation, as large as fi_context2.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_triggered_context2 {
@@ -175,6 +202,7 @@ pub union fi_deferred_work_op {
     pub cntr: *mut fi_op_cntr,
 }
 
+/// Argument of FI_QUEUE_WORK: an operation to be run when a counter reaches a threshold.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_deferred_work {
@@ -185,3 +213,10 @@ pub struct fi_deferred_work {
     pub op_type: fi_op_type,
     pub op: fi_deferred_work_op,
 }
+
+c_text!(
+    here,
+    r#"
+#endif
+"#
+);

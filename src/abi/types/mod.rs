@@ -1,13 +1,15 @@
 //! Every public C type, once: `#[repr(C)]` plain data, one file per public header, no logic.
 //!
 //! `include/rdma` is written from these files (`make headers`), so what stands here is what C programs compile
-//! against. Names and spelling are C's on purpose. Doc comments travel into the headers; three of them are marks for
-//! the header writer: `@inline` (a union whose text belongs inside its owner), `@deprecated` (warn where a program
-//! uses the name), and a field called `anonymous` (no name in C).
+//! against. Names and spelling are C's on purpose. Doc comments travel into the headers; some of them are marks for
+//! the header writer: `@inline` (a union whose text belongs inside its owner), `@opaque` (a tag without a body),
+//! `@deprecated` (warn where a program uses the name), `@printf` (arguments a compiler can check). A field called
+//! `anonymous` has no name in C, an enum called `anon_..` has no tag, an array of no elements has no fixed length.
 //!
 //! Open to `abi`, `api` and `provider`; knows nobody.
 
-#![allow(non_camel_case_types, non_upper_case_globals)]
+// Slots of op tables are spelled out as C has them.
+#![allow(non_camel_case_types, non_upper_case_globals, clippy::type_complexity)]
 
 /// A C enum: an integer type and its named values. C compilers may hand us any integer, so it is not a Rust `enum`.
 macro_rules! c_enum {
@@ -17,11 +19,19 @@ macro_rules! c_enum {
     };
 }
 
-/// Text of the C header that no Rust item can express; only the header writer reads it.
-#[allow(unused_macros)]
+/// Text of the C header that no Rust item can express, read by the header writer alone. `top` stands before
+/// `extern "C"`, `here` where it is written; `inlines` marks where the wrappers of the header go (else: at its end).
 macro_rules! c_text {
-    ($where:ident, $text:literal) => {};
+    ($place:ident, $text:literal) => {};
 }
+
+/// Prototypes of exported functions, for the header writer alone: `abi::entry` has the functions themselves.
+macro_rules! c_decl {
+    ($($prototype:tt)*) => {};
+}
+
+/// As in <stdint.h>: the constants that say so in C say so here.
+const SIZE_MAX: usize = usize::MAX;
 
 pub mod fabric;
 pub mod fi_atomic;

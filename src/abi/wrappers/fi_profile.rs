@@ -26,7 +26,7 @@ ssize_t ret = prof_fid->ops->read_var(prof_fid, var_id, (void *) data,
 return ret > 0 ? 0 : ret;
 "#
     }
-    fn fi_profile_register_callback(prof_fid: *mut fid_profile, event_id: u32, callback: Option<unsafe extern "C" fn(*mut fid_profile, *mut fi_profile_desc, *mut c_void, size_t, *mut c_void) -> c_int>, context: *mut c_void) -> c_int {
+    fn fi_profile_register_callback(prof_fid: *mut fid_profile, event_id: u32, callback: Option<unsafe extern "C" fn(prof_fid: *mut fid_profile, event: *mut fi_profile_desc, param: *mut c_void, size: size_t, context: *mut c_void) -> c_int>, context: *mut c_void) -> c_int {
         slot ((*prof_fid).ops).reg_callback(prof_fid, event_id, callback, context)
     }
     fn fi_profile_start_reads(prof_fid: *mut fid_profile, flags: u64) {

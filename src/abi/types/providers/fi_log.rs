@@ -2,6 +2,14 @@
 
 use core::ffi::c_uint;
 
+c_text!(
+    top,
+    r#"
+#include <rdma/fabric.h>
+#include <rdma/providers/fi_prov.h>
+"#
+);
+
 c_enum! {
     pub enum fi_log_subsys: c_uint {
         FI_LOG_CORE = 0,
@@ -25,3 +33,69 @@ c_enum! {
         FI_LOG_DEBUG = 3,
     }
 }
+
+c_decl! {
+    fn fi_log_enabled(prov: *const fi_provider, level: fi_log_level, subsys: fi_log_subsys) -> c_int;
+    fn fi_log_ready(prov: *const fi_provider, level: fi_log_level, subsys: fi_log_subsys, showtime: *mut u64) -> c_int;
+    /// @printf 6, 7
+    fn fi_log(prov: *const fi_provider, level: fi_log_level, subsys: fi_log_subsys, func: *const c_char, line: c_int, fmt: *const c_char, ...);
+}
+
+c_text!(
+    here,
+    r#"
+/* Each leaves errno as it was. */
+#define FI_LOG(prov, level, subsystem, ...) \
+	do { \
+		if (fi_log_enabled(prov, level, subsystem)) { \
+			int saved_errno = errno; \
+			fi_log(prov, level, subsystem, __func__, __LINE__, \
+			       __VA_ARGS__); \
+			errno = saved_errno; \
+		} \
+	} while (0)
+
+/* At most one line per log interval from each place in the program. */
+#define FI_LOG_SPARSE(prov, level, subsystem, ...) \
+	do { \
+		static uint64_t showtime; \
+		if (fi_log_ready(prov, level, subsystem, &showtime)) { \
+			int saved_errno = errno; \
+			fi_log(prov, level, subsystem, __func__, __LINE__, \
+			       __VA_ARGS__); \
+			errno = saved_errno; \
+		} \
+	} while (0)
+
+#define FI_WARN(prov, subsystem, ...) \
+	FI_LOG(prov, FI_LOG_WARN, subsystem, __VA_ARGS__)
+#define FI_WARN_SPARSE(prov, subsystem, ...) \
+	FI_LOG_SPARSE(prov, FI_LOG_WARN, subsystem, __VA_ARGS__)
+#define FI_TRACE(prov, subsystem, ...) \
+	FI_LOG(prov, FI_LOG_TRACE, subsystem, __VA_ARGS__)
+#define FI_INFO(prov, subsystem, ...) \
+	FI_LOG(prov, FI_LOG_INFO, subsystem, __VA_ARGS__)
+
+#if defined(ENABLE_DEBUG) && ENABLE_DEBUG
+#define FI_DBG(prov, subsystem, ...) \
+	FI_LOG(prov, FI_LOG_DEBUG, subsystem, __VA_ARGS__)
+#define FI_DBG_TRACE(prov, subsystem, ...) \
+	FI_LOG(prov, FI_LOG_TRACE, subsystem, __VA_ARGS__)
+#else
+#define FI_DBG(prov_name, subsystem, ...) do {} while (0)
+#define FI_DBG_TRACE(prov, subsystem, ...) do {} while (0)
+#endif
+
+#define FI_WARN_ONCE(prov, subsystem, ...) \
+	do { \
+		static int warned; \
+		if (!warned && fi_log_enabled(prov, FI_LOG_WARN, subsystem)) { \
+			int saved_errno = errno; \
+			fi_log(prov, FI_LOG_WARN, subsystem, __func__, \
+			       __LINE__, __VA_ARGS__); \
+			warned = 1; \
+			errno = saved_errno; \
+		} \
+	} while (0)
+"#
+);

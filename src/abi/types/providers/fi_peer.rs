@@ -4,6 +4,18 @@ use crate::abi::types::*;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
 
+c_text!(
+    top,
+    r#"
+#include <stdbool.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/providers/fi_prov.h>
+#include <rdma/providers/fi_log.h>
+"#
+);
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops_av_owner {
@@ -12,6 +24,7 @@ pub struct fi_ops_av_owner {
     pub ep_addr: Option<unsafe extern "C" fn(av: *mut fid_peer_av, ep: *mut fid_ep) -> fi_addr_t>,
 }
 
+/// An address vector that one provider owns and another reads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_peer_av {
@@ -41,7 +54,8 @@ pub struct fid_peer_av_set {
     pub owner_ops: *mut fi_ops_av_set_owner,
 }
 
-/// Never defined upstream either: a tag without a body.
+/// @opaque
+// Upstream does not define it either.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_peer_av_set {
@@ -74,6 +88,7 @@ pub struct fi_ops_cq_owner {
     pub writeerr: Option<unsafe extern "C" fn(cq: *mut fid_peer_cq, err_entry: *const fi_cq_err_entry) -> ssize_t>,
 }
 
+/// A completion queue that one provider owns and another writes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_peer_cq {
@@ -96,6 +111,7 @@ pub struct fi_ops_cntr_owner {
     pub incerr: Option<unsafe extern "C" fn(cntr: *mut fid_peer_cntr)>,
 }
 
+/// A counter that one provider owns and another counts.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_peer_cntr {
@@ -124,6 +140,7 @@ pub struct fi_peer_eq_context {
     pub eq: *mut fid_eq,
 }
 
+/// A receive of the owner that a peer provider is to fill.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_peer_rx_entry {
@@ -141,6 +158,7 @@ pub struct fi_peer_rx_entry {
     pub iov: *mut iovec,
 }
 
+/// The message for which a receive is looked up.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_peer_match_attr {
@@ -149,6 +167,7 @@ pub struct fi_peer_match_attr {
     pub tag: u64,
 }
 
+/// What the peer asks of the owner.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops_srx_owner {
@@ -172,12 +191,13 @@ pub struct fi_ops_srx_owner {
     pub foreach_unspec_addr: Option<
         unsafe extern "C" fn(
             srx: *mut fid_peer_srx,
-            get_addr: Option<unsafe extern "C" fn(*mut fi_peer_rx_entry) -> fi_addr_t>,
+            get_addr: Option<unsafe extern "C" fn(entry: *mut fi_peer_rx_entry) -> fi_addr_t>,
         ),
     >,
     pub free_entry: Option<unsafe extern "C" fn(entry: *mut fi_peer_rx_entry)>,
 }
 
+/// What the owner tells the peer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fi_ops_srx_peer {
@@ -188,6 +208,7 @@ pub struct fi_ops_srx_peer {
     pub discard_tag: Option<unsafe extern "C" fn(entry: *mut fi_peer_rx_entry) -> c_int>,
 }
 
+/// A receive queue that one provider owns and another feeds.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fid_peer_srx {

@@ -1,0 +1,77 @@
+//! fi_fabric and fi_open: the first objects a program opens.
+
+use super::layout::version;
+use super::plugin::ExternalProvider;
+use super::types::*;
+use super::{log_import, start, text};
+use crate::provider::Provider;
+use core::ffi::{c_char, c_int, c_void};
+
+/// The first API in which a fabric knows the version it was opened for.
+const FABRIC_KNOWS_API: u32 = version(1, 5);
+
+/// # Safety
+/// `attr` is NULL or an fi_fabric_attr, `fabric` NULL or a place for a pointer.
+pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+    // SAFETY: by contract.
+    let Some(asked) = (unsafe { attr.as_ref() }) else {
+        return -FI_EINVAL;
+    };
+    // SAFETY: by contract.
+    let (prov_name, name) = unsafe { (text::borrow(asked.prov_name), text::borrow(asked.name)) };
+    let (Some(prov_name), Some(name), false) = (prov_name, name, fabric.is_null()) else {
+        return -FI_EINVAL;
+    };
+    let Some(core) = start::core() else {
+        return -FI_ENODEV;
+    };
+    let provider = core.find(&prov_name).map(|entry| entry.provider());
+    let Some(plugin) = provider
+        .and_then(Provider::as_any)
+        .and_then(|any| any.downcast_ref::<ExternalProvider>())
+    else {
+        log!(
+            Warn,
+            Core,
+            "fi_fabric: no provider is called {prov_name:?}; fi_info -l lists those there are"
+        );
+        return -FI_ENODEV;
+    };
+    // SAFETY: by contract; a fabric that was opened is live.
+    unsafe {
+        let ret = plugin.fabric(attr, fabric, context);
+        if ret == FI_SUCCESS {
+            if plugin.fi_version() >= FABRIC_KNOWS_API {
+                (**fabric).api_version = asked.api_version;
+            }
+            log!(Info, Core, "Opened fabric: {name}");
+        }
+        ret
+    }
+}
+
+/// Opens one of the objects that belong to no fabric.
+///
+/// # Safety
+/// `name` is NULL or a C string, `attr` holds `attr_len` bytes, `fid` is NULL or a place for a pointer.
+pub unsafe fn named(
+    version: u32,
+    name: *const c_char,
+    attr: *mut c_void,
+    attr_len: usize,
+    flags: u64,
+    fid: *mut *mut fid,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: by contract.
+    let Some(name) = (unsafe { text::borrow(name) }) else {
+        return -FI_EINVAL;
+    };
+    if name.eq_ignore_ascii_case("logging") {
+        // SAFETY: by contract.
+        return unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) };
+    }
+    // "mr_cache" among them: there is no registration cache in this core, each plug-in brings its own.
+    log!(Info, Core, "fi_open: there is no {name:?} here");
+    -FI_ENOSYS
+}
