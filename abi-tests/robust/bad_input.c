@@ -262,7 +262,7 @@ static void fabric2_nulls(void *arg)
 
 static void open_unknown(void *arg)
 {
-	static const char *const names[] = { "", "nothing", "logging2", "mr_cach", "\xff\xfe" };
+	static const char *const names[] = { "", "nothing", "logging2", "\xff\xfe" };
 	struct fid *fid = NULL;
 	size_t i;
 
@@ -515,7 +515,6 @@ int main(void)
 		{ "fabric2-nulls", fabric2_nulls, NULL },
 		{ "open-unknown", open_unknown, NULL },
 		{ "open-logging", open_arguments, "logging" },
-		{ "open-mr_cache", open_arguments, "mr_cache" },
 		{ "strerror-range", strerror_range, NULL },
 		{ "tostr-nulls", tostr_nulls, NULL },
 		{ "tostr-zero", tostr_values, (void *) 0 },
