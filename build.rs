@@ -13,7 +13,11 @@ fn main() {
 /// The C-variadic entry points, which stable Rust cannot define; the object is bundled in the archive.
 fn variadic() {
     println!("cargo:rerun-if-changed=cbits/variadic.c");
-    cc::Build::new().file("cbits/variadic.c").warnings(true).extra_warnings(true).compile("fabric_variadic");
+    cc::Build::new()
+        .file("cbits/variadic.c")
+        .warnings(true)
+        .extra_warnings(true)
+        .compile("fabric_variadic");
 }
 
 /// Where the programs find libfabric.so: FABRIC_LIB_DIR, else the staging folder, when they are linked; beside their own
