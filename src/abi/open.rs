@@ -3,7 +3,7 @@
 use super::layout::version;
 use super::plugin::ExternalProvider;
 use super::types::*;
-use super::{log_import, start, text};
+use super::{log_import, mr_cache, start, text};
 use crate::provider::Provider;
 use core::ffi::{c_char, c_int, c_void};
 
@@ -67,11 +67,14 @@ pub unsafe fn named(
     let Some(name) = (unsafe { text::borrow(name) }) else {
         return -FI_EINVAL;
     };
-    if name.eq_ignore_ascii_case("logging") {
+    match &*name.to_ascii_lowercase() {
         // SAFETY: by contract.
-        return unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) };
+        "logging" => unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) },
+        // SAFETY: by contract.
+        "mr_cache" => unsafe { mr_cache::open(version, attr_len, flags, fid, context) },
+        _ => {
+            log!(Info, Core, "fi_open: there is no {name:?}");
+            -FI_ENOSYS
+        }
     }
-    // "mr_cache" among them: there is no registration cache in this core, each plug-in brings its own.
-    log!(Info, Core, "fi_open: there is no {name:?} here");
-    -FI_ENOSYS
 }

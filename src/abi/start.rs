@@ -1,11 +1,11 @@
 //! Brings the core up at its first use, and down when the library is unloaded or the process ends.
 //!
-//! Up means: the core's parameters are defined, the log is open, plug-ins are loaded, the registry is full. Called by
+//! Up means: the log is open, plug-ins are loaded, the registry is full. Called by
 //! every entry that needs providers or parameters.
 
 use super::{plugin, process};
 use crate::api::log;
-use crate::api::params::{self, Kind};
+use crate::api::params;
 use crate::provider::filter::Filter;
 use crate::provider::registry::{Precedence, Registry};
 use crate::sys::identity;
@@ -52,7 +52,6 @@ pub fn core() -> Option<Arc<Registry>> {
 
 fn start() -> Registry {
     log::init();
-    define_params();
     let filter = params::core_string("provider").ok();
     let path = params::core_string("provider_path").ok();
     if let Ok(hooks) = params::core_string("hook") {
@@ -72,53 +71,6 @@ fn start() -> Registry {
     });
     registry.warn_of_unknown_names();
     registry
-}
-
-/// What the core reads itself, and what plug-ins ask the core for.
-fn define_params() {
-    let own = [
-        (
-            "provider",
-            Kind::String,
-            "Use only the providers named, separated by commas; with ^ in front, all but these (default: all)",
-        ),
-        (
-            "provider_path",
-            Kind::String,
-            "Folders to look for provider plug-ins in, separated by colons, in place of the default one. @ in front: \
-             the first plug-in of a name wins, whatever its version. +/path/file.so: this plug-in wins over all of its \
-             name (default: the folder libfabric beside the library)",
-        ),
-        (
-            "hook",
-            Kind::String,
-            "Hooks to put around providers, separated by semicolons (accepted, not built yet)",
-        ),
-        (
-            "universe_size",
-            Kind::Size,
-            "The number of processes of the job, for which providers size what they share (default: the provider's)",
-        ),
-        (
-            "fork_unsafe",
-            Kind::Bool,
-            "Whether providers may be faster at the price that fork is not safe (default: no)",
-        ),
-        (
-            "av_remove_cleanup",
-            Kind::Bool,
-            "Whether removing an address also closes what connects to it, which may cut transfers of that peer short \
-             (default: no)",
-        ),
-        (
-            "offload_coll_provider",
-            Kind::String,
-            "The provider that collectives are handed to (default: none)",
-        ),
-    ];
-    for (name, kind, help) in own {
-        params::define_core(name, kind, help);
-    }
 }
 
 /// Providers first, since their clean-up may still log and read parameters.

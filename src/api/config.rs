@@ -121,8 +121,9 @@ mod tests {
 
     #[test]
     fn lines() {
-        // (text, entries, number of complaints)
-        let table: &[(&[u8], &[(&str, &[u8])], usize)] = &[
+        /// The text, the entries read from it, and the number of complaints.
+        type Row<'a> = (&'a [u8], &'a [(&'a str, &'a [u8])], usize);
+        let table: &[Row] = &[
             (b"", &[], 0),
             (b"\n\n  \r\n# FI_A=1\n   # note\n", &[], 0),
             (

@@ -242,11 +242,13 @@ fn short_name(module: &str) -> &str {
     module.rsplit("::").next().unwrap_or(module)
 }
 
-/// A line about the log or the configuration file. It is not held back by FI_LOG_SUBSYS, where the mistake may lie.
+/// A line about the log's settings or the configuration file. The default rules hold it back by level only:
+/// FI_LOG_SUBSYS may be where the mistake lies.
 fn note(level: Level, text: &str) {
-    let any_subsys = |level| Subsys::ALL.into_iter().any(|subsys| core_enabled(level, subsys));
+    let imported = SINK.get().and_then(|sink| sink.enabled(level, Subsys::Core));
+    let by_level = || mask() & 1 << level as u32 != 0;
     let wanted = if level == Level::Warn {
-        any_subsys(level)
+        imported.unwrap_or_else(by_level)
     } else {
         core_enabled(level, Subsys::Core)
     };

@@ -3,6 +3,9 @@
 //! Owns the definitions, where a value comes from, and how its text is read. Writes no log line while it holds its
 //! lock, because the log itself is set up from parameters. Called by `abi::params`, `log` and the rest of the core.
 
+mod values;
+mod variables;
+
 use crate::abi::types::{FI_EINVAL, FI_ENODATA, FI_ENOENT};
 use crate::api::config::Config;
 use crate::api::errno::{Errno, Result};
@@ -11,6 +14,8 @@ use crate::sys::lock::{Held, Lock};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use values::read;
+use variables::VARIABLES;
 
 /// The folder of the configuration file, told by the build.
 const SYSCONFDIR: Option<&str> = option_env!("FABRIC_SYSCONFDIR");
@@ -62,7 +67,7 @@ impl Miss {
     }
 }
 
-pub type Found = core::result::Result<Value, Miss>;
+pub type Found = std::result::Result<Value, Miss>;
 
 /// One row of fi_getparams.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +170,7 @@ pub fn config_notes() -> Vec<(Level, String)> {
 
 /// Frees everything, for the unloading of the library.
 pub fn close() {
-    let old = core::mem::replace(&mut *REGISTRY.lock(), Registry::new());
+    let old = std::mem::replace(&mut *REGISTRY.lock(), Registry::new());
     drop(old);
 }
 
@@ -241,11 +246,13 @@ impl Registry {
         }
     }
 
-    /// Takes the configuration file in and learns whether it goes before the environment.
+    /// Takes the configuration file in, defines the core's variables, and learns whether the file goes before the
+    /// environment.
     fn open(&mut self, config: Config, environment: Environment) {
         self.config = Some(config);
-        let help = "Let libfabric.conf win where it and the environment both set a variable (default: false)";
-        self.define(Owner::CORE, "", "prefer_sysconfig", Kind::Bool, help);
+        for (name, kind, help) in VARIABLES {
+            self.define(Owner::CORE, "", name, *kind, help);
+        }
         match self.get(Owner::CORE, "prefer_sysconfig", environment) {
             Ok(value) => self.prefer_config = value == Value::Bool(true),
             Err(Miss::Bad(complaint)) => {
@@ -306,56 +313,6 @@ impl Registry {
     }
 }
 
-/// Reads a text as the kind asks, or says what is wrong with it.
-fn read(kind: Kind, text: &[u8]) -> core::result::Result<Value, &'static str> {
-    match kind {
-        Kind::String => Ok(Value::Text(text.to_vec())),
-        Kind::Bool => read_bool(text)
-            .map(Value::Bool)
-            .ok_or("not one of 1, 0, yes, no, true, false, on, off"),
-        Kind::Int => i32::try_from(read_integer(text)?)
-            .map(Value::Int)
-            .map_err(|_| "does not fit 32 bits"),
-        Kind::Size => match usize::try_from(read_integer(text)?) {
-            Ok(size) => Ok(Value::Size(size)),
-            Err(_) => Err("a size is not negative and fits 64 bits"),
-        },
-    }
-}
-
-fn read_bool(text: &[u8]) -> Option<bool> {
-    let text = text.trim_ascii();
-    let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
-    if is_one_of(&["1", "yes", "true", "on"]) {
-        Some(true)
-    } else if is_one_of(&["0", "no", "false", "off"]) {
-        Some(false)
-    } else {
-        None
-    }
-}
-
-/// An integer as strtol(3) with base 0 has it (0x: hexadecimal, 0: octal), but nothing may follow it.
-fn read_integer(text: &[u8]) -> core::result::Result<i128, &'static str> {
-    const NOT_A_NUMBER: &str = "not a whole number";
-    let text = core::str::from_utf8(text.trim_ascii()).map_err(|_| NOT_A_NUMBER)?;
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (radix, digits) = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
-        Some(digits) => (16, digits),
-        None if digits.len() > 1 && digits.starts_with('0') => (8, digits),
-        None => (10, digits),
-    };
-    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-        return Err(NOT_A_NUMBER);
-    }
-    i128::from_str_radix(digits, radix)
-        .map(|value| sign * value)
-        .map_err(|_| "too large")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,76 +331,20 @@ mod tests {
     }
 
     #[test]
-    fn texts_become_values() {
-        const NO_BOOL: &str = "not one of 1, 0, yes, no, true, false, on, off";
-        let table: &[(Kind, &str, core::result::Result<Value, &str>)] = &[
-            (Kind::String, "", Ok(Value::Text(vec![]))),
-            (Kind::String, " a ", Ok(Value::Text(b" a ".to_vec()))),
-            (Kind::Bool, "1", Ok(Value::Bool(true))),
-            (Kind::Bool, "On", Ok(Value::Bool(true))),
-            (Kind::Bool, "YES", Ok(Value::Bool(true))),
-            (Kind::Bool, "true ", Ok(Value::Bool(true))),
-            (Kind::Bool, "0", Ok(Value::Bool(false))),
-            (Kind::Bool, "oFF", Ok(Value::Bool(false))),
-            (Kind::Bool, "no", Ok(Value::Bool(false))),
-            (Kind::Bool, "False", Ok(Value::Bool(false))),
-            (Kind::Bool, "2", Err(NO_BOOL)),
-            (Kind::Bool, "", Err(NO_BOOL)),
-            (Kind::Bool, "01", Err(NO_BOOL)),
-            (Kind::Int, "42", Ok(Value::Int(42))),
-            (Kind::Int, " -42 ", Ok(Value::Int(-42))),
-            (Kind::Int, "+7", Ok(Value::Int(7))),
-            (Kind::Int, "0", Ok(Value::Int(0))),
-            (Kind::Int, "0600", Ok(Value::Int(0o600))),
-            (Kind::Int, "0x1F", Ok(Value::Int(31))),
-            (Kind::Int, "-0X10", Ok(Value::Int(-16))),
-            (Kind::Int, "2147483647", Ok(Value::Int(i32::MAX))),
-            (Kind::Int, "2147483648", Err("does not fit 32 bits")),
-            (Kind::Int, "10k", Err("not a whole number")),
-            (Kind::Int, "", Err("not a whole number")),
-            (Kind::Int, "-", Err("not a whole number")),
-            (Kind::Int, "--1", Err("not a whole number")),
-            (Kind::Int, "+-1", Err("not a whole number")),
-            (Kind::Int, "0x", Err("not a whole number")),
-            (Kind::Int, "0x-1", Err("not a whole number")),
-            (Kind::Int, "089", Err("not a whole number")),
-            (Kind::Int, "1e3", Err("not a whole number")),
-            (Kind::Int, "99999999999999999999999999999999999999999", Err("too large")),
-            (Kind::Size, "0", Ok(Value::Size(0))),
-            (Kind::Size, "18446744073709551615", Ok(Value::Size(usize::MAX))),
-            (
-                Kind::Size,
-                "18446744073709551616",
-                Err("a size is not negative and fits 64 bits"),
-            ),
-            (Kind::Size, "-1", Err("a size is not negative and fits 64 bits")),
-            (Kind::Size, "garbage", Err("not a whole number")),
-        ];
-        for (kind, text, want) in table {
-            assert_eq!(&read(*kind, text.as_bytes()), want, "{kind:?} {text:?}");
-        }
-        assert_eq!(read(Kind::Int, b"\xff"), Err("not a whole number"));
-    }
-
-    #[test]
     fn variables_are_named_after_owner_and_parameter() {
         let mut registry = registry("", &nothing_set);
         registry.define(Owner::CORE, "", "log_level", Kind::String, "how loud");
         registry.define(TCP, "ofi_rxm", "tx_size", Kind::Size, "how many");
-        let rows: Vec<_> = registry
-            .params
-            .iter()
-            .map(|p| (p.variable.as_str(), p.help.as_str()))
-            .collect();
-        assert_eq!(
-            rows.get(1..),
-            Some(
-                &[
-                    ("FI_LOG_LEVEL", "how loud"),
-                    ("FI_OFI_RXM_TX_SIZE", "ofi_rxm: how many")
-                ][..]
-            )
-        );
+        let help = |variable: &str| {
+            registry
+                .params
+                .iter()
+                .find(|p| p.variable == variable)
+                .map(|p| p.help.as_str())
+        };
+        assert_eq!(help("FI_LOG_LEVEL"), Some("how loud"));
+        assert_eq!(help("FI_OFI_RXM_TX_SIZE"), Some("ofi_rxm: how many"));
+        assert_eq!(registry.params.len(), VARIABLES.len() + 1);
     }
 
     #[test]
@@ -454,7 +355,10 @@ mod tests {
         registry.define(SHM, "shm", "size", Kind::Int, "another owner");
         registry.define(TCP, "tcp", "size", Kind::Size, "new");
         let helps: Vec<_> = registry.params.iter().map(|p| p.help.as_str()).collect();
-        assert_eq!(helps.get(1..), Some(&["tcp: new", "shm: another owner"][..]));
+        assert_eq!(
+            helps.get(VARIABLES.len()..),
+            Some(&["tcp: new", "shm: another owner"][..])
+        );
         assert_eq!(registry.get(TCP, "size", &set), Ok(Value::Size(8)));
         assert_eq!(registry.get(SHM, "size", &set), Err(Miss::Unset));
         assert_eq!(registry.get(SHM, "other", &set), Err(Miss::Undefined));

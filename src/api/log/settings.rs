@@ -1,9 +1,9 @@
-//! What the FI_LOG_* variables say: their definitions, their meaning, and what is wrong with them.
+//! What the FI_LOG_* variables say: their meaning, their defaults, and what is wrong with what the user wrote.
 //!
 //! Writes no line itself, for the log is not ready yet: it hands its complaints to `log`, which calls it once.
 
 use super::{Level, Subsys};
-use crate::api::params::{self, Found, Kind, Miss, Owner, Value};
+use crate::api::params::{self, Found, Miss, Owner, Value};
 use crate::sys::output;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
@@ -70,38 +70,7 @@ impl NameFilter {
 }
 
 impl Settings {
-    /// Defines the variables and reads them.
     pub fn read() -> Settings {
-        for (name, kind, help) in [
-            (
-                "log_interval",
-                Kind::Int,
-                "Pause in ms between two lines of a rate-limited message (default: 2000)",
-            ),
-            (
-                "log_level",
-                Kind::String,
-                "How much to log: warn, trace, info or debug (default: nothing)",
-            ),
-            (
-                "log_prov",
-                Kind::String,
-                "Providers to log, comma-separated; ^ before the list: all others (default: all)",
-            ),
-            (
-                "log_subsys",
-                Kind::String,
-                "Subsystems to log, comma-separated; ^ before the list: all others (default: all)",
-            ),
-            (
-                "log_location",
-                Kind::String,
-                "Where to log: stderr, stdout, a file that must not exist yet, or a folder (default: stderr)",
-            ),
-            ("log_location_mode", Kind::Int, "Mode of a log file (default: 0600)"),
-        ] {
-            params::define_core(name, kind, help);
-        }
         Settings::from(&|name| params::get(Owner::CORE, name))
     }
 

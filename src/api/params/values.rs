@@ -1,0 +1,110 @@
+//! How the text of a variable becomes a value. Knows nothing of where the text comes from. Called by `params`.
+
+use super::{Kind, Value};
+
+/// Reads a text as the kind asks, or says what is wrong with it.
+pub fn read(kind: Kind, text: &[u8]) -> std::result::Result<Value, &'static str> {
+    match kind {
+        Kind::String => Ok(Value::Text(text.to_vec())),
+        Kind::Bool => read_bool(text)
+            .map(Value::Bool)
+            .ok_or("not one of 1, 0, yes, no, true, false, on, off"),
+        Kind::Int => i32::try_from(read_integer(text)?)
+            .map(Value::Int)
+            .map_err(|_| "does not fit 32 bits"),
+        Kind::Size => match usize::try_from(read_integer(text)?) {
+            Ok(size) => Ok(Value::Size(size)),
+            Err(_) => Err("a size is not negative and fits 64 bits"),
+        },
+    }
+}
+
+fn read_bool(text: &[u8]) -> Option<bool> {
+    let text = text.trim_ascii();
+    let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+    if is_one_of(&["1", "yes", "true", "on"]) {
+        Some(true)
+    } else if is_one_of(&["0", "no", "false", "off"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// An integer as strtol(3) with base 0 has it (0x: hexadecimal, 0: octal), but nothing may follow it.
+fn read_integer(text: &[u8]) -> std::result::Result<i128, &'static str> {
+    const NOT_A_NUMBER: &str = "not a whole number";
+    let text = std::str::from_utf8(text.trim_ascii()).map_err(|_| NOT_A_NUMBER)?;
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, digits),
+        None => (10, digits),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(NOT_A_NUMBER);
+    }
+    i128::from_str_radix(digits, radix)
+        .map(|value| sign * value)
+        .map_err(|_| "too large")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_values() {
+        const NO_BOOL: &str = "not one of 1, 0, yes, no, true, false, on, off";
+        let table: &[(Kind, &str, std::result::Result<Value, &str>)] = &[
+            (Kind::String, "", Ok(Value::Text(vec![]))),
+            (Kind::String, " a ", Ok(Value::Text(b" a ".to_vec()))),
+            (Kind::Bool, "1", Ok(Value::Bool(true))),
+            (Kind::Bool, "On", Ok(Value::Bool(true))),
+            (Kind::Bool, "YES", Ok(Value::Bool(true))),
+            (Kind::Bool, "true ", Ok(Value::Bool(true))),
+            (Kind::Bool, "0", Ok(Value::Bool(false))),
+            (Kind::Bool, "oFF", Ok(Value::Bool(false))),
+            (Kind::Bool, "no", Ok(Value::Bool(false))),
+            (Kind::Bool, "False", Ok(Value::Bool(false))),
+            (Kind::Bool, "2", Err(NO_BOOL)),
+            (Kind::Bool, "", Err(NO_BOOL)),
+            (Kind::Bool, "01", Err(NO_BOOL)),
+            (Kind::Int, "42", Ok(Value::Int(42))),
+            (Kind::Int, " -42 ", Ok(Value::Int(-42))),
+            (Kind::Int, "+7", Ok(Value::Int(7))),
+            (Kind::Int, "0", Ok(Value::Int(0))),
+            (Kind::Int, "0600", Ok(Value::Int(0o600))),
+            (Kind::Int, "0x1F", Ok(Value::Int(31))),
+            (Kind::Int, "-0X10", Ok(Value::Int(-16))),
+            (Kind::Int, "2147483647", Ok(Value::Int(i32::MAX))),
+            (Kind::Int, "2147483648", Err("does not fit 32 bits")),
+            (Kind::Int, "10k", Err("not a whole number")),
+            (Kind::Int, "", Err("not a whole number")),
+            (Kind::Int, "-", Err("not a whole number")),
+            (Kind::Int, "--1", Err("not a whole number")),
+            (Kind::Int, "+-1", Err("not a whole number")),
+            (Kind::Int, "0x", Err("not a whole number")),
+            (Kind::Int, "0x-1", Err("not a whole number")),
+            (Kind::Int, "089", Err("not a whole number")),
+            (Kind::Int, "1e3", Err("not a whole number")),
+            (Kind::Int, "99999999999999999999999999999999999999999", Err("too large")),
+            (Kind::Size, "0", Ok(Value::Size(0))),
+            (Kind::Size, "18446744073709551615", Ok(Value::Size(usize::MAX))),
+            (
+                Kind::Size,
+                "18446744073709551616",
+                Err("a size is not negative and fits 64 bits"),
+            ),
+            (Kind::Size, "-1", Err("a size is not negative and fits 64 bits")),
+            (Kind::Size, "garbage", Err("not a whole number")),
+        ];
+        for (kind, text, want) in table {
+            assert_eq!(&read(*kind, text.as_bytes()), want, "{kind:?} {text:?}");
+        }
+        assert_eq!(read(Kind::Int, b"\xff"), Err("not a whole number"));
+    }
+}
