@@ -515,6 +515,7 @@ int main(void)
 		{ "fabric2-nulls", fabric2_nulls, NULL },
 		{ "open-unknown", open_unknown, NULL },
 		{ "open-logging", open_arguments, "logging" },
+		{ "open-mr_cache", open_arguments, "mr_cache" },
 		{ "strerror-range", strerror_range, NULL },
 		{ "tostr-nulls", tostr_nulls, NULL },
 		{ "tostr-zero", tostr_values, (void *) 0 },
