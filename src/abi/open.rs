@@ -4,6 +4,7 @@ use super::layout::version;
 use super::plugin::ExternalProvider;
 use super::types::*;
 use super::{log_import, mr_cache, start, text};
+use crate::api::info::query::LIBRARY_VERSION;
 use crate::provider::Provider;
 use core::ffi::{c_char, c_int, c_void};
 
@@ -67,6 +68,10 @@ pub unsafe fn named(
     let Some(name) = (unsafe { text::borrow(name) }) else {
         return -FI_EINVAL;
     };
+    if version > LIBRARY_VERSION {
+        log!(Warn, Core, "fi_open: version {version:#x} is newer than this library");
+        return -FI_ENOSYS;
+    }
     match &*name.to_ascii_lowercase() {
         // SAFETY: by contract.
         "logging" => unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) },

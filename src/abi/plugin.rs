@@ -15,6 +15,7 @@ use crate::sys::dl::{self, Library};
 use core::any::Any;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{NonNull, null_mut};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub struct RawCall {
 }
 
 /// What FI_PROVIDER_PATH says, over the names of the providers that are known.
-pub fn search(setting: Option<&str>, known: &[&str]) -> Search {
+pub fn search(setting: Option<&OsStr>, known: &[&str]) -> Search {
     let built_in = option_env!("FABRIC_PROVIDER_DIR");
     Search::new(setting, known, &default_folders(dl::own_file().as_deref(), built_in))
 }
@@ -141,13 +142,7 @@ impl ExternalProvider {
         let kind = Kind::of(&name, seen.getinfo.is_some());
         // SAFETY: the caller lets us write, and the context is the core's to use.
         unsafe { ProvContext::of(raw.as_ptr()).write(ProvContext::new(&name, kind)) };
-        let (major, minor) = (seen.version >> 16, seen.version & 0xffff);
-        log!(
-            Info,
-            Core,
-            "registering provider: {name} ({major}.{minor}) from {}",
-            file.display()
-        );
+        log!(Debug, Core, "{name} is in {}", file.display());
         Some(ExternalProvider {
             raw,
             name,

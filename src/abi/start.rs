@@ -53,7 +53,7 @@ pub fn core() -> Option<Arc<Registry>> {
 fn start() -> Registry {
     log::init();
     let filter = params::core_string("provider").ok();
-    let path = params::core_string("provider_path").ok();
+    let path = params::core_os_string("provider_path").ok();
     if let Ok(hooks) = params::core_string("hook") {
         log!(
             Warn,

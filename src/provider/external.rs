@@ -8,6 +8,8 @@
 //! elements the default ones are searched after all.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What the name of a plug-in file ends with.
@@ -66,19 +68,17 @@ enum Place {
 impl Search {
     /// `setting`: FI_PROVIDER_PATH. `known`: the names of providers, in the order they are listed.
     /// `defaults`: see `default_folders`.
-    pub fn new(setting: Option<&str>, known: &[&str], defaults: &[PathBuf]) -> Search {
-        let setting = setting.unwrap_or_default();
-        let (first_wins, elements) = match setting.strip_prefix('@') {
+    pub fn new(setting: Option<&OsStr>, known: &[&str], defaults: &[PathBuf]) -> Search {
+        let setting = setting.map_or(&b""[..], OsStr::as_bytes);
+        let (first_wins, elements) = match setting.strip_prefix(b"@") {
             Some(rest) => (true, rest),
             None => (false, setting),
         };
-        let mut places: Vec<Place> = match setting {
-            "" => known.iter().map(|name| Place::Loader(library_name(name))).collect(),
-            _ => elements
-                .split(':')
-                .filter(|element| !element.is_empty())
-                .map(place)
-                .collect(),
+        let mut places: Vec<Place> = if setting.is_empty() {
+            known.iter().map(|name| Place::Loader(library_name(name))).collect()
+        } else {
+            let elements = elements.split(|byte| *byte == b':');
+            elements.filter(|element| !element.is_empty()).map(place).collect()
         };
         if !places.iter().any(|place| matches!(place, Place::Named(_))) {
             places.extend(defaults.iter().cloned().map(Place::Default));
@@ -160,10 +160,10 @@ fn library_name(provider: &str) -> PathBuf {
     PathBuf::from(format!("lib{short}-{SUFFIX}"))
 }
 
-fn place(element: &str) -> Place {
-    match element.strip_prefix('+') {
-        Some(file) => Place::Preferred(PathBuf::from(file)),
-        None => Place::Named(PathBuf::from(element)),
+fn place(element: &[u8]) -> Place {
+    match element.strip_prefix(b"+") {
+        Some(file) => Place::Preferred(OsStr::from_bytes(file).into()),
+        None => Place::Named(OsStr::from_bytes(element).into()),
     }
 }
 
@@ -196,7 +196,7 @@ fn plugin_files(folder: &Path, place: &Place) -> Vec<PathBuf> {
     names.into_iter().map(|name| folder.join(name)).collect()
 }
 
-fn is_plugin(name: &std::ffi::OsStr) -> bool {
+fn is_plugin(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.len() > SUFFIX.len() && name.ends_with(SUFFIX.as_bytes())
 }
@@ -317,7 +317,7 @@ mod tests {
         for (setting, first_wins, expected) in cases {
             let setting = setting.map(|text| scratch.expand(text));
             let search = Search::new(
-                setting.as_deref(),
+                setting.as_deref().map(OsStr::new),
                 &["verbs", "ofi_rxm", "off_coll"],
                 &[scratch.path("std")],
             );
@@ -343,7 +343,7 @@ mod tests {
         create_dir(scratch.path("folder-fi.so")).unwrap();
         symlink("nowhere", scratch.path("dangling-fi.so")).unwrap();
         symlink("a-fi.so", scratch.path("Again-fi.so")).unwrap();
-        let search = Search::new(Some(&scratch.expand("%")), &[], &[]);
+        let search = Search::new(Some(OsStr::new(&scratch.expand("%"))), &[], &[]);
         let expected = [
             "- %/xfi.so",
             "- %/folder-fi.so",
