@@ -17,7 +17,9 @@ use crate::provider::external::Search;
 use crate::provider::filter::Filter;
 use crate::provider::registry::Registry;
 use crate::provider::{Kind, Provider};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 
 /// A body, by the name of its file in `fuzz/fuzz_targets`.
 pub const TARGETS: [(&str, fn(&[u8])); 5] = [
@@ -65,16 +67,15 @@ pub fn provider_filter(data: &[u8]) {
 
 /// FI_PROVIDER_PATH. Only read, never followed: what is on this machine's disk is no part of the input.
 pub fn provider_path(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let search = Search::new(Some(text.as_ref()), &["tcp", "verbs"], &["/usr/lib/libfabric".into()]);
-    assert_eq!(search.first_wins, text.starts_with('@'), "{text:?}");
+    let search = |text: &[u8]| {
+        let defaults = ["/usr/lib/libfabric".into()];
+        Search::new(Some(OsStr::from_bytes(text)), &["tcp", "verbs"], &defaults)
+    };
+    let found = search(data);
+    assert_eq!(found.first_wins, data.starts_with(b"@"), "{data:?}");
     // More colons name no more places.
-    if !text.is_empty() && text != "@" {
-        let padded = format!("{text}:::");
-        assert_eq!(
-            search,
-            Search::new(Some(padded.as_ref()), &["tcp", "verbs"], &["/usr/lib/libfabric".into()])
-        );
+    if !matches!(data, b"" | b"@") {
+        assert_eq!(found, search(&[data, b":::"].concat()), "{data:?}");
     }
 }
 
