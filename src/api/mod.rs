@@ -11,5 +11,6 @@ pub mod log;
 pub mod config;
 pub mod errno;
 pub mod info;
+pub mod messaging;
 pub mod params;
 pub mod tostr;

@@ -215,7 +215,10 @@ mod tests {
                 "tcp (FI_EP_RDM, eth0): caps: asked FI_ATOMIC, offers FI_MSG\n",
             ),
             (line("verbs", "m", "refused no device: x"), "verbs: no device: x\n"),
-            (line("core", "m", "skipped tcp: FI_PROVIDER leaves it out"), "tcp: FI_PROVIDER leaves it out\n"),
+            (
+                line("core", "m", "skipped tcp: FI_PROVIDER leaves it out"),
+                "tcp: FI_PROVIDER leaves it out\n",
+            ),
             (line("core", "fi_param_get_", "variable hook=<not set>"), ""),
             (
                 line("core", "ofi_register_provider", "registering provider: tcp (205.10)"),
