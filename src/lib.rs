@@ -17,5 +17,7 @@ compile_error!("build with panic=abort: a panic must not unwind into C");
 pub mod api;
 
 pub mod abi;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod provider;
 pub mod sys;

@@ -148,7 +148,7 @@ impl Found {
                     format!("width(|p: *const t::{name}| unsafe {{ &raw const (*p).{path} }})"),
                 );
                 if let Some(count) = parameters(&ty) {
-                    row(format!("parameters {name}.{said}"), count.to_string());
+                    row(format!("parameters {name}.{said}"), format!("{count}_usize"));
                 }
             }
         }

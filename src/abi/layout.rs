@@ -116,10 +116,12 @@ mod tests {
 
     #[test]
     fn a_prefix_ends_where_its_owner_says() {
+        // SAFETY: numbers, for which zero is a value.
+        let zeros: fi_tx_attr = unsafe { core::mem::zeroed() };
         let full = fi_tx_attr {
             tclass: 7,
             rma_iov_limit: 3,
-            ..unsafe { core::mem::zeroed() }
+            ..zeros
         };
         // SAFETY: `full` is a whole struct.
         let old = unsafe { prefix(&full, ABI_1_0.tx) };

@@ -7,6 +7,7 @@
 //! thread while another closes the import, and the application must bear with that as it does with the C library.
 
 use super::log::{self, Line};
+use super::no_ops::NO_OPS;
 use super::types::*;
 use crate::api::log::{Level, Sink, Subsys, set_sink};
 use crate::sys::lock::{Held, Lock};
@@ -109,18 +110,7 @@ static OPENED_OPS: fi_ops = fi_ops {
 /// Operations put into the application's fid while it is imported.
 static IMPORTED_OPS: fi_ops = fi_ops {
     close: Some(close_imported),
-    bind: Some(no_bind),
     ..NO_OPS
-};
-
-const NO_OPS: fi_ops = fi_ops {
-    size: size_of::<fi_ops>(),
-    close: None,
-    bind: None,
-    control: Some(no_control),
-    ops_open: Some(no_ops_open),
-    tostr: Some(no_tostr),
-    ops_set: Some(no_ops_set),
 };
 
 /// The one fid that fi_open("logging") gives. C writes its context, hence the cell.
@@ -203,26 +193,6 @@ unsafe extern "C" fn close_imported(fid: *mut fid) -> c_int {
         *imported = 0;
     }
     FI_SUCCESS
-}
-
-unsafe extern "C" fn no_bind(_: *mut fid, _: *mut fid, _: u64) -> c_int {
-    -FI_ENOSYS
-}
-
-unsafe extern "C" fn no_control(_: *mut fid, _: c_int, _: *mut c_void) -> c_int {
-    -FI_ENOSYS
-}
-
-unsafe extern "C" fn no_ops_open(_: *mut fid, _: *const c_char, _: u64, _: *mut *mut c_void, _: *mut c_void) -> c_int {
-    -FI_ENOSYS
-}
-
-unsafe extern "C" fn no_tostr(_: *const fid, _: *mut c_char, _: usize) -> c_int {
-    -FI_ENOSYS
-}
-
-unsafe extern "C" fn no_ops_set(_: *mut fid, _: *const c_char, _: u64, _: *mut c_void, _: *mut c_void) -> c_int {
-    -FI_ENOSYS
 }
 
 #[cfg(test)]

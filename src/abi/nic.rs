@@ -5,19 +5,17 @@
 
 use super::info::Borrowed;
 use super::memory::{self, NoMemory};
+use super::no_ops::NO_OPS;
 use super::types::*;
 use crate::api::info::model::{BusAttr, DeviceAttr, LinkAttr, NicAttr, PciAttr};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 static OPS: fi_ops = fi_ops {
-    size: size_of::<fi_ops>(),
     close: Some(close),
-    bind: None,
     control: Some(control),
-    ops_open: None,
     tostr: Some(super::tostr::nic_tostr),
-    ops_set: None,
+    ..NO_OPS
 };
 
 /// A deep copy of a nic made of plain parts, with our operations.

@@ -3,7 +3,8 @@
 use super::layout::version;
 use super::plugin::ExternalProvider;
 use super::types::*;
-use super::{log_import, start, text};
+use super::{log_import, mr_cache, start, text};
+use crate::api::info::query::LIBRARY_VERSION;
 use crate::provider::Provider;
 use core::ffi::{c_char, c_int, c_void};
 
@@ -67,11 +68,18 @@ pub unsafe fn named(
     let Some(name) = (unsafe { text::borrow(name) }) else {
         return -FI_EINVAL;
     };
-    if name.eq_ignore_ascii_case("logging") {
-        // SAFETY: by contract.
-        return unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) };
+    if version > LIBRARY_VERSION {
+        log!(Warn, Core, "fi_open: version {version:#x} is newer than this library");
+        return -FI_ENOSYS;
     }
-    // "mr_cache" among them: there is no registration cache in this core, each plug-in brings its own.
-    log!(Info, Core, "fi_open: there is no {name:?} here");
-    -FI_ENOSYS
+    match &*name.to_ascii_lowercase() {
+        // SAFETY: by contract.
+        "logging" => unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) },
+        // SAFETY: by contract.
+        "mr_cache" => unsafe { mr_cache::open(version, attr_len, flags, fid, context) },
+        _ => {
+            log!(Info, Core, "fi_open: there is no {name:?}");
+            -FI_ENOSYS
+        }
+    }
 }

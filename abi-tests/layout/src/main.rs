@@ -1,7 +1,7 @@
 //! Holds `src/abi/types` and `include/rdma` against the fact sheets and against the C library's own headers.
 //!
 //! `facts` is the common language; `ours`, `sheet`, `real` say it of the Rust types, a sheet, a tree of headers;
-//! `compare` compares; `asserts` asks the C compilers; `inlines` calls the inline functions. `check.sh` runs it all.
+//! `compare` compares; `asserts` asks the C compilers; `inlines` calls the inline functions. `run` runs it all.
 
 mod asserts;
 mod compare;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 const NOW: &str = "2.6.0";
-const USAGE: &str = "layout [--sheets DIR] [--cc NAME].. COMMAND
+const USAGE: &str = "layout [--sheets DIR] [--differences FILE] [--cc NAME].. COMMAND
   rust VERSION               src/abi/types against a sheet
   asserts VERSION DIR        assertions from a sheet, over the headers in DIR
   bindgen VERSION DIR        src/abi/types against the headers in DIR
@@ -29,6 +29,7 @@ const USAGE: &str = "layout [--sheets DIR] [--cc NAME].. COMMAND
 struct Setup {
     here: PathBuf,
     sheets: PathBuf,
+    differences: PathBuf,
     work: PathBuf,
     compilers: Vec<String>,
     command: Vec<String>,
@@ -38,6 +39,7 @@ fn setup() -> Setup {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut setup = Setup {
         sheets: here.join("sheets"),
+        differences: here.join("differences.txt"),
         work: here.join("target/work"),
         here,
         compilers: vec![],
@@ -47,6 +49,7 @@ fn setup() -> Setup {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--sheets" => setup.sheets = words.next().unwrap_or_default().into(),
+            "--differences" => setup.differences = words.next().unwrap_or_default().into(),
             "--cc" => setup.compilers.extend(words.next()),
             _ => setup.command.push(word),
         }
@@ -109,7 +112,7 @@ fn held(setup: &Setup, theirs: &facts::Facts, version: &str, what: &str, whole: 
     let count = if version == NOW {
         compare::same(&ours, theirs)
     } else {
-        let list = compare::differences(&setup.here.join("differences.txt"))?;
+        let list = compare::differences(&setup.differences)?;
         compare::older(&ours, theirs, version, &list, whole)
     };
     Ok(count.said(what))

@@ -8,7 +8,6 @@
 //!
 //! Open to `abi`, `api` and `provider`; knows nobody.
 
-// Slots of op tables are spelled out as C has them.
 #![allow(non_camel_case_types, non_upper_case_globals, clippy::type_complexity)]
 
 /// A C enum: an integer type and its named values. C compilers may hand us any integer, so it is not a Rust `enum`.
