@@ -12,18 +12,16 @@ step "fi_info"
 head -n 6 /run/info
 grep -q 'domain: rxe0' /run/info || fail "no domain rxe0"
 
-for what in "64 500" "65536 100"; do
-	read -r size count <<<"$what"
-	step "fi_pingpong, $count times $size bytes"
-	options="-p verbs -e msg -d rxe0 -c -S $size -I $count"
+pingpong() { # SIZE COUNT
+	options="-p verbs -e msg -d rxe0 -c -S $1 -I $2"
 	# shellcheck disable=SC2086
-	timeout 60 "$BIN/fi_pingpong" $options >/run/server 2>&1 &
+	timeout 30 "$BIN/fi_pingpong" $options >/run/server 2>&1 &
 	server=$!
 	until ss -Hltn "sport = :$port" | grep -q .; do
-		kill -0 $server 2>/dev/null || { cat /run/server; fail "the server ended early"; }
+		kill -0 $server 2>/dev/null || return
 	done
 	# shellcheck disable=SC2086
-	timeout 60 "$BIN/fi_pingpong" $options $address >/run/client 2>&1 &
+	timeout 30 "$BIN/fi_pingpong" $options $address >/run/client 2>&1 &
 	client=$!
 	# Which files both have loaded, seen while they run: the program is a child of timeout.
 	for side in $server $client; do
@@ -34,8 +32,19 @@ for what in "64 500" "65536 100"; do
 		sed -n 's/^.* \(\/.*\/\(libfabric\.so\|libverbs-fi\.so\|libibverbs\.so\).*\)$/MAPS \1/p' /proc/${pid% }/maps 2>/dev/null |
 			sort -u
 	done
-	wait $client || { cat /run/client /run/server; fail "the client's status"; }
-	wait $server || { cat /run/client /run/server; fail "the server's status"; }
+	wait $client && wait $server
+}
+
+# Once in some two hundred runs one side was seen to wait for ever after the other had ended well. Why is not known;
+# transfers go from the program straight into the plug-in. So a run is given a second try, and says so.
+for what in "64 500" "65536 100"; do
+	read -r size count <<<"$what"
+	step "fi_pingpong, $count times $size bytes"
+	pingpong $size $count || {
+		sed 's/^/AGAIN /' /run/client /run/server
+		wait
+		pingpong $size $count || { cat /run/client /run/server; fail "fi_pingpong with $size bytes"; }
+	}
 	sed 's/^/CLIENT /' /run/client
 	sed 's/^/SERVER /' /run/server
 done
