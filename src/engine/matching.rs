@@ -62,6 +62,14 @@ impl<P, M> Matcher<P, M> {
         self.posted.slab.get_mut(receive).map(|post| &mut post.value)
     }
 
+    /// The receives that a caller means, oldest first.
+    pub fn search_posted(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
+        let meant = self.posted.slab.iter().filter(|(_, post)| means(&post.value));
+        let mut found: Vec<(u64, Id)> = meant.map(|(id, post)| (post.order, id)).collect();
+        found.sort_unstable_by_key(|(order, _)| *order);
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
     /// Takes a receive away: it has its message, or was cancelled.
     pub fn unpost(&mut self, receive: Id) -> Option<P> {
         self.posted.remove(receive)
@@ -101,7 +109,7 @@ impl<P, M> Matcher<P, M> {
 
 /// Multiplies and folds: keys are small numbers and tags that programs chose, and no adversary picks both sides.
 #[derive(Default)]
-struct Fold(u64);
+pub(super) struct Fold(u64);
 
 impl Hasher for Fold {
     fn finish(&self) -> u64 {
@@ -109,6 +117,12 @@ impl Hasher for Fold {
     }
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
     }
     fn write_u64(&mut self, word: u64) {
         let wide = u128::from(self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xd6e8_feb8_6659_fd93_u64);

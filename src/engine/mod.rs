@@ -4,10 +4,43 @@
 //! No `unsafe`, no system call, no clock, no socket, no lock: those are the transport's and the endpoint's. The engine
 //! is called with operations (`op`), calls its transport (`port`), and reports ends. Knows `util` only; a test compiles
 //! this folder alone to hold that line. Called by `api::endpoint`.
+//!
+//! How a message travels, in files:
+//!
+//! - `endpoint`: the calls, and the short way of a message that fits one packet.
+//! - `outgoing`: sends that take more than one push, and the order in which a peer's packets leave.
+//! - `deliver`: a packet has come; `eager`, `segment` and `rendezvous` say what it means.
+//! - `matching`: which receive it belongs to. `receive`, `multi`, `look`: what the application asked for.
+//! - `message`: one that is on its way in, or is held until its receive comes.
+//! - `credit`: why a flood neither fills memory nor stops the answers behind it.
+//! - `gone`: how everything ends when a peer does.
 
 #![forbid(unsafe_code)]
 
+pub mod endpoint;
 pub mod matching;
 pub mod op;
 pub mod port;
 pub mod wire;
+
+mod credit;
+mod deliver;
+mod eager;
+mod gone;
+mod look;
+mod message;
+mod multi;
+mod outgoing;
+mod peer;
+mod receive;
+mod rendezvous;
+mod segment;
+mod state;
+
+#[cfg(test)]
+mod script;
+#[cfg(test)]
+mod sim;
+
+pub use endpoint::Engine;
+pub use state::Config;

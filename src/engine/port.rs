@@ -115,7 +115,7 @@ pub trait Transport {
 
 /// Where the body of an arriving packet goes.
 pub enum Place {
-    /// Into the application's memory, from byte `at` on; bytes past its end are dropped.
+    /// Into the application's memory, from byte `at` on; bytes past its end are dropped. Not written after `gone`.
     Into { iov: UserIov, at: usize, token: Token },
     /// Into memory of the engine's, as long as the body, which comes back with `placed`.
     Keep { buffer: Vec<u8>, token: Token },
@@ -133,9 +133,10 @@ pub trait Sink {
     /// The body is where `place` said; `buffer` is the engine's own coming back. Not called for `Drop` and `Refuse`.
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>);
 
-    /// A `get` that was `Later` has ended.
+    /// A `get` that was `Later` has ended. If it failed, the engine asks the peer to send instead.
     fn finished(&mut self, token: Token, ok: bool);
 
-    /// A peer is gone: what waits for it ends in error. Should something new come from its address, it is a new peer's.
+    /// A peer is gone, or the way to it is broken, which both ends are then told: what waits for it ends in error, and places and gets of its are as if they had ended: the
+    /// transport no longer touches that memory. Should something new come from its address, it is a new peer's.
     fn gone(&mut self, peer: PeerId);
 }

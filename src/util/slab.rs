@@ -10,6 +10,30 @@ pub struct Id {
     generation: u32,
 }
 
+impl Id {
+    /// Bits of a short name that hold the place; the rest holds the end of the generation.
+    const SHORT: u32 = 20;
+    /// The most values a slab may have for each to have a short name.
+    pub const SHORT_MAX: usize = 1 << Id::SHORT;
+
+    /// The name as a number, for those who can only carry numbers.
+    pub fn bits(self) -> u64 {
+        u64::from(self.index) << 32 | u64::from(self.generation)
+    }
+
+    pub fn from_bits(bits: u64) -> Id {
+        Id {
+            index: (bits >> 32) as u32,
+            generation: bits as u32,
+        }
+    }
+
+    /// A shorter name, for packets: of a value among the first `SHORT_MAX`. See `Slab::find_short`.
+    pub fn short(self) -> u32 {
+        (self.generation << Id::SHORT) | (self.index & ((1 << Id::SHORT) - 1))
+    }
+}
+
 #[derive(Debug)]
 struct Slot<T> {
     generation: u32,
@@ -91,6 +115,28 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The value with a short name, if it is (or could be) still there.
+    pub fn find_short(&self, short: u32) -> Option<Id> {
+        let index = short & ((1 << Id::SHORT) - 1);
+        let slot = self.slots.get(index as usize)?;
+        let id = Id {
+            index,
+            generation: slot.generation,
+        };
+        (matches!(slot.state, State::Taken(_)) && id.short() == short).then_some(id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
+        let numbered = (0u32..).zip(&self.slots);
+        numbered.filter_map(|(index, slot)| match &slot.state {
+            State::Taken(value) => {
+                let generation = slot.generation;
+                Some((Id { index, generation }, value))
+            }
+            State::Free { .. } => None,
+        })
+    }
+
     pub fn remove(&mut self, id: Id) -> Option<T> {
         self.get(id)?;
         let slot = self.slots.get_mut(id.index as usize)?;
@@ -118,6 +164,23 @@ mod tests {
         assert_eq!(first.index, second.index);
         assert_eq!((slab.get(first), slab.get(second)), (None, Some(&"b")));
         assert_eq!((slab.remove(first), slab.len()), (None, 1));
+    }
+
+    #[test]
+    fn names_survive_being_numbers() {
+        let mut slab = Slab::default();
+        let dead = slab.insert(0);
+        slab.remove(dead);
+        let ids: Vec<Id> = (1..4).map(|n| slab.insert(n)).collect();
+        for id in &ids {
+            assert_eq!(Id::from_bits(id.bits()), *id);
+            assert_eq!(slab.find_short(id.short()), Some(*id));
+        }
+        assert_eq!(slab.find_short(dead.short()), None);
+        assert_eq!(slab.find_short(3), None);
+        slab.remove(ids[1]);
+        let left: Vec<(Id, &i32)> = slab.iter().collect();
+        assert_eq!(left, [(ids[0], &1), (ids[2], &3)]);
     }
 
     #[test]

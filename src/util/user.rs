@@ -120,6 +120,24 @@ impl UserIov {
         })
     }
 
+    /// The same memory from byte `at` on, at most `len` bytes of it.
+    pub fn part(&self, at: usize, len: usize) -> UserIov {
+        let mut part = UserIov::default();
+        for (place, piece) in part.parts.iter_mut().zip(self.slices(at, len)) {
+            *place = piece;
+            part.count += 1;
+            part.len += piece.len;
+        }
+        part
+    }
+
+    /// Where byte `at` lies; for the end of the last piece, just behind it.
+    pub fn address(&self, at: usize) -> usize {
+        let last = |part: &UserBuf| part.addr.wrapping_add(part.len);
+        let here = self.slices(at, 1).next().map(|piece| piece.addr);
+        here.or_else(|| self.parts().last().map(last)).unwrap_or(0)
+    }
+
     /// Copies in from byte `at` on. Says how much fitted.
     #[inline]
     pub fn write(&self, at: usize, bytes: &[u8]) -> usize {
@@ -140,6 +158,38 @@ impl UserIov {
         self.slices(at, bytes.len()).fold(0, |done, piece| {
             done + piece.read(bytes.get_mut(done..).unwrap_or_default())
         })
+    }
+}
+
+/// Memory for tests that must not be `unsafe`. It is never given back, so a stray write can be seen but does no harm.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub struct Lent(UserIov);
+
+#[cfg(test)]
+impl Lent {
+    /// Pieces of these lengths, filled with one byte.
+    pub fn new(cuts: &[usize], fill: u8) -> Lent {
+        let pieces = cuts.iter().map(|len| {
+            let memory = vec![fill; *len].leak();
+            // SAFETY: leaked memory is valid for ever, and nobody else names it.
+            unsafe { UserBuf::new(memory.as_mut_ptr(), *len) }
+        });
+        Lent(UserIov::new(pieces).expect("no more than IOV_LIMIT pieces"))
+    }
+
+    pub fn iov(&self) -> UserIov {
+        self.0
+    }
+
+    pub fn set(&self, bytes: &[u8]) {
+        assert_eq!(self.0.write(0, bytes), bytes.len());
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.0.len()];
+        self.0.read(0, &mut bytes);
+        bytes
     }
 }
 
@@ -175,6 +225,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_part_is_the_same_memory() {
+        let whole = Lent::new(&[3, 0, 4], 0);
+        for at in 0..9 {
+            for len in 0..9 {
+                let part = whole.iov().part(at, len);
+                assert_eq!(part.len(), len.min(7usize.saturating_sub(at)));
+                whole.set(b"abcdefg");
+                part.write(0, &b"ABCDEFG"[at.min(7)..]);
+                let mut expected = b"abcdefg".to_vec();
+                expected
+                    .iter_mut()
+                    .skip(at)
+                    .take(len)
+                    .for_each(u8::make_ascii_uppercase);
+                assert_eq!(whole.bytes(), expected);
+            }
+        }
+        let iov = whole.iov();
+        let [first, _, last] = iov.parts() else { panic!() };
+        let places = [0, 2, 3, 6, 7, 8].map(|at| whole.iov().address(at));
+        let end = last.addr + 4;
+        assert_eq!(places, [first.addr, first.addr + 2, last.addr, last.addr + 3, end, end]);
     }
 
     #[test]

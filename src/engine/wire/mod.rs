@@ -12,12 +12,14 @@ pub enum Packet {
     /// The first part of a message of `total` bytes; the rest follows as `Segment` with the same `id`.
     First = 2,
     Segment = 3,
-    /// A message of `total` bytes that the receiver may fetch; the body is a `Remote`.
+    /// A message of `total` bytes that the receiver may fetch; the body is a `Remote`, or empty: only to be asked for.
     Rendezvous = 4,
     /// The receiver of rendezvous `id` asks for the bytes to be sent.
     Send = 5,
     /// Message `id` is done at the receiver: fetched, or delivered as asked.
     Done = 6,
+    /// The receiver gives back `total` bytes of credit for `Eager` and `First`. With `WITHHELD`, it keeps some back.
+    Credit = 7,
 }
 
 /// Bits of `Header::flags`.
@@ -30,6 +32,9 @@ pub mod flag {
     pub const ACK: u8 = 1 << 2;
     /// With `Done`: the message could not be taken.
     pub const FAILED: u8 = 1 << 3;
+    /// With `Credit`: the receiver has more messages than it wants to keep; offer the next by `Rendezvous`.
+    pub const WITHHELD: u8 = 1 << 4;
+    pub const ALL: u8 = TAGGED | DATA | ACK | FAILED | WITHHELD;
 }
 
 /// The header of every packet.
@@ -41,7 +46,7 @@ pub struct Header {
     pub id: u32,
     pub tag: u64,
     pub data: u64,
-    /// Length of the whole message; in `Segment`, where in the message its body starts.
+    /// Length of the whole message; in `Segment`, where in the message its body starts; in `Send`, how much is wanted.
     pub total: u64,
 }
 
@@ -73,6 +78,7 @@ impl Header {
             4 => Packet::Rendezvous,
             5 => Packet::Send,
             6 => Packet::Done,
+            7 => Packet::Credit,
             _ => return None,
         };
         Some(Header {
@@ -110,7 +116,7 @@ mod tests {
 
     #[test]
     fn unknown_packets_are_refused() {
-        for kind in (0..=255u8).filter(|kind| !(1..=6).contains(kind)) {
+        for kind in (0..=255u8).filter(|kind| !(1..=7).contains(kind)) {
             let mut bytes = [0; Header::SIZE];
             bytes[0] = kind;
             assert_eq!(Header::decode(&bytes), None);

@@ -1,0 +1,101 @@
+//! The engine as its transport sees it: a packet has come, a body is in place, a get has ended, a peer is gone.
+//!
+//! While the transport delivers, nothing is pushed: answers go to their peer's queue and leave when `poll` is over.
+
+use super::message::Landing;
+use super::op::{Error, Report};
+use super::peer::Malformed;
+use super::port::{PeerId, Place, Sink, Token};
+use super::state::Core;
+use super::wire::{Header, Packet, flag};
+use crate::util::slab::Id;
+
+/// Answers that one peer may have waiting. One that sends and takes nothing is not listened to for a while; peers of
+/// this version stay far below, since each answer belongs to an unfinished send of theirs.
+const ANSWERS: usize = 1 << 16;
+
+pub(super) struct Deliver<'a, R: Report> {
+    pub core: &'a mut Core,
+    pub report: &'a mut R,
+}
+
+impl<R: Report> Sink for Deliver<'_, R> {
+    #[inline]
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+        let (core, report) = (&mut *self.core, &mut *self.report);
+        let peer = core.peer(from);
+        if peer.shunned {
+            return Place::Drop;
+        }
+        if peer.control.len() >= ANSWERS {
+            return Place::Refuse;
+        }
+        match core.place(from, header, len, report) {
+            Ok(place) => place,
+            Err(Malformed) => {
+                core.shun(from, report);
+                Place::Drop
+            }
+        }
+    }
+
+    #[inline]
+    fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
+        let (core, report) = (&mut *self.core, &mut *self.report);
+        match core.landings.remove(Id::from_bits(token)) {
+            Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
+            Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
+            Some(Landing::Remote { message }) => core.remote_landed(message, buffer, report),
+            None => {} // its peer is gone
+        }
+    }
+
+    fn finished(&mut self, token: Token, ok: bool) {
+        self.core.fetched(Id::from_bits(token), ok, self.report);
+    }
+
+    fn gone(&mut self, peer: PeerId) {
+        self.core.gone(peer, Error::PeerGone, self.report);
+    }
+}
+
+impl Core {
+    #[inline]
+    fn place(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        if header.flags & !flag::ALL != 0 {
+            return Err(Malformed);
+        }
+        match header.packet {
+            Packet::Eager => self.place_eager(from, header, len, report),
+            Packet::First => self.place_first(from, header, len, report),
+            Packet::Segment => self.place_segment(from, header, len, report),
+            Packet::Rendezvous => self.place_offer(from, header, len, report),
+            Packet::Send | Packet::Done | Packet::Credit => self.place_answer(from, header, len, report),
+        }
+    }
+
+    fn place_answer(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        if len != 0 {
+            return Err(Malformed);
+        }
+        match header.packet {
+            Packet::Send => self.asked(from, header)?,
+            Packet::Done => self.done(from, header, report)?,
+            Packet::Credit => self.credited(from, header)?,
+            Packet::Eager | Packet::First | Packet::Segment | Packet::Rendezvous => {}
+        }
+        Ok(Place::Drop)
+    }
+}

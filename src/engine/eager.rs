@@ -1,0 +1,116 @@
+//! Messages that go without asking: in one packet, or as the first of several.
+
+use super::credit;
+use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
+use super::op::Report;
+use super::peer::Malformed;
+use super::port::{PeerId, Place};
+use super::receive::Target;
+use super::state::Core;
+use super::wire::{Header, flag};
+
+impl Core {
+    /// A whole message has come.
+    #[inline]
+    pub fn place_eager(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        if header.total != len as u64 {
+            return Err(Malformed);
+        }
+        let cost = credit::cost(len);
+        self.charge(from, cost)?;
+        match self.take_post(kind(header), from, tag(header), len) {
+            Some(target) => {
+                self.repay(from, cost);
+                Ok(self.place_direct(from, header, len, &target, report))
+            }
+            None => Ok(self.place_unexpected(from, header, len, len, report)),
+        }
+    }
+
+    #[inline]
+    fn place_direct(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        target: &Target,
+        report: &mut impl Report,
+    ) -> Place {
+        let delivery = Delivery {
+            from,
+            kind: kind(header),
+            report: target.report,
+            tag: tag(header),
+            data: data(header),
+            total: len,
+            room: target.iov.len(),
+            answer: (header.flags & flag::ACK != 0).then_some(header.id),
+            context: target.context,
+            multi: target.multi,
+            buf: target.buf,
+        };
+        if len == 0 || target.iov.is_empty() {
+            self.deliver(&delivery, None, report);
+            return Place::Drop;
+        }
+        let token = self.landings.insert(Landing::Direct(delivery)).bits();
+        Place::Into {
+            iov: target.iov,
+            at: 0,
+            token,
+        }
+    }
+
+    /// The first packet of a message of several.
+    pub fn place_first(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        let total = usize::try_from(header.total).map_err(|_| Malformed)?;
+        let key = (from, header.id);
+        if len == 0 || len >= total || self.streams.contains_key(&key) {
+            return Err(Malformed);
+        }
+        let cost = credit::cost(total);
+        self.charge(from, cost)?;
+        let Some(target) = self.take_post(kind(header), from, tag(header), total) else {
+            return Ok(self.place_unexpected(from, header, len, total, report));
+        };
+        self.repay(from, cost);
+        let mut message = Message::new(from, header, Phase::Coming, total);
+        message.target = Some(target);
+        let id = self.arrivals.insert(message);
+        self.streams.insert(key, id);
+        Ok(self.place_part(id, 0, len, report))
+    }
+
+    /// Nobody wants the message yet: it is kept.
+    fn place_unexpected(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        total: usize,
+        report: &mut impl Report,
+    ) -> Place {
+        let cost = credit::cost(total);
+        let mut message = Message::new(from, header, Phase::Coming, total);
+        message.kept = cost;
+        let id = self.arrivals.insert(message);
+        self.hold(id);
+        self.keep(from, cost);
+        if len < total {
+            self.streams.insert((from, header.id), id);
+        }
+        self.place_part(id, 0, len, report)
+    }
+}

@@ -1,0 +1,258 @@
+//! The calls of an endpoint, and the short way of a message that fits one packet.
+//!
+//! Only this file pushes, polls and gets: what is to be done is decided by `Core`, which does not know the transport
+//! and is compiled once. Nothing here blocks; `progress` must be called as long as anything is unfinished.
+
+use super::credit;
+use super::deliver::Deliver;
+use super::op::{Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Send};
+use super::outgoing::{self, Job, Outgoing, Source, Work};
+use super::port::{Body, Get, PeerId, Push, Transport};
+use super::state::{Config, Core};
+use super::wire::Packet;
+use crate::util::slab::Id;
+
+/// Packets taken from the transport in one `progress`.
+const POLL: usize = 64;
+/// Packets pushed to one peer before others have their turn.
+const BURST: usize = 32;
+
+#[derive(Debug)]
+pub struct Engine<T: Transport> {
+    transport: T,
+    core: Core,
+}
+
+/// The end of a send that was never kept.
+#[inline]
+fn ended(send: &Send, error: Option<Error>) -> Completion {
+    Completion {
+        ended: Ended::Send,
+        kind: send.kind,
+        context: send.context,
+        report: send.report,
+        len: if error.is_none() { send.body.len() } else { 0 },
+        buf: 0,
+        tag: send.tag,
+        data: None,
+        source: None,
+        released: false,
+        peeked: false,
+        failure: error.map(|error| Failure { error, overflow: 0 }),
+    }
+}
+
+/// What became of an attempt to push a peer's next packet.
+enum Step {
+    Pushed,
+    Nothing,
+    Full,
+}
+
+impl<T: Transport> Engine<T> {
+    pub fn new(transport: T) -> Engine<T> {
+        Engine::with(transport, Config::default())
+    }
+
+    pub fn with(transport: T, config: Config) -> Engine<T> {
+        let core = Core::new(transport.limits(), config);
+        Engine { transport, core }
+    }
+
+    pub fn transport(&self) -> &T {
+        &self.transport
+    }
+
+    pub fn transport_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// Starts a send. Its end is reported, perhaps before this returns.
+    #[inline]
+    pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
+        let len = send.body.len();
+        let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
+        let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
+            return self.send_long(send, report);
+        };
+        if !peer.queue.is_empty() || peer.shunned || peer.credit < credit::cost(len) {
+            return self.send_long(send, report);
+        }
+        let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
+        let iov = &send.body;
+        match self.transport.push(send.to, &header, Body::User { iov, at: 0, len }) {
+            Push::Done => {
+                peer.credit -= credit::cost(len);
+                report.report(ended(send, None));
+                Ok(())
+            }
+            Push::Full => self.send_long(send, report),
+            Push::Gone => {
+                self.core.gone(send.to, Error::PeerGone, report);
+                report.report(ended(send, Some(Error::PeerGone)));
+                Ok(())
+            }
+            Push::Unreachable => {
+                self.core.gone(send.to, Error::Unreachable, report);
+                Err(Refused::Unreachable)
+            }
+        }
+    }
+
+    /// A send that needs more than one push: it is queued, and begun if it is the first.
+    #[cold]
+    fn send_long(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
+        let most = self.core.config.sends;
+        let room = self.core.sends.len() < Id::SHORT_MAX;
+        let peer = self.core.peer(send.to);
+        if peer.shunned {
+            return Err(Refused::Unreachable);
+        }
+        if peer.unfinished as usize >= most || !room {
+            return Err(Refused::Again);
+        }
+        peer.unfinished += 1;
+        let first = peer.queue.is_empty();
+        let id = self.core.sends.insert(Outgoing::new(send));
+        self.core.peer(send.to).queue.push_back(id);
+        if first {
+            self.push_to(send.to, report);
+        }
+        Ok(())
+    }
+
+    /// Takes a message that has come, or waits for one.
+    #[inline]
+    pub fn recv(&mut self, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
+        if self.core.receive(recv, report) {
+            self.push_all(report);
+        }
+        Ok(())
+    }
+
+    /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
+    pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
+        if self.core.look(look, recv, report)? {
+            self.push_all(report);
+        }
+        Ok(())
+    }
+
+    /// Cancels the oldest receive with this context, if it has not met a message. Says whether there was one.
+    pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
+        self.core.cancel(context, report)
+    }
+
+    /// Moves everything on: what waited for room, what has come, what follows from it. Says how much came.
+    #[inline]
+    pub fn progress(&mut self, report: &mut impl Report) -> usize {
+        self.push_all(report);
+        let core = &mut self.core;
+        let came = self.transport.poll(&mut Deliver { core, report }, POLL);
+        self.push_all(report);
+        came
+    }
+
+    /// Whether something waits for room in the transport: then `progress` has work though nothing may come.
+    pub fn busy(&self) -> bool {
+        !self.core.busy.is_empty() || !self.core.fetches.is_empty()
+    }
+
+    /// Receives that have not met a message.
+    pub fn posted(&self) -> usize {
+        self.core.messages.posted_len() + self.core.tagged.posted_len()
+    }
+
+    /// Packets that came and made no sense.
+    pub fn malformed(&self) -> u64 {
+        self.core.malformed
+    }
+
+    /// Pushes what waits, to each peer in turn as long as it has room.
+    #[inline]
+    fn push_all(&mut self, report: &mut impl Report) {
+        if self.busy() {
+            self.push_waiting(report);
+        }
+    }
+
+    fn push_waiting(&mut self, report: &mut impl Report) {
+        self.fetch_all(report);
+        for _ in 0..self.core.busy.len() {
+            let Some(to) = self.core.busy.pop_front() else { return };
+            self.core.peer(to).busy = false;
+            self.push_to(to, report);
+        }
+    }
+
+    fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
+        for _ in 0..BURST {
+            match self.push_next(to, report) {
+                Step::Pushed => {}
+                Step::Nothing => return,
+                Step::Full => break,
+            }
+        }
+        self.core.wake(to);
+    }
+
+    fn push_next(&mut self, to: PeerId, report: &mut impl Report) -> Step {
+        let Some(job) = self.core.next(to) else {
+            return Step::Nothing;
+        };
+        match self.push_job(to, &job) {
+            Push::Done => {
+                self.core.pushed(to, &job, report);
+                Step::Pushed
+            }
+            Push::Full => Step::Full,
+            Push::Gone => {
+                self.core.gone(to, Error::PeerGone, report);
+                Step::Nothing
+            }
+            Push::Unreachable => {
+                self.core.gone(to, Error::Unreachable, report);
+                Step::Nothing
+            }
+        }
+    }
+
+    fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
+        let send = match job.work {
+            Work::Answer | Work::Credit => None,
+            Work::Start(id) | Work::Segment(id) | Work::Asked(id) => self.core.sends.get(id),
+        };
+        let (at, len) = (job.at, job.len);
+        let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
+        match send.map(|send| &send.source) {
+            Some(Source::User(iov)) if offer && !iov.is_empty() => {
+                let remote = self.transport.expose(iov);
+                self.transport.push(to, &job.header, Body::Bytes(&remote.bytes))
+            }
+            Some(Source::User(iov)) if len > 0 => self.transport.push(to, &job.header, Body::User { iov, at, len }),
+            Some(Source::Copy(bytes)) if len > 0 => {
+                let part = bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default();
+                self.transport.push(to, &job.header, Body::Bytes(part))
+            }
+            Some(Source::User(_) | Source::Copy(_)) | None => self.transport.push(to, &job.header, Body::Empty),
+        }
+    }
+
+    /// Fetches messages that have met their receive.
+    fn fetch_all(&mut self, report: &mut impl Report) {
+        for _ in 0..self.core.fetches.len() {
+            let Some(id) = self.core.fetches.pop_front() else {
+                return;
+            };
+            let Some(fetch) = self.core.fetch(id) else { continue };
+            let (from, len) = (fetch.from, fetch.len);
+            match self.transport.get(from, &fetch.remote, &fetch.into, 0, len, id.bits()) {
+                Get::Done => self.core.fetched(id, true, report),
+                Get::Later => {}
+                Get::Full => self.core.fetches.push_back(id),
+                Get::Unsupported => self.core.ask(id, report),
+                Get::Gone => self.core.gone(from, Error::PeerGone, report),
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How everything ends when a peer does.
+
+use super::message::Landing;
+use super::op::{Error, Failure, Kind, Report};
+use super::peer::Peer;
+use super::port::PeerId;
+use super::state::Core;
+use crate::util::slab::Id;
+
+impl Core {
+    /// A peer sent nonsense. What it says next would be too, so it is as good as gone, until the transport says so.
+    #[cold]
+    pub fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
+        self.malformed += 1;
+        self.gone(peer, Error::Protocol, report);
+        self.peer(peer).shunned = true;
+    }
+
+    /// Ends all that waits for a peer: sends to it, messages from it that have not all come, receives that only it
+    /// could have filled. Messages of its that are held whole can still be received. Then it is a stranger.
+    #[cold]
+    pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        self.forget(peer);
+        self.end_sends(peer, error, report);
+        self.end_messages(peer, error, report);
+        self.end_receives(peer, error, report);
+    }
+
+    /// Back to how it began. Before anything is reported, since a send that ends may wake its peer.
+    fn forget(&mut self, peer: PeerId) {
+        let config = self.config;
+        let old = self.peer(peer);
+        let (busy, kept) = (old.busy, old.kept);
+        *old = Peer {
+            busy,
+            kept,
+            ..Peer::new(&config)
+        };
+        self.starved.retain(|starved| *starved != peer);
+        self.streams.retain(|(from, _), _| *from != peer);
+    }
+
+    fn end_sends(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        let to = self.sends.iter().filter(|(_, send)| send.to == peer);
+        let ids: Vec<Id> = to.map(|(id, _)| id).collect();
+        for id in ids {
+            self.end_send(id, Some(Failure { error, overflow: 0 }), report);
+        }
+    }
+
+    fn end_messages(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        let direct = |landing: &Landing| matches!(landing, Landing::Direct(delivery) if delivery.from == peer);
+        let landings: Vec<Id> = self
+            .landings
+            .iter()
+            .filter(|(_, l)| direct(l))
+            .map(|(id, _)| id)
+            .collect();
+        for id in landings {
+            if let Some(Landing::Direct(delivery)) = self.landings.remove(id) {
+                self.deliver(&delivery, Some(error), report);
+            }
+        }
+        let arrivals: Vec<Id> = self
+            .arrivals
+            .iter()
+            .filter(|(_, m)| m.from == peer)
+            .map(|(id, _)| id)
+            .collect();
+        for id in arrivals {
+            let Some(message) = self.arrivals.get_mut(id) else {
+                continue;
+            };
+            message.ack = false; // nobody waits for it
+            if message.complete() && message.held.is_some() {
+                continue;
+            }
+            let (kind, held, kept) = (message.kind, message.held, message.kept);
+            if let Some(held) = held {
+                self.matcher(kind).release(held);
+                self.release(peer, kept);
+            }
+            let Some(message) = self.arrivals.remove(id) else {
+                continue;
+            };
+            if let Some(target) = &message.target {
+                self.deliver(&message.delivery(target), Some(error), report);
+            }
+        }
+        // Names of places the transport will not fill any more.
+        let arrivals = &self.arrivals;
+        let stale = |landing: &Landing| match landing {
+            Landing::Direct(_) => false,
+            Landing::Part { message, .. } | Landing::Remote { message } => arrivals.get(*message).is_none(),
+        };
+        let landings: Vec<Id> = self
+            .landings
+            .iter()
+            .filter(|(_, l)| stale(l))
+            .map(|(id, _)| id)
+            .collect();
+        for id in landings {
+            self.landings.remove(id);
+        }
+    }
+
+    fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        for kind in [Kind::Message, Kind::Tagged] {
+            for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
+                self.withdraw(kind, id, error, report);
+            }
+        }
+    }
+}

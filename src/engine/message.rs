@@ -1,0 +1,292 @@
+//! A message on its way in: from its first packet until the application has it, or until it is let go.
+//!
+//! Messages of one packet whose receive is posted take a shorter way: they are only a `Delivery` while their body is
+//! being placed. All others are a `Message`, whether or not they have met their receive yet.
+
+use super::op::{Context, Kind};
+use super::port::{PeerId, Place, Remote};
+use super::receive::Target;
+use super::state::Core;
+use super::wire::{Header, Packet, flag};
+use crate::engine::op::Report;
+use crate::util::slab::Id;
+
+/// All there is to say to the application about a message that has met its receive.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    pub from: PeerId,
+    pub kind: Kind,
+    pub report: bool,
+    pub tag: u64,
+    pub data: Option<u64>,
+    pub total: usize,
+    /// How many bytes its receive can take.
+    pub room: usize,
+    /// The sender's number, if it waits for `Done`.
+    pub answer: Option<u32>,
+    pub context: Context,
+    pub multi: Option<Id>,
+    pub buf: usize,
+}
+
+/// What a body belongs to that the transport was given a place for.
+#[derive(Debug)]
+pub(super) enum Landing {
+    /// A whole message, straight into its receive.
+    Direct(Delivery),
+    /// A message's bytes from `at` on.
+    Part { message: Id, at: usize },
+    /// What `get` needs for this message.
+    Remote { message: Id },
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Its bytes come without being asked for.
+    Coming,
+    /// Its sender has it, and waits to hear what to do.
+    Offered(Option<Box<Remote>>),
+    /// Its sender was asked for it.
+    Asked,
+}
+
+#[derive(Debug)]
+pub(super) struct Message {
+    pub from: PeerId,
+    pub kind: Kind,
+    /// The sender wants to know when it is delivered.
+    pub ack: bool,
+    /// Nobody will receive it: what still comes is dropped.
+    pub discarded: bool,
+    /// The sender's number for it.
+    pub number: u32,
+    pub tag: u64,
+    pub data: Option<u64>,
+    pub phase: Phase,
+    pub total: usize,
+    /// How many bytes will come.
+    pub goal: usize,
+    /// Bytes that a place was found for.
+    pub next: usize,
+    /// Places found that the transport has not finished with.
+    pub moving: u32,
+    /// Bytes that came before the receive: those at the beginning, and others by where they belong.
+    pub head: Vec<u8>,
+    pub rest: Vec<(usize, Vec<u8>)>,
+    /// Credit that its being held costs.
+    pub kept: usize,
+    /// Its name in the matcher while no receive has taken it.
+    pub held: Option<Id>,
+    pub target: Option<Target>,
+}
+
+impl Message {
+    /// As the header of its first packet tells; nothing has come yet.
+    pub fn new(from: PeerId, header: &Header, phase: Phase, total: usize) -> Message {
+        Message {
+            from,
+            kind: kind(header),
+            ack: header.flags & flag::ACK != 0,
+            discarded: false,
+            number: header.id,
+            tag: tag(header),
+            data: data(header),
+            phase,
+            total,
+            goal: total,
+            next: 0,
+            moving: 0,
+            head: Vec::new(),
+            rest: Vec::new(),
+            kept: 0,
+            held: None,
+            target: None,
+        }
+    }
+
+    /// All its bytes are here.
+    pub fn complete(&self) -> bool {
+        self.moving == 0 && self.next >= self.goal && !matches!(self.phase, Phase::Offered(_))
+    }
+
+    fn answer(&self) -> Option<u32> {
+        let due = match self.phase {
+            Phase::Coming | Phase::Asked => self.ack,
+            Phase::Offered(_) => true,
+        };
+        due.then_some(self.number)
+    }
+
+    pub fn delivery(&self, target: &Target) -> Delivery {
+        Delivery {
+            from: self.from,
+            kind: self.kind,
+            report: target.report,
+            tag: self.tag,
+            data: self.data,
+            total: self.total,
+            room: target.iov.len(),
+            answer: self.answer(),
+            context: target.context,
+            multi: target.multi,
+            buf: target.buf,
+        }
+    }
+}
+
+pub(super) fn kind(header: &Header) -> Kind {
+    if header.flags & flag::TAGGED != 0 {
+        Kind::Tagged
+    } else {
+        Kind::Message
+    }
+}
+
+/// Untagged messages are matched by tag 0.
+pub(super) fn tag(header: &Header) -> u64 {
+    if header.flags & flag::TAGGED != 0 {
+        header.tag
+    } else {
+        0
+    }
+}
+
+pub(super) fn data(header: &Header) -> Option<u64> {
+    (header.flags & flag::DATA != 0).then_some(header.data)
+}
+
+/// Tells a sender that its message is done with.
+pub(super) fn done(number: u32) -> Header {
+    Header {
+        packet: Packet::Done,
+        flags: 0,
+        id: number,
+        tag: 0,
+        data: 0,
+        total: 0,
+    }
+}
+
+impl Core {
+    /// A place for the next `len` bytes of a message that `at` says where they belong.
+    pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Place {
+        let Some(message) = self.arrivals.get_mut(id) else {
+            return Place::Drop;
+        };
+        message.next += len;
+        let into = message.target.as_ref().map(|target| target.iov);
+        let unwanted = message.discarded || into.is_some_and(|iov| at >= iov.len());
+        if unwanted || len == 0 {
+            self.settle(id, report);
+            return Place::Drop;
+        }
+        message.moving += 1;
+        let token = self.landings.insert(Landing::Part { message: id, at }).bits();
+        match into {
+            Some(iov) => Place::Into { iov, at, token },
+            None => Place::Keep {
+                buffer: vec![0; len],
+                token,
+            },
+        }
+    }
+
+    /// The transport has put bytes of a message where it was told, or brings them.
+    pub fn part_landed(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+        let Some(message) = self.arrivals.get_mut(id) else {
+            return;
+        };
+        message.moving = message.moving.saturating_sub(1);
+        match (buffer, &message.target) {
+            // The receive came while the transport was at it.
+            (Some(bytes), Some(target)) => {
+                target.iov.write(at, &bytes);
+            }
+            (Some(bytes), None) if at == 0 => message.head = bytes,
+            (Some(bytes), None) => message.rest.push((at, bytes)),
+            (None, _) => {}
+        }
+        self.settle(id, report);
+    }
+
+    /// Ends a message that is complete, if somebody has received or dropped it.
+    pub fn settle(&mut self, id: Id, report: &mut impl Report) {
+        let over = |message: &Message| message.complete() && (message.target.is_some() || message.discarded);
+        if self.arrivals.get(id).is_some_and(over) {
+            self.finish(id, report);
+        }
+    }
+
+    /// The application has the message, or dropped it.
+    pub fn finish(&mut self, id: Id, report: &mut impl Report) {
+        let Some(message) = self.arrivals.remove(id) else {
+            return;
+        };
+        match &message.target {
+            Some(target) => self.deliver(&message.delivery(target), None, report),
+            None => self.answer(message.from, message.answer()),
+        }
+    }
+
+    pub fn answer(&mut self, to: PeerId, number: Option<u32>) {
+        if let Some(number) = number {
+            self.say(to, done(number));
+        }
+    }
+
+    /// A receive takes a message that was held.
+    pub fn attach(&mut self, id: Id, target: Target, report: &mut impl Report) {
+        self.let_go(id);
+        let Some(message) = self.arrivals.get_mut(id) else {
+            return;
+        };
+        target.iov.write(0, &std::mem::take(&mut message.head));
+        for (at, bytes) in std::mem::take(&mut message.rest) {
+            target.iov.write(at, &bytes);
+        }
+        message.target = Some(target);
+        match message.phase {
+            Phase::Coming | Phase::Asked => self.settle(id, report),
+            Phase::Offered(_) if message.moving == 0 => self.accept(id, report),
+            Phase::Offered(_) => {} // goes on when the `Remote` is here
+        }
+    }
+
+    /// A held message is not wanted.
+    pub fn discard(&mut self, id: Id, report: &mut impl Report) {
+        self.let_go(id);
+        let Some(message) = self.arrivals.get_mut(id) else {
+            return;
+        };
+        message.discarded = true;
+        message.head = Vec::new();
+        message.rest = Vec::new();
+        match message.phase {
+            Phase::Coming | Phase::Asked => self.settle(id, report),
+            Phase::Offered(_) if message.moving == 0 => self.finish(id, report),
+            Phase::Offered(_) => {}
+        }
+    }
+
+    /// A message is no longer held: what that cost is given back.
+    fn let_go(&mut self, id: Id) {
+        let Some(message) = self.arrivals.get_mut(id) else {
+            return;
+        };
+        message.held = None;
+        let (from, kept) = (message.from, std::mem::take(&mut message.kept));
+        if kept > 0 {
+            self.release(from, kept);
+        }
+    }
+
+    /// A message that has met no receive.
+    pub fn hold(&mut self, id: Id) {
+        let Some(message) = self.arrivals.get(id) else { return };
+        let (kind, from, tag) = (message.kind, message.from, message.tag);
+        let held = self.matcher(kind).hold(u64::from(from), tag, id);
+        if let Some(message) = self.arrivals.get_mut(id) {
+            message.held = Some(held);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What an engine knows of one peer: what waits to go there, what it may send, how many sends are unfinished.
+
+use super::op::{Completion, Ended, Failure, Level};
+use super::port::PeerId;
+use super::state::{Config, Core};
+use super::wire::Header;
+use crate::engine::op::Report;
+use crate::util::slab::Id;
+use std::collections::VecDeque;
+
+/// A peer sent what no engine of this version sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// What we may still send unasked.
+    pub credit: usize,
+    /// Sends whose first packet has not gone, in order; the first may have segments left.
+    pub queue: VecDeque<Id>,
+    /// Sends that the peer asked the bytes of.
+    pub answers: VecDeque<Id>,
+    /// Answers of ours that have no body.
+    pub control: VecDeque<Header>,
+    /// Sends that have not ended.
+    pub unfinished: u32,
+    /// Whether it is in `Core::busy`.
+    pub busy: bool,
+    /// Whose turn it is: `queue` or `answers`.
+    pub answer_next: bool,
+    /// It said that it withholds credit.
+    pub pressed: bool,
+    /// It was told that we withhold credit.
+    pub told: bool,
+    /// It sent nonsense: nothing it sends is looked at again.
+    pub shunned: bool,
+    /// What it may still send unasked.
+    pub allowed: usize,
+    /// Credit to give back with the next packet.
+    pub owed: usize,
+    /// Credit to give back when its messages have been received.
+    pub withheld: usize,
+    /// What its held messages take.
+    pub kept: usize,
+}
+
+impl Peer {
+    pub fn new(config: &Config) -> Peer {
+        Peer {
+            credit: config.window,
+            queue: VecDeque::new(),
+            answers: VecDeque::new(),
+            control: VecDeque::new(),
+            unfinished: 0,
+            busy: false,
+            answer_next: false,
+            pressed: false,
+            told: false,
+            shunned: false,
+            allowed: config.window,
+            owed: 0,
+            withheld: 0,
+            kept: 0,
+        }
+    }
+}
+
+impl Core {
+    #[inline]
+    pub fn peer(&mut self, id: PeerId) -> &mut Peer {
+        let index = id as usize;
+        if index >= self.peers.len() {
+            self.add_peers(index);
+        }
+        &mut self.peers[index]
+    }
+
+    #[cold]
+    fn add_peers(&mut self, index: usize) {
+        let config = self.config;
+        self.peers.resize_with(index + 1, || Peer::new(&config));
+    }
+
+    /// There is something to push to this peer.
+    pub fn wake(&mut self, id: PeerId) {
+        let peer = self.peer(id);
+        if !peer.busy {
+            peer.busy = true;
+            self.busy.push_back(id);
+        }
+    }
+
+    /// Queues an answer.
+    pub fn say(&mut self, to: PeerId, header: Header) {
+        self.peer(to).control.push_back(header);
+        self.wake(to);
+    }
+
+    /// Whether a fenced send, next in its peer's queue, must wait for those before it.
+    pub fn fenced(&self, id: PeerId) -> bool {
+        let peer = self.peers.get(id as usize);
+        peer.is_some_and(|peer| peer.unfinished as usize > peer.queue.len())
+    }
+
+    /// A send ends, well or not.
+    pub fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
+        let Some(send) = self.sends.remove(id) else { return };
+        let peer = self.peer(send.to);
+        peer.unfinished = peer.unfinished.saturating_sub(1);
+        if !peer.queue.is_empty() {
+            self.wake(send.to); // perhaps a fence was waiting for this
+        }
+        report.report(Completion {
+            ended: Ended::Send,
+            kind: send.kind,
+            context: send.context,
+            report: send.report,
+            len: if failure.is_none() { send.len } else { 0 },
+            buf: 0,
+            tag: send.tag,
+            data: None,
+            source: None,
+            released: false,
+            peeked: false,
+            failure,
+        });
+    }
+
+    /// All of a send has been pushed: it ends here, unless the target is to say so.
+    pub fn sent(&mut self, id: Id, report: &mut impl Report) {
+        match self.sends.get_mut(id) {
+            Some(send) if send.level == Level::Delivery => send.stage = super::outgoing::Stage::Sent,
+            _ => self.end_send(id, None, report),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Receives: posted, matched, told their end, or cancelled.
+
+use super::matching::Want;
+use super::message::Delivery;
+use super::multi::After;
+use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report};
+use super::port::PeerId;
+use super::state::Core;
+use crate::util::slab::Id;
+use crate::util::user::UserIov;
+
+/// A posted receive.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub body: UserIov,
+    pub context: Context,
+    pub from: Option<PeerId>,
+    pub report: bool,
+    /// A multi-receive; then the rest of this is only a copy.
+    pub multi: Option<Id>,
+}
+
+/// Where a message goes that has met its receive.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub iov: UserIov,
+    pub context: Context,
+    pub report: bool,
+    pub multi: Option<Id>,
+    /// Where `iov` begins, for a multi-receive.
+    pub buf: usize,
+}
+
+impl Target {
+    pub fn single(body: UserIov, context: Context, report: bool) -> Target {
+        Target {
+            iov: body,
+            context,
+            report,
+            multi: None,
+            buf: 0,
+        }
+    }
+}
+
+pub(super) fn want(recv: &Recv) -> Want {
+    let source = recv.from.map(u64::from);
+    match recv.kind {
+        Kind::Message => Want {
+            source,
+            tag: 0,
+            ignore: 0,
+        },
+        Kind::Tagged => Want {
+            source,
+            tag: recv.tag,
+            ignore: recv.ignore,
+        },
+    }
+}
+
+/// A receive that ends without a message.
+pub(super) fn failed(kind: Kind, context: Context, error: Error) -> Completion {
+    Completion {
+        ended: Ended::Recv,
+        kind,
+        context,
+        report: true,
+        len: 0,
+        buf: 0,
+        tag: 0,
+        data: None,
+        source: None,
+        released: false,
+        peeked: false,
+        failure: Some(Failure { error, overflow: 0 }),
+    }
+}
+
+impl Core {
+    /// Takes a held message, or posts. Says whether a message was taken.
+    pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
+        if let Some(least) = recv.multi {
+            return self.receive_many(recv, least, report);
+        }
+        let want = want(recv);
+        let matcher = self.matcher(recv.kind);
+        if let Some(held) = matcher.find_held(&want) {
+            let message = matcher.release(held);
+            let target = Target::single(recv.body, recv.context, recv.report);
+            if let Some(message) = message {
+                self.attach(message, target, report);
+            }
+            return true;
+        }
+        matcher.post(
+            want,
+            Post {
+                body: recv.body,
+                context: recv.context,
+                from: recv.from,
+                report: recv.report,
+                multi: None,
+            },
+        );
+        false
+    }
+
+    /// The posted receive that a message goes to, taken away unless more can follow.
+    #[inline]
+    pub fn take_post(&mut self, kind: Kind, from: PeerId, tag: u64, total: usize) -> Option<Target> {
+        let matcher = self.matcher(kind);
+        let id = matcher.find_posted(u64::from(from), tag)?;
+        if let Some(multi) = matcher.posted_mut(id)?.multi {
+            return self.carve(multi, total);
+        }
+        let post = matcher.unpost(id)?;
+        Some(Target::single(post.body, post.context, post.report))
+    }
+
+    /// Tells the application, and the sender if it wants to know.
+    pub fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
+        let after = match delivery.multi {
+            Some(multi) => self.piece_done(multi),
+            None => After::Nothing,
+        };
+        let released = matches!(after, After::Release);
+        let overflow = delivery.total.saturating_sub(delivery.room);
+        let failure = match error {
+            Some(error) => Some(Failure { error, overflow: 0 }),
+            None if overflow > 0 => Some(Failure {
+                error: Error::Truncated,
+                overflow,
+            }),
+            None => None,
+        };
+        let len = delivery.total - overflow;
+        report.report(Completion {
+            ended: Ended::Recv,
+            kind: delivery.kind,
+            context: delivery.context,
+            report: delivery.report || released,
+            len: if error.is_none() { len } else { 0 },
+            buf: delivery.buf,
+            tag: delivery.tag,
+            data: delivery.data,
+            source: Some(delivery.from),
+            released,
+            peeked: false,
+            failure,
+        });
+        if error.is_none() {
+            self.answer(delivery.from, delivery.answer);
+        }
+        if let After::Failed(completion) = after {
+            report.report(completion);
+        }
+    }
+
+    /// Cancels the oldest receive with this context that has not met a message.
+    pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
+        [Kind::Message, Kind::Tagged].into_iter().any(|kind| {
+            let found = self.matcher(kind).search_posted(|post| post.context == context);
+            found
+                .first()
+                .is_some_and(|id| self.withdraw(kind, *id, Error::Canceled, report))
+        })
+    }
+
+    /// Ends a posted receive that has not met a message.
+    pub fn withdraw(&mut self, kind: Kind, id: Id, error: Error, report: &mut impl Report) -> bool {
+        let Some(post) = self.matcher(kind).unpost(id) else {
+            return false;
+        };
+        match post.multi {
+            Some(multi) => self.close_multi(multi, error, report),
+            None => report.report(failed(kind, post.context, error)),
+        }
+        true
+    }
+}

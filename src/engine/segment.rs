@@ -1,0 +1,32 @@
+//! Messages in pieces: a body that belongs to a message whose beginning has come, or that was asked for.
+//!
+//! Packets of a peer arrive in order, so a message's segments do too; only where they lie in it is checked.
+
+use super::op::Report;
+use super::peer::Malformed;
+use super::port::{PeerId, Place};
+use super::state::Core;
+use super::wire::Header;
+
+impl Core {
+    pub fn place_segment(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        let key = (from, header.id);
+        let id = *self.streams.get(&key).ok_or(Malformed)?;
+        let message = self.arrivals.get(id).ok_or(Malformed)?;
+        let at = message.next;
+        let end = at.checked_add(len).ok_or(Malformed)?;
+        if header.total != at as u64 || len == 0 || end > message.goal {
+            return Err(Malformed);
+        }
+        if end == message.goal {
+            self.streams.remove(&key);
+        }
+        Ok(self.place_part(id, at, len, report))
+    }
+}

@@ -1,0 +1,141 @@
+//! All that an engine knows except its transport. The rules are in the other files; here is what they work on.
+
+use super::credit;
+use super::matching::{Fold, Matcher};
+use super::message::{Landing, Message};
+use super::multi::Multi;
+use super::op::{Context, Kind};
+use super::outgoing::Outgoing;
+use super::peer::Peer;
+use super::port::{Limits, PeerId, Remote};
+use super::receive::Post;
+use crate::util::slab::{Id, Slab};
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
+
+/// What an endpoint may choose about its engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How much a peer may send unasked before the receiver must have given credit back. Both ends must have the same:
+    /// it is part of the protocol.
+    pub window: usize,
+    /// How much the endpoint keeps of messages that no receive was posted for, before it withholds credit.
+    pub room: usize,
+    /// The part of `room` that one peer may fill.
+    pub share: usize,
+    /// The most unfinished sends to one peer.
+    pub sends: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            window: 512 << 10,
+            room: 64 << 20,
+            share: 32 << 20,
+            sends: 1024,
+        }
+    }
+}
+
+pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
+
+/// A message that FI_PEEK with FI_CLAIM put aside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub kind: Kind,
+    pub held: Id,
+}
+
+#[derive(Debug)]
+pub(super) struct Core {
+    pub config: Config,
+    /// The transport's, cut to what credit and packets can carry.
+    pub limits: Limits,
+    /// Messages up to this size go in one packet.
+    pub small: usize,
+    /// By `PeerId`.
+    pub peers: Vec<Peer>,
+    /// Peers with packets to push.
+    pub busy: VecDeque<PeerId>,
+    /// Sends that have not ended.
+    pub sends: Slab<Outgoing>,
+    pub messages: Matcher<Post, Id>,
+    pub tagged: Matcher<Post, Id>,
+    /// Messages on their way in, or held.
+    pub arrivals: Slab<Message>,
+    /// Bodies that the transport was told a place for.
+    pub landings: Slab<Landing>,
+    /// Messages whose segments are coming, by sender and the sender's number.
+    pub streams: Map<(PeerId, u32), Id>,
+    /// Messages to be fetched from their sender's memory.
+    pub fetches: VecDeque<Id>,
+    pub multis: Slab<Multi>,
+    pub claims: Map<Context, Claim>,
+    /// What held messages take, all peers together.
+    pub kept: usize,
+    /// Peers whose credit is withheld.
+    pub starved: VecDeque<PeerId>,
+    /// Packets that no engine of this version would have sent.
+    pub malformed: u64,
+}
+
+impl Core {
+    pub fn new(limits: Limits, config: Config) -> Core {
+        let eager = limits.eager.min(credit::largest(config.window));
+        Core {
+            config,
+            limits: Limits {
+                eager,
+                can_get: limits.can_get && limits.max_body >= Remote::SIZE,
+                ..limits
+            },
+            small: eager.min(limits.max_body),
+            peers: Vec::new(),
+            busy: VecDeque::new(),
+            sends: Slab::default(),
+            messages: Matcher::default(),
+            tagged: Matcher::default(),
+            arrivals: Slab::default(),
+            landings: Slab::default(),
+            streams: Map::default(),
+            fetches: VecDeque::new(),
+            multis: Slab::default(),
+            claims: Map::default(),
+            kept: 0,
+            starved: VecDeque::new(),
+            malformed: 0,
+        }
+    }
+
+    #[inline]
+    pub fn matcher(&mut self, kind: Kind) -> &mut Matcher<Post, Id> {
+        match kind {
+            Kind::Message => &mut self.messages,
+            Kind::Tagged => &mut self.tagged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Delivery;
+    use super::*;
+    use std::mem::size_of;
+
+    /// Each is touched by every message or kept in great number: growing one is a decision.
+    #[test]
+    fn sizes() {
+        let sizes = [
+            ("Peer", size_of::<Peer>(), 176),
+            ("Outgoing", size_of::<Outgoing>(), 160),
+            ("Post", size_of::<Post>(), 120),
+            ("Message", size_of::<Message>(), 288),
+            ("Landing", size_of::<Landing>(), 104),
+            ("Delivery", size_of::<Delivery>(), 104),
+        ];
+        for (name, size, limit) in sizes {
+            assert!(size <= limit, "{name}: {size}, not {limit}");
+        }
+    }
+}
