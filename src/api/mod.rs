@@ -9,8 +9,11 @@
 pub mod log;
 
 pub mod config;
+pub mod domain;
 pub mod errno;
 pub mod info;
 pub mod messaging;
+pub mod mr;
 pub mod params;
+pub mod refs;
 pub mod tostr;
