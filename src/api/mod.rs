@@ -8,6 +8,8 @@
 #[macro_use]
 pub mod log;
 
+pub mod av;
+pub mod av_set;
 pub mod config;
 pub mod domain;
 pub mod errno;

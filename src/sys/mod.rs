@@ -9,3 +9,4 @@ pub mod identity;
 pub mod lock;
 pub mod output;
 pub mod resolve;
+pub mod shared_table;
