@@ -8,8 +8,15 @@
 #[macro_use]
 pub mod log;
 
+pub mod cntr;
 pub mod config;
+pub mod cq;
+pub mod eq;
 pub mod errno;
 pub mod info;
 pub mod params;
+pub mod poll;
+pub mod progress;
+pub mod refs;
 pub mod tostr;
+pub mod wait;

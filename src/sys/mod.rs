@@ -4,8 +4,11 @@
 
 pub mod clock;
 pub mod dl;
+pub mod epoll;
 pub mod errno;
+pub mod eventfd;
 pub mod identity;
 pub mod lock;
+pub mod mutex_cond;
 pub mod output;
 pub mod resolve;
