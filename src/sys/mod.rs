@@ -4,9 +4,12 @@
 
 pub mod clock;
 pub mod dl;
+pub mod epoll;
 pub mod errno;
+pub mod eventfd;
 pub mod identity;
 pub mod lock;
+pub mod mutex_cond;
 pub mod output;
 pub mod resolve;
 pub mod shared_table;
