@@ -20,4 +20,5 @@ pub mod abi;
 pub mod engine;
 pub mod provider;
 pub mod sys;
+pub mod transport;
 pub mod util;
