@@ -22,4 +22,5 @@ pub mod engine;
 pub mod fuzz;
 pub mod provider;
 pub mod sys;
+pub mod transport;
 pub mod util;
