@@ -10,11 +10,10 @@ pub mod log;
 
 pub mod av;
 pub mod av_set;
-pub mod config;
-pub mod domain;
 pub mod cntr;
 pub mod config;
 pub mod cq;
+pub mod domain;
 pub mod eq;
 pub mod errno;
 pub mod info;

@@ -14,5 +14,5 @@ pub mod mutex_cond;
 pub mod output;
 pub mod process_vm;
 pub mod resolve;
-pub mod shared_table;
 pub mod shared;
+pub mod shared_table;

@@ -325,7 +325,10 @@ mod tests {
         assert_eq!(queue.take(9, |_| ()), Taken::Error);
         assert_eq!(queue.take_error().map(|error| error.context), Some(3));
         assert_eq!(queue.take(9, |_| ()), Taken::Entries(1));
-        assert_eq!((queue.take(9, |_| ()), queue.take(0, |_| ())), (Taken::Empty, Taken::Empty));
+        assert_eq!(
+            (queue.take(9, |_| ()), queue.take(0, |_| ())),
+            (Taken::Empty, Taken::Empty)
+        );
     }
 
     #[test]
