@@ -3,6 +3,7 @@
 //! Provider-independent. A fabric or domain that is in use answers -FI_EBUSY to fi_close; `users` counts. Called by
 //! `abi::object`.
 
+use super::av;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::mr::Regions;
@@ -34,6 +35,8 @@ pub struct Domain {
     pub locked: bool,
     pub api_version: u32,
     pub regions: Regions,
+    /// What its address vectors have in common.
+    pub av: av::Domain,
 }
 
 impl Domain {
@@ -46,6 +49,12 @@ impl Domain {
             locked: is_shared(attr.threading),
             api_version: fabric.api_version,
             regions: Regions::new(attr.mr_mode),
+            av: av::Domain {
+                name: attr.name.clone().unwrap_or_default(),
+                av_type: attr.av_type,
+                auth_key_size: None,
+                locked: is_shared(attr.threading),
+            },
         }))
     }
 }

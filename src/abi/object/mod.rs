@@ -3,11 +3,15 @@
 //! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants made from
 //! traits, so a C call is one indirect call into a shim that opens its arguments and calls one method. Called by C.
 
+pub mod av;
+pub mod cntr;
+pub mod cq;
 pub mod domain;
 pub mod fabric;
 pub mod lacking;
 pub mod messaging;
 pub mod mr;
+pub mod wait;
 
 use crate::abi::types::*;
 use crate::api::errno::Result;

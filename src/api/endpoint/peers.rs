@@ -4,9 +4,8 @@
 
 use super::Wire;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
-use crate::api::av::{Av, Hold};
+use crate::api::av::Hold;
 use crate::engine::port::PeerId;
-use std::sync::Arc;
 
 /// fi_addrs beyond this are looked up each time: a table of them would be mostly empty.
 const MOST_KEPT: usize = 1 << 20;
@@ -75,7 +74,7 @@ impl Peers {
     /// What a completion says of where its message came from.
     #[inline]
     pub fn source<T: Wire>(&mut self, peer: PeerId, transport: &T) -> fi_addr_t {
-        let Some(av) = self.av.as_ref().map(|hold| hold.av().clone()) else {
+        let Some(av) = self.av.as_ref().map(Hold::av) else {
             return FI_ADDR_NOTAVAIL;
         };
         let (removals, additions) = (av.generation(), av.additions());
@@ -88,12 +87,15 @@ impl Peers {
         }
         match self.to_source.get(peer as usize) {
             Some(Some(source)) => *source,
-            _ => self.look_up_source(&av, peer, transport),
+            _ => self.look_up_source(peer, transport),
         }
     }
 
     #[cold]
-    fn look_up_source<T: Wire>(&mut self, av: &Arc<Av>, peer: PeerId, transport: &T) -> fi_addr_t {
+    fn look_up_source<T: Wire>(&mut self, peer: PeerId, transport: &T) -> fi_addr_t {
+        let Some(av) = self.av.as_ref().map(Hold::av) else {
+            return FI_ADDR_NOTAVAIL;
+        };
         let address = transport.address_of(peer).unwrap_or_default();
         let source = av
             .find(address)
