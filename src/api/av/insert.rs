@@ -47,7 +47,7 @@ impl Av {
     }
 
     pub fn insertsym(&self, names: &Sequence, request: Insert) -> Result<usize> {
-        let count = names.len()?;
+        let count = names.count()?;
         self.check_request(&request, &self.state.lock())?;
         let resolve = |at| {
             let (node, service) = names.name(at)?;

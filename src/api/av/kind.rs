@@ -156,7 +156,8 @@ mod tests {
         let v4 = [&AF_INET.to_ne_bytes()[..], &[7; 14]].concat();
         let v6 = [&AF_INET6.to_ne_bytes()[..], &[7; 26]].concat();
         let odd = [7u8; 16];
-        let rows: [(Layout, Vec<u8>, Vec<&[u8]>); 9] = [
+        type Row<'a> = (Layout, Vec<u8>, Vec<&'a [u8]>);
+        let rows: [Row; 9] = [
             (Layout::Strings, b"a\0bc\0".to_vec(), vec![b"a\0", b"bc\0"]),
             (Layout::Strings, b"a\0\0b".to_vec(), vec![b"a\0", b"\0", b"b"]),
             (Layout::Strings, Vec::new(), vec![]),

@@ -15,7 +15,7 @@ pub struct Sequence<'a> {
 
 impl Sequence<'_> {
     /// How many addresses it names. Refuses a sequence whose last name cannot be made.
-    pub fn len(&self) -> Result<usize> {
+    pub fn count(&self) -> Result<usize> {
         let count = self.nodecnt.checked_mul(self.svccnt).ok_or(Errno(FI_EINVAL))?;
         if u32::try_from(count).is_err() || (self.node.is_none() && self.service.is_none()) {
             return Err(Errno(FI_EINVAL));
@@ -95,12 +95,19 @@ mod tests {
             let (node, service) = sequence.name(at).unwrap();
             format!("{}:{}", node.unwrap_or_default(), service.unwrap_or_default())
         };
-        sequence.len().ok().map(|count| (0..count).map(text).collect())
+        sequence.count().ok().map(|count| (0..count).map(text).collect())
     }
 
     #[test]
     fn names_are_counted_up_services_first() {
-        let rows: [(Option<&str>, usize, Option<&str>, usize, &[&str]); 10] = [
+        type Row = (
+            Option<&'static str>,
+            usize,
+            Option<&'static str>,
+            usize,
+            &'static [&'static str],
+        );
+        let rows: [Row; 10] = [
             // The two examples of the page.
             (
                 Some("10.1.1.1"),

@@ -143,7 +143,13 @@ mod tests {
 
     #[test]
     fn names_become_addresses_of_the_family() {
-        let rows: [(u32, Option<&str>, Option<&str>, core::result::Result<&str, i32>); 14] = [
+        type Row = (
+            u32,
+            Option<&'static str>,
+            Option<&'static str>,
+            core::result::Result<&'static str, i32>,
+        );
+        let rows: [Row; 14] = [
             (FI_SOCKADDR_IN, Some("10.1.1.1"), Some("5000"), Ok("10.1.1.1:5000")),
             (FI_SOCKADDR_IN, Some("host"), Some("http"), Ok("10.0.0.1:80")),
             (FI_SOCKADDR_IN, Some("host"), Some("65535"), Ok("10.0.0.1:65535")),

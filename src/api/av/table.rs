@@ -171,11 +171,13 @@ mod tests {
         }
         // None was there before, so only equal hashes of different names could have been compared.
         assert!(table.compared < 10, "{} comparisons", table.compared);
-        for number in 0..MANY {
+        let before = table.compared;
+        for number in (0..MANY).step_by(10) {
             assert_eq!(table.find(0, &name(number)), Some(number));
             assert_eq!(table.address(number).as_deref(), Some(&name(number)[..]));
         }
-        assert!(table.compared < u64::from(MANY) + 20, "{} comparisons", table.compared);
+        let compared = table.compared - before;
+        assert!(compared < u64::from(MANY / 10) + 10, "{compared} comparisons");
         for number in (0..MANY).step_by(1000) {
             assert_eq!(table.remove(number), Ok(true));
         }
