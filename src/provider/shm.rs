@@ -4,12 +4,19 @@
 
 use super::{Kind, Provider};
 use crate::abi::types::*;
+use crate::api::av::string::{SHM_PREFIX, name};
+use crate::api::endpoint::Wire;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::check_request;
 use crate::api::info::check::judge_all;
 use crate::api::info::model::*;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
+use crate::engine::port::PeerId;
+use crate::sys;
+use crate::transport::shm::{Config, OpenError, ShmTransport};
 use crate::util::user::IOV_LIMIT;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::os::fd::RawFd;
 
 pub const NAME: &str = "shm";
 
@@ -135,7 +142,7 @@ fn domain() -> DomainAttr {
 /// Source and destination of an answer. Node and service name the one or the other, as FI_SOURCE says; the hints fill
 /// in; an endpoint that nobody named is called after its process.
 fn addresses(query: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
-    let named = (query.node.is_some() || query.service.is_some()).then(|| name(query.node, query.service));
+    let named = (query.node.is_some() || query.service.is_some()).then(|| address_for(query.node, query.service));
     let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| query.hints.and_then(|hints| pick(hints).clone());
     let own = || c_string(&format!("fi_shm://{}", std::process::id()));
     if query.has_flag(FI_SOURCE) {
@@ -147,7 +154,7 @@ fn addresses(query: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
 }
 
 /// A node that is a name of ours already is taken as it is.
-fn name(node: Option<&str>, service: Option<&str>) -> Vec<u8> {
+fn address_for(node: Option<&str>, service: Option<&str>) -> Vec<u8> {
     let text = match (node, service) {
         (Some(node), _) if node.contains("://") => node.to_owned(),
         (Some(node), Some(service)) => format!("fi_ns://{node}:{service}"),
@@ -162,6 +169,51 @@ fn name(node: Option<&str>, service: Option<&str>) -> Vec<u8> {
 fn c_string(text: &str) -> Vec<u8> {
     let fits = text.bytes().take_while(|byte| *byte != 0).take(ADDRESS_MAX - 1);
     fits.chain([0]).collect()
+}
+
+/// The transport of an endpoint. One named only after its process gets a name of its own.
+pub fn open_transport(info: &Info) -> Result<ShmTransport> {
+    static OPENED: AtomicUsize = AtomicUsize::new(0);
+    let asked = info.src_addr.as_deref().unwrap_or_default();
+    let mut name = String::from_utf8_lossy(name(asked)).into_owned();
+    if name.is_empty() {
+        name = std::process::id().to_string();
+    }
+    if asked.is_empty() || asked.starts_with(SHM_PREFIX.as_bytes()) {
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        name = format!("{name}:{}:{number}", sys::identity::user());
+    }
+    let config = Config {
+        warn: |text| log!(Warn, EpCtrl, "{text}"),
+        ..Config::default()
+    };
+    ShmTransport::open(&name, &config).map_err(|error| {
+        log!(Warn, EpCtrl, "fi_endpoint: {name}: {error}");
+        Errno(match error {
+            OpenError::Address => FI_EINVAL,
+            OpenError::InUse => FI_EADDRINUSE,
+            OpenError::NoSpace { .. } => FI_ENOSPC,
+            OpenError::System(..) => FI_EIO,
+        })
+    })
+}
+
+impl Wire for ShmTransport {
+    fn local_address(&self) -> Vec<u8> {
+        c_string(&format!("{SHM_PREFIX}{}", ShmTransport::local_address(self)))
+    }
+
+    fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
+        self.address(peer)
+    }
+
+    fn arm(&mut self) -> bool {
+        ShmTransport::arm(self)
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        Some(ShmTransport::wake_fd(self))
+    }
 }
 
 #[cfg(test)]

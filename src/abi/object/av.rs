@@ -1,10 +1,11 @@
 //! fid_av.
 
+use super::eq::{self, AvEvents};
 use super::{Object, head, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::text;
 use crate::abi::types::*;
-use crate::api::av::kind::{AddressKind, Layout};
+use crate::api::av::kind::{AddressKind, Layout, sockaddr_len};
 use crate::api::av::sequence::Sequence;
 use crate::api::av::{Av, AvAttr, Insert};
 use crate::api::domain::Domain;
@@ -30,6 +31,7 @@ static OPS: fi_ops_av = fi_ops_av {
 
 static AV_OPS: fi_ops = fi_ops {
     close: Some(close),
+    bind: Some(bind),
     ..NO_OPS
 };
 
@@ -111,6 +113,21 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     }
 }
 
+/// An event queue, for insertions with FI_EVENT.
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+    // SAFETY: a live vector of ours, and an object that tells its class.
+    unsafe {
+        if other.is_null() || (*other).fclass != FI_CLASS_EQ as usize {
+            return -FI_EINVAL;
+        }
+        let events = AvEvents {
+            eq: eq::of(other).clone(),
+            av: fid as usize,
+        };
+        status(of(fid).bind_eq(Arc::new(events), flags))
+    }
+}
+
 /// The bytes of an array of `count` addresses.
 ///
 /// # Safety
@@ -128,7 +145,11 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
                 let len = libc::strnlen(bytes.add(at).cast(), longest);
                 at + len + usize::from(len < longest)
             }),
-            _ => count.checked_mul(longest)?,
+            Layout::Fixed(each) => count.checked_mul(each)?,
+            Layout::Family => {
+                let family = bytes.cast::<u16>().read_unaligned();
+                count.checked_mul(sockaddr_len(family)?)?
+            }
         };
         Some(slice::from_raw_parts(bytes, len))
     }
@@ -218,7 +239,7 @@ unsafe extern "C" fn insertsym(
             service: service.as_deref(),
             svccnt,
         };
-        match names.len() {
+        match names.count() {
             Ok(count) => count_of(of(av.cast()).insertsym(&names, request(fi_addr, count, flags, context))),
             Err(error) => error.code(),
         }

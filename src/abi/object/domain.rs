@@ -1,14 +1,12 @@
 //! fid_domain of a provider of ours.
 
-use super::{Object, head, lacking, mr, status};
+use super::{Object, head, mr, shm, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, Fabric, unused};
 use crate::api::info::model::Info;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
-
-pub static OPS: fi_ops_domain = fi_ops_domain { ..lacking::DOMAIN };
 
 static DOMAIN_OPS: fi_ops = fi_ops {
     close: Some(close),
@@ -23,7 +21,7 @@ pub unsafe fn open(fabric: &Arc<Fabric>, info: &Info, out: *mut *mut fid_domain,
         Ok(domain) => {
             let c = fid_domain {
                 fid: head(FI_CLASS_DOMAIN, context, &DOMAIN_OPS),
-                ops: (&raw const OPS).cast_mut(),
+                ops: (&raw const shm::OPS).cast_mut(),
                 mr: (&raw const mr::OPS).cast_mut(),
             };
             // SAFETY: by contract.

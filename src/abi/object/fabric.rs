@@ -6,12 +6,15 @@ use crate::abi::layout::CURRENT;
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::{Fabric, unused};
+use crate::api::errno::Errno;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 pub static OPS: fi_ops_fabric = fi_ops_fabric {
     domain: Some(domain),
     domain2: Some(domain2),
+    eq_open: Some(super::eq::open),
+    trywait: Some(trywait),
     ..lacking::FABRIC
 };
 
@@ -79,4 +82,22 @@ unsafe extern "C" fn domain2(
     }
     // SAFETY: as above.
     unsafe { domain(fabric, info, out, context) }
+}
+
+unsafe extern "C" fn trywait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
+    let count = usize::try_from(count).unwrap_or(0);
+    if fids.is_null() || count == 0 {
+        return -FI_EINVAL;
+    }
+    // SAFETY: `count` live objects of ours, by the manual page.
+    let each = |index| unsafe {
+        let fid = *fids.add(index);
+        match (*fid).fclass as u32 {
+            FI_CLASS_CQ => super::cq::of(fid).trywait(),
+            FI_CLASS_CNTR => super::cntr::of(fid).trywait(),
+            FI_CLASS_EQ => super::eq::of(fid).trywait(),
+            _ => Err(Errno(FI_EINVAL)),
+        }
+    };
+    status((0..count).try_for_each(each))
 }

@@ -7,10 +7,13 @@ pub mod av;
 pub mod cntr;
 pub mod cq;
 pub mod domain;
+pub mod endpoint;
+pub mod eq;
 pub mod fabric;
 pub mod lacking;
 pub mod messaging;
 pub mod mr;
+pub mod shm;
 pub mod wait;
 
 use crate::abi::types::*;

@@ -1,0 +1,185 @@
+//! fid_ep of an endpoint of ours, whatever its transport.
+
+use super::messaging::{Opened, Tables};
+use super::{Object, av, cntr, cq, head, lacking, size_status, status};
+use crate::abi::no_ops::NO_OPS;
+use crate::abi::types::*;
+use crate::api::endpoint::{Endpoint, Wire};
+use crate::api::errno::{Errno, Result};
+use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
+use core::ptr::copy_nonoverlapping;
+use libc::ssize_t;
+use std::sync::Arc;
+
+/// The kind of endpoint over a transport.
+pub struct Over<T>(PhantomData<T>);
+
+impl<T: Wire + 'static> Opened for Over<T> {
+    type Value = Endpoint<T>;
+    #[inline(always)]
+    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Endpoint<T> {
+        // SAFETY: by contract.
+        unsafe { Object::<fid_ep, Arc<Endpoint<T>>>::value(ep) }
+    }
+}
+
+impl<T: Wire + 'static> Over<T> {
+    const FID: fi_ops = fi_ops {
+        close: Some(close::<T>),
+        bind: Some(bind::<T>),
+        control: Some(control::<T>),
+        ..NO_OPS
+    };
+    const EP: fi_ops_ep = fi_ops_ep {
+        cancel: Some(cancel::<T>),
+        getopt: Some(getopt::<T>),
+        setopt: Some(setopt::<T>),
+        ..lacking::EP
+    };
+    const CM: fi_ops_cm = fi_ops_cm {
+        getname: Some(getname::<T>),
+        ..lacking::CM
+    };
+}
+
+/// Gives an endpoint to C.
+pub fn give<T: Wire + 'static>(endpoint: Arc<Endpoint<T>>, context: *mut c_void) -> *mut fid_ep {
+    let c = fid_ep {
+        fid: head(FI_CLASS_EP, context, const { &Over::<T>::FID }),
+        ops: (&raw const *const { &Over::<T>::EP }).cast_mut(),
+        cm: (&raw const *const { &Over::<T>::CM }).cast_mut(),
+        msg: (&raw const *const { &Tables::<Over<T>>::MSG }).cast_mut(),
+        rma: (&raw const lacking::RMA).cast_mut(),
+        tagged: (&raw const *const { &Tables::<Over<T>>::TAGGED }).cast_mut(),
+        atomic: (&raw const lacking::ATOMIC).cast_mut(),
+        collective: (&raw const lacking::COLLECTIVE).cast_mut(),
+    };
+    Object::give(c, endpoint)
+}
+
+/// # Safety
+/// A live endpoint of this kind.
+unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> &'a Arc<Endpoint<T>> {
+    // SAFETY: by contract.
+    unsafe { Object::<fid_ep, Arc<Endpoint<T>>>::value(fid.cast()) }
+}
+
+unsafe extern "C" fn close<T: Wire + 'static>(fid: *mut fid) -> c_int {
+    // SAFETY: only endpoints made here have this operation; closing ends their life.
+    unsafe {
+        let endpoint = Object::<fid_ep, Arc<Endpoint<T>>>::take(fid.cast());
+        endpoint.close();
+    }
+    FI_SUCCESS
+}
+
+unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+    if other.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours, and an object that tells its class and is of our making too.
+    unsafe {
+        let endpoint = of::<T>(fid);
+        let result = match (*other).fclass as u32 {
+            FI_CLASS_AV => endpoint.bind_av(av::of(other)),
+            FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
+            FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
+            // Nothing is told to it, but programs bind one.
+            FI_CLASS_EQ => Ok(()),
+            _ => Err(Errno(FI_EINVAL)),
+        };
+        status(result)
+    }
+}
+
+unsafe extern "C" fn control<T: Wire + 'static>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: a live endpoint of ours; the command says what its argument is.
+    unsafe {
+        let endpoint = of::<T>(fid);
+        match command as u32 {
+            FI_ENABLE => status(endpoint.enable()),
+            FI_GETOPSFLAG | FI_SETOPSFLAG if arg.is_null() => -FI_EINVAL,
+            FI_GETOPSFLAG => {
+                let flags = arg.cast::<u64>();
+                status(endpoint.op_flags(*flags).map(|found| flags.write(found)))
+            }
+            FI_SETOPSFLAG => status(endpoint.set_op_flags(*arg.cast::<u64>())),
+            _ => -FI_ENOSYS,
+        }
+    }
+}
+
+unsafe extern "C" fn cancel<T: Wire + 'static>(fid: fid_t, context: *mut c_void) -> ssize_t {
+    // SAFETY: a live endpoint of ours.
+    size_status(unsafe { of::<T>(fid) }.cancel(context as usize))
+}
+
+unsafe extern "C" fn getname<T: Wire + 'static>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
+    if len.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours; `addr` is NULL or holds as many bytes as `len` says.
+    unsafe {
+        let name = of::<T>(fid).local_address();
+        let room = if addr.is_null() { 0 } else { *len };
+        copy_nonoverlapping(name.as_ptr(), addr.cast::<u8>(), room.min(name.len()));
+        *len = name.len();
+        if room < name.len() {
+            -(FI_ETOOSMALL as c_int)
+        } else {
+            FI_SUCCESS
+        }
+    }
+}
+
+/// The options there are, all of type size_t.
+fn known(level: c_int, name: c_int) -> Result<()> {
+    if level as u32 == FI_OPT_ENDPOINT && name as u32 == FI_OPT_MIN_MULTI_RECV {
+        Ok(())
+    } else {
+        Err(Errno(FI_ENOPROTOOPT))
+    }
+}
+
+unsafe extern "C" fn getopt<T: Wire + 'static>(
+    fid: fid_t,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut usize,
+) -> c_int {
+    if let Err(error) = known(level, name) {
+        return error.code();
+    }
+    if value.is_null() || len.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours; the value holds as many bytes as `len` says.
+    unsafe {
+        if *len < size_of::<usize>() {
+            return -(FI_ETOOSMALL as c_int);
+        }
+        value.cast::<usize>().write_unaligned(of::<T>(fid).min_multi_recv());
+        *len = size_of::<usize>();
+    }
+    FI_SUCCESS
+}
+
+unsafe extern "C" fn setopt<T: Wire + 'static>(
+    fid: fid_t,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: usize,
+) -> c_int {
+    if let Err(error) = known(level, name) {
+        return error.code();
+    }
+    if value.is_null() || len != size_of::<usize>() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours; the value is a size_t.
+    unsafe { of::<T>(fid).set_min_multi_recv(value.cast::<usize>().read_unaligned()) };
+    FI_SUCCESS
+}
