@@ -255,7 +255,11 @@ impl Cntr {
     /// The numbers now, and whether endpoints changed them since `mark`.
     fn since(&self, mark: &Mark) -> (Mark, bool) {
         let by_hand = *self.by_hand.lock();
-        let base = if by_hand.changes == mark.changes { *mark } else { by_hand };
+        let base = if by_hand.changes == mark.changes {
+            *mark
+        } else {
+            by_hand
+        };
         let now = Mark {
             changes: by_hand.changes,
             ..self.now()
@@ -309,8 +313,14 @@ mod tests {
             locked: true,
         };
         let bad = [
-            CntrAttr { events: 2, ..good.clone() },
-            CntrAttr { flags: 1, ..good.clone() },
+            CntrAttr {
+                events: 2,
+                ..good.clone()
+            },
+            CntrAttr {
+                flags: 1,
+                ..good.clone()
+            },
             CntrAttr {
                 wait_obj: 7,
                 ..good.clone()
@@ -349,7 +359,13 @@ mod tests {
 
     #[test]
     fn waits_end_as_they_must() {
-        for object in [FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD] {
+        for object in [
+            FI_WAIT_UNSPEC,
+            FI_WAIT_FD,
+            FI_WAIT_POLLFD,
+            FI_WAIT_MUTEX_COND,
+            FI_WAIT_YIELD,
+        ] {
             let cntr = open(FI_CNTR_EVENTS_COMP, object, true);
             cntr.set(3);
             assert_eq!((cntr.wait(3, -1), cntr.wait(2, 0)), (Ok(()), Ok(())));
@@ -358,7 +374,10 @@ mod tests {
             cntr.add_errors(1);
             assert_eq!(cntr.wait(4, 5), Err(Errno(FI_ETIMEDOUT)), "an error from before");
         }
-        assert_eq!(open(FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, true).wait(0, 0), Err(Errno(FI_ENOSYS)));
+        assert_eq!(
+            open(FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, true).wait(0, 0),
+            Err(Errno(FI_ENOSYS))
+        );
     }
 
     #[test]
@@ -417,7 +436,9 @@ mod tests {
     #[test]
     fn trywait_tells_of_changes_by_others_once() {
         let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
-        let Ok(Handle::Fd(fd)) = cntr.handle() else { panic!("no descriptor") };
+        let Ok(Handle::Fd(fd)) = cntr.handle() else {
+            panic!("no descriptor")
+        };
         let epoll = Epoll::new().unwrap();
         epoll.add(fd).unwrap();
         let readable = || epoll.wait(0).unwrap() == 1;

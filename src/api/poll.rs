@@ -54,14 +54,20 @@ impl PollSet {
 
     /// fi_poll: drives all members and tells the contexts of those that may be read, as many as there is room for.
     pub fn poll(&self, contexts: &mut [usize]) -> usize {
-        let living: Vec<_> = self.members().iter().filter_map(|member| member.object.upgrade()).collect();
+        let living: Vec<_> = self
+            .members()
+            .iter()
+            .filter_map(|member| member.object.upgrade())
+            .collect();
         // All are driven before any is looked at, and not under the lock: an endpoint may close what it drives.
         living.iter().for_each(|object| object.progress());
         let mut told = 0;
         for object in &living {
             let Some(room) = contexts.get_mut(told) else { break };
             let mut members = self.members();
-            let Some(member) = members.iter_mut().find(|member| member.is(object)) else { continue };
+            let Some(member) = members.iter_mut().find(|member| member.is(object)) else {
+                continue;
+            };
             if object.ready(&mut member.mark) {
                 *room = member.context;
                 told += 1;

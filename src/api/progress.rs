@@ -273,7 +273,10 @@ pub(crate) mod tests {
             assert_eq!(attached.detach(&as_two), Ok(()));
             assert_eq!(attached.detach(&as_two), Err(Errno(FI_EINVAL)));
             attached.progress();
-            assert_eq!((one.calls.load(Ordering::SeqCst), two.calls.load(Ordering::SeqCst)), (2, 1));
+            assert_eq!(
+                (one.calls.load(Ordering::SeqCst), two.calls.load(Ordering::SeqCst)),
+                (2, 1)
+            );
             assert_eq!((attached.count(), bell.pollfds().1.len()), (1, 2));
             drop(attached);
             assert_eq!(bell.pollfds().1.len(), 1);

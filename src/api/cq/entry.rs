@@ -191,7 +191,11 @@ impl ErrorEntry {
     /// `err_data` and `err_data_size`: what the program put there; not looked at below API version 1.5.
     pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> Answer {
         let own_buffer = api >= WITH_ERR_DATA_SIZE && err_data_size != 0;
-        let copy = if own_buffer && !err_data.is_null() { err_data_size.min(self.err_data.len()) } else { 0 };
+        let copy = if own_buffer && !err_data.is_null() {
+            err_data_size.min(self.err_data.len())
+        } else {
+            0
+        };
         let (err_data, err_data_size) = if own_buffer {
             (err_data, copy)
         } else if self.err_data.is_empty() {
@@ -248,10 +252,23 @@ mod tests {
             assert_eq!(Format::of(format).map(Format::size), size, "{format}");
         }
         let tagged = fi_cq_tagged_entry::of(&ENTRY);
-        let fields = (tagged.op_context as usize, tagged.flags, tagged.len, tagged.buf as usize, tagged.data, tagged.tag);
+        let fields = (
+            tagged.op_context as usize,
+            tagged.flags,
+            tagged.len,
+            tagged.buf as usize,
+            tagged.data,
+            tagged.tag,
+        );
         assert_eq!(fields, (1, 2, 3, 4, 5, 6));
         let data = fi_cq_data_entry::of(&ENTRY);
-        let fields = (data.op_context as usize, data.flags, data.len, data.buf as usize, data.data);
+        let fields = (
+            data.op_context as usize,
+            data.flags,
+            data.len,
+            data.buf as usize,
+            data.data,
+        );
         assert_eq!(fields, (1, 2, 3, 4, 5));
         let msg = fi_cq_msg_entry::of(&ENTRY);
         assert_eq!((msg.op_context as usize, msg.flags, msg.len), (1, 2, 3));
@@ -280,7 +297,12 @@ mod tests {
         ];
         for (api, room, expected) in table {
             let answer = error.answer(api, pointer(0x1000), room);
-            let told = (answer.size, answer.entry.err_data as usize, answer.entry.err_data_size, answer.copy);
+            let told = (
+                answer.size,
+                answer.entry.err_data as usize,
+                answer.entry.err_data_size,
+                answer.copy,
+            );
             assert_eq!(told, expected, "{api:x} {room}");
             assert_eq!((answer.entry.err, answer.entry.src_addr), (5, 9));
         }
@@ -291,7 +313,10 @@ mod tests {
         let error = ErrorEntry::default();
         for (room, expected) in [(0, (0, 0, 0)), (8, (0x1000, 0, 0))] {
             let answer = error.answer(0x20000, pointer(0x1000), room);
-            assert_eq!((answer.entry.err_data as usize, answer.entry.err_data_size, answer.copy), expected);
+            assert_eq!(
+                (answer.entry.err_data as usize, answer.entry.err_data_size, answer.copy),
+                expected
+            );
         }
         let with_data = ErrorEntry {
             err_data: vec![1],

@@ -168,13 +168,7 @@ impl Cq {
 
     /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, where the queue was opened for it.
     /// -FI_EAGAIN: the time is over, or a signal came.
-    pub fn sread(
-        &self,
-        count: usize,
-        threshold: usize,
-        timeout: c_int,
-        mut put: impl FnMut(&Entry),
-    ) -> Result<usize> {
+    pub fn sread(&self, count: usize, threshold: usize, timeout: c_int, mut put: impl FnMut(&Entry)) -> Result<usize> {
         let bell = self.wait.blocking()?;
         let enough = if self.by_threshold { threshold } else { 1 };
         let enough = enough.clamp(1, self.queue.lock().capacity());

@@ -51,10 +51,22 @@ fn contexts(cq: &Cq, count: usize) -> Result<Vec<usize>> {
 fn attributes_are_checked() {
     let good = attr(FI_WAIT_FD);
     let bad = [
-        CqAttr { format: 5, ..good.clone() },
-        CqAttr { flags: 1, ..good.clone() },
-        CqAttr { wait_cond: 2, ..good.clone() },
-        CqAttr { size: usize::MAX, ..good.clone() },
+        CqAttr {
+            format: 5,
+            ..good.clone()
+        },
+        CqAttr {
+            flags: 1,
+            ..good.clone()
+        },
+        CqAttr {
+            wait_cond: 2,
+            ..good.clone()
+        },
+        CqAttr {
+            size: usize::MAX,
+            ..good.clone()
+        },
         attr(FI_WAIT_SET),
         attr(9),
     ];
@@ -76,7 +88,11 @@ fn attributes_are_checked() {
 #[test]
 fn reading_drives_the_endpoints_when_there_is_nothing() {
     for locked in [true, false] {
-        let cq = Cq::open(&CqAttr { locked, ..attr(FI_WAIT_NONE) }).unwrap();
+        let cq = Cq::open(&CqAttr {
+            locked,
+            ..attr(FI_WAIT_NONE)
+        })
+        .unwrap();
         let inner = Arc::downgrade(&cq);
         let endpoint = Worker::new(move || inner.upgrade().unwrap().post(&entry(1)));
         let calls = || endpoint.calls.load(Ordering::SeqCst);
@@ -112,14 +128,22 @@ fn errors_come_in_their_turn() {
 #[test]
 fn room_is_told_and_kept_or_overrun() {
     for managed in [true, false] {
-        let cq = Cq::open(&CqAttr { size: 5, managed, ..attr(FI_WAIT_NONE) }).unwrap();
+        let cq = Cq::open(&CqAttr {
+            size: 5,
+            managed,
+            ..attr(FI_WAIT_NONE)
+        })
+        .unwrap();
         (0..8).for_each(|n| cq.post(&entry(n)));
         assert_eq!((cq.has_room(0), cq.has_room(1), cq.is_overrun()), (true, false, false));
         cq.post(&entry(8));
         assert_eq!(cq.is_overrun(), !managed);
         assert_eq!(contexts(&cq, 8), Ok((0..8).collect()));
         assert_eq!(contexts(&cq, 8), if managed { Ok(vec![8]) } else { Err(AVAIL) });
-        assert_eq!(cq.read_error(|error| error.err), if managed { Err(AGAIN) } else { Ok(FI_EOVERRUN as c_int) });
+        assert_eq!(
+            cq.read_error(|error| error.err),
+            if managed { Err(AGAIN) } else { Ok(FI_EOVERRUN as c_int) }
+        );
     }
 }
 
@@ -134,9 +158,18 @@ fn what_cannot_wait_says_so() {
 
 #[test]
 fn a_wait_ends_by_time_signal_or_error() {
-    for object in [FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD] {
+    for object in [
+        FI_WAIT_UNSPEC,
+        FI_WAIT_FD,
+        FI_WAIT_POLLFD,
+        FI_WAIT_MUTEX_COND,
+        FI_WAIT_YIELD,
+    ] {
         let cq = open(object);
-        assert_eq!((cq.sread(1, 1, 0, |_| ()), cq.sread(1, 1, 3, |_| ())), (Err(AGAIN), Err(AGAIN)));
+        assert_eq!(
+            (cq.sread(1, 1, 0, |_| ()), cq.sread(1, 1, 3, |_| ())),
+            (Err(AGAIN), Err(AGAIN))
+        );
         cq.signal().unwrap();
         assert_eq!(cq.sread(1, 1, -1, |_| ()), Err(AGAIN), "a signal that came before");
         std::thread::scope(|scope| {
@@ -158,7 +191,13 @@ fn a_wait_ends_by_time_signal_or_error() {
 #[test]
 fn sleepers_get_each_entry_once() {
     const COUNT: usize = 500;
-    for object in [FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD] {
+    for object in [
+        FI_WAIT_UNSPEC,
+        FI_WAIT_FD,
+        FI_WAIT_POLLFD,
+        FI_WAIT_MUTEX_COND,
+        FI_WAIT_YIELD,
+    ] {
         let cq = open(object);
         let sum = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -217,10 +256,18 @@ fn sleepers_on_one_endpoint_do_not_lose_each_others_news() {
 
 #[test]
 fn a_threshold_is_waited_for() {
-    let cq = Cq::open(&CqAttr { wait_cond: FI_CQ_COND_THRESHOLD, ..attr(FI_WAIT_FD) }).unwrap();
+    let cq = Cq::open(&CqAttr {
+        wait_cond: FI_CQ_COND_THRESHOLD,
+        ..attr(FI_WAIT_FD)
+    })
+    .unwrap();
     (0..2).for_each(|n| cq.post(&entry(n)));
     let mut seen = Vec::new();
-    assert_eq!(cq.sread(9, 3, 2, |entry| seen.push(entry.context)), Ok(2), "time is over: what there is");
+    assert_eq!(
+        cq.sread(9, 3, 2, |entry| seen.push(entry.context)),
+        Ok(2),
+        "time is over: what there is"
+    );
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| cq.sread(9, 3, -1, |_| ()));
         while cq.queue.lock().wake_at == NOBODY {
@@ -242,7 +289,9 @@ fn a_threshold_is_waited_for() {
 fn the_descriptor_follows_trywait() {
     for object in [FI_WAIT_UNSPEC, FI_WAIT_FD] {
         let cq = open(object);
-        let Ok(Handle::Fd(fd)) = cq.handle() else { panic!("no descriptor") };
+        let Ok(Handle::Fd(fd)) = cq.handle() else {
+            panic!("no descriptor")
+        };
         let epoll = Epoll::new().unwrap();
         epoll.add(fd).unwrap();
         let readable = || epoll.wait(0).unwrap() == 1;
@@ -271,7 +320,9 @@ fn a_program_sleeping_in_epoll_misses_nothing() {
     let inner = Arc::downgrade(&cq);
     let endpoint = Worker::new(move || inner.upgrade().unwrap().post(&entry(1)));
     cq.attach(endpoint.clone());
-    let Ok(Handle::Fd(fd)) = cq.handle() else { panic!("no descriptor") };
+    let Ok(Handle::Fd(fd)) = cq.handle() else {
+        panic!("no descriptor")
+    };
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let epoll = Epoll::new().unwrap();
@@ -302,8 +353,18 @@ fn a_program_sleeping_in_epoll_misses_nothing() {
 #[ignore = "prints times"]
 fn speed() {
     const ROUNDS: usize = 20_000_000;
-    for (locked, object) in [(false, FI_WAIT_NONE), (true, FI_WAIT_NONE), (false, FI_WAIT_FD), (true, FI_WAIT_FD)] {
-        let cq = Cq::open(&CqAttr { size: 1024, locked, ..attr(object) }).unwrap();
+    for (locked, object) in [
+        (false, FI_WAIT_NONE),
+        (true, FI_WAIT_NONE),
+        (false, FI_WAIT_FD),
+        (true, FI_WAIT_FD),
+    ] {
+        let cq = Cq::open(&CqAttr {
+            size: 1024,
+            locked,
+            ..attr(object)
+        })
+        .unwrap();
         let mut out = [fi_cq_tagged_entry::of(&entry(0)); 8];
         let start = std::time::Instant::now();
         for round in 0..ROUNDS {
@@ -349,7 +410,10 @@ fn wake_time() {
             pong.sread(1, 1, -1, |_| ()).unwrap();
         }
     });
-    println!("wake-up: {:.1} us", start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64);
+    println!(
+        "wake-up: {:.1} us",
+        start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64
+    );
 }
 
 use entry::Layout;

@@ -67,7 +67,11 @@ impl ErrorEvent {
     /// `err_data` and `err_data_size`: what the program put there.
     pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> Answer {
         let own_buffer = api >= WITH_ERR_DATA_BUFFER && err_data_size != 0 && !err_data.is_null();
-        let copy = if own_buffer { err_data_size.min(self.err_data.len()) } else { 0 };
+        let copy = if own_buffer {
+            err_data_size.min(self.err_data.len())
+        } else {
+            0
+        };
         let (err_data, err_data_size) = if own_buffer {
             (err_data, copy)
         } else if self.err_data.is_empty() {
@@ -98,7 +102,10 @@ mod tests {
     #[test]
     fn an_entry_is_laid_out_as_in_c() {
         let bytes = entry_bytes(1, 2, 3);
-        let words: Vec<u64> = bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+        let words: Vec<u64> = bytes
+            .chunks(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+            .collect();
         assert_eq!(words, [1, 2, 3]);
     }
 

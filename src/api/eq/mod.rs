@@ -329,11 +329,7 @@ mod tests {
 
     #[test]
     fn attributes_are_checked() {
-        let bad = [
-            attr(1, 1, FI_WAIT_NONE),
-            attr(1, 0, FI_WAIT_SET),
-            attr(1, 0, 7),
-        ];
+        let bad = [attr(1, 1, FI_WAIT_NONE), attr(1, 0, FI_WAIT_SET), attr(1, 0, 7)];
         for attr in bad {
             assert_eq!(Eq::open(&attr).err(), Some(Errno(FI_EINVAL)));
         }
@@ -376,7 +372,13 @@ mod tests {
             assert_eq!(seen, Some(error(1)));
         }
         assert_eq!(eq.read_error(0, |_| ()), Err(EAGAIN));
-        assert_eq!(eq.read(FI_PEEK, None, |event, bytes| assert_eq!((event, bytes.len()), (FI_AV_COMPLETE, 0))), Ok(0));
+        assert_eq!(
+            eq.read(FI_PEEK, None, |event, bytes| assert_eq!(
+                (event, bytes.len()),
+                (FI_AV_COMPLETE, 0)
+            )),
+            Ok(0)
+        );
         assert_eq!(read(&eq, 0, 24), Ok((FI_AV_COMPLETE, entry_bytes(1, 2, 4).to_vec())));
     }
 
@@ -387,14 +389,20 @@ mod tests {
         for n in 0..3 {
             assert_eq!(eq.write(n, &[]), Ok(0), "size is the least there is room for");
         }
-        assert_eq!((eq.write(3, &[]), eq.post_error(error(0))), (Err(overrun), Err(overrun)));
+        assert_eq!(
+            (eq.write(3, &[]), eq.post_error(error(0))),
+            (Err(overrun), Err(overrun))
+        );
         for n in 0..3 {
             assert_eq!(read(&eq, 0, 0), Ok((n, vec![])));
             assert_eq!(eq.write(4, &[]), Err(overrun));
         }
         for _ in 0..2 {
             assert_eq!(read(&eq, 0, 0), Err(EAVAIL));
-            assert_eq!(eq.read_error(0, |error| assert_eq!(error.err, FI_EOVERRUN as c_int)), Ok(48));
+            assert_eq!(
+                eq.read_error(0, |error| assert_eq!(error.err, FI_EOVERRUN as c_int)),
+                Ok(48)
+            );
         }
     }
 
@@ -415,7 +423,9 @@ mod tests {
     #[test]
     fn the_descriptor_follows_trywait() {
         let eq = open(FI_WAIT_FD);
-        let Ok(Handle::Fd(fd)) = eq.handle() else { panic!("no descriptor") };
+        let Ok(Handle::Fd(fd)) = eq.handle() else {
+            panic!("no descriptor")
+        };
         let epoll = Epoll::new().unwrap();
         epoll.add(fd).unwrap();
         let readable = || epoll.wait(0).unwrap() == 1;
@@ -453,7 +463,10 @@ mod tests {
                     eq.write(n, &[]).unwrap();
                     std::thread::yield_now();
                 }
-                assert_eq!(readers.into_iter().map(|reader| reader.join().unwrap()).sum::<u64>(), 200 * 201 / 2);
+                assert_eq!(
+                    readers.into_iter().map(|reader| reader.join().unwrap()).sum::<u64>(),
+                    200 * 201 / 2
+                );
             });
         }
     }

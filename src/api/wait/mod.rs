@@ -71,7 +71,9 @@ impl Wait {
             }
             _ => (Some(Arc::new(Bell::new(object)?)), None),
         };
-        let native = bell.iter().find(|bell| set.is_none() && bell.object() == FI_WAIT_MUTEX_COND);
+        let native = bell
+            .iter()
+            .find(|bell| set.is_none() && bell.object() == FI_WAIT_MUTEX_COND);
         let ringer = native.map(|bell| Ringer::new(bell.clone()));
         Ok(Wait { bell, set, ringer })
     }

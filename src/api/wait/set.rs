@@ -119,7 +119,11 @@ impl WaitSet {
     /// Visits members until one says no. Not under the lock: a member may be closed meanwhile, by its own endpoint's
     /// thread.
     fn each(&self, mut visit: impl FnMut(&dyn Waitable, &mut Mark) -> bool) {
-        let members: Vec<_> = self.members().iter().map(|member| (member.object.upgrade(), member.mark)).collect();
+        let members: Vec<_> = self
+            .members()
+            .iter()
+            .map(|member| (member.object.upgrade(), member.mark))
+            .collect();
         for (object, mut mark) in members {
             let Some(object) = object else { continue };
             let before = mark;
