@@ -125,13 +125,6 @@ impl Attached {
         self.each(|member| member.endpoint.disarm());
     }
 
-    /// Whether one of them wakes sleepers by a descriptor.
-    pub fn wakes_by_fd(&self) -> bool {
-        let mut any = false;
-        self.each(|member| any = any || member.endpoint.wake_fd().is_some());
-        any
-    }
-
     #[inline]
     fn each(&self, mut visit: impl FnMut(&Member)) {
         if self.members.is_locked() {

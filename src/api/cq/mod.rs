@@ -19,6 +19,8 @@ use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
 use core::ffi::{CStr, c_int};
 pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
+use core::sync::atomic::{AtomicBool, Ordering};
+use entry::{Entry, ErrorEntry, Format};
 use queue::{NOBODY, Queue, Taken};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +50,8 @@ pub struct CqAttr {
 
 pub struct Cq {
     queue: OptLock<Queue>,
+    /// Whether there is something in the queue: spares who polls an empty one the lock. Written under the lock only.
+    filled: AtomicBool,
     endpoints: Attached,
     wait: Wait,
     signals: Mutex<Signals>,
@@ -80,6 +84,7 @@ impl Cq {
         let wait = Wait::open(attr.wait_obj, attr.wait_set.as_ref())?;
         let cq = Arc::new(Cq {
             queue: OptLock::new(Queue::new(size.next_power_of_two(), attr.managed), attr.locked),
+            filled: AtomicBool::new(false),
             endpoints: wait::endpoints(&wait, attr.locked),
             wait,
             signals: Mutex::default(),
@@ -120,6 +125,7 @@ impl Cq {
     pub fn post(&self, entry: &Entry) {
         let mut queue = self.queue.lock();
         queue.push(entry);
+        self.filled.store(true, Ordering::Release);
         if queue.len() >= queue.wake_at {
             self.wake(&mut queue);
         }
@@ -130,6 +136,7 @@ impl Cq {
     pub fn post_error(&self, error: ErrorEntry) {
         let mut queue = self.queue.lock();
         queue.push_error(error);
+        self.filled.store(true, Ordering::Release);
         if queue.wake_at != NOBODY {
             self.wake(&mut queue);
         }
@@ -151,19 +158,13 @@ impl Cq {
     /// whether there are any.
     #[inline]
     pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
-        if count > 0 {
-            match self.queue.lock().take(count, &mut put) {
-                Taken::Entries(taken) => return Ok(taken),
-                Taken::Error => return Err(Errno(FI_EAVAIL as c_int)),
-                Taken::Empty => {}
-            }
+        if count > 0
+            && let Some(answer) = self.take(count, &mut put)
+        {
+            return answer;
         }
         self.endpoints.progress();
-        match self.queue.lock().take(count, put) {
-            Taken::Entries(taken) => Ok(taken),
-            Taken::Error => Err(Errno(FI_EAVAIL as c_int)),
-            Taken::Empty => Err(AGAIN),
-        }
+        self.take(count, put).unwrap_or(Err(AGAIN))
     }
 
     /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, where the queue was opened for it.
@@ -235,6 +236,25 @@ impl Cq {
     /// FI_GETWAITOBJ.
     pub fn wait_obj(&self) -> Result<fi_wait_obj> {
         self.wait.object()
+    }
+
+    /// What is in the queue now; None: nothing.
+    #[inline]
+    fn take(&self, count: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
+        // SYNC POINT: meets the release in `post`. Seeing it late is seeing the entry late.
+        if !self.filled.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut queue = self.queue.lock();
+        let taken = queue.take(count, put);
+        if !queue.is_ready() {
+            self.filled.store(false, Ordering::Relaxed);
+        }
+        match taken {
+            Taken::Entries(taken) => Some(Ok(taken)),
+            Taken::Error => Some(Err(Errno(FI_EAVAIL as c_int))),
+            Taken::Empty => None,
+        }
     }
 
     /// Reads once there are `enough` entries, or an error; None: not yet.

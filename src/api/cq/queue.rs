@@ -180,8 +180,7 @@ impl Queue {
     fn make_room(&mut self) -> bool {
         let used = self.tail - self.head;
         if self.overrun || (used >= self.capacity && !self.managed) {
-            self.overrun = true;
-            return false;
+            return self.give_up();
         }
         if used < self.slots.len() {
             self.full = self.slots.len();
@@ -190,8 +189,7 @@ impl Queue {
         let mut larger = Vec::new();
         let size = self.slots.len().saturating_mul(2);
         if larger.try_reserve_exact(size).is_err() {
-            self.overrun = true;
-            return false;
+            return self.give_up();
         }
         let (mask, head) = (self.slots.len() - 1, self.head);
         larger.extend((head..self.tail).filter_map(|at| self.slots.get(at & mask)));
@@ -201,6 +199,13 @@ impl Queue {
         self.errors.iter_mut().for_each(|error| error.0 -= head);
         (self.head, self.tail, self.stop) = (0, used, self.stop - head);
         true
+    }
+
+    /// An overrun queue takes nothing more, even when there is room again.
+    fn give_up(&mut self) -> bool {
+        self.overrun = true;
+        self.full = 0;
+        false
     }
 }
 

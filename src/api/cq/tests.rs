@@ -5,6 +5,7 @@ use crate::abi::types::*;
 use crate::api::progress::tests::Worker;
 use crate::sys::epoll::Epoll;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use entry::Layout;
 
 const AVAIL: Errno = Errno(FI_EAVAIL as c_int);
 
@@ -354,11 +355,14 @@ fn a_program_sleeping_in_epoll_misses_nothing() {
 fn speed() {
     const ROUNDS: usize = 20_000_000;
     for (locked, object) in [
+    let kinds = [
         (false, FI_WAIT_NONE),
         (true, FI_WAIT_NONE),
         (false, FI_WAIT_FD),
         (true, FI_WAIT_FD),
     ] {
+    ];
+    for (locked, object) in kinds {
         let cq = Cq::open(&CqAttr {
             size: 1024,
             locked,
@@ -366,16 +370,13 @@ fn speed() {
         })
         .unwrap();
         let mut out = [fi_cq_tagged_entry::of(&entry(0)); 8];
-        let start = std::time::Instant::now();
-        for round in 0..ROUNDS {
-            cq.post(core::hint::black_box(&entry(round)));
+        let one = best(|| {
+            cq.post(&entry(core::hint::black_box(1)));
             cq.read(1, |entry| out[0] = fi_cq_tagged_entry::of(entry)).unwrap();
             core::hint::black_box(&out);
-        }
-        let one = start.elapsed().as_secs_f64() * 1e9 / ROUNDS as f64;
-        let start = std::time::Instant::now();
-        for round in 0..ROUNDS / 8 {
-            (0..8).for_each(|_| cq.post(core::hint::black_box(&entry(round))));
+        });
+        let eight = best(|| {
+            (0..8).for_each(|n| cq.post(&entry(core::hint::black_box(n))));
             let mut at = 0;
             cq.read(8, |entry| {
                 out[at & 7] = fi_cq_tagged_entry::of(entry);
@@ -383,37 +384,51 @@ fn speed() {
             })
             .unwrap();
             core::hint::black_box(&out);
-        }
-        let eight = start.elapsed().as_secs_f64() * 1e9 / ROUNDS as f64;
-        let start = std::time::Instant::now();
-        (0..ROUNDS).for_each(|_| assert!(core::hint::black_box(&cq).read(1, |_| ()).is_err()));
-        let empty = start.elapsed().as_secs_f64() * 1e9 / ROUNDS as f64;
-        println!("locked {locked} wait {object}: post+read {one:.1} ns, by eight {eight:.1} ns, empty {empty:.1} ns");
+        });
+        let empty = best(|| assert!(core::hint::black_box(&cq).read(1, |_| ()).is_err()));
+        println!(
+            "locked {locked} wait {object}: post+read {one:.1} ns, by eight {:.1} ns, empty {empty:.1} ns",
+            eight / 8.0
+        );
     }
     wake_time();
 }
 
-/// From a post to the return of a sleeping `sread`, and the processor time that a sleeper takes.
+/// Nanoseconds of one round, in the best of many batches: others use the machine too.
+fn best(mut round: impl FnMut()) -> f64 {
+    const ROUNDS: u32 = 2000;
+    let batch = |_| {
+        let start = std::time::Instant::now();
+        (0..ROUNDS).for_each(|_| round());
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
+    };
+    (0..2000).map(batch).fold(f64::MAX, f64::min)
+}
+
+/// From a post to the return of a sleeping `sread`.
 fn wake_time() {
-    const ROUNDS: usize = 2000;
+    const ROUNDS: usize = 200;
     let (ping, pong) = (open(FI_WAIT_FD), open(FI_WAIT_FD));
-    let start = std::time::Instant::now();
+    let mut least = f64::MAX;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for _ in 0..ROUNDS {
+            for _ in 0..20 * ROUNDS {
                 ping.sread(1, 1, -1, |_| ()).unwrap();
                 pong.post(&entry(1));
             }
         });
-        for _ in 0..ROUNDS {
-            ping.post(&entry(1));
-            pong.sread(1, 1, -1, |_| ()).unwrap();
+        for _ in 0..20 {
+            let start = std::time::Instant::now();
+            for _ in 0..ROUNDS {
+                ping.post(&entry(1));
+                pong.sread(1, 1, -1, |_| ()).unwrap();
+            }
+            least = least.min(start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64);
         }
     });
     println!(
         "wake-up: {:.1} us",
         start.elapsed().as_secs_f64() * 1e6 / (2 * ROUNDS) as f64
     );
+    println!("wake-up: {least:.1} us");
 }
-
-use entry::Layout;
