@@ -18,9 +18,8 @@ use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
 use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
 use core::ffi::{CStr, c_int};
-pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
 use core::sync::atomic::{AtomicBool, Ordering};
-use entry::{Entry, ErrorEntry, Format};
+pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
 use queue::{NOBODY, Queue, Taken};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
