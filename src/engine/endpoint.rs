@@ -168,6 +168,19 @@ impl<T: Transport> Engine<T> {
         self.core.malformed
     }
 
+    /// What is unfinished: nothing may be, when nothing is under way.
+    #[cfg(test)]
+    pub fn leftovers(&self) -> [usize; 5] {
+        let core = &self.core;
+        [
+            core.sends.len(),
+            core.arrivals.len(),
+            core.landings.len(),
+            core.streams.len() + core.multis.len() + core.claims.len(),
+            core.kept + core.peers.iter().map(|peer| peer.kept + peer.withheld).sum::<usize>(),
+        ]
+    }
+
     /// Pushes what waits, to each peer in turn as long as it has room.
     #[inline]
     fn push_all(&mut self, report: &mut impl Report) {

@@ -38,6 +38,8 @@ mod segment;
 mod state;
 
 #[cfg(test)]
+mod chance;
+#[cfg(test)]
 mod script;
 #[cfg(test)]
 mod sim;
