@@ -495,9 +495,8 @@ fn judge_survivors(bed: &Bed) {
     let mut sends: HashMap<usize, Vec<Completion>> = HashMap::new();
     let mut recvs: HashMap<usize, Vec<Completion>> = HashMap::new();
     for event in &world.log {
-        if let Event::Ended(node, end) = event
-            && !dead(*node)
-        {
+        let Event::Ended(node, end) = event else { continue };
+        if !dead(*node) {
             let ends = if end.ended == Ended::Send {
                 &mut sends
             } else {
