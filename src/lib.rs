@@ -3,6 +3,7 @@
 //! - `abi`: the C calling shape. Types, exported functions, old layouts. The only `extern "C"`.
 //! - `api`: the calls themselves, on safe values: fi_getinfo, logging, parameters, texts.
 //! - `provider`: which providers there are and in which order they are asked.
+//! - `engine`: the protocol of messages, written once. `transport`: what carries its packets.
 //! - `sys`: thin safe wrappers over system calls.
 //!
 //! Who may use whom: `abi` -> `api` -> `provider` -> `sys`. `abi::types` is plain data, open to all but `sys`.

@@ -1,1 +1,589 @@
+//! Random stories, judged by what MPI's rules say must have come of them.
+//!
+//! The log says in which order receives were posted and first packets taken; from that, two plain lists say which
+//! message belongs to which receive and so every end that must be reported, once. `proptest` makes a failing story
+//! short.
 
+use super::Config;
+use super::op::*;
+use super::port::*;
+use super::receive::want;
+use super::sim::*;
+use super::wire::{Header, flag};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const NODES: PeerId = 3;
+
+fn config() -> Config {
+    Config {
+        window: 4096,
+        room: 1500,
+        share: 1000,
+        sends: 6,
+    }
+}
+
+/// What the application does next, as numbers that shrink well.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    what: u8,
+    node: PeerId,
+    peer: PeerId,
+    tag: u64,
+    len: usize,
+    how: u8,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let lens = prop_oneof![0usize..20, 80usize..130, 290usize..310, 300usize..700];
+    (0u8..14, 0..NODES, 0..NODES, 0u64..3, lens, any::<u8>()).prop_map(|(what, node, peer, tag, len, how)| Step {
+        what,
+        node,
+        peer,
+        tag,
+        len,
+        how,
+    })
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    let gets = prop_oneof![Just([0, 0, 16]), Just([16, 0, 0]), Just([3, 3, 5]), Just([0, 8, 0])];
+    let bodies = prop_oneof![Just(9usize), Just(100), Just(700)];
+    let depths = prop_oneof![Just(1usize), Just(3), Just(60)];
+    (bodies, depths, 0u64..6, 0u64..8, 0u64..16, any::<bool>(), gets).prop_map(
+        |(max_body, depth, delay, full, late, can_get, gets)| Manner {
+            limits: Limits {
+                max_body,
+                eager: 300,
+                can_get,
+            },
+            depth,
+            delay,
+            full,
+            late,
+            gets,
+        },
+    )
+}
+
+fn bit(how: u8, bit: u8) -> bool {
+    how >> bit & 1 == 1
+}
+
+/// Claims that were made and not yet used, with their node.
+type Claims = Vec<(PeerId, Recv)>;
+
+fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
+    let Step {
+        what,
+        node,
+        peer,
+        tag,
+        len,
+        how,
+    } = step;
+    let kind = if bit(how, 0) { Kind::Message } else { Kind::Tagged };
+    match what {
+        0..5 => {
+            let level = [Level::Inject, Level::Transmit, Level::Delivery, Level::Delivery][usize::from(how >> 6)];
+            let sent = bed.send(Letter {
+                kind,
+                data: bit(how, 1).then_some(u64::from(how)),
+                inject: bit(how, 2),
+                fence: how & 0b11_1000 == 0,
+                level,
+                ..letter(node, peer, tag, len)
+            });
+            assert!(sent.is_ok() || sent == Err(Refused::Again));
+        }
+        5..9 => {
+            let recv = recv(kind, peer, tag, how);
+            let multi = (how >> 5 == 0).then_some(usize::from(how) * 4);
+            let room = if multi.is_some() { len * 4 } else { len };
+            bed.recv(node, &[room / 4, room - room / 4], Recv { multi, ..recv });
+        }
+        9 => {
+            let recvs = bed.world.borrow().received.len();
+            if recvs > 0 {
+                bed.cancel(node, usize::from(how) % recvs);
+            }
+        }
+        10 => {
+            let (look, number) = (how >> 6, bed.world.borrow().looks.len());
+            let recv = Recv {
+                context: LOOK + number,
+                ..recv(kind, peer, tag, how)
+            };
+            let look = [Look::Peek, Look::Claim, Look::Claim, Look::Discard][usize::from(look)];
+            bed.look(node, look, recv).unwrap();
+            let found = bed.ends(node).last().is_some_and(|end| end.failure.is_none());
+            if look == Look::Claim && found {
+                claims.push((node, recv));
+            }
+        }
+        11 => {
+            if let Some((node, recv)) = claims.pop() {
+                if bit(how, 1) {
+                    bed.look(node, Look::Drop, recv).unwrap();
+                } else {
+                    bed.take(node, len, recv);
+                }
+            }
+        }
+        _ => {
+            bed.world.borrow_mut().now += u64::from(how & 3);
+            bed.progress(node);
+        }
+    }
+}
+
+fn recv(kind: Kind, peer: PeerId, tag: u64, how: u8) -> Recv {
+    Recv {
+        kind,
+        from: bit(how, 1).then_some(peer),
+        ignore: if bit(how, 2) { u64::from(how >> 3) } else { 0 },
+        ..tagged(tag)
+    }
+}
+
+/// Receives all that is still coming, and cancels what has got nothing.
+fn finish(bed: &mut Bed, claims: Claims) {
+    bed.settle();
+    for (node, claim) in claims {
+        bed.look(node, Look::Drop, claim).unwrap();
+    }
+    let sent: Vec<Send> = bed.world.borrow().sent.iter().map(|sent| sent.send).collect();
+    for send in sent {
+        let recv = Recv {
+            kind: send.kind,
+            ignore: u64::MAX,
+            ..tagged(0)
+        };
+        if !bed.world.borrow().dead.contains(&send.to) {
+            bed.recv(send.to, &[700], recv);
+        }
+        bed.settle();
+    }
+    let recvs: Vec<PeerId> = bed
+        .world
+        .borrow()
+        .received
+        .iter()
+        .map(|received| received.node)
+        .collect();
+    for (context, node) in recvs.into_iter().enumerate() {
+        if !bed.world.borrow().dead.contains(&node) {
+            bed.cancel(node, context);
+        }
+    }
+    bed.settle();
+}
+
+// ---- what must have come of it ----
+
+struct Posted {
+    recv: Recv,
+    used: usize,
+}
+
+/// One node's application, as the rules have it: two lists, searched from the front.
+#[derive(Default)]
+struct Rules {
+    posted: Vec<Posted>,
+    held: Vec<usize>,
+    claims: HashMap<Context, usize>,
+    ends: Vec<Completion>,
+    /// For each message received: the context and place it went to.
+    went: HashMap<usize, (Context, usize)>,
+}
+
+impl Rules {
+    fn fits(recv: &Recv, sent: &Sent) -> bool {
+        let tag = if recv.kind == Kind::Tagged { sent.send.tag } else { 0 };
+        recv.kind == sent.send.kind && want(recv).fits(u64::from(sent.from), tag)
+    }
+
+    fn arrive(&mut self, world: &World, message: usize) {
+        let sent = &world.sent[message];
+        match self.posted.iter().position(|posted| Rules::fits(&posted.recv, sent)) {
+            Some(place) => self.meet(world, place, message),
+            None => self.held.push(message),
+        }
+    }
+
+    fn post(&mut self, world: &World, recv: Recv) {
+        self.posted.push(Posted { recv, used: 0 });
+        while let Some(place) = self
+            .posted
+            .iter()
+            .position(|posted| posted.recv.context == recv.context)
+        {
+            let Some(message) = self.find(world, &recv) else { return };
+            let message = self.held.remove(message);
+            self.meet(world, place, message);
+        }
+    }
+
+    fn find(&self, world: &World, recv: &Recv) -> Option<usize> {
+        self.held
+            .iter()
+            .position(|message| Rules::fits(recv, &world.sent[*message]))
+    }
+
+    fn meet(&mut self, world: &World, place: usize, message: usize) {
+        let Posted { recv, used } = &mut self.posted[place];
+        let at = *used;
+        let room = recv.body.len() - at;
+        *used += room.min(world.sent[message].bytes.len());
+        let over = recv.multi.is_none_or(|least| recv.body.len() - *used < least.max(1));
+        let buf = if recv.multi.is_some() { recv.body.address(at) } else { 0 };
+        let recv = *recv;
+        if over {
+            self.posted.remove(place);
+        }
+        self.end(world, &recv, message, room, buf);
+    }
+
+    fn end(&mut self, world: &World, recv: &Recv, message: usize, room: usize, buf: usize) {
+        let sent = &world.sent[message];
+        let overflow = sent.bytes.len().saturating_sub(room);
+        self.went.insert(message, (recv.context, buf));
+        self.ends.push(Completion {
+            len: sent.bytes.len() - overflow,
+            buf,
+            failure: (overflow > 0).then_some(Failure {
+                error: Error::Truncated,
+                overflow,
+            }),
+            ..seen(recv, sent)
+        });
+    }
+
+    fn fail(&mut self, recv: &Recv, error: Error) {
+        self.ends.push(Completion {
+            failure: Some(Failure { error, overflow: 0 }),
+            ..plain(recv.kind, recv.context)
+        });
+    }
+
+    fn look(&mut self, world: &World, look: Look, recv: &Recv) {
+        if matches!(look, Look::Take | Look::Drop) {
+            let message = self.claims.remove(&recv.context).expect("it was claimed");
+            if look == Look::Take {
+                self.end(world, recv, message, recv.body.len(), 0);
+            } else {
+                self.ends.push(seen(recv, &world.sent[message]));
+            }
+            return;
+        }
+        let Some(place) = self.find(world, recv) else {
+            self.fail(recv, Error::NoMessage);
+            let end = self.ends.last_mut().unwrap();
+            (end.peeked, end.tag) = (true, recv.tag);
+            return;
+        };
+        let message = self.held[place];
+        self.ends.push(Completion {
+            peeked: true,
+            ..seen(recv, &world.sent[message])
+        });
+        if look != Look::Peek {
+            self.held.remove(place);
+        }
+        if look == Look::Claim {
+            self.claims.insert(recv.context, message);
+        }
+    }
+}
+
+fn plain(kind: Kind, context: Context) -> Completion {
+    Completion {
+        ended: Ended::Recv,
+        kind,
+        context,
+        report: true,
+        len: 0,
+        buf: 0,
+        tag: 0,
+        data: None,
+        source: None,
+        released: false,
+        peeked: false,
+        failure: None,
+    }
+}
+
+fn seen(recv: &Recv, sent: &Sent) -> Completion {
+    let tag = if recv.kind == Kind::Tagged { sent.send.tag } else { 0 };
+    Completion {
+        len: sent.bytes.len(),
+        tag,
+        data: sent.send.data,
+        source: Some(sent.from),
+        ..plain(recv.kind, recv.context)
+    }
+}
+
+/// The messages from one node to another, in the order of their sends.
+fn lanes(world: &World) -> HashMap<(PeerId, PeerId), Vec<usize>> {
+    let mut lanes: HashMap<_, Vec<usize>> = HashMap::new();
+    for (number, sent) in world.sent.iter().enumerate() {
+        lanes.entry((sent.from, sent.send.to)).or_default().push(number);
+    }
+    lanes
+}
+
+fn check_header(header: &Header, sent: &Sent) {
+    let tagged = sent.send.kind == Kind::Tagged;
+    let data = (header.flags & flag::DATA != 0).then_some(header.data);
+    let told = (header.flags & flag::TAGGED != 0, header.total, data, header.tag);
+    let tag = if tagged { sent.send.tag } else { 0 };
+    assert_eq!(
+        told,
+        (tagged, sent.bytes.len() as u64, sent.send.data, tag),
+        "out of order"
+    );
+}
+
+/// Replays the log, and compares what each node's application was told with what it should have been.
+fn judge(bed: &Bed) {
+    let world = bed.world.borrow();
+    let lanes = lanes(&world);
+    let mut arrived: HashMap<(PeerId, PeerId), usize> = HashMap::new();
+    let mut rules: Vec<Rules> = (0..NODES).map(|_| Rules::default()).collect();
+    let mut arrivals = HashMap::new();
+    for (time, event) in world.log.iter().enumerate() {
+        match *event {
+            Event::Arrive { from, to, header } => {
+                let nth = arrived.entry((from, to)).or_default();
+                let message = lanes[&(from, to)][*nth];
+                *nth += 1;
+                check_header(&header, &world.sent[message]);
+                arrivals.insert(message, time);
+                rules[to as usize].arrive(&world, message);
+            }
+            Event::Post { recv } => {
+                let received = &world.received[recv];
+                rules[received.node as usize].post(&world, received.recv);
+            }
+            Event::Cancel { node, context } => {
+                let rules = &mut rules[node as usize];
+                if let Some(place) = rules.posted.iter().position(|posted| posted.recv.context == context) {
+                    let posted = rules.posted.remove(place);
+                    rules.fail(&posted.recv, Error::Canceled);
+                }
+            }
+            Event::Look { look } => {
+                let (node, look, recv) = &world.looks[look];
+                rules[*node as usize].look(&world, *look, recv);
+            }
+            Event::Ended(..) => {}
+        }
+    }
+    for (node, rules) in rules.iter().enumerate() {
+        check_receives(bed, node as PeerId, &rules.ends);
+    }
+    check_bytes(&world, &rules);
+    check_sends(&world, &rules, &arrivals, &lanes);
+}
+
+fn check_receives(bed: &Bed, node: PeerId, expected: &[Completion]) {
+    let sort = |ends: &mut Vec<Completion>| ends.sort_by_key(|end| (end.context, end.buf, end.len, format!("{end:?}")));
+    let mut told: Vec<Completion> = bed
+        .ends(node)
+        .into_iter()
+        .filter(|end| end.ended == Ended::Recv)
+        .collect();
+    told.iter_mut().for_each(|end| end.released = false);
+    let mut expected = expected.to_vec();
+    sort(&mut told);
+    sort(&mut expected);
+    assert_eq!(told, expected, "node {node}");
+}
+
+fn check_bytes(world: &World, rules: &[Rules]) {
+    for (context, received) in world.received.iter().enumerate() {
+        let rules = &rules[received.node as usize];
+        let mut came: Vec<(usize, usize)> = rules
+            .went
+            .iter()
+            .filter(|(_, (c, _))| *c == context)
+            .map(|(m, (_, b))| (*b, *m))
+            .collect();
+        came.sort_unstable();
+        for (buf, message) in came {
+            let bytes = &world.sent[message].bytes;
+            let fits = |(end, found): &(Completion, Vec<u8>)| end.buf == buf && bytes.starts_with(found) && !end.peeked;
+            assert!(
+                received.found.iter().any(fits),
+                "receive {context} has other bytes than send {message}"
+            );
+        }
+        // A buffer of many goes back exactly once, and last.
+        let released: Vec<bool> = received.found.iter().map(|(end, _)| end.released).collect();
+        let last = received.recv.multi.is_some() && !released.is_empty();
+        let expected: Vec<bool> = (1..=released.len()).map(|n| last && n == released.len()).collect();
+        assert_eq!(released, expected, "receive {context}");
+    }
+}
+
+fn check_sends(
+    world: &World,
+    rules: &[Rules],
+    arrivals: &HashMap<usize, usize>,
+    lanes: &HashMap<(PeerId, PeerId), Vec<usize>>,
+) {
+    let when = |meant: &dyn Fn(PeerId, &Completion) -> bool| -> Vec<usize> {
+        let at = |(time, event): (usize, &Event)| match event {
+            Event::Ended(node, end) if meant(*node, end) => Some(time),
+            _ => None,
+        };
+        world.log.iter().enumerate().filter_map(at).collect()
+    };
+    let ended = |number: usize| when(&|_, end| end.ended == Ended::Send && end.context == number);
+    for (number, sent) in world.sent.iter().enumerate() {
+        let times = ended(number);
+        assert_eq!(times.len(), 1, "ends of send {number}");
+        let Event::Ended(node, end) = world.log[times[0]] else {
+            panic!()
+        };
+        assert_eq!(
+            (node, end.failure, end.len),
+            (sent.from, None, sent.bytes.len()),
+            "send {number}"
+        );
+        let went = rules[sent.send.to as usize].went.get(&number);
+        if let Some((context, buf)) = went.filter(|_| sent.send.level == Level::Delivery) {
+            let there = |node, end: &Completion| {
+                (node, end.ended, end.context, end.buf, end.peeked)
+                    == (sent.send.to, Ended::Recv, *context, *buf, false)
+            };
+            assert!(when(&there)[0] < times[0], "send {number} ended before its delivery");
+        }
+        if sent.send.fence {
+            let before = lanes[&(sent.from, sent.send.to)]
+                .iter()
+                .take_while(|other| **other < number);
+            for other in before {
+                assert!(ended(*other)[0] < arrivals[&number], "send {number} passed its fence");
+            }
+        }
+    }
+}
+
+fn check_nothing_left(bed: &Bed) {
+    let dead = bed.world.borrow().dead.clone();
+    for (node, end) in bed
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(node, _)| !dead.contains(&(*node as PeerId)))
+    {
+        assert_eq!(
+            (end.engine.leftovers(), end.engine.malformed()),
+            ([0; 5], 0),
+            "node {node}"
+        );
+    }
+}
+
+/// With one node killed: every operation ends once, and whoever lives is served as if nothing had happened.
+fn judge_survivors(bed: &Bed) {
+    let world = bed.world.borrow();
+    let dead = |node: PeerId| world.dead.contains(&node);
+    let mut sends: HashMap<usize, Vec<Completion>> = HashMap::new();
+    let mut recvs: HashMap<usize, Vec<Completion>> = HashMap::new();
+    for event in &world.log {
+        let Event::Ended(node, end) = event else { continue };
+        if !dead(*node) {
+            let ends = if end.ended == Ended::Send {
+                &mut sends
+            } else {
+                &mut recvs
+            };
+            ends.entry(end.context).or_default().push(*end);
+        }
+    }
+    let mut came: HashMap<u64, usize> = HashMap::new();
+    for (context, received) in world
+        .received
+        .iter()
+        .enumerate()
+        .filter(|(_, received)| !dead(received.node))
+    {
+        assert_eq!(recvs.get(&context).map_or(0, Vec::len), 1, "ends of receive {context}");
+        let (end, found) = &received.found[0];
+        match end.failure.map(|failure| failure.error) {
+            Some(Error::Canceled) => {}
+            Some(Error::PeerGone) => assert!(end.source.or(received.recv.from).is_some_and(dead)),
+            None | Some(Error::Truncated) => {
+                *came.entry(end.tag).or_default() += 1;
+                assert!(world.sent[end.tag as usize].bytes.starts_with(found));
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+    for (number, sent) in world.sent.iter().enumerate().filter(|(_, sent)| !dead(sent.from)) {
+        let ends = &sends[&number];
+        let failure = ends[0].failure.map(|failure| failure.error);
+        let allowed = failure.is_none() || dead(sent.send.to) && failure == Some(Error::PeerGone);
+        assert!(ends.len() == 1 && allowed, "send {number}: {ends:?}");
+        let times = came.get(&(number as u64)).copied().unwrap_or(0);
+        assert!(
+            times == 1 || times == 0 && dead(sent.send.to),
+            "send {number} came {times} times"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_operation_ends_once_as_the_rules_say(
+        seed: u64, manner in manner(), steps in proptest::collection::vec(step(), 0..80)
+    ) {
+        let mut bed = Bed::new(NODES, seed, manner, config());
+        let mut claims = Claims::new();
+        for step in steps {
+            act(&mut bed, &mut claims, step);
+        }
+        finish(&mut bed, claims);
+        judge(&bed);
+        check_nothing_left(&bed);
+    }
+
+    #[test]
+    fn whoever_lives_is_served_when_another_dies(
+        seed: u64, manner in manner(), steps in proptest::collection::vec(step(), 0..80), when in 0usize..80
+    ) {
+        let mut bed = Bed::new(NODES, seed, manner, config());
+        for (time, step) in steps.into_iter().enumerate() {
+            if time == when {
+                bed.kill(2);
+            }
+            if bed.world.borrow().dead.contains(&step.node) {
+                continue;
+            }
+            // Tags are names here: every message has its own, and every receive takes any.
+            let tag = bed.world.borrow().sent.len() as u64;
+            match step.what {
+                0..5 => drop(bed.send(Letter {
+                    level: if bit(step.how, 0) { Level::Delivery } else { Level::Inject },
+                    inject: bit(step.how, 1),
+                    ..letter(step.node, step.peer, tag, step.len)
+                })),
+                5..9 => {
+                    let from = bit(step.how, 0).then_some(step.peer);
+                    bed.recv(step.node, &[step.len], Recv { from, ignore: u64::MAX, ..tagged(0) });
+                }
+                _ => drop(bed.progress(step.node)),
+            }
+        }
+        bed.kill(2);
+        finish(&mut bed, Claims::new());
+        judge_survivors(&bed);
+        check_nothing_left(&bed);
+    }
+}

@@ -93,7 +93,7 @@ impl<T: Transport> Engine<T> {
                 Ok(())
             }
             Push::Unreachable => {
-                self.core.gone(send.to, Error::Unreachable, report);
+                self.core.nobody(send.to, Error::Unreachable, report);
                 Err(Refused::Unreachable)
             }
         }
@@ -224,7 +224,7 @@ impl<T: Transport> Engine<T> {
                 Step::Nothing
             }
             Push::Unreachable => {
-                self.core.gone(to, Error::Unreachable, report);
+                self.core.nobody(to, Error::Unreachable, report);
                 Step::Nothing
             }
         }

@@ -20,10 +20,16 @@ impl Core {
     /// could have filled. Messages of its that are held whole can still be received. Then it is a stranger.
     #[cold]
     pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        self.nobody(peer, error, report);
+        self.end_receives(peer, error, report);
+    }
+
+    /// The same, except for receives: there is nobody now, who has not been there either, so may still come.
+    #[cold]
+    pub fn nobody(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         self.forget(peer);
         self.end_sends(peer, error, report);
         self.end_messages(peer, error, report);
-        self.end_receives(peer, error, report);
     }
 
     /// Back to how it began. Before anything is reported, since a send that ends may wake its peer.

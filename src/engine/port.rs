@@ -65,7 +65,8 @@ pub enum Push {
     Done,
     /// No room towards this peer now: try again after a poll.
     Full,
-    /// This peer is gone; nothing more will reach it or come from it under this instance.
+    /// This peer is gone; nothing more will reach it or come from it under this instance, as after `Sink::gone`: what
+    /// had come but was not delivered is dropped.
     Gone,
     /// There is nobody at this peer's address.
     Unreachable,

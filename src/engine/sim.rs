@@ -163,6 +163,9 @@ impl Transport for Wire {
             return Push::Unreachable;
         }
         if world.dead.contains(&to) {
+            // As promised, nothing more comes from it.
+            world.lanes.remove(&(to, self.me));
+            self.moving.retain(|(from, ..)| *from != to);
             return Push::Gone;
         }
         let (depth, full) = (world.manner.depth, world.manner.full);
@@ -209,6 +212,8 @@ impl Transport for Wire {
         let [unsupported, failing, at_once] = world.manner.gets;
         let (full, roll) = (world.manner.full, world.roll(16));
         if world.dead.contains(&from) {
+            world.lanes.remove(&(from, self.me));
+            self.moving.retain(|(of, ..)| *of != from);
             return Get::Gone;
         }
         if world.roll(16) < full {

@@ -1,6 +1,6 @@
 //! What a domain of provider `shm` opens: endpoints over shared memory, and vectors of their names.
 
-use super::{av, cntr, cq, domain, endpoint, lacking};
+use super::{av, cntr, cq, domain, lacking};
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};

@@ -1,0 +1,5 @@
+//! A crate of nothing but the engine and what it may stand on.
+#[path = "../../src/engine/mod.rs"]
+pub mod engine;
+#[path = "../../src/util/mod.rs"]
+pub mod util;

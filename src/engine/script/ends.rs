@@ -1,0 +1,246 @@
+//! Peers that die, are not there, or send nonsense.
+
+use super::*;
+use crate::engine::wire::{Header, flag};
+
+#[test]
+fn the_dead_leave_nothing_waiting() {
+    let mut bed = bed();
+    let kinds = [8, 200, 1000];
+    for len in kinds {
+        bed.send(Letter {
+            level: Level::Delivery,
+            ..letter(0, 1, 5, len)
+        })
+        .unwrap();
+    }
+    let directed = bed.recv(
+        0,
+        &[8],
+        Recv {
+            from: Some(1),
+            ..tagged(1)
+        },
+    );
+    let multi = bed.recv(
+        0,
+        &[800],
+        Recv {
+            from: Some(1),
+            multi: Some(1),
+            ..tagged(2)
+        },
+    );
+    let anyone = bed.recv(0, &[8], tagged(3));
+    bed.settle();
+    bed.kill(1);
+    bed.settle();
+    let gone = Some(Failure {
+        error: Error::PeerGone,
+        overflow: 0,
+    });
+    let ends: Vec<_> = bed
+        .ends(0)
+        .iter()
+        .map(|end| (end.ended, end.context, end.failure, end.released))
+        .collect();
+    let expected = [
+        (Ended::Send, 0, gone, false),
+        (Ended::Send, 1, gone, false),
+        (Ended::Send, 2, gone, false),
+        (Ended::Recv, directed, gone, false),
+        (Ended::Recv, multi, gone, true),
+    ];
+    assert_eq!(ends, expected);
+    // A send that finds nobody is told so, once.
+    bed.send(letter(0, 1, 1, 8)).unwrap();
+    assert_eq!(
+        bed.ends(0)[5..].iter().map(|end| end.failure).collect::<Vec<_>>(),
+        [gone]
+    );
+    assert!(bed.send(letter(0, 3, 1, 8)).is_ok());
+    assert_eq!(bed.send(letter(0, 3, 1, 8)), Err(Refused::Unreachable));
+    let sent = bed.send(letter(2, 0, 3, 8)).unwrap();
+    bed.settle();
+    check(&bed, anyone, sent);
+}
+
+#[test]
+fn nobody_there_yet_ends_sends_but_not_receives() {
+    let mut bed = bed();
+    let nobody = 3;
+    let recv = bed.recv(
+        0,
+        &[8],
+        Recv {
+            from: Some(nobody),
+            ..tagged(1)
+        },
+    );
+    bed.send(letter(0, nobody, 1, 500)).unwrap();
+    let ends: Vec<_> = bed
+        .ends(0)
+        .iter()
+        .map(|end| (end.ended, end.failure.unwrap().error))
+        .collect();
+    assert_eq!(ends, [(Ended::Send, Error::Unreachable)]);
+    assert_eq!(bed.send(letter(0, nobody, 1, 8)), Err(Refused::Unreachable));
+    assert_eq!(bed.found(recv).len(), 0);
+    assert_eq!(bed.nodes[0].engine.posted(), 1);
+}
+
+#[test]
+fn what_the_dead_sent_whole_can_still_be_received() {
+    let mut bed = bed();
+    let sent: Vec<usize> = [8, 300, 1000]
+        .iter()
+        .map(|len| bed.send(letter(1, 0, *len as u64, *len)).unwrap())
+        .collect();
+    bed.settle();
+    let claim = Recv {
+        context: LOOK,
+        ..tagged(1000)
+    };
+    bed.look(0, Look::Claim, claim).unwrap();
+    bed.kill(1);
+    bed.settle();
+    let whole = [bed.recv(0, &[300], tagged(300)), bed.recv(0, &[300], tagged(8))];
+    check(&bed, whole[0], sent[1]);
+    check(&bed, whole[1], sent[0]);
+    // The large one was only offered.
+    bed.look(0, Look::Take, claim).unwrap();
+    let end = *bed.ends(0).last().unwrap();
+    let gone = Some(Failure {
+        error: Error::PeerGone,
+        overflow: 0,
+    });
+    assert_eq!((end.context, end.failure), (LOOK, gone));
+}
+
+/// Headers that no engine writes, each after an exchange that worked.
+#[test]
+fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
+    let plain = Header {
+        packet: Packet::Eager,
+        flags: flag::TAGGED,
+        id: 0,
+        tag: 0,
+        data: 0,
+        total: 0,
+    };
+    let with = |packet, id, total| Header {
+        packet,
+        id,
+        total,
+        ..plain
+    };
+    let max = u64::MAX;
+    let nonsense = [
+        (with(Packet::Eager, 0, 1), 0),
+        (with(Packet::Eager, 0, max), 8),
+        (Header { flags: 0x80, ..plain }, 0),
+        (with(Packet::First, 1, 0), 0),
+        (with(Packet::First, 1, 10), 10),
+        (with(Packet::First, 1, max), 10),
+        (with(Packet::First, 1, 100_000), 10),
+        (with(Packet::Segment, 0, 0), 10),
+        (with(Packet::Segment, max as u32, max), 10),
+        (with(Packet::Rendezvous, 1, max), 7),
+        (with(Packet::Rendezvous, 1, 5), 81),
+        (with(Packet::Send, 5, 5), 0),
+        (with(Packet::Send, 0, max), 0),
+        (with(Packet::Done, 5, 0), 0),
+        (with(Packet::Done, 0, 0), 4),
+        (with(Packet::Credit, 0, 1 << 20), 0),
+        (with(Packet::Credit, 0, max), 0),
+    ];
+    for (header, len) in nonsense {
+        let mut bed = bed();
+        bed.send(Letter {
+            level: Level::Delivery,
+            ..letter(0, 1, 1, 8)
+        })
+        .unwrap();
+        let directed = bed.recv(
+            0,
+            &[8],
+            Recv {
+                from: Some(1),
+                ..tagged(1)
+            },
+        );
+        let any = bed.recv(0, &[8], tagged(2));
+        bed.settle();
+        bed.world.borrow_mut().put(1, 0, header, &vec![0; len]);
+        bed.settle();
+        assert_eq!(bed.nodes[0].engine.malformed(), 1, "{header:?}");
+        let failed: Vec<_> = bed
+            .ends(0)
+            .iter()
+            .map(|end| (end.ended, end.context, end.failure.unwrap().error))
+            .collect();
+        let expected = [
+            (Ended::Send, 0, Error::Protocol),
+            (Ended::Recv, directed, Error::Protocol),
+        ];
+        assert_eq!(failed, expected, "{header:?}");
+        assert_eq!(bed.send(letter(0, 1, 1, 8)), Err(Refused::Unreachable));
+        let sent = bed.send(letter(2, 0, 2, 8)).unwrap();
+        bed.settle();
+        check(&bed, any, sent);
+    }
+}
+
+/// Two segments out of place, and more unasked than the window has.
+#[test]
+fn a_peer_that_breaks_its_own_message_is_not_believed() {
+    let first = Header {
+        packet: Packet::First,
+        flags: flag::TAGGED,
+        id: 1,
+        tag: 0,
+        data: 0,
+        total: 30,
+    };
+    let segment = |total| Header {
+        packet: Packet::Segment,
+        flags: 0,
+        total,
+        ..first
+    };
+    let offer = Header {
+        packet: Packet::Rendezvous,
+        ..first
+    };
+    let broken: [&[(Header, usize)]; 6] = [
+        &[(first, 10), (segment(11), 10)],
+        &[(first, 10), (segment(10), 21)],
+        &[(first, 10), (segment(10), 20), (segment(30), 1)],
+        &[(first, 10), (first, 10)],
+        &[(first, 10), (offer, 0)],
+        &[(
+            Header {
+                packet: Packet::Eager,
+                total: 100,
+                ..first
+            },
+            100,
+        ); 12],
+    ];
+    for packets in broken {
+        let mut bed = bed();
+        if packets.len() != 12 {
+            bed.recv(0, &[30], tagged(0));
+            bed.recv(0, &[30], tagged(0));
+        }
+        for (header, len) in packets {
+            bed.world.borrow_mut().put(1, 0, *header, &vec![0; *len]);
+        }
+        bed.settle();
+        let engine = &bed.nodes[0].engine;
+        assert_eq!(engine.malformed(), 1, "{packets:?}");
+        if packets.len() != 12 {
+            assert_eq!(engine.leftovers(), [0; 5], "{packets:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! More messages than anyone receives.
+
+use super::*;
+use crate::util::user::{Lent, UserIov};
+
+/// Each sends to the other until it is refused, nobody receives; then both receive last things first.
+#[test]
+fn two_that_flood_each_other_do_not_wait_for_ever() {
+    let manner = Manner {
+        depth: 4,
+        ..Manner::default()
+    };
+    let config = Config { sends: 64, ..small() };
+    let mut bed = Bed::new(2, 1, manner, config);
+    let mut numbers = [Vec::new(), Vec::new()];
+    for tag in 0.. {
+        let mut refused = 0;
+        for me in [0, 1] {
+            match bed.send(letter(me, 1 - me, tag, 200)) {
+                Ok(number) => numbers[me as usize].push((tag, number)),
+                Err(_) => refused += 1,
+            }
+        }
+        bed.settle();
+        if refused == 2 {
+            break;
+        }
+    }
+    // Some fit the room, as many as may be unfinished are offered.
+    assert!(numbers.iter().all(|sent| sent.len() > 64 + 8), "{numbers:?}");
+    let mut pairs = Vec::new();
+    for me in [0, 1] {
+        for (tag, sent) in numbers[me as usize].iter().rev() {
+            pairs.push((bed.recv(1 - me, &[200], tagged(*tag)), *sent));
+            bed.settle();
+        }
+    }
+    pairs.into_iter().for_each(|(recv, sent)| check(&bed, recv, sent));
+}
+
+/// Counts ends, and sees that messages come in the order of their tags.
+#[derive(Default)]
+struct InOrder(u64);
+
+impl Report for InOrder {
+    fn report(&mut self, end: Completion) {
+        assert_eq!(end.failure, None);
+        if end.ended == Ended::Recv {
+            assert_eq!((end.tag, end.len), (self.0, 8));
+            self.0 += 1;
+        }
+    }
+}
+
+#[test]
+fn a_million_messages_that_nobody_receives_take_bounded_memory_and_all_arrive() {
+    const MESSAGES: u64 = 1_000_000;
+    let config = Config::default();
+    let most = (config.share + config.window) / (8 + 256) + config.sends;
+    let mut bed = Bed::new(2, 1, Manner::default(), config);
+    let (mut received, mut sent, mut stops) = (InOrder::default(), 0, 0);
+    let body = Lent::new(&[8], 1).iov();
+    let any = Recv {
+        body,
+        ignore: u64::MAX,
+        ..tagged(0)
+    };
+    while received.0 < MESSAGES {
+        let before = sent;
+        for _ in 0..1000 {
+            let send = Send {
+                tag: sent,
+                inject: true,
+                body,
+                ..plain_send()
+            };
+            if sent < MESSAGES && bed.nodes[0].engine.send(&send, &mut received).is_ok() {
+                sent += 1;
+            }
+        }
+        for _ in 0..40 {
+            for node in &mut bed.nodes {
+                node.engine.progress(&mut received);
+            }
+        }
+        bed.world.borrow_mut().log.clear();
+        let held = bed.nodes[1].engine.leftovers()[1];
+        assert!(held <= most, "{held} of {most}");
+        if sent == before {
+            stops += 1;
+            for _ in 0..100_000.min(sent - received.0) {
+                bed.nodes[1].engine.recv(&any, &mut received).unwrap();
+            }
+        }
+    }
+    assert!(stops > 5, "{stops}: the flood was never held back");
+    assert_eq!(
+        bed.nodes.iter().map(|node| node.engine.leftovers()).collect::<Vec<_>>(),
+        [[0; 5]; 2]
+    );
+}
+
+fn plain_send() -> Send {
+    Send {
+        kind: Kind::Tagged,
+        to: 1,
+        tag: 0,
+        data: None,
+        body: UserIov::default(),
+        inject: false,
+        level: Level::Inject,
+        fence: false,
+        context: 0,
+        report: false,
+    }
+}

@@ -1,0 +1,229 @@
+//! Multi-receives, cancelling, and looking before receiving.
+
+use super::*;
+
+#[test]
+fn a_multi_receive_is_filled_piece_by_piece_and_given_back_once() {
+    for early in [true, false] {
+        let mut bed = bed();
+        let multi = Recv {
+            multi: Some(60),
+            ..tagged(0)
+        };
+        let early = early.then(|| bed.recv(1, &[1000], multi));
+        // The third leaves 50 bytes, less than 60.
+        let lens = [400, 250, 300, 10];
+        for len in lens {
+            bed.send(letter(0, 1, 0, len)).unwrap();
+        }
+        bed.settle();
+        let recv = early.unwrap_or_else(|| bed.recv(1, &[1000], multi));
+        bed.settle();
+        let found = bed.found(recv);
+        let start = bed.world.borrow().received[recv].memory.iov().address(0);
+        let mut by_place = found.clone();
+        by_place.sort_by_key(|(end, _)| end.buf);
+        let places: Vec<_> = by_place
+            .iter()
+            .map(|(end, _)| (end.buf - start, end.len, end.failure))
+            .collect();
+        assert_eq!(places, [(0, 400, None), (400, 250, None), (650, 300, None)]);
+        for (sent, (_, bytes)) in by_place.iter().enumerate() {
+            assert_eq!(*bytes, bed.bytes(sent));
+        }
+        let released: Vec<bool> = found.iter().map(|(end, _)| end.released).collect();
+        assert_eq!(released, [false, false, true]);
+        let last = bed.recv(1, &[10], tagged(0));
+        bed.settle();
+        check(&bed, last, 3);
+    }
+}
+
+#[test]
+fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
+    let mut bed = bed();
+    let recv = bed.recv(
+        1,
+        &[100],
+        Recv {
+            multi: Some(1),
+            report: false,
+            ..tagged(0)
+        },
+    );
+    bed.send(letter(0, 1, 0, 70)).unwrap();
+    bed.send(letter(0, 1, 0, 70)).unwrap();
+    bed.settle();
+    let found = bed.found(recv);
+    let failure = Some(Failure {
+        error: Error::Truncated,
+        overflow: 40,
+    });
+    let ends: Vec<_> = found
+        .iter()
+        .map(|(end, _)| (end.len, end.failure, end.released, end.report))
+        .collect();
+    assert_eq!(ends, [(70, None, false, false), (30, failure, true, true)]);
+    assert_eq!(found[1].1, bed.bytes(1)[..30]);
+}
+
+#[test]
+fn a_cancelled_multi_receive_is_given_back_after_its_last_message() {
+    let manner = Manner {
+        gets: [0, 0, 0],
+        ..Manner::default()
+    };
+    let mut bed = Bed::new(2, 1, manner, small());
+    let recv = bed.recv(
+        1,
+        &[2000],
+        Recv {
+            multi: Some(1),
+            ..tagged(0)
+        },
+    );
+    bed.send(letter(0, 1, 0, 1000)).unwrap();
+    bed.progress(0);
+    bed.progress(1);
+    assert_eq!(bed.found(recv).len(), 0);
+    assert!(bed.cancel(1, recv));
+    assert!(!bed.cancel(1, recv));
+    assert_eq!(bed.found(recv).len(), 0);
+    bed.settle();
+    let found = bed.found(recv);
+    let canceled = Some(Failure {
+        error: Error::Canceled,
+        overflow: 0,
+    });
+    let ends: Vec<_> = found
+        .iter()
+        .map(|(end, _)| (end.len, end.failure, end.released))
+        .collect();
+    assert_eq!(ends, [(1000, None, false), (0, canceled, true)]);
+    assert_eq!(found[0].1, bed.bytes(0));
+}
+
+#[test]
+fn cancel_ends_the_oldest_with_the_context_and_none_that_has_a_message() {
+    let mut bed = bed();
+    let recvs = [bed.recv(1, &[8], tagged(1)), bed.recv(1, &[8], tagged(2))];
+    assert!(bed.cancel(1, recvs[0]));
+    assert!(!bed.cancel(1, recvs[0]));
+    let canceled = Some(Failure {
+        error: Error::Canceled,
+        overflow: 0,
+    });
+    assert_eq!(bed.found(recvs[0])[0].0.failure, canceled);
+    let sent = bed.send(letter(0, 1, 2, 8)).unwrap();
+    bed.settle();
+    assert!(!bed.cancel(1, recvs[1]));
+    check(&bed, recvs[1], sent);
+}
+
+#[test]
+fn looking_says_what_is_there_and_leaves_it() {
+    for len in LENGTHS {
+        let mut bed = bed();
+        let (peek, data) = (
+            Recv {
+                context: LOOK,
+                ..tagged(5)
+            },
+            Some(77),
+        );
+        bed.look(1, Look::Peek, peek).unwrap();
+        let sent = bed
+            .send(Letter {
+                data,
+                ..letter(0, 1, 5, len)
+            })
+            .unwrap();
+        bed.settle();
+        bed.look(1, Look::Peek, peek).unwrap();
+        let ends = bed.ends(1);
+        let nothing = Some(Failure {
+            error: Error::NoMessage,
+            overflow: 0,
+        });
+        assert_eq!(
+            (ends[0].failure, ends[0].peeked, ends[0].context),
+            (nothing, true, LOOK)
+        );
+        let there = (ends[1].failure, ends[1].len, ends[1].tag, ends[1].data, ends[1].source);
+        assert_eq!((there, ends[1].peeked), ((None, len, 5, data, Some(0)), true));
+        let recv = bed.recv(1, &[len], tagged(5));
+        bed.settle();
+        check(&bed, recv, sent);
+    }
+}
+
+#[test]
+fn a_claimed_message_is_only_for_its_claimer() {
+    for len in LENGTHS {
+        let mut bed = bed();
+        let claim = Recv {
+            context: LOOK,
+            ..tagged(5)
+        };
+        let sent = [0, 1].map(|_| {
+            bed.send(Letter {
+                level: Level::Delivery,
+                ..letter(0, 1, 5, len)
+            })
+            .unwrap()
+        });
+        bed.settle();
+        bed.look(1, Look::Claim, claim).unwrap();
+        assert_eq!(bed.look(1, Look::Claim, claim), Err(Refused::Invalid));
+        let recv = bed.recv(1, &[len], tagged(5));
+        bed.settle();
+        check(&bed, recv, sent[1]);
+        assert_eq!(sends_ended(&bed, 0), [sent[1]]);
+        let memory = bed.take(1, len, claim);
+        bed.settle();
+        assert_eq!(memory.bytes(), bed.bytes(sent[0]));
+        assert_eq!(sends_ended(&bed, 0), [sent[1], sent[0]]);
+        assert_eq!(bed.look(1, Look::Take, claim), Err(Refused::Invalid));
+    }
+}
+
+#[test]
+fn a_dropped_message_ends_its_send_too() {
+    for len in LENGTHS {
+        let mut bed = bed();
+        let look = Recv {
+            context: LOOK,
+            ..tagged(5)
+        };
+        for _ in 0..2 {
+            bed.send(Letter {
+                level: Level::Delivery,
+                ..letter(0, 1, 5, len)
+            })
+            .unwrap();
+        }
+        bed.settle();
+        bed.look(1, Look::Discard, look).unwrap();
+        bed.settle();
+        assert_eq!(sends_ended(&bed, 0), [0]);
+        bed.look(1, Look::Claim, look).unwrap();
+        bed.look(1, Look::Drop, look).unwrap();
+        bed.settle();
+        assert_eq!(sends_ended(&bed, 0), [0, 1]);
+        bed.look(1, Look::Peek, look).unwrap();
+        let ends = bed.ends(1);
+        let seen: Vec<_> = ends
+            .iter()
+            .map(|end| (end.len, end.peeked, end.failure.is_some()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (len, true, false),
+                (len, true, false),
+                (len, false, false),
+                (0, true, true)
+            ]
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! The smallest transport: endpoints of one thread, joined by queues. The example for those that follow.
+//!
+//! Knows `engine::port` only. Endpoints on one `Hub` find each other by address; one that is dropped is gone.
+
+#![forbid(unsafe_code)]
+
+use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::wire::Header;
+use crate::util::user::UserIov;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+/// Packets a lane holds.
+const DEPTH: usize = 64;
+
+type Packet = (Header, Vec<u8>);
+
+#[derive(Debug, Default)]
+struct Lanes {
+    /// By address: who is who, dead or alive.
+    numbers: HashMap<Vec<u8>, PeerId>,
+    open: Vec<bool>,
+    packets: HashMap<(PeerId, PeerId), VecDeque<Packet>>,
+}
+
+/// Where endpoints meet.
+#[derive(Clone, Debug, Default)]
+pub struct Hub(Rc<RefCell<Lanes>>);
+
+#[derive(Debug)]
+pub struct Loopback {
+    hub: Hub,
+    me: PeerId,
+    /// Peers that were told to be gone.
+    gone: Vec<PeerId>,
+}
+
+impl Loopback {
+    /// None if the address is or was somebody's.
+    pub fn open(hub: &Hub, address: &[u8]) -> Option<Loopback> {
+        let mut lanes = hub.0.borrow_mut();
+        if lanes.numbers.contains_key(address) {
+            return None;
+        }
+        let me = lanes.open.len() as PeerId;
+        lanes.numbers.insert(address.to_vec(), me);
+        lanes.open.push(true);
+        let hub = hub.clone();
+        Some(Loopback {
+            hub,
+            me,
+            gone: Vec::new(),
+        })
+    }
+
+    fn is_open(&self, peer: PeerId) -> Option<bool> {
+        self.hub.0.borrow().open.get(peer as usize).copied()
+    }
+
+    fn next(&self, from: PeerId) -> Option<Packet> {
+        self.hub.0.borrow_mut().packets.get_mut(&(from, self.me))?.pop_front()
+    }
+
+    /// Brings one packet to the engine. False when there is none, or it is not wanted now.
+    fn deliver<S: Sink>(&self, from: PeerId, sink: &mut S) -> bool {
+        let Some((header, body)) = self.next(from) else {
+            return false;
+        };
+        match sink.place(from, &header, body.len()) {
+            Place::Into { iov, at, token } => {
+                iov.write(at, &body);
+                sink.placed(token, None);
+            }
+            Place::Keep { mut buffer, token } => {
+                buffer.copy_from_slice(&body);
+                sink.placed(token, Some(buffer));
+            }
+            Place::Drop => {}
+            Place::Refuse => {
+                let mut lanes = self.hub.0.borrow_mut();
+                let lane = lanes.packets.entry((from, self.me)).or_default();
+                lane.push_front((header, body));
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        let mut lanes = self.hub.0.borrow_mut();
+        if let Some(open) = lanes.open.get_mut(self.me as usize) {
+            *open = false;
+        }
+        lanes.packets.retain(|(_, to), _| *to != self.me);
+    }
+}
+
+impl Transport for Loopback {
+    fn limits(&self) -> Limits {
+        Limits {
+            max_body: 4096,
+            eager: 16384,
+            can_get: false,
+        }
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        self.hub.0.borrow().numbers.get(address).copied()
+    }
+
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+        match self.is_open(to) {
+            Some(true) => {}
+            Some(false) => return Push::Gone,
+            None => return Push::Unreachable,
+        }
+        let mut lanes = self.hub.0.borrow_mut();
+        let lane = lanes.packets.entry((self.me, to)).or_default();
+        if lane.len() >= DEPTH {
+            return Push::Full;
+        }
+        let mut bytes = vec![0; body.len()];
+        match body {
+            Body::Empty => {}
+            Body::Bytes(of) => bytes.copy_from_slice(of),
+            Body::User { iov, at, .. } => {
+                iov.read(at, &mut bytes);
+            }
+        }
+        lane.push_back((*header, bytes));
+        Push::Done
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let mut done = 0;
+        let peers = self.hub.0.borrow().open.len() as PeerId;
+        for from in 0..peers {
+            while done < budget && self.deliver(from, sink) {
+                done += 1;
+            }
+            // What it sent before it went comes first.
+            let over = done < budget && self.is_open(from) == Some(false);
+            if over && !self.gone.contains(&from) {
+                self.gone.push(from);
+                sink.gone(from);
+            }
+        }
+        done
+    }
+
+    fn expose(&self, _: &UserIov) -> Remote {
+        Remote {
+            bytes: [0; Remote::SIZE],
+        }
+    }
+
+    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Token) -> Get {
+        Get::Unsupported
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::suite::{Ends, Pair};
+
+    impl Pair for Loopback {
+        fn pair() -> Ends<Loopback> {
+            let hub = Hub::default();
+            let mut ends = [b"a", b"b"].map(|name| Loopback::open(&hub, name).expect("a fresh hub"));
+            let [b_of_a, a_of_b] = [ends[0].peer(b"b").unwrap(), ends[1].peer(b"a").unwrap()];
+            let [a, b] = ends;
+            Ends { a, b, b_of_a, a_of_b }
+        }
+    }
+
+    crate::transport::suite::tests!(Loopback);
+}

@@ -1,0 +1,216 @@
+//! A stand-in for queue pairs, for tests: what a network card with reliable connections does to a transport.
+//!
+//! Packets land in buffers that the receiver posted before, few of them, and a sender finds no room when none is left.
+//! A buffer is posted again only when its body has been moved, which a later poll does, in any order. Gets end by
+//! completions that come out of band, and need a key that the owner of the memory gave out.
+
+use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::wire::Header;
+use crate::util::user::UserIov;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+const PEER: PeerId = 0;
+const BUFFERS: usize = 4;
+const GETS: usize = 2;
+
+/// What both cards can reach.
+#[derive(Default)]
+struct Fabric {
+    ends: [End; 2],
+}
+
+#[derive(Default)]
+struct End {
+    closed: bool,
+    /// Filled buffers, in the order of their completions.
+    filled: VecDeque<(Header, Vec<u8>)>,
+    /// Buffers that are filled, or being emptied.
+    taken: usize,
+    exposed: Vec<UserIov>,
+}
+
+enum Work {
+    Into(UserIov, usize, Token, Vec<u8>),
+    Keep(Vec<u8>, Token, Vec<u8>),
+    /// A get: theirs, ours, where, how much.
+    Get(UserIov, UserIov, usize, usize, Token),
+}
+
+pub struct QueuePair {
+    fabric: Rc<RefCell<Fabric>>,
+    me: usize,
+    /// Work that the card has begun.
+    begun: Vec<Work>,
+    turn: usize,
+    told: bool,
+}
+
+impl QueuePair {
+    pub fn pair() -> [QueuePair; 2] {
+        let fabric = Rc::new(RefCell::new(Fabric::default()));
+        [0, 1].map(|me| QueuePair {
+            fabric: fabric.clone(),
+            me,
+            begun: Vec::new(),
+            turn: 0,
+            told: false,
+        })
+    }
+
+    fn end<R>(&self, of: usize, look: impl FnOnce(&mut End) -> R) -> R {
+        look(&mut self.fabric.borrow_mut().ends[of])
+    }
+
+    fn peer_closed(&self) -> bool {
+        self.end(1 - self.me, |theirs| theirs.closed)
+    }
+
+    /// Ends some of the work that was begun, not in the order it was begun.
+    fn complete<S: Sink>(&mut self, sink: &mut S) {
+        self.turn += 1;
+        let ends = if self.turn % 3 == 0 {
+            0
+        } else {
+            self.begun.len().div_ceil(2)
+        };
+        for _ in 0..ends {
+            match self.begun.swap_remove(self.turn % self.begun.len()) {
+                Work::Into(iov, at, token, bytes) => {
+                    iov.write(at, &bytes);
+                    self.post();
+                    sink.placed(token, None);
+                }
+                Work::Keep(mut buffer, token, bytes) => {
+                    buffer.copy_from_slice(&bytes);
+                    self.post();
+                    sink.placed(token, Some(buffer));
+                }
+                Work::Get(theirs, ours, at, len, token) => {
+                    let mut bytes = vec![0; len];
+                    let read = theirs.read(at, &mut bytes) == len && ours.write(at, &bytes) == len;
+                    sink.finished(token, read);
+                }
+            }
+        }
+    }
+
+    /// Posts a buffer again.
+    fn post(&self) {
+        self.end(self.me, |mine| mine.taken -= 1);
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        self.end(self.me, |mine| mine.closed = true);
+    }
+}
+
+impl Transport for QueuePair {
+    fn limits(&self) -> Limits {
+        Limits {
+            max_body: 256,
+            eager: 2000,
+            can_get: true,
+        }
+    }
+
+    fn peer(&mut self, _: &[u8]) -> Option<PeerId> {
+        Some(PEER)
+    }
+
+    fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>) -> Push {
+        if self.peer_closed() {
+            self.told = true;
+            self.begun.clear();
+            return Push::Gone;
+        }
+        let mut bytes = vec![0; body.len()];
+        match body {
+            Body::Empty => {}
+            Body::Bytes(of) => bytes.copy_from_slice(of),
+            Body::User { iov, at, .. } => drop(iov.read(at, &mut bytes)),
+        }
+        self.end(1 - self.me, |theirs| {
+            if theirs.taken == BUFFERS {
+                return Push::Full;
+            }
+            theirs.taken += 1;
+            theirs.filled.push_back((*header, bytes));
+            Push::Done
+        })
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        if self.told {
+            return 0;
+        }
+        self.complete(sink);
+        let mut done = 0;
+        while done < budget {
+            let filled = self.end(self.me, |mine| mine.filled.pop_front());
+            let Some((header, bytes)) = filled else { break };
+            match sink.place(PEER, &header, bytes.len()) {
+                Place::Into { iov, at, token } => self.begun.push(Work::Into(iov, at, token, bytes)),
+                Place::Keep { buffer, token } => self.begun.push(Work::Keep(buffer, token, bytes)),
+                Place::Drop => self.post(),
+                Place::Refuse => {
+                    self.end(self.me, |mine| mine.filled.push_front((header, bytes)));
+                    break;
+                }
+            }
+            done += 1;
+        }
+        let over = done < budget && self.begun.is_empty() && self.peer_closed();
+        if over && self.end(self.me, |mine| mine.filled.is_empty()) {
+            self.told = true;
+            sink.gone(PEER);
+        }
+        done
+    }
+
+    fn expose(&self, iov: &UserIov) -> Remote {
+        let mut bytes = [0; Remote::SIZE];
+        let key = self.end(self.me, |mine| {
+            mine.exposed.push(*iov);
+            mine.exposed.len()
+        });
+        bytes[..8].copy_from_slice(&key.to_le_bytes());
+        Remote { bytes }
+    }
+
+    fn get(&mut self, _: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get {
+        if self.peer_closed() {
+            self.told = true;
+            self.begun.clear();
+            return Get::Gone;
+        }
+        let busy = self.begun.iter().filter(|work| matches!(work, Work::Get(..))).count();
+        if busy == GETS {
+            return Get::Full;
+        }
+        let key = usize::from_le_bytes(remote.bytes[..8].try_into().unwrap());
+        let theirs = self.end(1 - self.me, |theirs| theirs.exposed.get(key.wrapping_sub(1)).copied());
+        // A key that is nobody's is found out by the card.
+        let theirs = theirs.unwrap_or_default();
+        self.begun.push(Work::Get(theirs, *local, at, len, token));
+        Get::Later
+    }
+}
+
+mod tests {
+    use super::*;
+    use crate::transport::suite::{Ends, Pair};
+
+    impl Pair for QueuePair {
+        fn pair() -> Ends<QueuePair> {
+            let [a, b] = QueuePair::pair();
+            let (b_of_a, a_of_b) = (PEER, PEER);
+            Ends { a, b, b_of_a, a_of_b }
+        }
+    }
+
+    crate::transport::suite::tests!(QueuePair);
+}
