@@ -20,6 +20,10 @@ pub(super) struct Deliver<'a, R: Report> {
 }
 
 impl<R: Report> Sink for Deliver<'_, R> {
+    fn met(&mut self, peer: PeerId, source: PeerId) {
+        self.core.peer(peer).source = Some(source);
+    }
+
     #[inline]
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
         let (core, report) = (&mut *self.core, &mut *self.report);

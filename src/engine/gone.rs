@@ -20,8 +20,12 @@ impl Core {
     /// could have filled. Messages of its that are held whole can still be received. Then it is a stranger.
     #[cold]
     pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        let source = self.source(peer);
         self.nobody(peer, error, report);
-        self.end_receives(peer, error, report);
+        // Other contexts of the same name may still send.
+        if !self.peers.iter().any(|other| other.source == Some(source)) {
+            self.end_receives(source, error, report);
+        }
     }
 
     /// The same, except for receives: there is nobody now, who has not been there either, so may still come.

@@ -284,7 +284,8 @@ impl Core {
     pub fn hold(&mut self, id: Id) {
         let Some(message) = self.arrivals.get(id) else { return };
         let (kind, from, tag) = (message.kind, message.from, message.tag);
-        let held = self.matcher(kind).hold(u64::from(from), tag, id);
+        let source = u64::from(self.source(from));
+        let held = self.matcher(kind).hold(source, tag, id);
         if let Some(message) = self.arrivals.get_mut(id) {
             message.held = Some(held);
         }

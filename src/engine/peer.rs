@@ -14,6 +14,8 @@ pub(super) struct Malformed;
 
 #[derive(Debug)]
 pub(super) struct Peer {
+    /// Whom receives name to get its messages; None: itself.
+    pub source: Option<PeerId>,
     /// What we may still send unasked.
     pub credit: usize,
     /// Sends whose first packet has not gone, in order; the first may have segments left.
@@ -47,6 +49,7 @@ pub(super) struct Peer {
 impl Peer {
     pub fn new(config: &Config) -> Peer {
         Peer {
+            source: None,
             credit: config.window,
             queue: VecDeque::new(),
             answers: VecDeque::new(),
@@ -79,6 +82,13 @@ impl Core {
     fn add_peers(&mut self, index: usize) {
         let config = self.config;
         self.peers.resize_with(index + 1, || Peer::new(&config));
+    }
+
+    /// Whom its messages come from, as matching sees it.
+    #[inline]
+    pub fn source(&self, id: PeerId) -> PeerId {
+        let peer = self.peers.get(id as usize);
+        peer.and_then(|peer| peer.source).unwrap_or(id)
     }
 
     /// There is something to push to this peer.

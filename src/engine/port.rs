@@ -128,6 +128,10 @@ pub enum Place {
 
 /// The engine, as a transport sees it while it delivers.
 pub trait Sink {
+    /// Messages of this peer match as if they came from `source`: it is one context of several that one name stands
+    /// for. To be said before its first packet, and again after `gone`; a peer never named is its own source.
+    fn met(&mut self, _peer: PeerId, _source: PeerId) {}
+
     /// A packet with a body of `len` bytes has come.
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place;
 

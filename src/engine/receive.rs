@@ -109,8 +109,9 @@ impl Core {
     /// The posted receive that a message goes to, taken away unless more can follow.
     #[inline]
     pub fn take_post(&mut self, kind: Kind, from: PeerId, tag: u64, total: usize) -> Option<Target> {
+        let source = self.source(from);
         let matcher = self.matcher(kind);
-        let id = matcher.find_posted(u64::from(from), tag)?;
+        let id = matcher.find_posted(u64::from(source), tag)?;
         if let Some(multi) = matcher.posted_mut(id)?.multi {
             return self.carve(multi, total);
         }

@@ -36,6 +36,7 @@ use region::Region;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use name::{base, context};
 pub use region::sweep;
 
 /// What may be set from outside.

@@ -8,6 +8,8 @@ pub const PREFIX: &str = "libfabric-rs.";
 pub const ADDRESS_MAX: usize = 256;
 /// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
 const APART: char = '~';
+/// Between a name and the number of one of its contexts; names that people choose have no such character.
+const CONTEXT: u8 = 0x1f;
 /// A longer name is cut here and told apart by its hash; file systems take 255 bytes.
 const ESCAPED_MAX: usize = 200;
 
@@ -15,6 +17,22 @@ const ESCAPED_MAX: usize = 200;
 pub fn normal(address: &[u8]) -> Option<&[u8]> {
     let end = address.iter().position(|byte| *byte == 0).unwrap_or(address.len());
     address.get(..end).filter(|text| !text.is_empty() && end <= ADDRESS_MAX)
+}
+
+/// The address of a context of a scalable endpoint. The first has the endpoint's own.
+pub fn context(address: &[u8], index: usize) -> Vec<u8> {
+    let mut name = normal(address).unwrap_or_default().to_vec();
+    if index > 0 {
+        name.push(CONTEXT);
+        name.extend(index.to_string().bytes());
+    }
+    name
+}
+
+/// The name of the endpoint that an address is a context of; else the address itself.
+pub fn base(address: &[u8]) -> &[u8] {
+    let end = address.iter().rposition(|byte| *byte == CONTEXT);
+    address.get(..end.unwrap_or(address.len())).unwrap_or_default()
 }
 
 /// The file of an endpoint. Two addresses may have one file if their hashes meet: the region holds the whole address.
@@ -91,6 +109,15 @@ mod tests {
         assert_ne!(long(b'a'), long(b'b'));
         assert!(long(b'a').file_name().unwrap().len() < 250);
         assert!(!is_region(pipe_of(&long(b'a')).as_os_str().as_encoded_bytes()));
+    }
+
+    #[test]
+    fn a_context_leads_back_to_its_name() {
+        let rows: [(&[u8], usize, &[u8]); 3] = [(b"a\0", 0, b"a"), (b"a#1", 1, b"a#1\x1f1"), (b"a", 15, b"a\x1f15")];
+        for (address, index, expected) in rows {
+            let context = context(address, index);
+            assert_eq!((&*context, base(&context)), (expected, normal(address).unwrap()));
+        }
     }
 
     #[test]

@@ -70,6 +70,12 @@ impl Peers {
         Some(number)
     }
 
+    /// The number of the name that a peer's address is a context of.
+    pub fn source(&mut self, peer: PeerId) -> PeerId {
+        let base = self.get(peer).map(|peer| name::base(&peer.address).to_vec());
+        base.and_then(|base| self.number(&base)).unwrap_or(peer)
+    }
+
     #[inline]
     pub fn get(&self, peer: PeerId) -> Option<&Peer> {
         self.table.get(peer as usize)

@@ -44,7 +44,7 @@ impl ShmTransport {
 
     /// Looks at one ring, which may be new or nobody's.
     fn attend<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
-        if !self.inbox.knows(index) && !self.take_up(index) {
+        if !self.inbox.knows(index) && !self.take_up(index, sink) {
             return 0;
         }
         let (done, look) = self.inbox.attend(index, &self.own.header, sink, budget);
@@ -72,7 +72,7 @@ impl ShmTransport {
     }
 
     /// Takes up a ring that somebody claimed. False when there is none, or not yet.
-    fn take_up(&mut self, index: usize) -> bool {
+    fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) -> bool {
         if self.own.header.state(index) != State::Ready {
             return false;
         }
@@ -105,6 +105,7 @@ impl ShmTransport {
             // An older ring of the same sender is emptied first; the slow round comes back to this one.
             return false;
         }
+        sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
         self.inbox.add(index, ring, number);
         true
