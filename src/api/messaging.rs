@@ -46,3 +46,15 @@ pub trait Messaging {
     /// Receives, and with FI_PEEK, FI_CLAIM or FI_DISCARD among the flags looks.
     fn recv(&self, call: RecvCall) -> Result<()>;
 }
+
+impl<M: Messaging> Messaging for std::sync::Arc<M> {
+    #[inline(always)]
+    fn send(&self, call: SendCall) -> Result<()> {
+        (**self).send(call)
+    }
+
+    #[inline(always)]
+    fn recv(&self, call: RecvCall) -> Result<()> {
+        (**self).recv(call)
+    }
+}

@@ -6,6 +6,7 @@ use super::{Kind, Provider};
 use crate::abi::types::*;
 use crate::api::av::string::{SHM_PREFIX, name};
 use crate::api::endpoint::Wire;
+use crate::api::endpoint::scalable::CONTEXTS;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::check_request;
 use crate::api::info::check::judge_all;
@@ -13,7 +14,7 @@ use crate::api::info::model::*;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
 use crate::engine::port::PeerId;
 use crate::sys;
-use crate::transport::shm::{Config, OpenError, ShmTransport};
+use crate::transport::shm::{self, Config, OpenError, ShmTransport};
 use crate::util::user::IOV_LIMIT;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
@@ -67,7 +68,7 @@ impl Provider for Shm {
 
 /// What every endpoint of this provider can do.
 fn template() -> Info {
-    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND;
+    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX;
     const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
     const ORDER: u64 = FI_ORDER_SAS;
     const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
@@ -97,6 +98,7 @@ fn template() -> Info {
             protocol_version: 1,
             max_msg_size: isize::MAX as usize,
             mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
+            // What an endpoint may ask for; one that asks for nothing has one of each.
             tx_ctx_cnt: 1,
             rx_ctx_cnt: 1,
             ..EpAttr::default()
@@ -127,8 +129,10 @@ fn domain() -> DomainAttr {
         ep_cnt: 1024,
         tx_ctx_cnt: 1024,
         rx_ctx_cnt: 1024,
-        max_ep_tx_ctx: 1,
-        max_ep_rx_ctx: 1,
+        max_ep_tx_ctx: CONTEXTS,
+        max_ep_rx_ctx: CONTEXTS,
+        max_ep_stx_ctx: 1024,
+        max_ep_srx_ctx: 1024,
         cntr_cnt: 1024,
         mr_iov_limit: IOV_LIMIT,
         caps: FI_LOCAL_COMM,
@@ -183,11 +187,13 @@ pub fn open_transport(info: &Info) -> Result<ShmTransport> {
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         name = format!("{name}:{}:{number}", sys::identity::user());
     }
-    let config = Config {
-        warn: |text| log!(Warn, EpCtrl, "{text}"),
-        ..Config::default()
-    };
-    ShmTransport::open(&name, &config).map_err(|error| {
+    open_named(name.as_bytes())
+}
+
+/// The transport of an endpoint with this very name.
+pub fn open_named(name: &[u8]) -> Result<ShmTransport> {
+    let name = String::from_utf8_lossy(name);
+    ShmTransport::open(&name, &config()).map_err(|error| {
         log!(Warn, EpCtrl, "fi_endpoint: {name}: {error}");
         Errno(match error {
             OpenError::Address => FI_EINVAL,
@@ -198,6 +204,13 @@ pub fn open_transport(info: &Info) -> Result<ShmTransport> {
     })
 }
 
+fn config() -> Config {
+    Config {
+        warn: |text| log!(Warn, EpCtrl, "{text}"),
+        ..Config::default()
+    }
+}
+
 impl Wire for ShmTransport {
     fn local_address(&self) -> Vec<u8> {
         c_string(&format!("{SHM_PREFIX}{}", ShmTransport::local_address(self)))
@@ -205,6 +218,14 @@ impl Wire for ShmTransport {
 
     fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
         self.address(peer)
+    }
+
+    fn context_address(address: &[u8], index: usize) -> Vec<u8> {
+        shm::context(name(address), index)
+    }
+
+    fn base_address(address: &[u8]) -> &[u8] {
+        shm::base(address)
     }
 
     fn arm(&mut self) -> bool {

@@ -1,57 +1,56 @@
-//! fid_ep of an endpoint of ours, whatever its transport.
+//! fid_ep of an endpoint of ours, whatever its kind and transport.
 
 use super::messaging::{Opened, Tables};
-use super::{Object, av, cntr, cq, head, lacking, size_status, status};
+use super::{Object, av, cntr, cq, head, lacking, size_status, status, stx};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
-use crate::api::endpoint::{Endpoint, Wire};
+use crate::api::endpoint::Managed;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ptr::copy_nonoverlapping;
 use libc::ssize_t;
-use std::sync::Arc;
 
-/// The kind of endpoint over a transport.
-pub struct Over<T>(PhantomData<T>);
+/// The op tables of a kind of endpoint.
+pub struct Over<V>(PhantomData<V>);
 
-impl<T: Wire + 'static> Opened for Over<T> {
-    type Value = Endpoint<T>;
+impl<V: Managed> Opened for Over<V> {
+    type Value = V;
     #[inline(always)]
-    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Endpoint<T> {
+    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a V {
         // SAFETY: by contract.
-        unsafe { Object::<fid_ep, Arc<Endpoint<T>>>::value(ep) }
+        unsafe { Object::<fid_ep, V>::value(ep) }
     }
 }
 
-impl<T: Wire + 'static> Over<T> {
+impl<V: Managed> Over<V> {
     const FID: fi_ops = fi_ops {
-        close: Some(close::<T>),
-        bind: Some(bind::<T>),
-        control: Some(control::<T>),
+        close: Some(close::<V>),
+        bind: Some(bind::<V>),
+        control: Some(control::<V>),
         ..NO_OPS
     };
     const EP: fi_ops_ep = fi_ops_ep {
-        cancel: Some(cancel::<T>),
-        getopt: Some(getopt::<T>),
-        setopt: Some(setopt::<T>),
+        cancel: Some(cancel::<V>),
+        getopt: Some(getopt::<V>),
+        setopt: Some(setopt::<V>),
         ..lacking::EP
     };
     const CM: fi_ops_cm = fi_ops_cm {
-        getname: Some(getname::<T>),
+        getname: Some(getname::<V>),
         ..lacking::CM
     };
 }
 
-/// Gives an endpoint to C.
-pub fn give<T: Wire + 'static>(endpoint: Arc<Endpoint<T>>, context: *mut c_void) -> *mut fid_ep {
+/// Gives an endpoint to C, under the class it has there.
+pub fn give<V: Managed>(endpoint: V, class: u32, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
-        fid: head(FI_CLASS_EP, context, const { &Over::<T>::FID }),
-        ops: (&raw const *const { &Over::<T>::EP }).cast_mut(),
-        cm: (&raw const *const { &Over::<T>::CM }).cast_mut(),
-        msg: (&raw const *const { &Tables::<Over<T>>::MSG }).cast_mut(),
+        fid: head(class, context, const { &Over::<V>::FID }),
+        ops: (&raw const *const { &Over::<V>::EP }).cast_mut(),
+        cm: (&raw const *const { &Over::<V>::CM }).cast_mut(),
+        msg: (&raw const *const { &Tables::<Over<V>>::MSG }).cast_mut(),
         rma: (&raw const lacking::RMA).cast_mut(),
-        tagged: (&raw const *const { &Tables::<Over<T>>::TAGGED }).cast_mut(),
+        tagged: (&raw const *const { &Tables::<Over<V>>::TAGGED }).cast_mut(),
         atomic: (&raw const lacking::ATOMIC).cast_mut(),
         collective: (&raw const lacking::COLLECTIVE).cast_mut(),
     };
@@ -60,31 +59,34 @@ pub fn give<T: Wire + 'static>(endpoint: Arc<Endpoint<T>>, context: *mut c_void)
 
 /// # Safety
 /// A live endpoint of this kind.
-unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> &'a Arc<Endpoint<T>> {
+unsafe fn of<'a, V: Managed>(fid: *const fid) -> &'a V {
     // SAFETY: by contract.
-    unsafe { Object::<fid_ep, Arc<Endpoint<T>>>::value(fid.cast()) }
+    unsafe { Object::<fid_ep, V>::value(fid.cast()) }
 }
 
-unsafe extern "C" fn close<T: Wire + 'static>(fid: *mut fid) -> c_int {
-    // SAFETY: only endpoints made here have this operation; closing ends their life.
+unsafe extern "C" fn close<V: Managed>(fid: *mut fid) -> c_int {
+    // SAFETY: only endpoints made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        let endpoint = Object::<fid_ep, Arc<Endpoint<T>>>::take(fid.cast());
-        endpoint.close();
+        let result = of::<V>(fid).close();
+        if result.is_ok() {
+            drop(Object::<fid_ep, V>::take(fid.cast()));
+        }
+        status(result)
     }
-    FI_SUCCESS
 }
 
-unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours, and an object that tells its class and is of our making too.
     unsafe {
-        let endpoint = of::<T>(fid);
+        let endpoint = of::<V>(fid);
         let result = match (*other).fclass as u32 {
             FI_CLASS_AV => endpoint.bind_av(av::of(other)),
             FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
             FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
+            FI_CLASS_STX_CTX => endpoint.bind_stx(stx::of(other)),
             // Nothing is told to it, but programs bind one.
             FI_CLASS_EQ => Ok(()),
             _ => Err(Errno(FI_EINVAL)),
@@ -93,10 +95,10 @@ unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, fla
     }
 }
 
-unsafe extern "C" fn control<T: Wire + 'static>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+unsafe extern "C" fn control<V: Managed>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: a live endpoint of ours; the command says what its argument is.
     unsafe {
-        let endpoint = of::<T>(fid);
+        let endpoint = of::<V>(fid);
         match command as u32 {
             FI_ENABLE => status(endpoint.enable()),
             FI_GETOPSFLAG | FI_SETOPSFLAG if arg.is_null() => -FI_EINVAL,
@@ -110,18 +112,24 @@ unsafe extern "C" fn control<T: Wire + 'static>(fid: *mut fid, command: c_int, a
     }
 }
 
-unsafe extern "C" fn cancel<T: Wire + 'static>(fid: fid_t, context: *mut c_void) -> ssize_t {
+unsafe extern "C" fn cancel<V: Managed>(fid: fid_t, context: *mut c_void) -> ssize_t {
     // SAFETY: a live endpoint of ours.
-    size_status(unsafe { of::<T>(fid) }.cancel(context as usize))
+    size_status(unsafe { of::<V>(fid) }.cancel(context as usize))
 }
 
-unsafe extern "C" fn getname<T: Wire + 'static>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
+unsafe extern "C" fn getname<V: Managed>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
+    // SAFETY: a live endpoint of ours; the rest as the manual page says.
+    unsafe { tell_name(&of::<V>(fid).local_address(), addr, len) }
+}
+
+/// # Safety
+/// `addr` is NULL or holds as many bytes as `len` says.
+pub unsafe fn tell_name(name: &[u8], addr: *mut c_void, len: *mut usize) -> c_int {
     if len.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: a live endpoint of ours; `addr` is NULL or holds as many bytes as `len` says.
+    // SAFETY: by contract.
     unsafe {
-        let name = of::<T>(fid).local_address();
         let room = if addr.is_null() { 0 } else { *len };
         copy_nonoverlapping(name.as_ptr(), addr.cast::<u8>(), room.min(name.len()));
         *len = name.len();
@@ -142,7 +150,7 @@ fn known(level: c_int, name: c_int) -> Result<()> {
     }
 }
 
-unsafe extern "C" fn getopt<T: Wire + 'static>(
+unsafe extern "C" fn getopt<V: Managed>(
     fid: fid_t,
     level: c_int,
     name: c_int,
@@ -160,13 +168,13 @@ unsafe extern "C" fn getopt<T: Wire + 'static>(
         if *len < size_of::<usize>() {
             return -(FI_ETOOSMALL as c_int);
         }
-        value.cast::<usize>().write_unaligned(of::<T>(fid).min_multi_recv());
+        value.cast::<usize>().write_unaligned(of::<V>(fid).min_multi_recv());
         *len = size_of::<usize>();
     }
     FI_SUCCESS
 }
 
-unsafe extern "C" fn setopt<T: Wire + 'static>(
+unsafe extern "C" fn setopt<V: Managed>(
     fid: fid_t,
     level: c_int,
     name: c_int,
@@ -180,6 +188,6 @@ unsafe extern "C" fn setopt<T: Wire + 'static>(
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours; the value is a size_t.
-    unsafe { of::<T>(fid).set_min_multi_recv(value.cast::<usize>().read_unaligned()) };
+    unsafe { of::<V>(fid).set_min_multi_recv(value.cast::<usize>().read_unaligned()) };
     FI_SUCCESS
 }

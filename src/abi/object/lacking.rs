@@ -44,6 +44,32 @@ pub static RMA: fi_ops_rma = fi_ops_rma {
     injectdata: no_size!(),
 };
 
+pub static MSG: fi_ops_msg = fi_ops_msg {
+    size: size_of::<fi_ops_msg>(),
+    recv: no_size!(),
+    recvv: no_size!(),
+    recvmsg: no_size!(),
+    send: no_size!(),
+    sendv: no_size!(),
+    sendmsg: no_size!(),
+    inject: no_size!(),
+    senddata: no_size!(),
+    injectdata: no_size!(),
+};
+
+pub static TAGGED: fi_ops_tagged = fi_ops_tagged {
+    size: size_of::<fi_ops_tagged>(),
+    recv: no_size!(),
+    recvv: no_size!(),
+    recvmsg: no_size!(),
+    send: no_size!(),
+    sendv: no_size!(),
+    sendmsg: no_size!(),
+    inject: no_size!(),
+    senddata: no_size!(),
+    injectdata: no_size!(),
+};
+
 pub static ATOMIC: fi_ops_atomic = fi_ops_atomic {
     size: size_of::<fi_ops_atomic>(),
     write: no_size!(),
@@ -142,6 +168,8 @@ mod tests {
         let (no_size, no_int) = (no_size as *const () as usize, no_int as *const () as usize);
         for table in [
             slots(&RMA),
+            slots(&MSG),
+            slots(&TAGGED),
             slots(&ATOMIC),
             slots(&COLLECTIVE),
             slots(&CM),

@@ -13,7 +13,9 @@ pub mod fabric;
 pub mod lacking;
 pub mod messaging;
 pub mod mr;
+pub mod scalable;
 pub mod shm;
+pub mod stx;
 pub mod wait;
 
 use crate::abi::types::*;

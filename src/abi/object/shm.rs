@@ -1,11 +1,12 @@
 //! What a domain of provider `shm` opens: endpoints over shared memory, and vectors of their names.
 
-use super::{av, cntr, cq, domain, lacking};
+use super::{av, cntr, cq, domain, lacking, status, stx};
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
 use crate::api::av::string::StringAddr;
 use crate::api::endpoint::Endpoint;
+use crate::api::endpoint::scalable::Scalable;
 use crate::provider::shm;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub static OPS: fi_ops_domain = fi_ops_domain {
     cntr_open: Some(cntr::open),
     endpoint: Some(open_endpoint),
     endpoint2: Some(open_endpoint2),
+    scalable_ep: Some(open_scalable),
+    stx_ctx: Some(stx::open),
     ..lacking::DOMAIN
 };
 
@@ -44,7 +47,7 @@ unsafe extern "C" fn open_endpoint(
         match shm::open_transport(&info) {
             Ok(transport) => {
                 let endpoint = Endpoint::new(domain::opened(domain.cast()), &info, transport);
-                out.write(object::endpoint::give(endpoint, context));
+                out.write(object::endpoint::give(endpoint, FI_CLASS_EP, context));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -64,4 +67,22 @@ unsafe extern "C" fn open_endpoint2(
     }
     // SAFETY: forwarded.
     unsafe { open_endpoint(domain, info, out, context) }
+}
+
+unsafe extern "C" fn open_scalable(
+    domain: *mut fid_domain,
+    info: *mut fi_info,
+    out: *mut *mut fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    if info.is_null() || out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live domain of ours and an info of fi_getinfo's.
+    unsafe {
+        let info = info_read::read(info, &CURRENT);
+        let opened = shm::open_transport(&info)
+            .and_then(|first| Scalable::open(domain::opened(domain.cast()), &info, first, shm::open_named));
+        status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
+    }
 }

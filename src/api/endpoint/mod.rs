@@ -4,25 +4,27 @@
 //! used; reading a queue it is bound to drives it. Called by `abi::object`.
 
 mod bindings;
+mod managed;
 mod peers;
+pub mod scalable;
+mod side;
+pub mod stx;
 
-use super::av::Av;
-use super::cntr::Cntr;
-use super::cq::Cq;
 use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
-use super::messaging::{Flags, Messaging, RecvCall, SendCall};
+use super::messaging::{Messaging, RecvCall, SendCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Level, Look, Recv, Refused, Send};
+use crate::engine::op::{Completion, Context};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
-use bindings::Bindings;
-use peers::Peers;
+use side::{Side, refused};
 use std::os::fd::RawFd;
 use std::sync::Arc;
+
+pub use managed::Managed;
 
 /// What an endpoint asks of its transport besides carrying packets.
 pub trait Wire: Transport + core::marker::Send {
@@ -30,50 +32,14 @@ pub trait Wire: Transport + core::marker::Send {
     fn local_address(&self) -> Vec<u8>;
     /// The address behind a number.
     fn address_of(&self, peer: PeerId) -> Option<&[u8]>;
+    /// The address of a context of the endpoint with this address; context 0 has the endpoint's own.
+    fn context_address(address: &[u8], index: usize) -> Vec<u8>;
+    /// The address that another is a context of; else itself.
+    fn base_address(address: &[u8]) -> &[u8];
     /// Announces that this end goes to sleep; false: there is work.
     fn arm(&mut self) -> bool;
     /// What becomes readable when something has come for a sleeper.
     fn wake_fd(&self) -> Option<RawFd>;
-}
-
-/// What the attributes and options of an endpoint come down to.
-#[derive(Clone, Debug)]
-struct Settings {
-    tx_flags: u64,
-    rx_flags: u64,
-    inject_size: usize,
-    max_msg_size: usize,
-    /// FI_OPT_MIN_MULTI_RECV.
-    min_multi_recv: usize,
-    directed: bool,
-    sourced: bool,
-    can_send: bool,
-    can_recv: bool,
-}
-
-const DEFAULT_MIN_MULTI_RECV: usize = 64;
-
-impl Settings {
-    fn of(info: &Info) -> Settings {
-        let tx = info.tx.clone().unwrap_or_default();
-        let rx = info.rx.clone().unwrap_or_default();
-        let either = info.caps & (FI_SEND | FI_RECV) == 0;
-        Settings {
-            tx_flags: tx.op_flags,
-            rx_flags: rx.op_flags,
-            inject_size: if tx.inject_size == 0 {
-                usize::MAX
-            } else {
-                tx.inject_size
-            },
-            max_msg_size: info.ep.as_ref().map_or(usize::MAX, |ep| ep.max_msg_size).max(1),
-            min_multi_recv: DEFAULT_MIN_MULTI_RECV,
-            directed: info.caps & FI_DIRECTED_RECV != 0,
-            sourced: info.caps & FI_SOURCE != 0,
-            can_send: either || info.caps & FI_SEND != 0,
-            can_recv: either || info.caps & FI_RECV != 0,
-        }
-    }
 }
 
 pub struct Endpoint<T: Wire> {
@@ -83,10 +49,7 @@ pub struct Endpoint<T: Wire> {
 
 struct Core<T: Wire> {
     engine: Engine<T>,
-    peers: Peers,
-    bindings: Bindings,
-    settings: Settings,
-    enabled: bool,
+    side: Side,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
     ended: Vec<Completion>,
 }
@@ -96,10 +59,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         domain.users.take();
         let core = Core {
             engine: Engine::new(transport),
-            peers: Peers::default(),
-            bindings: Bindings::default(),
-            settings: Settings::of(info),
-            enabled: false,
+            side: Side::new(info),
             ended: Vec::new(),
         };
         Arc::new(Endpoint {
@@ -107,93 +67,29 @@ impl<T: Wire + 'static> Endpoint<T> {
             core: OptLock::new(core, domain.locked),
         })
     }
+}
 
-    pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        let mut core = self.core.lock();
-        core.not_enabled()?;
-        core.peers.bind(av.hold());
-        Ok(())
+impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
+    type Wire = T;
+
+    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+        use_it(&mut self.core.lock().side)
     }
 
-    /// `flags`: FI_TRANSMIT, FI_RECV, FI_SELECTIVE_COMPLETION.
-    pub fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
-        let mut core = self.core.lock();
-        core.not_enabled()?;
-        core.bindings.bind_cq(cq, flags)
+    fn driver(&self) -> Arc<dyn Progress> {
+        self.clone()
     }
 
-    /// `flags`: the operations it counts.
-    pub fn bind_cntr(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
-        let mut core = self.core.lock();
-        core.not_enabled()?;
-        core.bindings.bind_cntr(cntr, flags)
-    }
-
-    /// fi_enable: an endpoint without what it needs is told what is missing.
-    pub fn enable(self: &Arc<Self>) -> Result<()> {
-        let mut core = self.core.lock();
-        if core.enabled {
-            return Ok(());
-        }
-        if !core.peers.is_bound() {
-            log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
-            return Err(Errno(FI_ENOAV as i32));
-        }
-        let (send, recv) = (core.settings.can_send, core.settings.can_recv);
-        core.bindings.check(send, recv)?;
-        core.enabled = true;
-        core.bindings.attach(self.clone() as Arc<dyn Progress>);
-        Ok(())
-    }
-
-    /// To be called before the endpoint is let go: queues must not drive it any more.
-    pub fn close(self: &Arc<Self>) {
-        let me = self.clone() as Arc<dyn Progress>;
-        let bindings = core::mem::take(&mut self.core.lock().bindings);
-        bindings.detach(&me);
-    }
-
-    pub fn local_address(&self) -> Vec<u8> {
+    fn local_address(&self) -> Vec<u8> {
         self.core.lock().engine.transport().local_address()
     }
 
-    /// fi_cancel.
-    pub fn cancel(&self, context: Context) -> Result<()> {
+    fn cancel(&self, context: Context) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
-    }
-
-    pub fn min_multi_recv(&self) -> usize {
-        self.core.lock().settings.min_multi_recv
-    }
-
-    pub fn set_min_multi_recv(&self, size: usize) {
-        self.core.lock().settings.min_multi_recv = size;
-    }
-
-    /// FI_GETOPSFLAG: `flags` says of which direction.
-    pub fn op_flags(&self, direction: u64) -> Result<u64> {
-        let core = self.core.lock();
-        match direction & (FI_TRANSMIT | FI_RECV) {
-            FI_TRANSMIT => Ok(core.settings.tx_flags),
-            FI_RECV => Ok(core.settings.rx_flags),
-            _ => Err(Errno(FI_EINVAL)),
-        }
-    }
-
-    /// FI_SETOPSFLAG.
-    pub fn set_op_flags(&self, flags: u64) -> Result<()> {
-        let mut core = self.core.lock();
-        let wanted = flags & !(FI_TRANSMIT | FI_RECV);
-        match flags & (FI_TRANSMIT | FI_RECV) {
-            FI_TRANSMIT => core.settings.tx_flags = wanted,
-            FI_RECV => core.settings.rx_flags = wanted,
-            _ => return Err(Errno(FI_EINVAL)),
-        }
-        Ok(())
     }
 }
 
@@ -204,86 +100,17 @@ impl<T: Wire> Drop for Endpoint<T> {
 }
 
 impl<T: Wire> Core<T> {
-    fn not_enabled(&self) -> Result<()> {
-        if self.enabled {
-            Err(Errno(FI_EOPBADSTATE as i32))
-        } else {
-            Ok(())
-        }
-    }
-
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
     fn tell(&mut self) {
         if self.ended.is_empty() {
             return;
         }
+        let transport = self.engine.transport();
         for completion in self.ended.drain(..) {
-            let source = match completion.source {
-                Some(peer) if self.settings.sourced => self.peers.source(peer, self.engine.transport()),
-                _ => FI_ADDR_NOTAVAIL,
-            };
-            self.bindings.tell(&completion, source);
+            self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
         }
     }
-
-    /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
-    #[inline]
-    fn send_flags(&self, flags: Flags) -> (u64, bool) {
-        let selective = self.bindings.tx_selective();
-        match flags {
-            Flags::Endpoint => {
-                let flags = self.settings.tx_flags;
-                (flags, !selective || flags & FI_COMPLETION != 0)
-            }
-            Flags::Call(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
-            Flags::Inject => (self.settings.tx_flags | FI_INJECT, false),
-        }
-    }
-
-    #[inline]
-    fn recv_flags(&self, flags: Flags) -> (u64, bool) {
-        let selective = self.bindings.rx_selective();
-        let flags = match flags {
-            Flags::Endpoint => self.settings.rx_flags,
-            Flags::Call(flags) => flags,
-            Flags::Inject => 0,
-        };
-        (flags, !selective || flags & FI_COMPLETION != 0)
-    }
-}
-
-/// The level that flags ask for.
-fn level(flags: u64) -> Level {
-    if flags & FI_DELIVERY_COMPLETE != 0 {
-        Level::Delivery
-    } else if flags & (FI_TRANSMIT_COMPLETE | FI_COMMIT_COMPLETE) != 0 {
-        Level::Transmit
-    } else {
-        Level::Inject
-    }
-}
-
-fn look(flags: u64) -> Option<Look> {
-    match flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) {
-        0 => None,
-        FI_PEEK => Some(Look::Peek),
-        FI_CLAIM => Some(Look::Take),
-        both if both == FI_PEEK | FI_CLAIM => Some(Look::Claim),
-        both if both == FI_CLAIM | FI_DISCARD => Some(Look::Drop),
-        _ => Some(Look::Discard),
-    }
-}
-
-fn refused(refused: Refused) -> Errno {
-    Errno(match refused {
-        Refused::Again => FI_EAGAIN,
-        Refused::TooLong => FI_EMSGSIZE,
-        Refused::Invalid => FI_EINVAL,
-        Refused::Unsupported => FI_EOPNOTSUPP,
-        Refused::Unreachable => FI_EHOSTUNREACH,
-        Refused::NoMemory => FI_ENOMEM,
-    })
 }
 
 impl<T: Wire> Messaging for Endpoint<T> {
@@ -291,30 +118,8 @@ impl<T: Wire> Messaging for Endpoint<T> {
     fn send(&self, call: SendCall) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
-        if !core.enabled {
-            return Err(Errno(FI_EOPBADSTATE as i32));
-        }
-        let (flags, report) = core.send_flags(call.flags);
-        let inject = call.flags == Flags::Inject || flags & FI_INJECT != 0 && call.flags != Flags::Endpoint;
-        if call.body.len() > core.settings.max_msg_size || inject && call.body.len() > core.settings.inject_size {
-            return Err(Errno(FI_EMSGSIZE));
-        }
-        let to = core
-            .peers
-            .peer(call.dest, core.engine.transport_mut())
-            .ok_or(Errno(FI_EINVAL))?;
-        let send = Send {
-            kind: call.kind,
-            to,
-            tag: call.tag,
-            data: call.data,
-            body: call.body,
-            inject,
-            level: level(flags),
-            fence: flags & FI_FENCE != 0,
-            context: call.context,
-            report,
-        };
+        let transport = core.engine.transport_mut();
+        let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
         result.map_err(refused)
@@ -324,30 +129,9 @@ impl<T: Wire> Messaging for Endpoint<T> {
     fn recv(&self, call: RecvCall) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
-        if !core.enabled {
-            return Err(Errno(FI_EOPBADSTATE as i32));
-        }
-        let (flags, report) = core.recv_flags(call.flags);
-        let from = match call.source {
-            FI_ADDR_UNSPEC => None,
-            _ if !core.settings.directed => None,
-            source => Some(
-                core.peers
-                    .peer(source, core.engine.transport_mut())
-                    .ok_or(Errno(FI_EINVAL))?,
-            ),
-        };
-        let recv = Recv {
-            kind: call.kind,
-            from,
-            tag: call.tag,
-            ignore: call.ignore,
-            body: call.body,
-            multi: (flags & FI_MULTI_RECV != 0).then_some(core.settings.min_multi_recv),
-            context: call.context,
-            report,
-        };
-        let result = match look(flags) {
+        let transport = core.engine.transport_mut();
+        let (recv, look) = core.side.incoming::<T>(&call, |address| transport.peer(address))?;
+        let result = match look {
             None => core.engine.recv(&recv, &mut core.ended),
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };

@@ -6,6 +6,7 @@ use super::Wire;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
 use crate::api::av::Hold;
 use crate::engine::port::PeerId;
+use std::collections::HashMap;
 
 /// fi_addrs beyond this are looked up each time: a table of them would be mostly empty.
 const MOST_KEPT: usize = 1 << 20;
@@ -17,6 +18,8 @@ pub struct Peers {
     additions: u64,
     /// By fi_addr: the peer's number and one more, 0 for unknown.
     to_peer: Vec<u32>,
+    /// The same for those that name a receive context, whose numbers are large.
+    to_context: HashMap<fi_addr_t, PeerId>,
     /// By peer: what to report as its source; None for not looked up.
     to_source: Vec<Option<fi_addr_t>>,
 }
@@ -33,26 +36,59 @@ impl Peers {
         self.av.is_some()
     }
 
-    /// The peer behind an fi_addr.
+    /// The peer behind an fi_addr, which `find` numbers by address.
     #[inline]
-    pub fn peer<T: Wire>(&mut self, fi_addr: fi_addr_t, transport: &mut T) -> Option<PeerId> {
+    pub fn peer<T: Wire>(&mut self, fi_addr: fi_addr_t, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Option<PeerId> {
         let removals = self.av.as_ref()?.av().generation();
         if removals == self.removals
             && let Some(known @ 1..) = self.to_peer.get(fi_addr as usize)
         {
             return Some(known - 1);
         }
-        self.look_up(fi_addr, removals, transport)
+        self.look_up::<T>(fi_addr, removals, find)
+    }
+
+    /// The peer whose messages a receive asks for. Which of its contexts they come from makes no difference.
+    pub fn sender<T: Wire>(
+        &mut self,
+        fi_addr: fi_addr_t,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Option<PeerId> {
+        let (index, _) = self.av.as_ref()?.av().split(fi_addr);
+        self.peer::<T>(index, find)
     }
 
     #[cold]
-    fn look_up<T: Wire>(&mut self, fi_addr: fi_addr_t, removals: u64, transport: &mut T) -> Option<PeerId> {
+    fn look_up<T: Wire>(
+        &mut self,
+        fi_addr: fi_addr_t,
+        removals: u64,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Option<PeerId> {
         if removals != self.removals {
             self.forget(removals);
         }
+        if let Some(known) = self.to_context.get(&fi_addr) {
+            return Some(*known);
+        }
         let av = self.av.as_ref()?.av();
         let address = av.address(fi_addr)?;
-        let peer = transport.peer(av.kind().key(&address))?;
+        let key = av.kind().key(&address);
+        match av.split(fi_addr).1 {
+            0 => {
+                let peer = find(key)?;
+                self.keep(fi_addr, peer);
+                Some(peer)
+            }
+            context => {
+                let peer = find(&T::context_address(key, context))?;
+                self.to_context.insert(fi_addr, peer);
+                Some(peer)
+            }
+        }
+    }
+
+    fn keep(&mut self, fi_addr: fi_addr_t, peer: PeerId) {
         let place = usize::try_from(fi_addr).ok().filter(|place| *place < MOST_KEPT);
         if let Some(place) = place {
             if self.to_peer.len() <= place {
@@ -62,18 +98,18 @@ impl Peers {
                 *kept = peer + 1;
             }
         }
-        Some(peer)
     }
 
     fn forget(&mut self, removals: u64) {
         self.removals = removals;
         self.to_peer.clear();
+        self.to_context.clear();
         self.to_source.clear();
     }
 
     /// What a completion says of where its message came from.
     #[inline]
-    pub fn source<T: Wire>(&mut self, peer: PeerId, transport: &T) -> fi_addr_t {
+    pub fn source<'a, T: Wire>(&mut self, peer: PeerId, address: impl FnOnce() -> Option<&'a [u8]>) -> fi_addr_t {
         let Some(av) = self.av.as_ref().map(Hold::av) else {
             return FI_ADDR_NOTAVAIL;
         };
@@ -87,18 +123,17 @@ impl Peers {
         }
         match self.to_source.get(peer as usize) {
             Some(Some(source)) => *source,
-            _ => self.look_up_source(peer, transport),
+            _ => self.look_up_source::<T>(peer, address().unwrap_or_default()),
         }
     }
 
     #[cold]
-    fn look_up_source<T: Wire>(&mut self, peer: PeerId, transport: &T) -> fi_addr_t {
+    fn look_up_source<T: Wire>(&mut self, peer: PeerId, address: &[u8]) -> fi_addr_t {
         let Some(av) = self.av.as_ref().map(Hold::av) else {
             return FI_ADDR_NOTAVAIL;
         };
-        let address = transport.address_of(peer).unwrap_or_default();
         let source = av
-            .find(address)
+            .find(T::base_address(address))
             .map_or(FI_ADDR_NOTAVAIL, |fi_addr| av.reported(fi_addr));
         let place = peer as usize;
         if self.to_source.len() <= place {

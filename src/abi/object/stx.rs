@@ -1,0 +1,53 @@
+//! fid_stx: a shared transmit context. Nothing can be done with it but bind it.
+
+use super::{Object, domain, head, lacking, status};
+use crate::abi::no_ops::NO_OPS;
+use crate::abi::types::*;
+use crate::api::endpoint::stx::Stx;
+use core::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+static FID: fi_ops = fi_ops {
+    close: Some(close),
+    ..NO_OPS
+};
+
+static OPS: fi_ops_ep = lacking::EP;
+
+pub unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    _attr: *mut fi_tx_attr,
+    out: *mut *mut fid_stx,
+    context: *mut c_void,
+) -> c_int {
+    if out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live domain of ours, and a place for a pointer.
+    unsafe {
+        let c = fid_stx {
+            fid: head(FI_CLASS_STX_CTX, context, &FID),
+            ops: (&raw const OPS).cast_mut(),
+        };
+        out.write(Object::give(c, Stx::open(domain::opened(domain.cast()))));
+    }
+    FI_SUCCESS
+}
+
+/// # Safety
+/// A live shared transmit context of ours.
+pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Stx> {
+    // SAFETY: by contract.
+    unsafe { Object::<fid_stx, _>::value(fid.cast()) }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: only contexts made here have this operation; closing ends their life unless they are in use.
+    unsafe {
+        let result = of(fid).close();
+        if result.is_ok() {
+            drop(Object::<fid_stx, Arc<Stx>>::take(fid.cast()));
+        }
+        status(result)
+    }
+}

@@ -1,0 +1,188 @@
+//! Scalable endpoints: one name, several transmit and receive contexts.
+//!
+//! A context is an endpoint of its own, with engine, lock and transport, so that threads that use different contexts
+//! have nothing in common. Receive context 0 has the endpoint's name, the others have addresses made from it, which
+//! fi_rx_addr leads to. Transmit contexts come after them. To a receiver they are all the one name.
+
+use super::managed::Managed;
+use super::side::Side;
+use super::{Endpoint, Wire};
+use crate::abi::types::*;
+use crate::api::av::Av;
+use crate::api::domain::{Domain, unused};
+use crate::api::errno::{Errno, Result};
+use crate::api::info::model::Info;
+use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::progress::Progress;
+use crate::api::refs::Refs;
+use crate::engine::op::Context as UserContext;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// The most contexts of a direction.
+pub const CONTEXTS: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Transmit,
+    Receive,
+}
+
+struct Place<T: Wire> {
+    endpoint: Arc<Endpoint<T>>,
+    open: AtomicBool,
+}
+
+pub struct Scalable<T: Wire> {
+    domain: Arc<Domain>,
+    /// Contexts that are open.
+    users: Refs,
+    tx: Vec<Place<T>>,
+    rx: Vec<Place<T>>,
+}
+
+impl<T: Wire + 'static> Scalable<T> {
+    /// All contexts are made now, so that what is sent to one that is opened later finds it. `first` is the endpoint's
+    /// own transport, `more` makes others of the addresses it is told.
+    pub fn open(
+        domain: &Arc<Domain>,
+        info: &Info,
+        first: T,
+        more: impl Fn(&[u8]) -> Result<T>,
+    ) -> Result<Arc<Scalable<T>>> {
+        let count = |asked: usize| match asked {
+            0 => Ok(1),
+            1..=CONTEXTS => Ok(asked),
+            _ => Err(Errno(FI_EINVAL)),
+        };
+        let attr = info.ep.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let (tx, rx) = (count(attr.tx_ctx_cnt)?, count(attr.rx_ctx_cnt)?);
+        let base = first.local_address();
+        let rest = (1..rx + tx).map(|index| more(&T::context_address(&base, index)));
+        let transports: Vec<T> = std::iter::once(Ok(first)).chain(rest).collect::<Result<_>>()?;
+        let place = |transport, not| Place {
+            endpoint: Endpoint::new(domain, &only(info, not), transport),
+            open: AtomicBool::new(false),
+        };
+        let mut transports = transports.into_iter();
+        let receive = transports
+            .by_ref()
+            .take(rx)
+            .map(|transport| place(transport, FI_SEND))
+            .collect();
+        let transmit = transports.map(|transport| place(transport, FI_RECV)).collect();
+        domain.users.take();
+        Ok(Arc::new(Scalable {
+            domain: domain.clone(),
+            users: Refs::default(),
+            rx: receive,
+            tx: transmit,
+        }))
+    }
+
+    /// fi_tx_context, fi_rx_context. -FI_EBUSY for a context that is open.
+    pub fn context(self: &Arc<Self>, direction: Direction, index: usize) -> Result<Context<T>> {
+        let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
+        if place.open.swap(true, Ordering::Relaxed) {
+            return Err(Errno(FI_EBUSY));
+        }
+        self.users.take();
+        Ok(Context {
+            endpoint: place.endpoint.clone(),
+            whole: self.clone(),
+            direction,
+            index,
+        })
+    }
+
+    fn places(&self, direction: Direction) -> &[Place<T>] {
+        match direction {
+            Direction::Transmit => &self.tx,
+            Direction::Receive => &self.rx,
+        }
+    }
+
+    /// For all contexts.
+    pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
+        self.tx
+            .iter()
+            .chain(&self.rx)
+            .try_for_each(|place| place.endpoint.bind_av(av))
+    }
+
+    pub fn local_address(&self) -> Vec<u8> {
+        self.rx
+            .first()
+            .map(|place| place.endpoint.local_address())
+            .unwrap_or_default()
+    }
+
+    /// -FI_EBUSY while a context is open.
+    pub fn close(&self) -> Result<()> {
+        unused(&self.users)
+    }
+}
+
+impl<T: Wire> Drop for Scalable<T> {
+    fn drop(&mut self) {
+        self.domain.users.give();
+    }
+}
+
+/// The attributes of a context that does not do the one thing.
+fn only(info: &Info, not: u64) -> Info {
+    let mut info = info.clone();
+    info.caps = (info.caps | FI_SEND | FI_RECV) & !not;
+    info
+}
+
+/// An opened context. Closed, it can be opened again, as it was left.
+pub struct Context<T: Wire> {
+    endpoint: Arc<Endpoint<T>>,
+    whole: Arc<Scalable<T>>,
+    direction: Direction,
+    index: usize,
+}
+
+impl<T: Wire + 'static> Managed for Context<T> {
+    type Wire = T;
+
+    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+        self.endpoint.side(use_it)
+    }
+
+    fn driver(&self) -> Arc<dyn Progress> {
+        self.endpoint.driver()
+    }
+
+    /// All contexts have one name.
+    fn local_address(&self) -> Vec<u8> {
+        self.whole.local_address()
+    }
+
+    fn cancel(&self, context: UserContext) -> Result<()> {
+        self.endpoint.cancel(context)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.endpoint.side(|side| side.enabled = false);
+        self.endpoint.close()?;
+        if let Some(place) = self.whole.places(self.direction).get(self.index) {
+            place.open.store(false, Ordering::Relaxed);
+        }
+        self.whole.users.give();
+        Ok(())
+    }
+}
+
+impl<T: Wire> Messaging for Context<T> {
+    #[inline]
+    fn send(&self, call: SendCall) -> Result<()> {
+        self.endpoint.send(call)
+    }
+
+    #[inline]
+    fn recv(&self, call: RecvCall) -> Result<()> {
+        self.endpoint.recv(call)
+    }
+}
