@@ -33,6 +33,8 @@ pub struct Domain {
     pub users: Refs,
     /// Whether calls may come from several threads at once.
     pub locked: bool,
+    /// Whether calls on different objects may, which is no matter unless they share something.
+    pub crossed: bool,
     pub api_version: u32,
     pub regions: Regions,
     /// What its address vectors have in common.
@@ -47,6 +49,7 @@ impl Domain {
             fabric: fabric.clone(),
             users: Refs::default(),
             locked: is_shared(attr.threading),
+            crossed: attr.threading != FI_THREAD_DOMAIN,
             api_version: fabric.api_version,
             regions: Regions::new(attr.mr_mode),
             av: av::Domain {

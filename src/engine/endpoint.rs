@@ -35,7 +35,7 @@ fn ended(send: &Send, error: Option<Error>) -> Completion {
         buf: 0,
         tag: send.tag,
         data: None,
-        source: None,
+        source: Some(send.to),
         released: false,
         peeked: false,
         failure: error.map(|error| Failure { error, overflow: 0 }),
@@ -239,7 +239,7 @@ impl<T: Transport> Engine<T> {
         let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
         match send.map(|send| &send.source) {
             Some(Source::User(iov)) if offer && !iov.is_empty() => {
-                let remote = self.transport.expose(iov);
+                let remote = self.transport.expose(to, iov);
                 self.transport.push(to, &job.header, Body::Bytes(&remote.bytes))
             }
             Some(Source::User(iov)) if len > 0 => self.transport.push(to, &job.header, Body::User { iov, at, len }),

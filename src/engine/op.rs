@@ -98,6 +98,7 @@ pub struct Completion {
     pub buf: usize,
     pub tag: u64,
     pub data: Option<u64>,
+    /// Whom the message came from; for a send, whom it goes to.
     pub source: Option<PeerId>,
     /// FI_MULTI_RECV in the entry: the buffer is given back with this one.
     pub released: bool,

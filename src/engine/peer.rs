@@ -129,7 +129,7 @@ impl Core {
             buf: 0,
             tag: send.tag,
             data: None,
-            source: None,
+            source: Some(send.to),
             released: false,
             peeked: false,
             failure,

@@ -108,7 +108,7 @@ pub trait Transport {
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
     /// Names memory of ours for a peer's `get`.
-    fn expose(&self, iov: &UserIov) -> Remote;
+    fn expose(&self, to: PeerId, iov: &UserIov) -> Remote;
 
     /// Copies `len` bytes from byte `at` of a peer's memory into ours, from byte `at` on too.
     fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get;

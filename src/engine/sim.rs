@@ -199,7 +199,7 @@ impl Transport for Wire {
         budget - left
     }
 
-    fn expose(&self, iov: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
         let mut world = self.world.borrow_mut();
         world.exposed.push(*iov);
         let mut bytes = [0; Remote::SIZE];

@@ -12,7 +12,7 @@ use crate::api::info::address::check_request;
 use crate::api::info::check::judge_all;
 use crate::api::info::model::*;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
-use crate::engine::port::PeerId;
+use crate::engine::port::{Limits, PeerId};
 use crate::sys;
 use crate::transport::shm::{self, Config, OpenError, ShmTransport};
 use crate::util::user::IOV_LIMIT;
@@ -204,6 +204,11 @@ pub fn open_named(name: &[u8]) -> Result<ShmTransport> {
     })
 }
 
+/// What all our transports have, known before there is one.
+pub fn limits() -> Limits {
+    config().limits()
+}
+
 fn config() -> Config {
     Config {
         warn: |text| log!(Warn, EpCtrl, "{text}"),
@@ -236,6 +241,9 @@ impl Wire for ShmTransport {
         Some(ShmTransport::wake_fd(self))
     }
 }
+
+#[cfg(test)]
+mod contexts;
 
 #[cfg(test)]
 mod tests {

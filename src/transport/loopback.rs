@@ -151,7 +151,7 @@ impl Transport for Loopback {
         done
     }
 
-    fn expose(&self, _: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }

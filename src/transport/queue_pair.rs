@@ -171,7 +171,7 @@ impl Transport for QueuePair {
         done
     }
 
-    fn expose(&self, iov: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
         let mut bytes = [0; Remote::SIZE];
         let key = self.end(self.me, |mine| {
             mine.exposed.push(*iov);

@@ -181,7 +181,7 @@ impl Transport for Stream {
         done
     }
 
-    fn expose(&self, _: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }

@@ -1,7 +1,7 @@
 //! fid_ep of an endpoint of ours, whatever its kind and transport.
 
 use super::messaging::{Opened, Tables};
-use super::{Object, av, cntr, cq, head, lacking, size_status, status, stx};
+use super::{Object, av, cntr, cq, head, lacking, size_status, srx, status, stx};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::endpoint::Managed;
@@ -87,6 +87,9 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
             FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
             FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
             FI_CLASS_STX_CTX => endpoint.bind_stx(stx::of(other)),
+            FI_CLASS_SRX_CTX => srx::of::<V::Wire>(other)
+                .ok_or(Errno(FI_EINVAL))
+                .and_then(|srx| endpoint.bind_srx(srx)),
             // Nothing is told to it, but programs bind one.
             FI_CLASS_EQ => Ok(()),
             _ => Err(Errno(FI_EINVAL)),

@@ -15,6 +15,7 @@ pub mod messaging;
 pub mod mr;
 pub mod scalable;
 pub mod shm;
+pub mod srx;
 pub mod stx;
 pub mod wait;
 

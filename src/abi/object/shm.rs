@@ -6,8 +6,10 @@ use crate::abi::types::*;
 use crate::abi::{info_read, object};
 use crate::api::av::string::StringAddr;
 use crate::api::endpoint::Endpoint;
+use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::Scalable;
 use crate::provider::shm;
+use crate::transport::shm::ShmTransport;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ pub static OPS: fi_ops_domain = fi_ops_domain {
     endpoint2: Some(open_endpoint2),
     scalable_ep: Some(open_scalable),
     stx_ctx: Some(stx::open),
+    srx_ctx: Some(open_srx),
     ..lacking::DOMAIN
 };
 
@@ -46,8 +49,13 @@ unsafe extern "C" fn open_endpoint(
         let info = info_read::read(info, &CURRENT);
         match shm::open_transport(&info) {
             Ok(transport) => {
-                let endpoint = Endpoint::new(domain::opened(domain.cast()), &info, transport);
-                out.write(object::endpoint::give(endpoint, FI_CLASS_EP, context));
+                let domain = domain::opened(domain.cast());
+                let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
+                out.write(if shares {
+                    object::endpoint::give(Member::new(domain, &info, transport), FI_CLASS_EP, context)
+                } else {
+                    object::endpoint::give(Endpoint::new(domain, &info, transport), FI_CLASS_EP, context)
+                });
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -85,4 +93,22 @@ unsafe extern "C" fn open_scalable(
             .and_then(|first| Scalable::open(domain::opened(domain.cast()), &info, first, shm::open_named));
         status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
     }
+}
+
+unsafe extern "C" fn open_srx(
+    domain: *mut fid_domain,
+    attr: *mut fi_rx_attr,
+    out: *mut *mut fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    if out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live domain of ours; attributes may be left out.
+    unsafe {
+        let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
+        let pool: Arc<Pool<ShmTransport>> = Pool::open(domain::opened(domain.cast()), rx.caps, &rx, shm::limits());
+        out.write(object::srx::give(pool, context));
+    }
+    FI_SUCCESS
 }

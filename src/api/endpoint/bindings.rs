@@ -115,6 +115,11 @@ impl Bindings {
         }
     }
 
+    /// Whether a queue is bound for receives.
+    pub fn hears_receives(&self) -> bool {
+        self.rx.is_some()
+    }
+
     #[inline]
     pub fn tx_selective(&self) -> bool {
         self.tx.as_ref().is_some_and(|bound| bound.selective)

@@ -4,6 +4,7 @@
 //! rest is here once. Called by `abi::object`.
 
 use super::Wire;
+use super::pool::Pool;
 use super::side::Side;
 use super::stx::Stx;
 use crate::abi::types::*;
@@ -57,6 +58,11 @@ pub trait Managed: Messaging + 'static {
 
     fn bind_stx(&self, stx: &Arc<Stx>) -> Result<()> {
         self.side(|side| side.bind_stx(stx))
+    }
+
+    /// Only endpoints that share their receives can.
+    fn bind_srx(&self, _: &Arc<Pool<Self::Wire>>) -> Result<()> {
+        Err(Errno(FI_EINVAL))
     }
 
     /// fi_enable: an endpoint without what it needs is told what is missing.

@@ -4,8 +4,10 @@
 //! used; reading a queue it is bound to drives it. Called by `abi::object`.
 
 mod bindings;
+mod lanes;
 mod managed;
 mod peers;
+pub mod pool;
 pub mod scalable;
 mod side;
 pub mod stx;
@@ -20,11 +22,12 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
-use side::{Side, refused};
+use side::refused;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 pub use managed::Managed;
+pub use side::Side;
 
 /// What an endpoint asks of its transport besides carrying packets.
 pub trait Wire: Transport + core::marker::Send {

@@ -4,9 +4,10 @@
 
 use super::Wire;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
-use crate::api::av::Hold;
+use crate::api::av::{Av, Hold};
 use crate::engine::port::PeerId;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// fi_addrs beyond this are looked up each time: a table of them would be mostly empty.
 const MOST_KEPT: usize = 1 << 20;
@@ -34,6 +35,10 @@ impl Peers {
 
     pub fn is_bound(&self) -> bool {
         self.av.is_some()
+    }
+
+    pub fn av(&self) -> Option<Arc<Av>> {
+        self.av.as_ref().map(|hold| hold.av().clone())
     }
 
     /// The peer behind an fi_addr, which `find` numbers by address.

@@ -29,6 +29,8 @@ pub struct Settings {
     pub can_recv: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
     pub shares_tx: bool,
+    /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
+    pub rx_selective: bool,
 }
 
 const DEFAULT_MIN_MULTI_RECV: usize = 64;
@@ -53,6 +55,7 @@ impl Settings {
             can_send: either || info.caps & FI_SEND != 0,
             can_recv: either || info.caps & FI_RECV != 0,
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
+            rx_selective: false,
         }
     }
 }
@@ -201,7 +204,7 @@ impl Side {
 
     #[inline]
     fn recv_flags(&self, flags: Flags) -> (u64, bool) {
-        let selective = self.bindings.rx_selective();
+        let selective = self.bindings.rx_selective() || self.settings.rx_selective;
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
             Flags::Call(flags) => flags,

@@ -63,6 +63,16 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    pub fn limits(&self) -> Limits {
+        Limits {
+            max_body: MAX_BODY,
+            eager: self.eager,
+            can_get: self.fetch,
+        }
+    }
+}
+
 /// Why there is no endpoint.
 #[derive(Debug)]
 pub enum OpenError {
@@ -193,11 +203,7 @@ impl ShmTransport {
 
 impl Transport for ShmTransport {
     fn limits(&self) -> Limits {
-        Limits {
-            max_body: MAX_BODY,
-            eager: self.config.eager,
-            can_get: self.config.fetch,
-        }
+        self.config.limits()
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
@@ -235,7 +241,7 @@ impl Transport for ShmTransport {
         done
     }
 
-    fn expose(&self, iov: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
         get::expose(self.own.instance, self.own.pid, iov)
     }
 

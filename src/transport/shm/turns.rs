@@ -113,6 +113,8 @@ impl ShmTransport {
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
         while let Some(peer) = self.peers.over.pop() {
+            // Receives that name its endpoint end too, though it may never have sent anything.
+            sink.met(peer, self.peers.source(peer));
             self.peers.forget(peer);
             sink.gone(peer);
         }

@@ -1,0 +1,75 @@
+//! fid_ep of a shared receive context: receives are posted to it as to an endpoint.
+
+use super::{Object, endpoint};
+use crate::abi::types::*;
+use crate::api::endpoint::pool::Pool;
+use crate::api::endpoint::{Managed, Wire};
+use crate::api::errno::Result;
+use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::progress::Progress;
+use crate::engine::op::Context;
+use core::any::Any;
+use core::ffi::c_void;
+use std::sync::Arc;
+
+/// The context behind the fid. Whoever binds it cannot tell of which transport it is, so it says so itself.
+#[repr(C)]
+struct Opened<T: Wire> {
+    any: Arc<dyn Any + Send + Sync>,
+    pool: Arc<Pool<T>>,
+}
+
+/// Gives a shared receive context to C.
+pub fn give<T: Wire + 'static>(pool: Arc<Pool<T>>, context: *mut c_void) -> *mut fid_ep {
+    let any = Arc::new(pool.clone());
+    endpoint::give(Opened { any, pool }, FI_CLASS_SRX_CTX, context)
+}
+
+/// The context, if it is of this transport.
+/// # Safety
+/// A live shared receive context of ours.
+pub unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> Option<&'a Arc<Pool<T>>> {
+    // SAFETY: by contract; what stands behind the fid begins with this, whatever its transport.
+    unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
+}
+
+impl<T: Wire + 'static> Managed for Opened<T> {
+    type Wire = T;
+
+    fn side<R>(&self, use_it: impl FnOnce(&mut crate::api::endpoint::Side) -> R) -> R {
+        self.pool.side(use_it)
+    }
+    fn driver(&self) -> Arc<dyn Progress> {
+        self.pool.driver()
+    }
+    fn local_address(&self) -> Vec<u8> {
+        self.pool.local_address()
+    }
+    fn cancel(&self, context: Context) -> Result<()> {
+        self.pool.cancel(context)
+    }
+    fn bind_av(&self, av: &Arc<crate::api::av::Av>) -> Result<()> {
+        self.pool.bind_av(av)
+    }
+    fn bind_cq(&self, cq: &Arc<crate::api::cq::Cq>, flags: u64) -> Result<()> {
+        self.pool.bind_cq(cq, flags)
+    }
+    fn enable(&self) -> Result<()> {
+        self.pool.enable()
+    }
+    fn close(&self) -> Result<()> {
+        self.pool.close()
+    }
+}
+
+impl<T: Wire + 'static> Messaging for Opened<T> {
+    #[inline(always)]
+    fn send(&self, call: SendCall) -> Result<()> {
+        self.pool.send(call)
+    }
+
+    #[inline(always)]
+    fn recv(&self, call: RecvCall) -> Result<()> {
+        self.pool.recv(call)
+    }
+}

@@ -1,0 +1,273 @@
+//! Several transports as one: so one engine, with one set of posted receives, serves several endpoints.
+//!
+//! Every transport is a lane, added and closed while the others work. A peer is one number per lane it is met on, so an
+//! answer leaves through the lane that the question came by; all numbers of one address are one source to matching.
+//! A peer's address can only be asked for between polls: its first packet is refused once, and taken in the next look.
+
+use super::Wire;
+use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::wire::Header;
+use crate::util::user::UserIov;
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+
+/// A peer of one lane, as all know it.
+#[derive(Clone, Copy)]
+struct Known {
+    id: PeerId,
+    source: PeerId,
+    /// The engine was told of its source, in this life.
+    met: bool,
+}
+
+struct Lane<T> {
+    /// None: closed.
+    transport: Option<T>,
+    /// By the lane's own number.
+    known: Vec<Option<Known>>,
+}
+
+/// What a number stands for.
+#[derive(Clone, Copy)]
+enum End {
+    /// An address, by whatever lane.
+    Source,
+    Peer {
+        lane: usize,
+        number: PeerId,
+    },
+}
+
+pub struct Lanes<T> {
+    limits: Limits,
+    lanes: Vec<Lane<T>>,
+    ends: Vec<End>,
+    sources: HashMap<Box<[u8]>, PeerId>,
+    /// Peers of closed lanes that the engine has not been told of.
+    over: Vec<Known>,
+    /// Peers met in a poll that have no number yet; empty between polls.
+    fresh: Vec<PeerId>,
+}
+
+impl<T: Wire> Lanes<T> {
+    /// `limits`: what all transports to come have.
+    pub fn new(limits: Limits) -> Lanes<T> {
+        Lanes {
+            limits,
+            lanes: Vec::new(),
+            ends: Vec::new(),
+            sources: HashMap::new(),
+            over: Vec::new(),
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Adds a lane. Says its number, which is never used again.
+    pub fn add(&mut self, transport: T) -> usize {
+        self.lanes.push(Lane {
+            transport: Some(transport),
+            known: Vec::new(),
+        });
+        self.lanes.len() - 1
+    }
+
+    /// Its transport goes now; the engine is told of the end of its peers with the next poll.
+    pub fn close(&mut self, lane: usize) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.transport = None;
+            self.over.extend(lane.known.drain(..).flatten());
+        }
+    }
+
+    pub fn transport(&self, lane: usize) -> Option<&T> {
+        self.lanes.get(lane)?.transport.as_ref()
+    }
+
+    pub fn transport_mut(&mut self, lane: usize) -> Option<&mut T> {
+        self.lanes.get_mut(lane)?.transport.as_mut()
+    }
+
+    pub fn wake_fd(&self, lane: usize) -> Option<RawFd> {
+        self.transport(lane)?.wake_fd()
+    }
+
+    /// The peer at an address, to be sent to by one lane.
+    pub fn peer_by(&mut self, lane: usize, address: &[u8]) -> Option<PeerId> {
+        let number = self.transport_mut(lane)?.peer(address)?;
+        self.know(lane, number).map(|known| known.id)
+    }
+
+    /// The lane that a peer is met on.
+    #[inline]
+    pub fn lane_of(&self, peer: PeerId) -> Option<usize> {
+        match self.ends.get(peer as usize)? {
+            End::Peer { lane, .. } => Some(*lane),
+            End::Source => None,
+        }
+    }
+
+    pub fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
+        match self.ends.get(peer as usize)? {
+            End::Peer { lane, number } => self.transport(*lane)?.address_of(*number),
+            End::Source => None,
+        }
+    }
+
+    /// The transport behind a peer, and the peer's number there.
+    #[inline]
+    fn behind(&mut self, peer: PeerId) -> Option<(&mut T, PeerId)> {
+        match *self.ends.get(peer as usize)? {
+            End::Peer { lane, number } => Some((self.transport_mut(lane)?, number)),
+            End::Source => None,
+        }
+    }
+
+    fn add_end(&mut self, end: End) -> Option<PeerId> {
+        let id = PeerId::try_from(self.ends.len()).ok()?;
+        self.ends.push(end);
+        Some(id)
+    }
+
+    fn know(&mut self, lane: usize, number: PeerId) -> Option<Known> {
+        let at = number as usize;
+        if let Some(known) = self.lanes.get(lane)?.known.get(at).copied().flatten() {
+            return Some(known);
+        }
+        let address = self.transport(lane)?.address_of(number)?;
+        let base = T::base_address(address).to_vec();
+        let source = self.source(&base)?;
+        let id = self.add_end(End::Peer { lane, number })?;
+        let known = Known { id, source, met: false };
+        let table = &mut self.lanes.get_mut(lane)?.known;
+        if table.len() <= at {
+            table.resize(at + 1, None);
+        }
+        *table.get_mut(at)? = Some(known);
+        Some(known)
+    }
+
+    fn source(&mut self, address: &[u8]) -> Option<PeerId> {
+        if let Some(known) = self.sources.get(address) {
+            return Some(*known);
+        }
+        let id = self.add_end(End::Source)?;
+        self.sources.insert(address.into(), id);
+        Some(id)
+    }
+}
+
+/// The engine, as the transport of one lane sees it.
+struct Tap<'a, S> {
+    sink: &'a mut S,
+    known: &'a mut [Option<Known>],
+    fresh: &'a mut Vec<PeerId>,
+}
+
+impl<S: Sink> Sink for Tap<'_, S> {
+    #[inline]
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+        let Some(Some(known)) = self.known.get_mut(from as usize) else {
+            self.fresh.push(from);
+            return Place::Refuse;
+        };
+        if !known.met {
+            known.met = true;
+            self.sink.met(known.id, known.source);
+        }
+        self.sink.place(known.id, header, len)
+    }
+
+    #[inline]
+    fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
+        self.sink.placed(token, buffer);
+    }
+
+    fn finished(&mut self, token: Token, ok: bool) {
+        self.sink.finished(token, ok);
+    }
+
+    fn gone(&mut self, peer: PeerId) {
+        if let Some(Some(known)) = self.known.get_mut(peer as usize) {
+            known.met = false;
+            // Receives that name it end too, though it may never have sent anything.
+            self.sink.met(known.id, known.source);
+            self.sink.gone(known.id);
+        }
+    }
+}
+
+impl<T: Wire> Transport for Lanes<T> {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// A source: whoever has this address, by whatever lane. It cannot be sent to.
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        self.source(address)
+    }
+
+    #[inline]
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+        match self.behind(to) {
+            Some((transport, number)) => transport.push(number, header, body),
+            None => Push::Gone,
+        }
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        while let Some(known) = self.over.pop() {
+            sink.gone(known.id);
+        }
+        let mut done = 0;
+        for at in 0..self.lanes.len() {
+            done += self.poll_lane(at, sink, budget);
+        }
+        done
+    }
+
+    fn expose(&self, to: PeerId, iov: &UserIov) -> Remote {
+        let nothing = Remote {
+            bytes: [0; Remote::SIZE],
+        };
+        let Some(End::Peer { lane, number }) = self.ends.get(to as usize) else {
+            return nothing;
+        };
+        self.transport(*lane)
+            .map_or(nothing, |transport| transport.expose(*number, iov))
+    }
+
+    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get {
+        match self.behind(from) {
+            Some((transport, number)) => transport.get(number, remote, local, at, len, token),
+            None => Get::Gone,
+        }
+    }
+}
+
+impl<T: Wire> Lanes<T> {
+    fn poll_lane<S: Sink>(&mut self, at: usize, sink: &mut S, budget: usize) -> usize {
+        let mut done = 0;
+        loop {
+            let Some(lane) = self.lanes.get_mut(at) else {
+                return done;
+            };
+            let Some(transport) = &mut lane.transport else {
+                return done;
+            };
+            let mut tap = Tap {
+                sink,
+                known: &mut lane.known,
+                fresh: &mut self.fresh,
+            };
+            done += transport.poll(&mut tap, budget);
+            if self.fresh.is_empty() {
+                return done;
+            }
+            while let Some(number) = self.fresh.pop() {
+                if self.know(at, number).is_none() {
+                    return done;
+                }
+            }
+        }
+    }
+}

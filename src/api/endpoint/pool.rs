@@ -1,0 +1,347 @@
+//! Shared receive contexts: one set of posted receives that several endpoints take their messages to.
+//!
+//! The endpoints share one engine over a lane for each (`lanes`), so matching is exact across all of them and an
+//! endpoint that shares nothing pays nothing. The price is one lock for all that share. A message's end is told to the
+//! queues of the endpoint it was sent to; what belongs to no endpoint (a cancelled receive, a look that finds nothing)
+//! to the context's own queue if it has one, else to the first endpoint's.
+
+use super::Wire;
+use super::lanes::Lanes;
+use super::managed::Managed;
+use super::side::{Side, refused};
+use crate::abi::types::*;
+use crate::api::av::Av;
+use crate::api::cq::Cq;
+use crate::api::domain::{Domain, unused};
+use crate::api::errno::{Errno, Result};
+use crate::api::info::model::{Info, RxAttr};
+use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::progress::Progress;
+use crate::api::refs::Refs;
+use crate::engine::endpoint::Engine;
+use crate::engine::op::{Completion, Context};
+use crate::engine::port::{Limits, Transport};
+use crate::util::lock::OptLock;
+use std::os::fd::RawFd;
+use std::sync::{Arc, OnceLock};
+
+/// A shared receive context.
+pub struct Pool<T: Wire> {
+    domain: Arc<Domain>,
+    /// Endpoints bound to it.
+    users: Refs,
+    core: OptLock<Core<T>>,
+}
+
+struct Core<T: Wire> {
+    engine: Engine<Lanes<T>>,
+    /// The context's own.
+    side: Side,
+    /// By lane; None: closed.
+    members: Vec<Option<Side>>,
+    /// Empty between calls, kept for its memory.
+    ended: Vec<Completion>,
+}
+
+impl<T: Wire + 'static> Pool<T> {
+    pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<Pool<T>> {
+        domain.users.take();
+        let info = Info {
+            caps: caps & !FI_SEND | FI_RECV,
+            rx: Some(rx.clone()),
+            ..Info::default()
+        };
+        let mut side = Side::new(&info);
+        side.enabled = true;
+        let core = Core {
+            engine: Engine::new(Lanes::new(limits)),
+            side,
+            members: Vec::new(),
+            ended: Vec::new(),
+        };
+        Arc::new(Pool {
+            domain: domain.clone(),
+            users: Refs::default(),
+            core: OptLock::new(core, domain.crossed),
+        })
+    }
+}
+
+impl<T: Wire> Drop for Pool<T> {
+    fn drop(&mut self) {
+        self.domain.users.give();
+    }
+}
+
+impl<T: Wire> Core<T> {
+    fn tell(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let lanes = self.engine.transport();
+        for end in self.ended.drain(..) {
+            let lane = end.source.map(|peer| lanes.lane_of(peer));
+            let side = match lane {
+                Some(Some(lane)) => self.members.get_mut(lane).and_then(Option::as_mut),
+                Some(None) | None if self.side.bindings.hears_receives() => Some(&mut self.side),
+                Some(None) | None => self.members.iter_mut().flatten().next(),
+            };
+            if let Some(side) = side {
+                side.tell::<T>(&end, |peer| lanes.address_of(peer));
+            }
+        }
+    }
+
+    fn progress(&mut self) {
+        self.engine.progress(&mut self.ended);
+        self.tell();
+    }
+}
+
+impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
+    type Wire = T;
+
+    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+        use_it(&mut self.core.lock().side)
+    }
+
+    fn driver(&self) -> Arc<dyn Progress> {
+        self.clone()
+    }
+
+    fn local_address(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// It works from the beginning.
+    fn enable(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn cancel(&self, context: Context) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let found = core.engine.cancel(context, &mut core.ended);
+        core.tell();
+        if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
+    }
+
+    /// Programs may bind a queue, though nothing is told to it but what belongs to no endpoint.
+    fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
+        self.side(|side| side.bindings.bind_cq(cq, flags))
+    }
+
+    fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
+        self.side(|side| side.peers.bind(av.hold()));
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        unused(&self.users)?;
+        let bindings = self.side(|side| core::mem::take(&mut side.bindings));
+        bindings.detach(&self.driver());
+        Ok(())
+    }
+}
+
+impl<T: Wire> Messaging for Pool<T> {
+    fn send(&self, _: SendCall) -> Result<()> {
+        Err(Errno(FI_EOPNOTSUPP))
+    }
+
+    fn recv(&self, call: RecvCall) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let lanes = core.engine.transport_mut();
+        let (recv, look) = core.side.incoming::<T>(&call, |address| lanes.peer(address))?;
+        let result = match look {
+            None => core.engine.recv(&recv, &mut core.ended),
+            Some(look) => core.engine.look(look, &recv, &mut core.ended),
+        };
+        core.tell();
+        result.map_err(refused)
+    }
+}
+
+impl<T: Wire> Progress for Pool<T> {
+    fn progress(&self) {
+        self.core.lock().progress();
+    }
+
+    /// Nobody can wake who sleeps on the context's own queue.
+    fn arm(&self) -> bool {
+        false
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        None
+    }
+}
+
+/// An endpoint that shares its receives, once it is bound to the context that it shares.
+pub struct Member<T: Wire> {
+    domain: Arc<Domain>,
+    address: Vec<u8>,
+    before: OptLock<Option<(Side, T)>>,
+    /// The context and the lane there.
+    joined: OnceLock<(Arc<Pool<T>>, usize)>,
+}
+
+impl<T: Wire + 'static> Member<T> {
+    pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Member<T>> {
+        domain.users.take();
+        let address = transport.local_address();
+        Arc::new(Member {
+            domain: domain.clone(),
+            address,
+            before: OptLock::new(Some((Side::new(info), transport)), true),
+            joined: OnceLock::new(),
+        })
+    }
+
+    #[inline]
+    fn pool(&self) -> Result<&(Arc<Pool<T>>, usize)> {
+        self.joined.get().ok_or(Errno(FI_EOPBADSTATE as i32))
+    }
+}
+
+impl<T: Wire> Drop for Member<T> {
+    fn drop(&mut self) {
+        self.domain.users.give();
+    }
+}
+
+impl<T: Wire + 'static> Managed for Arc<Member<T>> {
+    type Wire = T;
+
+    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+        let mut before = self.before.lock();
+        match (&mut *before, self.joined.get()) {
+            (Some((side, _)), _) => use_it(side),
+            (None, Some((pool, lane))) => {
+                drop(before);
+                let mut core = pool.core.lock();
+                match core.members.get_mut(*lane) {
+                    Some(Some(side)) => use_it(side),
+                    _ => use_it(&mut Side::new(&Info::default())), // closed; nobody calls then
+                }
+            }
+            (None, None) => use_it(&mut Side::new(&Info::default())),
+        }
+    }
+
+    fn driver(&self) -> Arc<dyn Progress> {
+        self.clone()
+    }
+
+    fn local_address(&self) -> Vec<u8> {
+        self.address.clone()
+    }
+
+    /// Receives are posted to the context, and cancelled there.
+    fn cancel(&self, _: Context) -> Result<()> {
+        Err(Errno(FI_ENOENT))
+    }
+
+    fn bind_srx(&self, srx: &Arc<Pool<T>>) -> Result<()> {
+        if !Arc::ptr_eq(&self.domain, &srx.domain) {
+            return Err(Errno(FI_EINVAL));
+        }
+        let mut before = self.before.lock();
+        let (side, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
+        srx.users.take();
+        let mut core = srx.core.lock();
+        let lane = core.engine.transport_mut().add(transport);
+        core.members.push(Some(side));
+        // `before` was there, so nobody has joined.
+        let _ = self.joined.set((srx.clone(), lane));
+        Ok(())
+    }
+
+    fn enable(&self) -> Result<()> {
+        if self.joined.get().is_none() {
+            log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
+            return Err(Errno(FI_EOPBADSTATE as i32));
+        }
+        let driver = self.driver();
+        let (av, selective) = self.side(|side| {
+            if !side.enabled {
+                side.check()?;
+                side.enabled = true;
+                side.bindings.attach(driver);
+            }
+            Ok((side.peers.av(), side.bindings.rx_selective()))
+        })?;
+        // All endpoints that share have one address vector, by which the context knows sources too.
+        let (pool, _) = self.pool()?;
+        let mut core = pool.core.lock();
+        core.side.settings.rx_selective |= selective;
+        if let Some(av) = av.filter(|_| !core.side.peers.is_bound()) {
+            core.side.peers.bind(av.hold());
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        let (bindings, stx) = self.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
+        bindings.detach(&self.driver());
+        if let Some(stx) = stx {
+            stx.users.give();
+        }
+        if let Some((pool, lane)) = self.joined.get() {
+            let mut core = pool.core.lock();
+            core.engine.transport_mut().close(*lane);
+            if let Some(side) = core.members.get_mut(*lane) {
+                *side = None;
+            }
+            core.progress();
+            if core.members.iter().all(Option::is_none) {
+                core.side.peers = Default::default(); // lets the address vector go
+            }
+            drop(core);
+            pool.users.give();
+        }
+        Ok(())
+    }
+}
+
+impl<T: Wire + 'static> Messaging for Member<T> {
+    fn send(&self, call: SendCall) -> Result<()> {
+        let (pool, lane) = self.pool()?;
+        let mut core = pool.core.lock();
+        let core = &mut *core;
+        let side = core.members.get_mut(*lane).and_then(Option::as_mut);
+        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
+        let lanes = core.engine.transport_mut();
+        let send = side.outgoing::<T>(&call, |address| lanes.peer_by(*lane, address))?;
+        let result = core.engine.send(&send, &mut core.ended);
+        core.tell();
+        result.map_err(refused)
+    }
+
+    fn recv(&self, _: RecvCall) -> Result<()> {
+        Err(Errno(FI_EOPNOTSUPP))
+    }
+}
+
+impl<T: Wire + 'static> Progress for Member<T> {
+    fn progress(&self) {
+        if let Some((pool, _)) = self.joined.get() {
+            pool.core.lock().progress();
+        }
+    }
+
+    fn arm(&self) -> bool {
+        let Some((pool, lane)) = self.joined.get() else {
+            return false;
+        };
+        let mut core = pool.core.lock();
+        let armed = core.engine.transport_mut().transport_mut(*lane).is_some_and(T::arm);
+        armed && !core.engine.busy()
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        let (pool, lane) = self.joined.get()?;
+        pool.core.lock().engine.transport().wake_fd(*lane)
+    }
+}
