@@ -216,6 +216,8 @@ impl<T: Wire> Transport for Lanes<T> {
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         while let Some(known) = self.over.pop() {
+            // It lives, only not for us here: receives that name it may still be filled by another lane.
+            sink.met(known.id, known.id);
             sink.gone(known.id);
         }
         let mut done = 0;
