@@ -13,8 +13,10 @@ pub mod fabric;
 pub mod lacking;
 pub mod messaging;
 pub mod mr;
+pub mod poll_set;
 pub mod shm;
 pub mod wait;
+pub mod wait_set;
 
 use crate::abi::types::*;
 use crate::api::errno::Result;
