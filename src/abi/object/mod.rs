@@ -4,6 +4,7 @@
 //! traits, so a C call is one indirect call into a shim that opens its arguments and calls one method. Called by C.
 
 pub mod av;
+pub mod av_set;
 pub mod cntr;
 pub mod cq;
 pub mod domain;
