@@ -43,6 +43,13 @@ pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cntr> {
     unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).cntr }
 }
 
+/// # Safety
+/// As `of`.
+pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).domain }
+}
+
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cntr_attr,

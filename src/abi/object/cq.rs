@@ -53,6 +53,13 @@ pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cq> {
     unsafe { &opened(fid.cast()).cq }
 }
 
+/// # Safety
+/// As `of`.
+pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
+}
+
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cq_attr,
