@@ -305,6 +305,28 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_drives_only_where_it_was_asked_for() {
+        for (asked, told) in [
+            (FI_PROGRESS_UNSPEC, FI_PROGRESS_MANUAL),
+            (FI_PROGRESS_AUTO, FI_PROGRESS_AUTO),
+            (FI_PROGRESS_MANUAL, FI_PROGRESS_MANUAL),
+            (FI_PROGRESS_CONTROL_UNIFIED, FI_PROGRESS_CONTROL_UNIFIED),
+        ] {
+            let hints = Info {
+                domain: Some(DomainAttr {
+                    progress: asked,
+                    ..DomainAttr::default()
+                }),
+                ..Info::default()
+            };
+            let answers = ask(None, None, 0, Some(&hints)).unwrap();
+            assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, told, "{asked}");
+        }
+        let answers = ask(None, None, 0, None).unwrap();
+        assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, FI_PROGRESS_MANUAL);
+    }
+
+    #[test]
     fn what_is_not_offered_is_refused() {
         let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
         for caps in asks {
