@@ -21,7 +21,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SONAME  := libfabric.so.1
 # libfabric.so.1.AGE.REVISION, numbered as the C library's release 2.6.0 is.
 SOFILE  := $(SONAME).32.0
-PROGRAMS := fi_info fi_strerror
+PROGRAMS := fi_info fi_pingpong fi_strerror
 
 export CC
 export CARGO_TARGET_DIR := $(CURDIR)/target
