@@ -6,7 +6,8 @@
 #   make demo                 shows what works, with programs nobody changed
 #   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
 #   make headers              writes include/rdma anew from src/abi
-#   make bench, make clean
+#   make bench                our library and the C library measured in turns; make bench BENCH="-q -n 2 latency" for less
+#   make clean
 
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
@@ -16,6 +17,7 @@ DESTDIR ?=
 CFLAGS  ?= -O2
 CARGO   ?= cargo
 SUITES  ?=
+BENCH   ?=
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SONAME  := libfabric.so.1
@@ -116,8 +118,8 @@ demo: stage
 headers: tools
 	$(CARGO) run --quiet --manifest-path abi-tests/headers/Cargo.toml
 
-bench:
-	@echo "nothing to measure yet: the first provider brings the first benchmark"
+bench: stage
+	@abi-tests/bench/run $(BENCH)
 
 clean:
 	rm -rf target
