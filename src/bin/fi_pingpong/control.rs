@@ -268,7 +268,7 @@ mod tests {
         other
             .write_all(&[&[0, 0, 0, 2][..], &3u32.to_ne_bytes(), b"ab"].concat())
             .unwrap();
-        other.write_all(b"q\01000\0\0\0\0\0\0").unwrap();
+        other.write_all(b"q\x001000\0\0\0\0\0\0").unwrap();
         let name = control.recv_name().unwrap();
         assert_eq!((name.format, name.bytes), (3, b"ab".to_vec()));
         control.sync().unwrap();
