@@ -363,11 +363,9 @@ impl Ring {
     #[inline]
     pub fn prepare(&self, line: u64) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint; the address is within the mapping.
+        // SAFETY: a hint; the address is within the mapping. The intrinsic would ask for reading only.
         unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_ET0 }>(
-                self.line(line).cast_const().cast(),
-            );
+            core::arch::asm!("prefetchw [{}]", in(reg) self.line(line), options(nostack, preserves_flags, readonly));
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = line;

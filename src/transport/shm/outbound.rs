@@ -98,7 +98,6 @@ impl Outbound {
             Ok(None) => return self.full(len),
             Err(_) => return Sent::Gone,
         };
-        self.ring.write_header(slot.line, &header.encode());
         // SAFETY: reserved above, published below.
         let room = unsafe { self.ring.body(slot.line, len) };
         match body {
@@ -108,6 +107,7 @@ impl Outbound {
                 iov.read(at, room);
             }
         }
+        self.ring.write_header(slot.line, &header.encode());
         self.publish(slot, len)
     }
 
