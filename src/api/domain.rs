@@ -4,12 +4,13 @@
 //! `abi::object`.
 
 use super::av;
+use super::eq::Eq;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::mr::Regions;
 use super::refs::Refs;
 use crate::abi::types::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An opened fabric.
 pub struct Fabric {
@@ -37,6 +38,7 @@ pub struct Domain {
     pub regions: Regions,
     /// What its address vectors have in common.
     pub av: av::Domain,
+    eq: Mutex<Option<Arc<Eq>>>,
 }
 
 impl Domain {
@@ -55,12 +57,27 @@ impl Domain {
                 auth_key_size: None,
                 locked: is_shared(attr.threading),
             },
+            eq: Mutex::default(),
         }))
+    }
+}
+
+impl Domain {
+    /// fi_domain_bind, in place of the queue before. Nothing is told to it, but it is in use.
+    pub fn bind_eq(&self, eq: &Arc<Eq>) {
+        eq.refs().take();
+        let mut bound = self.eq.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = bound.replace(eq.clone()) {
+            before.refs().give();
+        }
     }
 }
 
 impl Drop for Domain {
     fn drop(&mut self) {
+        if let Some(eq) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            eq.refs().give();
+        }
         self.fabric.users.give();
     }
 }

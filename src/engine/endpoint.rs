@@ -163,6 +163,11 @@ impl<T: Transport> Engine<T> {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
     }
 
+    /// Sends that have not ended.
+    pub fn sending(&self) -> usize {
+        self.core.sends.len()
+    }
+
     /// Packets that came and made no sense.
     pub fn malformed(&self) -> u64 {
         self.core.malformed

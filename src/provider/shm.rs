@@ -183,11 +183,16 @@ pub fn open_transport(info: &Info) -> Result<ShmTransport> {
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         name = format!("{name}:{}:{number}", sys::identity::user());
     }
+    open(&name)
+}
+
+/// A transport of exactly this name.
+fn open(name: &str) -> Result<ShmTransport> {
     let config = Config {
         warn: |text| log!(Warn, EpCtrl, "{text}"),
         ..Config::default()
     };
-    ShmTransport::open(&name, &config).map_err(|error| {
+    ShmTransport::open(name, &config).map_err(|error| {
         log!(Warn, EpCtrl, "fi_endpoint: {name}: {error}");
         Errno(match error {
             OpenError::Address => FI_EINVAL,
@@ -201,6 +206,14 @@ pub fn open_transport(info: &Info) -> Result<ShmTransport> {
 impl Wire for ShmTransport {
     fn local_address(&self) -> Vec<u8> {
         c_string(&format!("{SHM_PREFIX}{}", ShmTransport::local_address(self)))
+    }
+
+    fn renamed(&self, address: &[u8]) -> Result<Option<ShmTransport>> {
+        let wanted = String::from_utf8_lossy(name(address)).into_owned();
+        if wanted == ShmTransport::local_address(self) {
+            return Ok(None);
+        }
+        open(&wanted).map(Some)
     }
 
     fn address_of(&self, peer: PeerId) -> Option<&[u8]> {

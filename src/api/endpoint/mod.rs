@@ -3,17 +3,20 @@
 //! Provider-independent: `T` is the transport, everything else is here once. An endpoint is bound, then enabled, then
 //! used; reading a queue it is bound to drives it. Called by `abi::object`.
 
+pub mod alias;
 mod bindings;
 mod peers;
 
 use super::av::Av;
 use super::cntr::Cntr;
 use super::cq::Cq;
-use super::domain::Domain;
+use super::domain::{Domain, unused};
+use super::eq::Eq;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::messaging::{Flags, Messaging, RecvCall, SendCall};
 use super::progress::Progress;
+use super::refs::Refs;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Level, Look, Recv, Refused, Send};
@@ -28,6 +31,10 @@ use std::sync::Arc;
 pub trait Wire: Transport + core::marker::Send {
     /// The address of this end, as peers name it.
     fn local_address(&self) -> Vec<u8>;
+    /// Another end in place of this one, with an address that the application chose; None: it is this one's.
+    fn renamed(&self, address: &[u8]) -> Result<Option<Self>>
+    where
+        Self: Sized;
     /// The address behind a number.
     fn address_of(&self, peer: PeerId) -> Option<&[u8]>;
     /// Announces that this end goes to sleep; false: there is work.
@@ -41,6 +48,8 @@ pub trait Wire: Transport + core::marker::Send {
 struct Settings {
     tx_flags: u64,
     rx_flags: u64,
+    tx_size: usize,
+    rx_size: usize,
     inject_size: usize,
     max_msg_size: usize,
     /// FI_OPT_MIN_MULTI_RECV.
@@ -61,6 +70,8 @@ impl Settings {
         Settings {
             tx_flags: tx.op_flags,
             rx_flags: rx.op_flags,
+            tx_size: tx.size,
+            rx_size: rx.size,
             inject_size: if tx.inject_size == 0 {
                 usize::MAX
             } else {
@@ -78,6 +89,8 @@ impl Settings {
 
 pub struct Endpoint<T: Wire> {
     pub domain: Arc<Domain>,
+    /// How many aliases are open.
+    aliases: Refs,
     core: OptLock<Core<T>>,
 }
 
@@ -87,6 +100,8 @@ struct Core<T: Wire> {
     bindings: Bindings,
     settings: Settings,
     enabled: bool,
+    /// What fi_setname gave it.
+    name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
     ended: Vec<Completion>,
 }
@@ -100,10 +115,12 @@ impl<T: Wire + 'static> Endpoint<T> {
             bindings: Bindings::default(),
             settings: Settings::of(info),
             enabled: false,
+            name: None,
             ended: Vec::new(),
         };
         Arc::new(Endpoint {
             domain: domain.clone(),
+            aliases: Refs::default(),
             core: OptLock::new(core, domain.locked),
         })
     }
@@ -111,8 +128,16 @@ impl<T: Wire + 'static> Endpoint<T> {
     pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
         let mut core = self.core.lock();
         core.not_enabled()?;
+        if core.peers.is_bound() {
+            return Err(Errno(FI_EINVAL));
+        }
         core.peers.bind(av.hold());
         Ok(())
+    }
+
+    /// Nothing is told to it, but programs bind one.
+    pub fn bind_eq(&self, eq: &Arc<Eq>) {
+        self.core.lock().bindings.bind_eq(eq);
     }
 
     /// `flags`: FI_TRANSMIT, FI_RECV, FI_SELECTIVE_COMPLETION.
@@ -135,12 +160,12 @@ impl<T: Wire + 'static> Endpoint<T> {
         if core.enabled {
             return Ok(());
         }
+        let (send, recv) = (core.settings.can_send, core.settings.can_recv);
+        core.bindings.check(send, recv)?;
         if !core.peers.is_bound() {
             log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
             return Err(Errno(FI_ENOAV as i32));
         }
-        let (send, recv) = (core.settings.can_send, core.settings.can_recv);
-        core.bindings.check(send, recv)?;
         core.enabled = true;
         core.bindings.attach(self.clone() as Arc<dyn Progress>);
         Ok(())
@@ -153,8 +178,49 @@ impl<T: Wire + 'static> Endpoint<T> {
         bindings.detach(&me);
     }
 
+    /// -FI_EBUSY while an alias is open.
+    pub fn unused(&self) -> Result<()> {
+        unused(&self.aliases)
+    }
+
+    /// fi_getname.
     pub fn local_address(&self) -> Vec<u8> {
-        self.core.lock().engine.transport().local_address()
+        let core = self.core.lock();
+        match &core.name {
+            Some(name) => name.clone(),
+            None => core.engine.transport().local_address(),
+        }
+    }
+
+    /// fi_setname, with the address without its end. -FI_EBUSY once enabled: peers may know the old one.
+    pub fn set_address(&self, address: &[u8]) -> Result<()> {
+        let mut core = self.core.lock();
+        if core.enabled {
+            log!(Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
+            return Err(Errno(FI_EBUSY));
+        }
+        if address.is_empty() {
+            return Ok(());
+        }
+        if let Some(transport) = core.engine.transport().renamed(address)? {
+            *core.engine.transport_mut() = transport;
+        }
+        core.name = Some([address, &[0]].concat());
+        Ok(())
+    }
+
+    /// fi_tx_size_left: sends that will not be refused.
+    pub fn tx_size_left(&self) -> Result<usize> {
+        let core = self.core.lock();
+        core.must_be_enabled()?;
+        Ok(core.settings.tx_size.saturating_sub(core.engine.sending()))
+    }
+
+    /// fi_rx_size_left: the same for receives. More than that are taken, but programs count on the size they were told.
+    pub fn rx_size_left(&self) -> Result<usize> {
+        let core = self.core.lock();
+        core.must_be_enabled()?;
+        Ok(core.settings.rx_size.saturating_sub(core.engine.posted()))
     }
 
     /// fi_cancel.
@@ -176,25 +242,40 @@ impl<T: Wire + 'static> Endpoint<T> {
 
     /// FI_GETOPSFLAG: `flags` says of which direction.
     pub fn op_flags(&self, direction: u64) -> Result<u64> {
+        let (tx, rx) = self.both_flags();
+        Ok(if is_transmit(direction)? { tx } else { rx })
+    }
+
+    /// The flags of both directions, for an alias.
+    pub fn both_flags(&self) -> (u64, u64) {
         let core = self.core.lock();
-        match direction & (FI_TRANSMIT | FI_RECV) {
-            FI_TRANSMIT => Ok(core.settings.tx_flags),
-            FI_RECV => Ok(core.settings.rx_flags),
-            _ => Err(Errno(FI_EINVAL)),
-        }
+        (core.settings.tx_flags, core.settings.rx_flags)
     }
 
     /// FI_SETOPSFLAG.
     pub fn set_op_flags(&self, flags: u64) -> Result<()> {
         let mut core = self.core.lock();
-        let wanted = flags & !(FI_TRANSMIT | FI_RECV);
-        match flags & (FI_TRANSMIT | FI_RECV) {
-            FI_TRANSMIT => core.settings.tx_flags = wanted,
-            FI_RECV => core.settings.rx_flags = wanted,
-            _ => return Err(Errno(FI_EINVAL)),
+        if is_transmit(flags)? {
+            core.settings.tx_flags = wanted(flags);
+        } else {
+            core.settings.rx_flags = wanted(flags);
         }
         Ok(())
     }
+}
+
+/// Which direction's flags are meant: it must be one of the two.
+fn is_transmit(flags: u64) -> Result<bool> {
+    match flags & (FI_TRANSMIT | FI_RECV) {
+        FI_TRANSMIT => Ok(true),
+        FI_RECV => Ok(false),
+        _ => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// The flags without their direction.
+fn wanted(flags: u64) -> u64 {
+    flags & !(FI_TRANSMIT | FI_RECV)
 }
 
 impl<T: Wire> Drop for Endpoint<T> {
@@ -209,6 +290,14 @@ impl<T: Wire> Core<T> {
             Err(Errno(FI_EOPBADSTATE as i32))
         } else {
             Ok(())
+        }
+    }
+
+    fn must_be_enabled(&self) -> Result<()> {
+        if self.enabled {
+            Ok(())
+        } else {
+            Err(Errno(FI_EOPBADSTATE as i32))
         }
     }
 
@@ -236,7 +325,7 @@ impl<T: Wire> Core<T> {
                 let flags = self.settings.tx_flags;
                 (flags, !selective || flags & FI_COMPLETION != 0)
             }
-            Flags::Call(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
+            Flags::Call(flags) | Flags::Alias(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
             Flags::Inject => (self.settings.tx_flags | FI_INJECT, false),
         }
     }
@@ -246,7 +335,7 @@ impl<T: Wire> Core<T> {
         let selective = self.bindings.rx_selective();
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
-            Flags::Call(flags) => flags,
+            Flags::Call(flags) | Flags::Alias(flags) => flags,
             Flags::Inject => 0,
         };
         (flags, !selective || flags & FI_COMPLETION != 0)
@@ -295,7 +384,11 @@ impl<T: Wire> Messaging for Endpoint<T> {
             return Err(Errno(FI_EOPBADSTATE as i32));
         }
         let (flags, report) = core.send_flags(call.flags);
-        let inject = call.flags == Flags::Inject || flags & FI_INJECT != 0 && call.flags != Flags::Endpoint;
+        let inject = match call.flags {
+            Flags::Inject => true,
+            Flags::Call(flags) => flags & FI_INJECT != 0,
+            Flags::Endpoint | Flags::Alias(_) => false,
+        };
         if call.body.len() > core.settings.max_msg_size || inject && call.body.len() > core.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE));
         }
