@@ -179,6 +179,7 @@ static void shared(enum fi_av_type type)
 		close_bed(&bed);
 		return;
 	}
+	case_is_second = 1;
 	close(fds[0]);
 	if (recv(fds[1], &attr.map_addr, sizeof(attr.map_addr), MSG_WAITALL) != sizeof(attr.map_addr))
 		_exit(0);

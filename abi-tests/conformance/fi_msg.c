@@ -4,7 +4,7 @@
 const bool tagged = false;
 
 static const struct setup usual;
-static char in[256], out[256];
+static char in[1 << 20], out[256];
 
 /* A message and a tagged message pass each other by. */
 static void tagged_messages_do_not_match(void)

@@ -17,6 +17,9 @@ __attribute__((weak)) char case_name[128];
 /* Each case gets this long. */
 __attribute__((weak)) unsigned case_seconds = 60;
 
+/* How a case that has said why it failed ends: a library may call exit for reasons of its own. */
+#define CASE_FAILED 86
+
 /* Set in a case's second process: what is skipped is said once. */
 __attribute__((weak)) int case_is_second;
 
@@ -28,7 +31,7 @@ __attribute__((weak)) int case_is_second;
 			printf(__VA_ARGS__);                                           \
 			printf("\n");                                                  \
 			fflush(stdout);                                                \
-			_exit(1);                                                      \
+			_exit(CASE_FAILED);                                            \
 		}                                                                      \
 	} while (0)
 
@@ -64,6 +67,8 @@ __attribute__((unused)) static int run_case(const char *name, void (*body)(void 
 		printf("FAIL %s: no child process\n", name);
 	else if (WIFSIGNALED(status))
 		printf("FAIL %s: ended by signal %d (%s)\n", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != CASE_FAILED)
+		printf("FAIL %s: ended with exit status %d\n", name, WEXITSTATUS(status));
 	else
 		return WEXITSTATUS(status) != 0;
 	return 1;
