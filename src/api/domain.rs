@@ -4,12 +4,14 @@
 //! `abi::object`.
 
 use super::av;
+use super::driver::Driver;
+use super::eq::Eq;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::mr::Regions;
 use super::refs::Refs;
 use crate::abi::types::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An opened fabric.
 pub struct Fabric {
@@ -39,31 +41,53 @@ pub struct Domain {
     pub regions: Regions,
     /// What its address vectors have in common.
     pub av: av::Domain,
+    /// The thread of FI_PROGRESS_AUTO.
+    pub driver: Option<Driver>,
+    eq: Mutex<Option<Arc<Eq>>>,
 }
 
 impl Domain {
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let auto = attr.progress == FI_PROGRESS_AUTO;
+        // The thread is one more caller.
+        let locked = auto || is_shared(attr.threading);
         fabric.users.take();
         Ok(Arc::new(Domain {
             fabric: fabric.clone(),
             users: Refs::default(),
-            locked: is_shared(attr.threading),
-            crossed: attr.threading != FI_THREAD_DOMAIN,
+            locked,
+            crossed: auto || attr.threading != FI_THREAD_DOMAIN,
             api_version: fabric.api_version,
             regions: Regions::new(attr.mr_mode),
             av: av::Domain {
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,
                 auth_key_size: None,
-                locked: is_shared(attr.threading),
+                locked,
             },
+            driver: auto.then(Driver::default),
+            eq: Mutex::default(),
         }))
+    }
+}
+
+impl Domain {
+    /// fi_domain_bind, in place of the queue before. Nothing is told to it, but it is in use.
+    pub fn bind_eq(&self, eq: &Arc<Eq>) {
+        eq.refs().take();
+        let mut bound = self.eq.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = bound.replace(eq.clone()) {
+            before.refs().give();
+        }
     }
 }
 
 impl Drop for Domain {
     fn drop(&mut self) {
+        if let Some(eq) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            eq.refs().give();
+        }
         self.fabric.users.give();
     }
 }

@@ -11,6 +11,8 @@ use crate::util::user::UserIov;
 pub enum Flags {
     /// The call has none: those of the endpoint hold (op_flags).
     Endpoint,
+    /// The same through an alias, whose own hold.
+    Alias(u64),
     /// The `msg` form of a call names its own.
     Call(u64),
     /// The inject forms: the buffer is the caller's again at once, and success is not reported.

@@ -173,7 +173,13 @@ mod tests {
             let mut ends = [b"a", b"b"].map(|name| Loopback::open(&hub, name).expect("a fresh hub"));
             let [b_of_a, a_of_b] = [ends[0].peer(b"b").unwrap(), ends[1].peer(b"a").unwrap()];
             let [a, b] = ends;
-            Ends { a, b, b_of_a, a_of_b }
+            Ends {
+                a,
+                b,
+                b_of_a,
+                a_of_b,
+                keep: Box::new(()),
+            }
         }
     }
 

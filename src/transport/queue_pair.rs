@@ -208,7 +208,13 @@ mod tests {
         fn pair() -> Ends<QueuePair> {
             let [a, b] = QueuePair::pair();
             let (b_of_a, a_of_b) = (PEER, PEER);
-            Ends { a, b, b_of_a, a_of_b }
+            Ends {
+                a,
+                b,
+                b_of_a,
+                a_of_b,
+                keep: Box::new(()),
+            }
         }
     }
 

@@ -200,7 +200,13 @@ mod tests {
         fn pair() -> Ends<Stream> {
             let [a, b] = Stream::pair();
             let (b_of_a, a_of_b) = (PEER, PEER);
-            Ends { a, b, b_of_a, a_of_b }
+            Ends {
+                a,
+                b,
+                b_of_a,
+                a_of_b,
+                keep: Box::new(()),
+            }
         }
     }
 

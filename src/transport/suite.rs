@@ -9,6 +9,7 @@ mod engines;
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
 use crate::util::user::Lent;
+use std::any::Any;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ pub struct Ends<T> {
     pub b: T,
     pub b_of_a: PeerId,
     pub a_of_b: PeerId,
+    /// What must live as long as both.
+    pub keep: Box<dyn Any>,
 }
 
 pub trait Pair: Transport + Sized {
@@ -227,6 +230,7 @@ pub fn bodies_of_every_length_arrive_in_order<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     let lengths = lengths(a.limits().max_body);
     let mut taker = Taker::new(a_of_b, |_: &Header, _| Wish::Keep);
@@ -266,6 +270,7 @@ pub fn a_full_lane_loses_nothing<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     let mut taker = Taker::new(a_of_b, |_: &Header, _| Wish::Keep);
     let len = a.limits().max_body / 2;
@@ -304,6 +309,7 @@ pub fn bodies_go_where_they_are_told<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     let max = a.limits().max_body;
     let mut wishes = vec![Wish::Drop, Wish::Keep];
@@ -352,6 +358,7 @@ pub fn what_is_refused_comes_again<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     let mut tries = HashMap::new();
     let mut taker = Taker::new(a_of_b, |header: &Header, _| {
@@ -392,6 +399,7 @@ pub fn both_ways_at_once<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     let (mut at_a, mut at_b) = (
         Taker::new(b_of_a, |_: &Header, _| Wish::Keep),
@@ -424,6 +432,7 @@ pub fn a_small_budget_is_enough<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     let mut taker = Taker::new(a_of_b, |_: &Header, _| Wish::Drop);
     for number in 0..50 {
@@ -443,6 +452,7 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
         mut b,
         b_of_a,
         a_of_b,
+        keep: _keep,
     } = P::pair();
     if !a.limits().can_get {
         return;
@@ -486,6 +496,7 @@ pub fn the_end_of_a_peer_is_noticed<P: Pair>() {
             mut b,
             b_of_a,
             a_of_b,
+            keep: _keep,
         } = P::pair();
         let mut taker = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
         let mut at_b = Taker::new(a_of_b, |_: &Header, _| Wish::Keep);

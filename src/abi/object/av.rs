@@ -23,7 +23,7 @@ static OPS: fi_ops_av = fi_ops_av {
     remove: Some(remove),
     lookup: Some(lookup),
     straddr: Some(straddr),
-    av_set: None,
+    av_set: Some(super::av_set::open),
     insert_auth_key: Some(insert_auth_key),
     lookup_auth_key: Some(lookup_auth_key),
     set_user_id: Some(set_user_id),
@@ -51,6 +51,13 @@ impl Drop for Opened {
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Av> {
     // SAFETY: by contract.
     unsafe { &Object::<fid_av, Opened>::value(fid.cast()).av }
+}
+
+/// # Safety
+/// As `of`.
+pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).domain }
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! fid_cntr.
 
-use super::{Object, head, status, wait};
+use super::{Object, head, status, wait, wait_set};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};
@@ -43,6 +43,13 @@ pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cntr> {
     unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).cntr }
 }
 
+/// # Safety
+/// As `of`.
+pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).domain }
+}
+
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cntr_attr,
@@ -56,13 +63,14 @@ pub unsafe extern "C" fn open(
     unsafe {
         let domain = super::domain::opened(domain.cast());
         let attr = attr.as_ref().copied().unwrap_or(core::mem::zeroed());
-        if attr.wait_obj == FI_WAIT_SET {
-            return -FI_ENOSYS;
-        }
+        let wait_set = match wait_set::named(attr.wait_obj, attr.wait_set) {
+            Ok(set) => set,
+            Err(error) => return error.code(),
+        };
         let opened = Cntr::open(&CntrAttr {
             events: attr.events,
             wait_obj: attr.wait_obj,
-            wait_set: None,
+            wait_set,
             flags: attr.flags,
             locked: domain.locked,
         });

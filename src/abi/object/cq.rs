@@ -1,6 +1,6 @@
 //! fid_cq.
 
-use super::{Object, head, status, wait};
+use super::{Object, head, status, wait, wait_set};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
@@ -53,6 +53,13 @@ pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cq> {
     unsafe { &opened(fid.cast()).cq }
 }
 
+/// # Safety
+/// As `of`.
+pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
+}
+
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cq_attr,
@@ -65,9 +72,9 @@ pub unsafe extern "C" fn open(
     // SAFETY: a live domain of ours and its arguments, by the manual page.
     unsafe {
         let domain = super::domain::opened(domain.cast());
-        let wait_set = match (*attr).wait_obj {
-            FI_WAIT_SET => return -FI_ENOSYS,
-            _ => None,
+        let wait_set = match wait_set::named((*attr).wait_obj, (*attr).wait_set) {
+            Ok(set) => set,
+            Err(error) => return error.code(),
         };
         let opened = Cq::open(&CqAttr {
             size: (*attr).size,

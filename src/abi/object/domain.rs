@@ -51,13 +51,18 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 }
 
 /// An event queue for asynchronous events of the domain.
-unsafe extern "C" fn bind(_: *mut fid, other: *mut fid, _flags: u64) -> c_int {
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: a fid tells its class.
-    match unsafe { (*other).fclass } as u32 {
-        FI_CLASS_EQ => FI_SUCCESS,
-        _ => -FI_EINVAL,
+    // SAFETY: a live domain of ours; a fid tells its class.
+    unsafe {
+        match (*other).fclass as u32 {
+            FI_CLASS_EQ => {
+                opened(fid).bind_eq(super::eq::of(other));
+                FI_SUCCESS
+            }
+            _ => -FI_EINVAL,
+        }
     }
 }

@@ -1,15 +1,23 @@
-//! fid_ep of an endpoint of ours, whatever its kind and transport.
+//! fid_ep of an endpoint of ours, whatever its kind and transport, and of its aliases.
+//!
+//! All have the same operations: what they do not share is behind `Managed`.
 
 use super::messaging::{Opened, Tables};
-use super::{Object, av, cntr, cq, head, lacking, size_status, srx, status, stx};
+use super::{Object, av, cntr, cq, eq, head, lacking, size_status, srx, status, stx};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
+use crate::api::domain::Domain;
 use crate::api::endpoint::Managed;
+use crate::api::endpoint::alias::Alias;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ptr::copy_nonoverlapping;
 use libc::ssize_t;
+use std::sync::Arc;
+
+/// The longest address that may be given, as in every format of ours.
+const ADDRESS_MAX: usize = 256;
 
 /// The op tables of a kind of endpoint.
 pub struct Over<V>(PhantomData<V>);
@@ -34,9 +42,12 @@ impl<V: Managed> Over<V> {
         cancel: Some(cancel::<V>),
         getopt: Some(getopt::<V>),
         setopt: Some(setopt::<V>),
+        rx_size_left: Some(rx_size_left::<V>),
+        tx_size_left: Some(tx_size_left::<V>),
         ..lacking::EP
     };
     const CM: fi_ops_cm = fi_ops_cm {
+        setname: Some(setname::<V>),
         getname: Some(getname::<V>),
         ..lacking::CM
     };
@@ -65,7 +76,7 @@ unsafe fn of<'a, V: Managed>(fid: *const fid) -> &'a V {
 }
 
 unsafe extern "C" fn close<V: Managed>(fid: *mut fid) -> c_int {
-    // SAFETY: only endpoints made here have this operation; closing ends their life unless they are in use.
+    // SAFETY: only objects made here have this operation; closing ends their life unless they are in use.
     unsafe {
         let result = of::<V>(fid).close();
         if result.is_ok() {
@@ -75,6 +86,51 @@ unsafe extern "C" fn close<V: Managed>(fid: *mut fid) -> c_int {
     }
 }
 
+/// FI_ALIAS: an alias may have aliases of its own.
+///
+/// # Safety
+/// A live object of this kind and its argument.
+unsafe fn open_alias<V: Managed>(fid: *mut fid, arg: *const fi_alias) -> c_int {
+    // SAFETY: by contract.
+    unsafe {
+        if arg.is_null() || (*arg).fid.is_null() {
+            return -FI_EINVAL;
+        }
+        match Alias::open(of::<V>(fid), (*arg).flags) {
+            Ok(alias) => {
+                (*arg)
+                    .fid
+                    .write(give(alias, (*fid).fclass as u32, (*fid).context).cast());
+                FI_SUCCESS
+            }
+            Err(error) => error.code(),
+        }
+    }
+}
+
+/// # Safety
+/// A live object of ours.
+unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) -> Result<()> {
+    // SAFETY: by contract; a fid tells its class.
+    let (theirs, may_have_flags) = unsafe {
+        match (*other).fclass as u32 {
+            FI_CLASS_AV => (Some(av::domain_of(other)), false),
+            FI_CLASS_CQ => (Some(cq::domain_of(other)), true),
+            FI_CLASS_CNTR => (Some(cntr::domain_of(other)), true),
+            FI_CLASS_STX_CTX => (Some(&stx::of(other).domain), false),
+            _ => (None, false),
+        }
+    };
+    if flags != 0 && !may_have_flags {
+        return Err(Errno(FI_EBADFLAGS as c_int));
+    }
+    if theirs.is_some_and(|theirs| !Arc::ptr_eq(theirs, domain)) {
+        log!(Warn, EpCtrl, "fi_ep_bind: the object is of another domain");
+        return Err(Errno(FI_EINVAL));
+    }
+    Ok(())
+}
+
 unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
@@ -82,7 +138,8 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
     // SAFETY: a live endpoint of ours, and an object that tells its class and is of our making too.
     unsafe {
         let endpoint = of::<V>(fid);
-        let result = match (*other).fclass as u32 {
+        let result = check_bind(endpoint.domain(), other, flags);
+        let result = result.and_then(|()| match (*other).fclass as u32 {
             FI_CLASS_AV => endpoint.bind_av(av::of(other)),
             FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
             FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
@@ -90,10 +147,12 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
             FI_CLASS_SRX_CTX => srx::of::<V::Wire>(other)
                 .ok_or(Errno(FI_EINVAL))
                 .and_then(|srx| endpoint.bind_srx(srx)),
-            // Nothing is told to it, but programs bind one.
-            FI_CLASS_EQ => Ok(()),
+            FI_CLASS_EQ => {
+                endpoint.bind_eq(eq::of(other));
+                Ok(())
+            }
             _ => Err(Errno(FI_EINVAL)),
-        };
+        });
         status(result)
     }
 }
@@ -101,15 +160,15 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
 unsafe extern "C" fn control<V: Managed>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: a live endpoint of ours; the command says what its argument is.
     unsafe {
-        let endpoint = of::<V>(fid);
         match command as u32 {
-            FI_ENABLE => status(endpoint.enable()),
+            FI_ENABLE => status(of::<V>(fid).enable()),
             FI_GETOPSFLAG | FI_SETOPSFLAG if arg.is_null() => -FI_EINVAL,
             FI_GETOPSFLAG => {
                 let flags = arg.cast::<u64>();
-                status(endpoint.op_flags(*flags).map(|found| flags.write(found)))
+                status(of::<V>(fid).op_flags(*flags).map(|found| flags.write(found)))
             }
-            FI_SETOPSFLAG => status(endpoint.set_op_flags(*arg.cast::<u64>())),
+            FI_SETOPSFLAG => status(of::<V>(fid).set_op_flags(*arg.cast::<u64>())),
+            FI_ALIAS => open_alias::<V>(fid, arg.cast()),
             _ => -FI_ENOSYS,
         }
     }
@@ -142,6 +201,35 @@ pub unsafe fn tell_name(name: &[u8], addr: *mut c_void, len: *mut usize) -> c_in
             FI_SUCCESS
         }
     }
+}
+
+unsafe extern "C" fn setname<V: Managed>(fid: fid_t, addr: *mut c_void, len: usize) -> c_int {
+    if addr.is_null() || len > ADDRESS_MAX {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours; `addr` holds `len` bytes, and the address ends at a zero if there is one.
+    unsafe {
+        let bytes = core::slice::from_raw_parts(addr.cast::<u8>(), len);
+        let address = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        status(of::<V>(fid).set_address(address))
+    }
+}
+
+fn size_left(left: Result<usize>) -> ssize_t {
+    match left {
+        Ok(left) => ssize_t::try_from(left).unwrap_or(ssize_t::MAX),
+        Err(error) => error.code() as ssize_t,
+    }
+}
+
+unsafe extern "C" fn rx_size_left<V: Managed>(ep: *mut fid_ep) -> ssize_t {
+    // SAFETY: a live endpoint of ours.
+    size_left(unsafe { of::<V>(ep.cast()) }.rx_size_left())
+}
+
+unsafe extern "C" fn tx_size_left<V: Managed>(ep: *mut fid_ep) -> ssize_t {
+    // SAFETY: a live endpoint of ours.
+    size_left(unsafe { of::<V>(ep.cast()) }.tx_size_left())
 }
 
 /// The options there are, all of type size_t.

@@ -1,6 +1,6 @@
 //! fid_eq, and the way of an address vector's events into one.
 
-use super::{Object, cq, head, wait};
+use super::{Object, cq, head, wait, wait_set};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::av::Events;
@@ -65,14 +65,15 @@ pub unsafe extern "C" fn open(
     // SAFETY: a live fabric of ours and its arguments, by the manual page.
     unsafe {
         let fabric = super::fabric::opened(fabric);
-        if (*attr).wait_obj == FI_WAIT_SET {
-            return -FI_ENOSYS;
-        }
+        let wait_set = match wait_set::named((*attr).wait_obj, (*attr).wait_set) {
+            Ok(set) => set,
+            Err(error) => return error.code(),
+        };
         let attr = EqAttr {
             size: (*attr).size,
             flags: (*attr).flags,
             wait_obj: (*attr).wait_obj,
-            wait_set: None,
+            wait_set,
         };
         match Eq::open(&attr) {
             Ok(eq) => {

@@ -14,6 +14,7 @@ pub static OPS: fi_ops_fabric = fi_ops_fabric {
     domain: Some(domain),
     domain2: Some(domain2),
     eq_open: Some(super::eq::open),
+    wait_open: Some(super::wait_set::open),
     trywait: Some(trywait),
     ..lacking::FABRIC
 };
@@ -96,6 +97,7 @@ unsafe extern "C" fn trywait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_i
             FI_CLASS_CQ => super::cq::of(fid).trywait(),
             FI_CLASS_CNTR => super::cntr::of(fid).trywait(),
             FI_CLASS_EQ => super::eq::of(fid).trywait(),
+            FI_CLASS_WAIT => super::wait_set::of(fid).trywait(),
             _ => Err(Errno(FI_EINVAL)),
         }
     };

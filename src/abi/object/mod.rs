@@ -4,6 +4,7 @@
 //! traits, so a C call is one indirect call into a shim that opens its arguments and calls one method. Called by C.
 
 pub mod av;
+pub mod av_set;
 pub mod cntr;
 pub mod cq;
 pub mod domain;
@@ -13,11 +14,13 @@ pub mod fabric;
 pub mod lacking;
 pub mod messaging;
 pub mod mr;
+pub mod poll_set;
 pub mod scalable;
 pub mod shm;
 pub mod srx;
 pub mod stx;
 pub mod wait;
+pub mod wait_set;
 
 use crate::abi::types::*;
 use crate::api::errno::Result;

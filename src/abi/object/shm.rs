@@ -1,6 +1,6 @@
 //! What a domain of provider `shm` opens: endpoints over shared memory, and vectors of their names.
 
-use super::{av, cntr, cq, domain, lacking, status, stx};
+use super::{av, cntr, cq, domain, lacking, poll_set, status, stx};
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
@@ -17,6 +17,7 @@ pub static OPS: fi_ops_domain = fi_ops_domain {
     av_open: Some(av_open),
     cq_open: Some(cq::open),
     cntr_open: Some(cntr::open),
+    poll_open: Some(poll_set::open),
     endpoint: Some(open_endpoint),
     endpoint2: Some(open_endpoint2),
     scalable_ep: Some(open_scalable),

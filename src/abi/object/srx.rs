@@ -2,8 +2,11 @@
 
 use super::{Object, endpoint};
 use crate::abi::types::*;
+use crate::api::av::Av;
+use crate::api::cq::Cq;
+use crate::api::domain::Domain;
 use crate::api::endpoint::pool::Pool;
-use crate::api::endpoint::{Managed, Wire};
+use crate::api::endpoint::{Managed, Side, Wire};
 use crate::api::errno::Result;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::progress::Progress;
@@ -35,12 +38,25 @@ pub unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> Option<&'a Arc<Pool<
 
 impl<T: Wire + 'static> Managed for Opened<T> {
     type Wire = T;
+    type Base = Arc<Pool<T>>;
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut crate::api::endpoint::Side) -> R) -> R {
+    fn base(&self) -> &Arc<Pool<T>> {
+        &self.pool
+    }
+    fn domain(&self) -> &Arc<Domain> {
+        self.pool.domain()
+    }
+    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
         self.pool.side(use_it)
     }
-    fn driver(&self) -> Arc<dyn Progress> {
-        self.pool.driver()
+    fn as_progress(&self) -> Arc<dyn Progress> {
+        self.pool.as_progress()
+    }
+    fn by_thread(&self) -> Arc<dyn Progress> {
+        self.pool.by_thread()
+    }
+    fn unfinished(&self) -> (usize, usize) {
+        self.pool.unfinished()
     }
     fn local_address(&self) -> Vec<u8> {
         self.pool.local_address()
@@ -48,10 +64,10 @@ impl<T: Wire + 'static> Managed for Opened<T> {
     fn cancel(&self, context: Context) -> Result<()> {
         self.pool.cancel(context)
     }
-    fn bind_av(&self, av: &Arc<crate::api::av::Av>) -> Result<()> {
+    fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
         self.pool.bind_av(av)
     }
-    fn bind_cq(&self, cq: &Arc<crate::api::cq::Cq>, flags: u64) -> Result<()> {
+    fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
         self.pool.bind_cq(cq, flags)
     }
     fn enable(&self) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
 use crate::api::cq::{Cq, Entry, ErrorEntry};
+use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
 use crate::engine::op::{Completion, Ended, Error, Failure, Kind};
@@ -22,6 +23,7 @@ pub struct Bindings {
     recv_cntr: Option<Arc<Cntr>>,
     /// Counters of operations that this endpoint does not have; they only have to be bound.
     other_cntrs: Vec<Arc<Cntr>>,
+    eq: Option<Arc<Eq>>,
 }
 
 impl Bindings {
@@ -71,6 +73,14 @@ impl Bindings {
         Ok(())
     }
 
+    /// In place of the one before.
+    pub fn bind_eq(&mut self, eq: &Arc<Eq>) {
+        eq.refs().take();
+        if let Some(before) = self.eq.replace(eq.clone()) {
+            before.refs().give();
+        }
+    }
+
     /// Whether there is somebody to tell of each direction that the endpoint has.
     pub fn check(&self, send: bool, recv: bool) -> Result<()> {
         let silent = send && self.tx.is_none() && self.send_cntr.is_none()
@@ -103,15 +113,23 @@ impl Bindings {
         self.counters().for_each(|cntr| cntr.attach(endpoint.clone()));
     }
 
-    /// Lets go of everything; whoever was not attached is not detached.
-    pub fn detach(self, endpoint: &Arc<dyn Progress>) {
+    /// Takes `attach` back.
+    pub fn stop(&self, endpoint: &Arc<dyn Progress>) {
         for cq in self.queues() {
             let _ = cq.detach(endpoint);
-            cq.refs().give();
         }
         for cntr in self.counters() {
             let _ = cntr.detach(endpoint);
-            cntr.refs().give();
+        }
+    }
+
+    /// Lets go of everything; whoever was not attached is not detached.
+    pub fn detach(self, endpoint: &Arc<dyn Progress>) {
+        self.stop(endpoint);
+        self.queues().for_each(|cq| cq.refs().give());
+        self.counters().for_each(|cntr| cntr.refs().give());
+        if let Some(eq) = &self.eq {
+            eq.refs().give();
         }
     }
 

@@ -1,7 +1,7 @@
 //! What every kind of endpoint can do besides moving messages: be bound, enabled, asked for options, closed.
 //!
-//! An endpoint, a context of a scalable endpoint, one that shares its receives: they differ in `side` and `driver`, the
-//! rest is here once. Called by `abi::object`.
+//! An endpoint, a context of a scalable endpoint, one that shares its receives: they differ in `side` and `as_progress`,
+//! the rest is here once. Called by `abi::object`.
 
 use super::Wire;
 use super::pool::Pool;
@@ -11,33 +11,64 @@ use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cntr::Cntr;
 use crate::api::cq::Cq;
+use crate::api::domain::{Domain, unused};
+use crate::api::driver::Driver;
+use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Messaging;
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// An endpoint of any kind, as whoever holds it manages it.
-pub trait Managed: Messaging + 'static {
+pub trait Managed: Messaging + Sized + 'static {
     type Wire: Wire + 'static;
+
+    /// What this is an alias of, or the kind itself.
+    type Base: Managed<Wire = Self::Wire, Base = Self::Base> + Clone;
+
+    fn base(&self) -> &Self::Base;
+
+    fn domain(&self) -> &Arc<Domain>;
 
     /// Uses its application's side, under its lock.
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R;
 
     /// What queues and counters drive.
-    fn driver(&self) -> Arc<dyn Progress>;
+    fn as_progress(&self) -> Arc<dyn Progress>;
 
+    /// The same for the thread of FI_PROGRESS_AUTO.
+    fn by_thread(&self) -> Arc<dyn Progress>;
+
+    /// fi_getname.
     fn local_address(&self) -> Vec<u8>;
+
+    /// fi_setname, with the address without its end. -FI_EBUSY once enabled: peers may know the old one.
+    fn set_address(&self, _: &[u8]) -> Result<()> {
+        Err(Errno(FI_ENOSYS))
+    }
 
     /// fi_cancel.
     fn cancel(&self, context: Context) -> Result<()>;
 
+    /// Sends that have not ended, and receives that have met no message.
+    fn unfinished(&self) -> (usize, usize);
+
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
         self.side(|side| {
             side.not_enabled()?;
+            if side.peers.is_bound() {
+                return Err(Errno(FI_EINVAL));
+            }
             side.peers.bind(av.hold());
             Ok(())
         })
+    }
+
+    /// Nothing is told to it, but programs bind one.
+    fn bind_eq(&self, eq: &Arc<Eq>) {
+        self.side(|side| side.bindings.bind_eq(eq));
     }
 
     /// `flags`: FI_TRANSMIT, FI_RECV, FI_SELECTIVE_COMPLETION.
@@ -67,25 +98,26 @@ pub trait Managed: Messaging + 'static {
 
     /// fi_enable: an endpoint without what it needs is told what is missing.
     fn enable(&self) -> Result<()> {
-        let driver = self.driver();
-        self.side(|side| {
-            if !side.enabled {
-                side.check()?;
-                side.enabled = true;
-                side.bindings.attach(driver);
-            }
-            Ok(())
-        })
+        start(self)
     }
 
     /// To be called before the endpoint is let go: queues must not drive it any more. -FI_EBUSY if others use it.
     fn close(&self) -> Result<()> {
-        let (bindings, stx) = self.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
-        bindings.detach(&self.driver());
-        if let Some(stx) = stx {
-            stx.users.give();
-        }
+        self.side(|side| unused(&side.aliases))?;
+        stop(self);
         Ok(())
+    }
+
+    /// fi_tx_size_left: sends that will not be refused.
+    fn tx_size_left(&self) -> Result<usize> {
+        let size = self.side(|side| side.must_be_enabled().map(|()| side.settings.tx_size))?;
+        Ok(size.saturating_sub(self.unfinished().0))
+    }
+
+    /// fi_rx_size_left: the same for receives. More than that are taken, but programs count on the size they were told.
+    fn rx_size_left(&self) -> Result<usize> {
+        let size = self.side(|side| side.must_be_enabled().map(|()| side.settings.rx_size))?;
+        Ok(size.saturating_sub(self.unfinished().1))
     }
 
     /// FI_OPT_MIN_MULTI_RECV.
@@ -97,25 +129,117 @@ pub trait Managed: Messaging + 'static {
         self.side(|side| side.settings.min_multi_recv = size);
     }
 
+    /// The flags of both directions, for an alias.
+    fn both_flags(&self) -> (u64, u64) {
+        self.side(|side| (side.settings.tx_flags, side.settings.rx_flags))
+    }
+
     /// FI_GETOPSFLAG: `flags` says of which direction.
     fn op_flags(&self, direction: u64) -> Result<u64> {
-        self.side(|side| match direction & (FI_TRANSMIT | FI_RECV) {
-            FI_TRANSMIT => Ok(side.settings.tx_flags),
-            FI_RECV => Ok(side.settings.rx_flags),
-            _ => Err(Errno(FI_EINVAL)),
-        })
+        let (tx, rx) = self.both_flags();
+        Ok(if is_transmit(direction)? { tx } else { rx })
     }
 
     /// FI_SETOPSFLAG.
     fn set_op_flags(&self, flags: u64) -> Result<()> {
-        let wanted = flags & !(FI_TRANSMIT | FI_RECV);
+        let transmit = is_transmit(flags)?;
         self.side(|side| {
-            match flags & (FI_TRANSMIT | FI_RECV) {
-                FI_TRANSMIT => side.settings.tx_flags = wanted,
-                FI_RECV => side.settings.rx_flags = wanted,
-                _ => return Err(Errno(FI_EINVAL)),
+            if transmit {
+                side.settings.tx_flags = wanted(flags);
+            } else {
+                side.settings.rx_flags = wanted(flags);
             }
+        });
+        Ok(())
+    }
+}
+
+/// Which direction's flags are meant: it must be one of the two.
+pub(super) fn is_transmit(flags: u64) -> Result<bool> {
+    match flags & (FI_TRANSMIT | FI_RECV) {
+        FI_TRANSMIT => Ok(true),
+        FI_RECV => Ok(false),
+        _ => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// The flags without their direction.
+pub(super) fn wanted(flags: u64) -> u64 {
+    flags & !(FI_TRANSMIT | FI_RECV)
+}
+
+/// Enables an endpoint that has all it needs.
+pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
+    let me = endpoint.as_progress();
+    let begun = endpoint.side(|side| {
+        if side.enabled {
+            return Ok(false);
+        }
+        side.check()?;
+        side.enabled = true;
+        side.bindings.attach(me.clone());
+        Ok(true)
+    })?;
+    match &endpoint.domain().driver {
+        Some(driver) if begun => drive(endpoint, driver, &me),
+        _ => Ok(()),
+    }
+}
+
+/// With FI_PROGRESS_AUTO, hands the endpoint to the domain's thread. Not under the lock, which the thread takes.
+fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
+    match driver.attach(endpoint.by_thread()) {
+        Ok(id) => {
+            endpoint.side(|side| side.driven = Some(id));
             Ok(())
-        })
+        }
+        Err(error) => {
+            log!(Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
+            endpoint.side(|side| {
+                side.enabled = false;
+                side.bindings.stop(me);
+            });
+            Err(error)
+        }
+    }
+}
+
+/// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
+pub(super) fn stop(endpoint: &impl Managed) {
+    let driven = endpoint.side(|side| side.driven.take());
+    if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
+        driver.detach(id);
+    }
+    let (bindings, stx) = endpoint.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
+    bindings.detach(&endpoint.as_progress());
+    if let Some(stx) = stx {
+        stx.users.give();
+    }
+}
+
+/// What can announce that nobody looks at it, whoever drives it.
+pub trait Sleeper: Progress {
+    fn arm_self(&self) -> bool;
+    fn own_fd(&self) -> Option<RawFd>;
+}
+
+/// An endpoint as the thread of FI_PROGRESS_AUTO has it.
+pub struct ByThread<S>(pub Arc<S>);
+
+impl<S: Sleeper> Progress for ByThread<S> {
+    fn progress(&self) {
+        self.0.progress();
+    }
+
+    fn arm(&self) -> bool {
+        self.0.arm_self()
+    }
+
+    fn unfinished(&self) -> bool {
+        self.0.unfinished()
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        self.0.own_fd()
     }
 }

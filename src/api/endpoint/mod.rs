@@ -3,6 +3,7 @@
 //! Provider-independent: `T` is the transport, everything else is here once. An endpoint is bound, then enabled, then
 //! used; reading a queue it is bound to drives it. Called by `abi::object`.
 
+pub mod alias;
 mod bindings;
 mod lanes;
 mod managed;
@@ -22,6 +23,7 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
+use managed::{ByThread, Sleeper};
 use side::refused;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -33,13 +35,18 @@ pub use side::Side;
 pub trait Wire: Transport + core::marker::Send {
     /// The address of this end, as peers name it.
     fn local_address(&self) -> Vec<u8>;
+    /// Another end in place of this one, with an address that the application chose; None: it is this one's.
+    fn renamed(&self, address: &[u8]) -> Result<Option<Self>>
+    where
+        Self: Sized;
     /// The address behind a number.
     fn address_of(&self, peer: PeerId) -> Option<&[u8]>;
     /// The address of a context of the endpoint with this address; context 0 has the endpoint's own.
     fn context_address(address: &[u8], index: usize) -> Vec<u8>;
     /// The address that another is a context of; else itself.
     fn base_address(address: &[u8]) -> &[u8];
-    /// Announces that this end goes to sleep; false: there is work.
+    /// Announces that this end goes to sleep, having made `wake_fd` unreadable; false: there is work, but the
+    /// announcement stands, since others may sleep.
     fn arm(&mut self) -> bool;
     /// What becomes readable when something has come for a sleeper.
     fn wake_fd(&self) -> Option<RawFd>;
@@ -53,6 +60,8 @@ pub struct Endpoint<T: Wire> {
 struct Core<T: Wire> {
     engine: Engine<T>,
     side: Side,
+    /// What fi_setname gave it.
+    name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
     ended: Vec<Completion>,
 }
@@ -63,6 +72,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         let core = Core {
             engine: Engine::new(transport),
             side: Side::new(info),
+            name: None,
             ended: Vec::new(),
         };
         Arc::new(Endpoint {
@@ -74,17 +84,55 @@ impl<T: Wire + 'static> Endpoint<T> {
 
 impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     type Wire = T;
+    type Base = Self;
+
+    fn base(&self) -> &Self {
+        self
+    }
+
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
         use_it(&mut self.core.lock().side)
     }
 
-    fn driver(&self) -> Arc<dyn Progress> {
+    fn as_progress(&self) -> Arc<dyn Progress> {
         self.clone()
     }
 
+    fn by_thread(&self) -> Arc<dyn Progress> {
+        Arc::new(ByThread(self.clone()))
+    }
+
     fn local_address(&self) -> Vec<u8> {
-        self.core.lock().engine.transport().local_address()
+        let core = self.core.lock();
+        match &core.name {
+            Some(name) => name.clone(),
+            None => core.engine.transport().local_address(),
+        }
+    }
+
+    fn set_address(&self, address: &[u8]) -> Result<()> {
+        let mut core = self.core.lock();
+        if core.side.enabled {
+            log!(Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
+            return Err(Errno(FI_EBUSY));
+        }
+        if address.is_empty() {
+            return Ok(());
+        }
+        if let Some(transport) = core.engine.transport().renamed(address)? {
+            *core.engine.transport_mut() = transport;
+        }
+        core.name = Some([address, &[0]].concat());
+        Ok(())
+    }
+
+    fn unfinished(&self) -> (usize, usize) {
+        let core = self.core.lock();
+        (core.engine.sending(), core.engine.posted())
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
@@ -93,6 +141,16 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
+    }
+}
+
+impl<T: Wire> Endpoint<T> {
+    /// An operation was begun that the thread of FI_PROGRESS_AUTO may have to end.
+    #[cold]
+    fn begun(&self, core: &Core<T>) {
+        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
+            driver.watch();
+        }
     }
 }
 
@@ -125,6 +183,9 @@ impl<T: Wire> Messaging for Endpoint<T> {
         let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
+        if core.side.driven.is_some() {
+            self.begun(core);
+        }
         result.map_err(refused)
     }
 
@@ -139,6 +200,9 @@ impl<T: Wire> Messaging for Endpoint<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
+        if core.side.driven.is_some() {
+            self.begun(core);
+        }
         result.map_err(refused)
     }
 }
@@ -152,12 +216,30 @@ impl<T: Wire> Progress for Endpoint<T> {
         core.tell();
     }
 
+    /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.
     fn arm(&self) -> bool {
-        let mut core = self.core.lock();
-        core.engine.transport_mut().arm() && !core.engine.busy()
+        self.domain.driver.is_some() || self.arm_self()
+    }
+
+    fn unfinished(&self) -> bool {
+        self.core.lock().engine.unfinished()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
+        match self.domain.driver {
+            Some(_) => None,
+            None => self.own_fd(),
+        }
+    }
+}
+
+impl<T: Wire> Sleeper for Endpoint<T> {
+    fn arm_self(&self) -> bool {
+        let mut core = self.core.lock();
+        core.engine.transport_mut().arm() && !core.engine.has_work()
+    }
+
+    fn own_fd(&self) -> Option<RawFd> {
         self.core.lock().engine.transport().wake_fd()
     }
 }

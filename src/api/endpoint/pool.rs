@@ -7,7 +7,7 @@
 
 use super::Wire;
 use super::lanes::Lanes;
-use super::managed::Managed;
+use super::managed::{ByThread, Managed, Sleeper, start, stop};
 use super::side::{Side, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -100,13 +100,30 @@ impl<T: Wire> Core<T> {
 
 impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     type Wire = T;
+    type Base = Self;
+
+    fn base(&self) -> &Self {
+        self
+    }
+
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
         use_it(&mut self.core.lock().side)
     }
 
-    fn driver(&self) -> Arc<dyn Progress> {
+    fn as_progress(&self) -> Arc<dyn Progress> {
         self.clone()
+    }
+
+    fn by_thread(&self) -> Arc<dyn Progress> {
+        self.clone()
+    }
+
+    fn unfinished(&self) -> (usize, usize) {
+        (0, self.core.lock().engine.posted())
     }
 
     fn local_address(&self) -> Vec<u8> {
@@ -138,8 +155,8 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
 
     fn close(&self) -> Result<()> {
         unused(&self.users)?;
-        let bindings = self.side(|side| core::mem::take(&mut side.bindings));
-        bindings.detach(&self.driver());
+        self.side(|side| unused(&side.aliases))?;
+        stop(self);
         Ok(())
     }
 }
@@ -159,6 +176,9 @@ impl<T: Wire> Messaging for Pool<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
+        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
+            driver.watch();
+        }
         result.map_err(refused)
     }
 }
@@ -213,6 +233,15 @@ impl<T: Wire> Drop for Member<T> {
 
 impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     type Wire = T;
+    type Base = Self;
+
+    fn base(&self) -> &Self {
+        self
+    }
+
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
         let mut before = self.before.lock();
@@ -230,8 +259,19 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         }
     }
 
-    fn driver(&self) -> Arc<dyn Progress> {
+    fn as_progress(&self) -> Arc<dyn Progress> {
         self.clone()
+    }
+
+    fn by_thread(&self) -> Arc<dyn Progress> {
+        Arc::new(ByThread(self.clone()))
+    }
+
+    /// All sends of those that share are counted.
+    fn unfinished(&self) -> (usize, usize) {
+        self.joined
+            .get()
+            .map_or((0, 0), |(pool, _)| (pool.core.lock().engine.sending(), 0))
     }
 
     fn local_address(&self) -> Vec<u8> {
@@ -263,15 +303,8 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         }
-        let driver = self.driver();
-        let (av, selective) = self.side(|side| {
-            if !side.enabled {
-                side.check()?;
-                side.enabled = true;
-                side.bindings.attach(driver);
-            }
-            Ok((side.peers.av(), side.bindings.rx_selective()))
-        })?;
+        start(self)?;
+        let (av, selective) = self.side(|side| (side.peers.av(), side.bindings.rx_selective()));
         // All endpoints that share have one address vector, by which the context knows sources too.
         let (pool, _) = self.pool()?;
         let mut core = pool.core.lock();
@@ -283,11 +316,8 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     }
 
     fn close(&self) -> Result<()> {
-        let (bindings, stx) = self.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
-        bindings.detach(&self.driver());
-        if let Some(stx) = stx {
-            stx.users.give();
-        }
+        self.side(|side| unused(&side.aliases))?;
+        stop(self);
         if let Some((pool, lane)) = self.joined.get() {
             let mut core = pool.core.lock();
             core.engine.transport_mut().close(*lane);
@@ -316,6 +346,9 @@ impl<T: Wire + 'static> Messaging for Member<T> {
         let send = side.outgoing::<T>(&call, |address| lanes.peer_by(*lane, address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
+        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
+            driver.watch();
+        }
         result.map_err(refused)
     }
 
@@ -332,15 +365,34 @@ impl<T: Wire + 'static> Progress for Member<T> {
     }
 
     fn arm(&self) -> bool {
+        self.domain.driver.is_some() || self.arm_self()
+    }
+
+    fn unfinished(&self) -> bool {
+        self.joined
+            .get()
+            .is_some_and(|(pool, _)| pool.core.lock().engine.unfinished())
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        match self.domain.driver {
+            Some(_) => None,
+            None => self.own_fd(),
+        }
+    }
+}
+
+impl<T: Wire + 'static> Sleeper for Member<T> {
+    fn arm_self(&self) -> bool {
         let Some((pool, lane)) = self.joined.get() else {
             return false;
         };
         let mut core = pool.core.lock();
         let armed = core.engine.transport_mut().transport_mut(*lane).is_some_and(T::arm);
-        armed && !core.engine.busy()
+        armed && !core.engine.has_work()
     }
 
-    fn wake_fd(&self) -> Option<RawFd> {
+    fn own_fd(&self) -> Option<RawFd> {
         let (pool, lane) = self.joined.get()?;
         pool.core.lock().engine.transport().wake_fd(*lane)
     }

@@ -146,13 +146,30 @@ pub struct Context<T: Wire> {
 
 impl<T: Wire + 'static> Managed for Context<T> {
     type Wire = T;
+    type Base = Self;
+
+    fn base(&self) -> &Self {
+        self
+    }
+
+    fn domain(&self) -> &Arc<Domain> {
+        self.endpoint.domain()
+    }
 
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
         self.endpoint.side(use_it)
     }
 
-    fn driver(&self) -> Arc<dyn Progress> {
-        self.endpoint.driver()
+    fn as_progress(&self) -> Arc<dyn Progress> {
+        self.endpoint.as_progress()
+    }
+
+    fn by_thread(&self) -> Arc<dyn Progress> {
+        self.endpoint.by_thread()
+    }
+
+    fn unfinished(&self) -> (usize, usize) {
+        self.endpoint.unfinished()
     }
 
     /// All contexts have one name.
@@ -165,13 +182,23 @@ impl<T: Wire + 'static> Managed for Context<T> {
     }
 
     fn close(&self) -> Result<()> {
-        self.endpoint.side(|side| side.enabled = false);
         self.endpoint.close()?;
+        self.endpoint.side(|side| side.enabled = false);
         if let Some(place) = self.whole.places(self.direction).get(self.index) {
             place.open.store(false, Ordering::Relaxed);
         }
         self.whole.users.give();
         Ok(())
+    }
+}
+
+impl<T: Wire> Clone for Context<T> {
+    fn clone(&self) -> Self {
+        Context {
+            endpoint: self.endpoint.clone(),
+            whole: self.whole.clone(),
+            ..*self
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
+use crate::api::refs::Refs;
 use crate::engine::op::{Completion, Ended, Level, Look, Recv, Refused, Send};
 use crate::engine::port::PeerId;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 pub struct Settings {
     pub tx_flags: u64,
     pub rx_flags: u64,
+    pub tx_size: usize,
+    pub rx_size: usize,
     pub inject_size: usize,
     pub max_msg_size: usize,
     /// FI_OPT_MIN_MULTI_RECV.
@@ -43,6 +46,8 @@ impl Settings {
         Settings {
             tx_flags: tx.op_flags,
             rx_flags: rx.op_flags,
+            tx_size: tx.size,
+            rx_size: rx.size,
             inject_size: if tx.inject_size == 0 {
                 usize::MAX
             } else {
@@ -67,6 +72,10 @@ pub struct Side {
     pub enabled: bool,
     /// The transmit context that it shares with others.
     pub stx: Option<Arc<Stx>>,
+    /// Known by this to the domain's thread.
+    pub driven: Option<u64>,
+    /// How many aliases are open.
+    pub aliases: Arc<Refs>,
 }
 
 impl Side {
@@ -77,6 +86,8 @@ impl Side {
             settings: Settings::of(info),
             enabled: false,
             stx: None,
+            driven: None,
+            aliases: Arc::default(),
         }
     }
 
@@ -98,8 +109,17 @@ impl Side {
         Ok(())
     }
 
-    /// Whether all is bound that has to be.
+    pub fn must_be_enabled(&self) -> Result<()> {
+        if self.enabled {
+            Ok(())
+        } else {
+            Err(Errno(FI_EOPBADSTATE as i32))
+        }
+    }
+
+    /// Whether it may be enabled: one without what it needs is told what is missing.
     pub fn check(&self) -> Result<()> {
+        self.bindings.check(self.settings.can_send, self.settings.can_recv)?;
         if !self.peers.is_bound() {
             log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
             return Err(Errno(FI_ENOAV as i32));
@@ -108,7 +128,7 @@ impl Side {
             log!(Warn, EpCtrl, "fi_enable: no shared transmit context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         }
-        self.bindings.check(self.settings.can_send, self.settings.can_recv)
+        Ok(())
     }
 
     /// Why an endpoint does not send or receive: it is not enabled, or not of the kind that does.
@@ -128,7 +148,11 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.send_flags(call.flags);
-        let inject = call.flags == Flags::Inject || flags & FI_INJECT != 0 && call.flags != Flags::Endpoint;
+        let inject = match call.flags {
+            Flags::Inject => true,
+            Flags::Call(flags) => flags & FI_INJECT != 0,
+            Flags::Endpoint | Flags::Alias(_) => false,
+        };
         if call.body.len() > self.settings.max_msg_size || inject && call.body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE));
         }
@@ -197,7 +221,7 @@ impl Side {
                 let flags = self.settings.tx_flags;
                 (flags, !selective || flags & FI_COMPLETION != 0)
             }
-            Flags::Call(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
+            Flags::Call(flags) | Flags::Alias(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
             Flags::Inject => (self.settings.tx_flags | FI_INJECT, false),
         }
     }
@@ -207,7 +231,7 @@ impl Side {
         let selective = self.bindings.rx_selective() || self.settings.rx_selective;
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
-            Flags::Call(flags) => flags,
+            Flags::Call(flags) | Flags::Alias(flags) => flags,
             Flags::Inject => 0,
         };
         (flags, !selective || flags & FI_COMPLETION != 0)

@@ -9,7 +9,7 @@ use crate::api::refs::Refs;
 use std::sync::Arc;
 
 pub struct Stx {
-    domain: Arc<Domain>,
+    pub domain: Arc<Domain>,
     /// Endpoints bound to it.
     pub users: Refs,
 }

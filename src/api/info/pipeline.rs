@@ -33,6 +33,7 @@ pub fn getinfo(registry: &Registry, query: &Query) -> Result<Vec<Answer>> {
         );
         return Err(Errno(FI_ENODATA));
     }
+    log!(Info, Core, "{} infos fit", answers.len());
     Ok(answers)
 }
 

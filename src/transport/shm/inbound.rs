@@ -4,7 +4,7 @@
 //! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
-use super::layout::{self, Header, MAX_RINGS, Ring, State};
+use super::layout::{self, Header, MAX_RINGS, Ring};
 use super::ring::Consumer;
 use crate::engine::port::{PeerId, Place, Sink};
 use crate::engine::wire;
@@ -169,7 +169,7 @@ impl Inbox {
         let gone = self.rings.get_mut(index)?.take()?;
         self.hot.retain(|hot| *hot != index);
         gone.ring.free(file, index);
-        header.set_state(index, State::Free);
+        header.set_free(index);
         Some(gone.peer)
     }
 
@@ -278,6 +278,17 @@ impl Inbox {
         from..to
     }
 
+    /// Rings that were claimed and are not known yet, oldest claim first. Of two lives of one address the older comes
+    /// first, wherever their rings lie.
+    pub fn newcomers(&self, header: &Header) -> Vec<usize> {
+        let unknown = (0..header.used()).filter(|index| !self.knows(*index));
+        let mut found: Vec<_> = unknown
+            .filter_map(|index| Some((header.claim(index)?, index)))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, index)| index).collect()
+    }
+
     /// Whether a poll would find something, now that all senders' stores are visible. What the engine refused does not
     /// count: it is not news to it.
     pub fn would_find(&self, header: &Header) -> bool {
@@ -285,7 +296,7 @@ impl Inbox {
         (0..used.div_ceil(64)).any(|group| header.bells(group).load(Ordering::Relaxed) != 0)
             || (0..used).any(|index| match self.get(index) {
                 Some(inbound) => !inbound.refused && inbound.has_news(),
-                None => header.state(index) == State::Ready,
+                None => header.claim(index).is_some(),
             })
     }
 

@@ -17,6 +17,7 @@
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines};
 use crate::sys::shared::{self, Map};
+use core::num::NonZeroU32;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
@@ -48,6 +49,7 @@ const AT_FENCE: usize = 40;
 const AT_ADDRESS_LEN: usize = 48;
 const AT_ATTENTION: usize = LINE;
 const AT_USED: usize = 2 * LINE;
+const AT_CLAIMS: usize = 3 * LINE;
 const AT_ADDRESS: usize = 4 * LINE;
 const AT_BELLS: usize = 8 * LINE;
 const AT_STATES: usize = 2048;
@@ -94,15 +96,8 @@ pub fn bytes_needed(rings: usize) -> usize {
     header_bytes() + rings * ring_stride()
 }
 
-/// The state of a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    Free,
-    Ready,
-}
-
-const STATE_FREE: u32 = 0;
-const STATE_READY: u32 = 1;
+/// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
+pub type Claim = Option<NonZeroU32>;
 
 /// What an owner writes into its header.
 pub struct Owner<'a> {
@@ -144,6 +139,7 @@ impl Header {
         set(AT_PROBE, owner.probe);
         set(AT_FENCE, u64::from(owner.fence));
         set(AT_ADDRESS_LEN, owner.address.len() as u64);
+        set(AT_CLAIMS, 1);
         set(AT_VERSION, VERSION);
         self.map.write(AT_ADDRESS, owner.address);
         self.map.word(AT_MAGIC).store(MAGIC, Ordering::Release);
@@ -210,20 +206,18 @@ impl Header {
     }
 
     /// SYNC POINT claim: acquire.
-    pub fn state(&self, index: usize) -> State {
-        match self.state_word(index).load(Ordering::Acquire) {
-            STATE_READY => State::Ready,
-            _ => State::Free,
-        }
+    pub fn claim(&self, index: usize) -> Claim {
+        NonZeroU32::new(self.state_word(index).load(Ordering::Acquire))
     }
 
     /// SYNC POINT claim: release.
-    pub fn set_state(&self, index: usize, state: State) {
-        let word = match state {
-            State::Free => STATE_FREE,
-            State::Ready => STATE_READY,
-        };
-        self.state_word(index).store(word, Ordering::Release);
+    pub fn set_claimed(&self, index: usize) {
+        let number = self.map.word(AT_CLAIMS).fetch_add(1, Ordering::Relaxed) as u32;
+        self.state_word(index).store(number.max(1), Ordering::Release);
+    }
+
+    pub fn set_free(&self, index: usize) {
+        self.state_word(index).store(0, Ordering::Release);
     }
 }
 
@@ -363,11 +357,9 @@ impl Ring {
     #[inline]
     pub fn prepare(&self, line: u64) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint; the address is within the mapping.
+        // SAFETY: a hint; the address is within the mapping. The intrinsic would ask for reading only.
         unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_ET0 }>(
-                self.line(line).cast_const().cast(),
-            );
+            core::arch::asm!("prefetchw [{}]", in(reg) self.line(line), options(nostack, preserves_flags, readonly));
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = line;

@@ -2,10 +2,10 @@
 //!
 //! Connecting asks nothing of the peer but that it lives: it may be asleep or busy for as long as it likes. A claim is
 //! a kernel lock on a byte of the peer's file that stands for the ring. A mapping keeps its open file and so the lock:
-//! a claimer that dies before the state says Ready leaves a free ring, and afterwards the lock tells that it lives.
+//! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
 
 use super::Config;
-use super::layout::{self, Header, MAX_RINGS, Ring, State, Unfit};
+use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::region::{self, Region};
 use super::ring::{Producer, Slot};
@@ -98,7 +98,6 @@ impl Outbound {
             Ok(None) => return self.full(len),
             Err(_) => return Sent::Gone,
         };
-        self.ring.write_header(slot.line, &header.encode());
         // SAFETY: reserved above, published below.
         let room = unsafe { self.ring.body(slot.line, len) };
         match body {
@@ -108,6 +107,7 @@ impl Outbound {
                 iov.read(at, room);
             }
         }
+        self.ring.write_header(slot.line, &header.encode());
         self.publish(slot, len)
     }
 
@@ -217,17 +217,17 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
 /// A ring of our own in a peer's file; None when all are taken.
 fn claim(header: &Header, fd: BorrowedFd<'_>, own: &Region) -> io::Result<Option<(usize, Ring)>> {
     for index in 0..MAX_RINGS {
-        if header.state(index) != State::Free {
+        if header.claim(index).is_some() {
             continue;
         }
         // The ring's mapping keeps the lock.
-        if !shared::try_lock(fd, layout::LOCK_RINGS + index as i64)? || header.state(index) != State::Free {
+        if !shared::try_lock(fd, layout::LOCK_RINGS + index as i64)? || header.claim(index).is_some() {
             continue;
         }
         let ring = Ring::map(fd, index)?;
         ring.init(own.instance, own.address().as_bytes());
         header.raise_used(index + 1);
-        header.set_state(index, State::Ready);
+        header.set_claimed(index);
         header.ring_bell(index);
         return Ok(Some((index, ring)));
     }

@@ -28,11 +28,11 @@ pub trait Lines {
 pub const LINE: usize = 64;
 /// Where the header is in a record.
 pub const HEADER_AT: usize = 8;
-/// Where a body is in a record: behind the header, or from the second line on when it is long enough for its
-/// alignment to matter.
+/// Where a body is in a record: in the header's line if it fits, else from the second line on, so that the first line,
+/// at which the consumer stares, is written in one go at the end.
 const BODY_NEAR: usize = 40;
 const BODY_FAR: usize = LINE;
-const NEAR_MOST: usize = 8 * LINE - BODY_NEAR;
+const NEAR_MOST: usize = LINE - BODY_NEAR;
 
 const MARK: u64 = 0xb1f0 << 48;
 const RECORD: u64 = MARK | 1 << 32;
@@ -53,7 +53,6 @@ fn lines_for(len: usize) -> u64 {
 /// with a skip before it and an empty word behind it must fit there.
 pub const fn longest(lines: u64) -> usize {
     let most = (lines / 4 * 3 - 1) / 2;
-    // A near body is at most that long too, in at most one line more than it would need if it were far.
     most.saturating_sub(1) as usize * LINE
 }
 
@@ -93,8 +92,11 @@ impl Producer {
                 return Ok(None);
             }
         }
+        let line = (start + skip) & (L::COUNT - 1);
+        // Now and not at the end: while this line comes from the other core, the record's own would be lost again.
+        lines.clear((line + need) & (L::COUNT - 1));
         Ok(Some(Slot {
-            line: (start + skip) & (L::COUNT - 1),
+            line,
             lines: need,
             skip,
         }))
@@ -103,7 +105,6 @@ impl Producer {
     /// Makes the record in `slot` visible.
     #[inline]
     pub fn publish<L: Lines>(&mut self, lines: &L, slot: Slot, len: usize) {
-        lines.clear((slot.line + slot.lines) & (L::COUNT - 1));
         lines.publish(slot.line, RECORD | len as u64);
         if slot.skip > 0 {
             lines.publish(self.tail & (L::COUNT - 1), SKIP);
@@ -235,9 +236,8 @@ mod tests {
             (0, 1),
             (24, 1),
             (25, 2),
-            (88, 2),
-            (472, 8),
-            (473, 9),
+            (64, 2),
+            (65, 3),
             (512, 9),
             (513, 10),
             (8192, 129),

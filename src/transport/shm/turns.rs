@@ -2,7 +2,7 @@
 
 use super::ShmTransport;
 use super::inbound::Look;
-use super::layout::{LOCK_RINGS, Ring, State};
+use super::layout::{LOCK_RINGS, Ring};
 use super::name;
 use super::peers::{Peer, is_alive};
 use crate::engine::port::{PeerId, Sink};
@@ -31,6 +31,12 @@ impl ShmTransport {
         if self.turns.is_multiple_of(ROUND_EVERY) {
             self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
         }
+        let is_new = |index: &usize| !self.inbox.knows(*index) && self.own.header.claim(*index).is_some();
+        if self.rung.iter().any(is_new) {
+            for index in self.inbox.newcomers(&self.own.header) {
+                self.take_up(index, sink);
+            }
+        }
         let mut done = 0;
         while let Some(index) = self.rung.pop() {
             done += self.attend(index, sink, budget.saturating_sub(done));
@@ -42,11 +48,8 @@ impl ShmTransport {
         done
     }
 
-    /// Looks at one ring, which may be new or nobody's.
+    /// Looks at one ring, which may be nobody's.
     fn attend<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
-        if !self.inbox.knows(index) && !self.take_up(index, sink) {
-            return 0;
-        }
         let (done, look) = self.inbox.attend(index, &self.own.header, sink, budget);
         self.settle(index, look);
         done
@@ -71,13 +74,10 @@ impl ShmTransport {
         }
     }
 
-    /// Takes up a ring that somebody claimed. False when there is none, or not yet.
-    fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) -> bool {
-        if self.own.header.state(index) != State::Ready {
-            return false;
-        }
+    /// Takes up a ring that somebody claimed, unless an older one of the same address is there still.
+    fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) {
         let Ok(ring) = Ring::map(self.own.file(), index) else {
-            return false;
+            return;
         };
         let who = ring
             .who()
@@ -85,30 +85,29 @@ impl ShmTransport {
         let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
             // Whoever claimed it does not know how.
             ring.free(self.own.file(), index);
-            self.own.header.set_state(index, State::Free);
-            return false;
+            self.own.header.set_free(index);
+            return;
         };
         let Some(peer) = self.peers.get(number) else {
-            return false;
+            return;
         };
         if peer.instance != 0 && peer.instance != instance {
             if self.lives(peer) && !self.claimer_lives(index) {
                 // Left over from an earlier life, which nobody knew.
                 ring.free(self.own.file(), index);
-                self.own.header.set_state(index, State::Free);
+                self.own.header.set_free(index);
             } else {
                 self.peers.end(number, &mut self.inbox);
             }
-            return false;
+            return;
         }
         if peer.ending || peer.ring.is_some() {
             // An older ring of the same sender is emptied first; the slow round comes back to this one.
-            return false;
+            return;
         }
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
         self.inbox.add(index, ring, number);
-        true
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
@@ -120,7 +119,7 @@ impl ShmTransport {
         }
     }
 
-    fn check_is_due(&mut self) -> bool {
+    pub(super) fn check_is_due(&mut self) -> bool {
         let now = clock::monotonic_ms();
         let due = now.saturating_sub(self.last_check) >= CHECK_EVERY_MS;
         if due {
@@ -141,7 +140,7 @@ impl ShmTransport {
         }
     }
 
-    fn check_some(&mut self) {
+    pub(super) fn check_some(&mut self) {
         for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
             self.check(peer);
         }

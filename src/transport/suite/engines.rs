@@ -5,6 +5,7 @@ use crate::engine::op::{Completion, Ended, Error, Kind, Level, Recv, Refused, Se
 use crate::engine::port::*;
 use crate::engine::{Config, Engine};
 use crate::util::user::Lent;
+use std::any::Any;
 
 struct Side<T: Transport> {
     engine: Engine<T>,
@@ -52,18 +53,26 @@ impl<T: Transport> Side<T> {
     }
 }
 
-fn sides<P: Pair>(config: Config) -> [Side<P>; 2] {
-    let Ends { a, b, b_of_a, a_of_b } = P::pair();
-    [(a, b_of_a), (b, a_of_b)].map(|(transport, peer)| Side {
+/// An engine on each end, and what must live as long.
+fn sides<P: Pair>(config: Config) -> ([Side<P>; 2], Box<dyn Any>) {
+    let Ends {
+        a,
+        b,
+        b_of_a,
+        a_of_b,
+        keep,
+    } = P::pair();
+    let sides = [(a, b_of_a), (b, a_of_b)].map(|(transport, peer)| Side {
         engine: Engine::with(transport, config),
         peer,
         ends: Vec::new(),
-    })
+    });
+    (sides, keep)
 }
 
 /// Messages of many lengths both ways, half of them before their receives.
 pub fn engines_exchange_messages<P: Pair>() {
-    let mut sides = sides::<P>(Config::default());
+    let (mut sides, _keep) = sides::<P>(Config::default());
     let Limits { max_body, eager, .. } = sides[0].engine.transport().limits();
     let around = |len: usize| [len - 1, len, len + 1];
     let lens: Vec<usize> = [0, 1, 8, 80]
@@ -132,7 +141,7 @@ pub fn engines_stand_a_flood<P: Pair>() {
         sends: 100,
         ..Config::default()
     };
-    let mut sides = sides::<P>(config);
+    let (mut sides, _keep) = sides::<P>(config);
     let memory = Lent::new(&[500], 5);
     let mut sent = [0, 0];
     let mut idle = 0;
@@ -170,7 +179,7 @@ pub fn engines_stand_a_flood<P: Pair>() {
 }
 
 pub fn engines_notice_the_end_of_a_peer<P: Pair>() {
-    let [mut a, mut b] = sides::<P>(Config::default());
+    let ([mut a, mut b], _keep) = sides::<P>(Config::default());
     let memory = Lent::new(&[100_000], 5);
     let small = Lent::new(&[10], 5);
     a.send(1, &memory, Level::Delivery).unwrap();

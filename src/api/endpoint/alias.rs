@@ -1,0 +1,147 @@
+//! Aliases of an endpoint (fi_ep_alias): the same endpoint with default flags of its own.
+//!
+//! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
+
+use super::managed::{Managed, is_transmit, wanted};
+use super::pool::Pool;
+use super::side::Side;
+use crate::api::domain::Domain;
+use crate::api::errno::Result;
+use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
+use crate::api::progress::Progress;
+use crate::api::refs::Refs;
+use crate::engine::op::Context;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// An alias of an endpoint of kind `B`, which is itself none.
+pub struct Alias<B> {
+    endpoint: B,
+    /// The endpoint's count of them.
+    among: Arc<Refs>,
+    tx_flags: AtomicU64,
+    rx_flags: AtomicU64,
+}
+
+impl<B: Managed<Base = B> + Clone> Alias<B> {
+    /// An alias of an endpoint, or of an alias of it. `flags` replaces those of the direction it names.
+    pub fn open(of: &impl Managed<Base = B>, flags: u64) -> Result<Alias<B>> {
+        is_transmit(flags)?;
+        let endpoint = of.base().clone();
+        let among = endpoint.side(|side| side.aliases.clone());
+        among.take();
+        let (tx, rx) = of.both_flags();
+        let alias = Alias {
+            endpoint,
+            among,
+            tx_flags: AtomicU64::new(tx),
+            rx_flags: AtomicU64::new(rx),
+        };
+        alias.set_op_flags(flags)?;
+        Ok(alias)
+    }
+}
+
+impl<B> Alias<B> {
+    fn of(&self, direction: u64) -> Result<&AtomicU64> {
+        Ok(if is_transmit(direction)? {
+            &self.tx_flags
+        } else {
+            &self.rx_flags
+        })
+    }
+
+    #[inline]
+    fn own(flags: Flags, own: &AtomicU64) -> Flags {
+        match flags {
+            Flags::Endpoint => Flags::Alias(own.load(Ordering::Relaxed)),
+            other => other,
+        }
+    }
+}
+
+impl<B> Drop for Alias<B> {
+    fn drop(&mut self) {
+        self.among.give();
+    }
+}
+
+impl<B: Managed<Base = B> + Clone> Managed for Alias<B> {
+    type Wire = B::Wire;
+    type Base = B;
+
+    fn base(&self) -> &B {
+        &self.endpoint
+    }
+
+    fn domain(&self) -> &Arc<Domain> {
+        self.endpoint.domain()
+    }
+
+    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+        self.endpoint.side(use_it)
+    }
+
+    fn as_progress(&self) -> Arc<dyn Progress> {
+        self.endpoint.as_progress()
+    }
+
+    fn by_thread(&self) -> Arc<dyn Progress> {
+        self.endpoint.by_thread()
+    }
+
+    fn local_address(&self) -> Vec<u8> {
+        self.endpoint.local_address()
+    }
+
+    fn set_address(&self, address: &[u8]) -> Result<()> {
+        self.endpoint.set_address(address)
+    }
+
+    fn cancel(&self, context: Context) -> Result<()> {
+        self.endpoint.cancel(context)
+    }
+
+    fn unfinished(&self) -> (usize, usize) {
+        self.endpoint.unfinished()
+    }
+
+    fn bind_srx(&self, srx: &Arc<Pool<B::Wire>>) -> Result<()> {
+        self.endpoint.bind_srx(srx)
+    }
+
+    fn enable(&self) -> Result<()> {
+        self.endpoint.enable()
+    }
+
+    /// The endpoint goes on.
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn both_flags(&self) -> (u64, u64) {
+        (
+            self.tx_flags.load(Ordering::Relaxed),
+            self.rx_flags.load(Ordering::Relaxed),
+        )
+    }
+
+    fn set_op_flags(&self, flags: u64) -> Result<()> {
+        self.of(flags)?.store(wanted(flags), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl<B: Messaging> Messaging for Alias<B> {
+    #[inline]
+    fn send(&self, call: SendCall) -> Result<()> {
+        let flags = Self::own(call.flags, &self.tx_flags);
+        self.endpoint.send(SendCall { flags, ..call })
+    }
+
+    #[inline]
+    fn recv(&self, call: RecvCall) -> Result<()> {
+        let flags = Self::own(call.flags, &self.rx_flags);
+        self.endpoint.recv(RecvCall { flags, ..call })
+    }
+}
