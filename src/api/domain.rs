@@ -4,6 +4,7 @@
 //! `abi::object`.
 
 use super::av;
+use super::driver::Driver;
 use super::eq::Eq;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
@@ -38,25 +39,31 @@ pub struct Domain {
     pub regions: Regions,
     /// What its address vectors have in common.
     pub av: av::Domain,
+    /// The thread of FI_PROGRESS_AUTO.
+    pub driver: Option<Driver>,
     eq: Mutex<Option<Arc<Eq>>>,
 }
 
 impl Domain {
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let auto = attr.progress == FI_PROGRESS_AUTO;
+        // The thread is one more caller.
+        let locked = auto || is_shared(attr.threading);
         fabric.users.take();
         Ok(Arc::new(Domain {
             fabric: fabric.clone(),
             users: Refs::default(),
-            locked: is_shared(attr.threading),
+            locked,
             api_version: fabric.api_version,
             regions: Regions::new(attr.mr_mode),
             av: av::Domain {
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,
                 auth_key_size: None,
-                locked: is_shared(attr.threading),
+                locked,
             },
+            driver: auto.then(Driver::default),
             eq: Mutex::default(),
         }))
     }

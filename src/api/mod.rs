@@ -14,6 +14,7 @@ pub mod cntr;
 pub mod config;
 pub mod cq;
 pub mod domain;
+pub mod driver;
 pub mod endpoint;
 pub mod eq;
 pub mod errno;

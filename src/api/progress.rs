@@ -28,6 +28,11 @@ pub trait Progress: Send + Sync {
     /// vain.
     fn disarm(&self) {}
 
+    /// Whether an operation waits for a peer: a sleeper should wake now and then, for peers that die do not ring.
+    fn unfinished(&self) -> bool {
+        false
+    }
+
     /// What becomes readable when there is something to do; it stays the same until the endpoint is detached. None:
     /// somebody else (a thread) drives this endpoint, or it cannot wake anyone and `arm` is always false.
     fn wake_fd(&self) -> Option<RawFd>;

@@ -21,6 +21,8 @@ const BURST: usize = 32;
 pub struct Engine<T: Transport> {
     transport: T,
     core: Core,
+    /// A peer had more to be pushed than its turn allowed.
+    more: bool,
 }
 
 /// The end of a send that was never kept.
@@ -56,7 +58,11 @@ impl<T: Transport> Engine<T> {
 
     pub fn with(transport: T, config: Config) -> Engine<T> {
         let core = Core::new(transport.limits(), config);
-        Engine { transport, core }
+        Engine {
+            transport,
+            core,
+            more: false,
+        }
     }
 
     pub fn transport(&self) -> &T {
@@ -163,6 +169,16 @@ impl<T: Transport> Engine<T> {
         !self.core.busy.is_empty() || !self.core.fetches.is_empty()
     }
 
+    /// Whether `progress` could push something now. What waits for room is not counted: the transport tells of room.
+    pub fn has_work(&self) -> bool {
+        self.more || !self.core.fetches.is_empty()
+    }
+
+    /// Whether an operation waits for a peer.
+    pub fn unfinished(&self) -> bool {
+        self.sending() + self.posted() + self.core.streams.len() + self.core.fetches.len() > 0
+    }
+
     /// Receives that have not met a message.
     pub fn posted(&self) -> usize {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
@@ -200,6 +216,7 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_waiting(&mut self, report: &mut impl Report) {
+        self.more = false;
         self.fetch_all(report);
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
@@ -213,9 +230,10 @@ impl<T: Transport> Engine<T> {
             match self.push_next(to, report) {
                 Step::Pushed => {}
                 Step::Nothing => return,
-                Step::Full => break,
+                Step::Full => return self.core.wake(to),
             }
         }
+        self.more = true;
         self.core.wake(to);
     }
 

@@ -55,6 +55,7 @@ impl Provider for Shm {
             info.src_addr = Some(source);
             info.dest_addr = dest;
             info.addr_format = FI_ADDR_STR;
+            manual_unless_asked(info, query);
         }
         let answers: Vec<Answer> = infos.into_iter().map(|info| Answer { info, own: None }).collect();
         if answers.is_empty() {
@@ -62,6 +63,19 @@ impl Provider for Shm {
         } else {
             Ok(answers)
         }
+    }
+}
+
+/// Without a wish the caller drives: automatic progress costs a thread.
+fn manual_unless_asked(info: &mut Info, query: &Query) {
+    let asked = query
+        .hints
+        .and_then(|hints| hints.domain.as_ref())
+        .map(|hints| hints.progress);
+    if let Some(domain) = info.domain.as_mut()
+        && matches!(asked, None | Some(FI_PROGRESS_UNSPEC))
+    {
+        domain.progress = FI_PROGRESS_MANUAL;
     }
 }
 
@@ -116,7 +130,7 @@ fn domain() -> DomainAttr {
         name: Some(NAME.into()),
         threading: FI_THREAD_SAFE,
         control_progress: FI_PROGRESS_AUTO,
-        progress: FI_PROGRESS_MANUAL,
+        progress: FI_PROGRESS_AUTO,
         resource_mgmt: FI_RM_ENABLED,
         av_type: FI_AV_UNSPEC,
         // No registration is needed for local memory, whatever mode the application thinks in.
@@ -221,7 +235,7 @@ impl Wire for ShmTransport {
     }
 
     fn arm(&mut self) -> bool {
-        ShmTransport::arm(self)
+        self.arm_among_others()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
@@ -288,6 +302,28 @@ mod tests {
         assert_eq!(ends(None, 0), ("me".into(), "you".into()));
         assert_eq!(ends(Some("x"), 0), ("me".into(), "fi_shm://x".into()));
         assert_eq!(ends(Some("x"), FI_SOURCE), ("fi_shm://x".into(), "you".into()));
+    }
+
+    #[test]
+    fn a_thread_drives_only_where_it_was_asked_for() {
+        for (asked, told) in [
+            (FI_PROGRESS_UNSPEC, FI_PROGRESS_MANUAL),
+            (FI_PROGRESS_AUTO, FI_PROGRESS_AUTO),
+            (FI_PROGRESS_MANUAL, FI_PROGRESS_MANUAL),
+            (FI_PROGRESS_CONTROL_UNIFIED, FI_PROGRESS_CONTROL_UNIFIED),
+        ] {
+            let hints = Info {
+                domain: Some(DomainAttr {
+                    progress: asked,
+                    ..DomainAttr::default()
+                }),
+                ..Info::default()
+            };
+            let answers = ask(None, None, 0, Some(&hints)).unwrap();
+            assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, told, "{asked}");
+        }
+        let answers = ask(None, None, 0, None).unwrap();
+        assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, FI_PROGRESS_MANUAL);
     }
 
     #[test]

@@ -113,16 +113,21 @@ impl Bindings {
         self.counters().for_each(|cntr| cntr.attach(endpoint.clone()));
     }
 
-    /// Lets go of everything; whoever was not attached is not detached.
-    pub fn detach(self, endpoint: &Arc<dyn Progress>) {
+    /// Takes `attach` back.
+    pub fn stop(&self, endpoint: &Arc<dyn Progress>) {
         for cq in self.queues() {
             let _ = cq.detach(endpoint);
-            cq.refs().give();
         }
         for cntr in self.counters() {
             let _ = cntr.detach(endpoint);
-            cntr.refs().give();
         }
+    }
+
+    /// Lets go of everything; whoever was not attached is not detached.
+    pub fn detach(self, endpoint: &Arc<dyn Progress>) {
+        self.stop(endpoint);
+        self.queues().for_each(|cq| cq.refs().give());
+        self.counters().for_each(|cntr| cntr.refs().give());
         if let Some(eq) = &self.eq {
             eq.refs().give();
         }

@@ -37,7 +37,8 @@ pub trait Wire: Transport + core::marker::Send {
         Self: Sized;
     /// The address behind a number.
     fn address_of(&self, peer: PeerId) -> Option<&[u8]>;
-    /// Announces that this end goes to sleep; false: there is work.
+    /// Announces that this end goes to sleep, having made `wake_fd` unreadable; false: there is work, but the
+    /// announcement stands, since others may sleep.
     fn arm(&mut self) -> bool;
     /// What becomes readable when something has come for a sleeper.
     fn wake_fd(&self) -> Option<RawFd>;
@@ -102,6 +103,8 @@ struct Core<T: Wire> {
     enabled: bool,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
+    /// Known by this to the domain's thread.
+    driven: Option<u64>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
     ended: Vec<Completion>,
 }
@@ -116,6 +119,7 @@ impl<T: Wire + 'static> Endpoint<T> {
             settings: Settings::of(info),
             enabled: false,
             name: None,
+            driven: None,
             ended: Vec::new(),
         };
         Arc::new(Endpoint {
@@ -160,20 +164,41 @@ impl<T: Wire + 'static> Endpoint<T> {
         if core.enabled {
             return Ok(());
         }
-        let (send, recv) = (core.settings.can_send, core.settings.can_recv);
-        core.bindings.check(send, recv)?;
-        if !core.peers.is_bound() {
-            log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
-            return Err(Errno(FI_ENOAV as i32));
-        }
+        core.check()?;
         core.enabled = true;
         core.bindings.attach(self.clone() as Arc<dyn Progress>);
-        Ok(())
+        drop(core);
+        self.drive()
+    }
+
+    /// With FI_PROGRESS_AUTO, hands the endpoint to the domain's thread. Not under the lock, which the thread takes.
+    fn drive(self: &Arc<Self>) -> Result<()> {
+        let Some(driver) = &self.domain.driver else {
+            return Ok(());
+        };
+        match driver.attach(Arc::new(ByThread(self.clone()))) {
+            Ok(id) => {
+                self.core.lock().driven = Some(id);
+                Ok(())
+            }
+            Err(error) => {
+                log!(Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
+                let me = self.clone() as Arc<dyn Progress>;
+                let mut core = self.core.lock();
+                core.enabled = false;
+                core.bindings.stop(&me);
+                Err(error)
+            }
+        }
     }
 
     /// To be called before the endpoint is let go: queues must not drive it any more.
     pub fn close(self: &Arc<Self>) {
         let me = self.clone() as Arc<dyn Progress>;
+        let driven = self.core.lock().driven.take();
+        if let (Some(id), Some(driver)) = (driven, &self.domain.driver) {
+            driver.detach(id);
+        }
         let bindings = core::mem::take(&mut self.core.lock().bindings);
         bindings.detach(&me);
     }
@@ -278,6 +303,16 @@ fn wanted(flags: u64) -> u64 {
     flags & !(FI_TRANSMIT | FI_RECV)
 }
 
+impl<T: Wire> Endpoint<T> {
+    /// An operation was begun that the thread of FI_PROGRESS_AUTO may have to end.
+    #[cold]
+    fn begun(&self, core: &Core<T>) {
+        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
+            driver.watch();
+        }
+    }
+}
+
 impl<T: Wire> Drop for Endpoint<T> {
     fn drop(&mut self) {
         self.domain.users.give();
@@ -285,6 +320,16 @@ impl<T: Wire> Drop for Endpoint<T> {
 }
 
 impl<T: Wire> Core<T> {
+    /// Whether it may be enabled: one without what it needs is told what is missing.
+    fn check(&self) -> Result<()> {
+        self.bindings.check(self.settings.can_send, self.settings.can_recv)?;
+        if !self.peers.is_bound() {
+            log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
+            return Err(Errno(FI_ENOAV as i32));
+        }
+        Ok(())
+    }
+
     fn not_enabled(&self) -> Result<()> {
         if self.enabled {
             Err(Errno(FI_EOPBADSTATE as i32))
@@ -299,6 +344,10 @@ impl<T: Wire> Core<T> {
         } else {
             Err(Errno(FI_EOPBADSTATE as i32))
         }
+    }
+
+    fn arm(&mut self) -> bool {
+        self.engine.transport_mut().arm() && !self.engine.has_work()
     }
 
     /// Passes on what the engine has told, with sources as the application knows them.
@@ -410,6 +459,9 @@ impl<T: Wire> Messaging for Endpoint<T> {
         };
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
+        if core.driven.is_some() {
+            self.begun(core);
+        }
         result.map_err(refused)
     }
 
@@ -445,6 +497,9 @@ impl<T: Wire> Messaging for Endpoint<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
+        if core.driven.is_some() {
+            self.begun(core);
+        }
         result.map_err(refused)
     }
 }
@@ -458,12 +513,40 @@ impl<T: Wire> Progress for Endpoint<T> {
         core.tell();
     }
 
+    /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.
     fn arm(&self) -> bool {
-        let mut core = self.core.lock();
-        core.engine.transport_mut().arm() && !core.engine.busy()
+        self.domain.driver.is_some() || self.core.lock().arm()
+    }
+
+    fn unfinished(&self) -> bool {
+        self.core.lock().engine.unfinished()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        self.core.lock().engine.transport().wake_fd()
+        match self.domain.driver {
+            Some(_) => None,
+            None => self.core.lock().engine.transport().wake_fd(),
+        }
+    }
+}
+
+/// An endpoint as the thread of FI_PROGRESS_AUTO has it.
+struct ByThread<T: Wire>(Arc<Endpoint<T>>);
+
+impl<T: Wire + 'static> Progress for ByThread<T> {
+    fn progress(&self) {
+        self.0.progress();
+    }
+
+    fn arm(&self) -> bool {
+        self.0.core.lock().arm()
+    }
+
+    fn unfinished(&self) -> bool {
+        self.0.unfinished()
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        self.0.core.lock().engine.transport().wake_fd()
     }
 }

@@ -116,7 +116,7 @@ impl ShmTransport {
         }
     }
 
-    fn check_is_due(&mut self) -> bool {
+    pub(super) fn check_is_due(&mut self) -> bool {
         let now = clock::monotonic_ms();
         let due = now.saturating_sub(self.last_check) >= CHECK_EVERY_MS;
         if due {
@@ -137,7 +137,7 @@ impl ShmTransport {
         }
     }
 
-    fn check_some(&mut self) {
+    pub(super) fn check_some(&mut self) {
         for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
             self.check(peer);
         }

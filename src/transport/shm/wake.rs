@@ -24,11 +24,25 @@ impl ShmTransport {
 
     /// Announces sleep. False when there is something to poll already; then nothing is announced.
     pub fn arm(&mut self) -> bool {
+        let quiet = self.announce();
+        if !quiet {
+            self.own.header.attention().store(self.sleeps, Ordering::Relaxed);
+        }
+        quiet
+    }
+
+    /// The same where several threads may sleep on the descriptor: empties it first, and announces in any case, so that
+    /// it is readable or an announcement stands as long as one of them sleeps.
+    pub fn arm_among_others(&mut self) -> bool {
+        if self.own.is_ours() {
+            shared::drain_fifo(self.own.pipe());
+        }
+        self.announce()
+    }
+
+    fn announce(&mut self) -> bool {
         if !self.own.is_ours() {
             return true;
-        }
-        if self.has_room_for_the_starved() || !self.peers.over.is_empty() {
-            return false;
         }
         self.sleeps = self.sleeps.wrapping_add(ONE_SLEEP);
         let attention = self.own.header.attention();
@@ -37,11 +51,19 @@ impl ShmTransport {
         if self.own.header.wants_fence() || !process_vm::barrier_everywhere() {
             fence(Ordering::SeqCst);
         }
-        if self.inbox.would_find(&self.own.header) {
-            attention.store(self.sleeps, Ordering::Relaxed);
-            return false;
+        self.look_at_peers();
+        let room = self.has_room_for_the_starved();
+        !(room || !self.peers.over.is_empty() || self.inbox.would_find(&self.own.header))
+    }
+
+    /// Peers that died do not wake anybody: a sleeper that comes by now and then looks.
+    fn look_at_peers(&mut self) {
+        if self.check_is_due() {
+            self.check_some();
         }
-        true
+        if !self.peers.over.is_empty() {
+            self.turns_left = 1;
+        }
     }
 
     /// Asks every peer whose ring was full to wake us when it is not. True when one has room by now, or is gone.
