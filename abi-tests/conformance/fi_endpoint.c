@@ -118,8 +118,6 @@ static void bind_flags(uint64_t flags)
 	close_bed(&bed);
 }
 
-static void bind_queue_without_direction(void) { bind_flags(0); }
-static void bind_selective_without_direction(void) { bind_flags(FI_SELECTIVE_COMPLETION); }
 static void bind_queue_with_other_flags(void) { bind_flags(FI_TRANSMIT | FI_MULTI_RECV); }
 
 static void bind_two_queues_for_one_direction(void)
@@ -167,21 +165,6 @@ static void bind_two_avs(void)
 	OK(fi_close(&bed.side[0].ep->fid));
 	bed.side[0].ep = NULL;
 	OK(fi_close(&av->fid));
-	close_bed(&bed);
-}
-
-static void bind_after_enable(void)
-{
-	struct fi_cntr_attr attr = { 0 };
-	struct fid_cntr *cntr;
-	struct bed bed;
-
-	open_bed(&bed, &usual);
-	OK(fi_cntr_open(bed.domain, &attr, &cntr, NULL));
-	FAILS(fi_ep_bind(bed.side[0].ep, &cntr->fid, FI_SEND));
-	OK(fi_close(&bed.side[0].ep->fid));
-	bed.side[0].ep = NULL;
-	OK(fi_close(&cntr->fid));
 	close_bed(&bed);
 }
 
@@ -852,9 +835,9 @@ static void shared_transmit_context(void)
 
 static const struct test tests[] = {
 	TEST(opens), TEST(enable_needs_a_queue), TEST(enable_needs_a_transmit_queue), TEST(enable_needs_a_receive_queue),
-	TEST(enable_needs_an_av), TEST(enable_with_all), TEST(half_an_endpoint), TEST(bind_queue_without_direction),
-	TEST(bind_selective_without_direction), TEST(bind_queue_with_other_flags), TEST(bind_two_queues_for_one_direction),
-	TEST(bind_two_counters_for_one_kind), TEST(bind_two_avs), TEST(bind_after_enable), TEST(bind_across_domains),
+	TEST(enable_needs_an_av), TEST(enable_with_all), TEST(half_an_endpoint),
+	 TEST(bind_queue_with_other_flags), TEST(bind_two_queues_for_one_direction),
+	TEST(bind_two_counters_for_one_kind), TEST(bind_two_avs), TEST(bind_across_domains),
 	TEST(bind_what_cannot_be_bound), TEST(name_needs_room), TEST(names_differ), TEST(setname), TEST(name_from_the_info),
 	TEST(cancel_of_nothing), TEST(ops_flags_are_per_direction), TEST(ops_flags_need_one_direction),
 	TEST(set_ops_flags_takes_effect), TEST(inject_by_default), TEST(alias_differs_by_its_flags),

@@ -90,16 +90,6 @@ static void empty_says_eagain(void)
 	close_eq(&bed, eq);
 }
 
-static void write_needs_the_flag(void)
-{
-	struct bed bed;
-	struct fid_eq *eq = open_eq(&bed, FI_WAIT_NONE, 0);
-	struct fi_eq_entry entry = { 0 };
-
-	FAILS(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0));
-	close_eq(&bed, eq);
-}
-
 static void reads_in_order_one_at_a_time(void)
 {
 	struct bed bed;
@@ -435,7 +425,7 @@ static void fabric_stays_while_a_queue_is_open(void)
 }
 
 static const struct test tests[] = {
-	TEST(opens), TEST(unknown_wait_object), TEST(affinity_is_a_hint), TEST(empty_says_eagain), TEST(write_needs_the_flag),
+	TEST(opens), TEST(unknown_wait_object), TEST(affinity_is_a_hint), TEST(empty_says_eagain),
 	TEST(reads_in_order_one_at_a_time), TEST(peek_takes_nothing), TEST(data_behind_the_entry), TEST(data_limited_by_the_room),
 	TEST(many_events), TEST(sread_none_is_invalid), TEST(wait_unspec), TEST(wait_fd), TEST(wait_mutex_cond),
 	TEST(wait_yield), TEST(write_wakes), TEST(getwait_fd), TEST(getwait_without_an_object), TEST(getwait_mutex_cond),

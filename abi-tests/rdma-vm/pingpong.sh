@@ -15,13 +15,13 @@ grep -q 'domain: rxe0' /run/info || fail "no domain rxe0"
 pingpong() { # SIZE COUNT
 	options="-p verbs -e msg -d rxe0 -c -S $1 -I $2"
 	# shellcheck disable=SC2086
-	timeout 30 "$BIN/fi_pingpong" $options >/run/server 2>&1 &
+	timeout 60 "$BIN/fi_pingpong" $options >/run/server 2>&1 &
 	server=$!
 	until ss -Hltn "sport = :$port" | grep -q .; do
 		kill -0 $server 2>/dev/null || return
 	done
 	# shellcheck disable=SC2086
-	timeout 30 "$BIN/fi_pingpong" $options $address >/run/client 2>&1 &
+	timeout 60 "$BIN/fi_pingpong" $options $address >/run/client 2>&1 &
 	client=$!
 	# Which files both have loaded, seen while they run: the program is a child of timeout.
 	for side in $server $client; do
@@ -35,15 +35,13 @@ pingpong() { # SIZE COUNT
 	wait $client && wait $server
 }
 
-# Once in some two hundred runs one side was seen to wait for ever after the other had ended well. Why is not known;
-# transfers go from the program straight into the plug-in. So a run is given a second try, and says so.
 for what in "64 500" "65536 100"; do
 	read -r size count <<<"$what"
 	step "fi_pingpong, $count times $size bytes"
 	pingpong $size $count || {
-		sed 's/^/AGAIN /' /run/client /run/server
-		wait
-		pingpong $size $count || { cat /run/client /run/server; fail "fi_pingpong with $size bytes"; }
+		cat /run/client /run/server
+		rdma statistic show link rxe0/1 # a growing completer_retry_err: messages that nobody acknowledges
+		fail "fi_pingpong with $size bytes"
 	}
 	sed 's/^/CLIENT /' /run/client
 	sed 's/^/SERVER /' /run/server

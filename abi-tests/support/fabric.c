@@ -19,9 +19,24 @@ static void call_body(void *arg)
 	body_now();
 }
 
+/* Whether a comma-separated list has the name. */
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	const char *at = list;
+
+	while ((at = strstr(at, name))) {
+		if ((at == list || at[-1] == ',') && (at[len] == 0 || at[len] == ','))
+			return true;
+		at += len;
+	}
+	return false;
+}
+
 int conformance(int argc, char **argv, const struct test *tests, size_t count)
 {
 	char filter[128], *c;
+	const char *without = "";
 	int failed = 0, chosen = 0, i;
 	long began;
 	size_t t;
@@ -29,6 +44,8 @@ int conformance(int argc, char **argv, const struct test *tests, size_t count)
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--strict"))
 			strict = true;
+		else if (!strncmp(argv[i], "--without=", 10))
+			without = argv[i] + 10;
 		else if (chosen++ == 0)
 			provider = argv[i];
 	}
@@ -53,9 +70,9 @@ int conformance(int argc, char **argv, const struct test *tests, size_t count)
 		int seen = 0;
 
 		for (i = 1; i < argc && !wanted; i++)
-			if (strcmp(argv[i], "--strict") && seen++ > 0)
+			if (strncmp(argv[i], "--", 2) && seen++ > 0)
 				wanted = !strcmp(argv[i], tests[t].name);
-		if (!wanted)
+		if (!wanted || is_listed(without, tests[t].name))
 			continue;
 		body_now = tests[t].body;
 		began = now_ms();
@@ -132,6 +149,18 @@ void open_domain(struct bed *bed, const struct setup *s)
 	ret = fi_domain(bed->fabric, bed->info, &bed->domain, NULL);
 	NEED(!lacking(ret), "fi_domain: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_domain: %s", fi_strerror(-ret));
+}
+
+void open_domain_for_regions(struct bed *bed)
+{
+	struct setup s = { .more_caps = FI_RMA };
+	struct fi_info *hints = hints_for(&s), *info = NULL;
+
+	if (get_info(api_version(), hints, &info) == -FI_ENODATA)
+		s.more_caps = 0;
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	open_domain(bed, &s);
 }
 
 void open_av(struct bed *bed, const struct setup *s)

@@ -21,12 +21,12 @@
 
 #define SIDES 8       /* endpoints a bed may have */
 #define NAME_MAX_LEN 512
-#define GIVE_UP_MS 4000 /* when a completion counts as missing */
+#define GIVE_UP_MS 8000 /* when a completion counts as missing */
 
 /* What the headers of 1.17 do not have. */
 #define HEADERS_2 (FI_MAJOR_VERSION >= 2)
 
-/* ---- the program: PROVIDER [--strict] ---- */
+/* ---- the program: PROVIDER [--strict] [--without=CASE,...] [CASE ...] ---- */
 
 struct test {
 	const char *name;
@@ -36,7 +36,7 @@ struct test {
 extern const char *provider;
 extern bool strict;
 
-/* The main function of a program. Names on the command line after the provider choose cases. */
+/* The main function of a program: runs the cases named, or all but those of the list. */
 int conformance(int argc, char **argv, const struct test *tests, size_t count);
 #define MAIN(tests)                                                                  \
 	int main(int argc, char **argv)                                              \
@@ -137,6 +137,8 @@ void enable_sides(struct bed *bed, const struct setup *setup);
 /* Closes whatever is open, each with 0 as its answer. */
 void close_bed(struct bed *bed);
 
+/* open_domain with FI_RMA where the provider has it: regions are made either way. */
+void open_domain_for_regions(struct bed *bed);
 int open_cq(struct bed *bed, const struct setup *setup, struct fid_cq **cq, void *context);
 void learn_name(struct side *side);
 /* Inserts the names of `count` sides that begin at `first` in one call; the call's result. */

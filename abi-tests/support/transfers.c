@@ -870,7 +870,7 @@ void multi_receive_packs(void)
 	open_multi(&bed, 0, 64);
 	post_multi(&bed, in, 4096, ctx(1));
 	for (i = 0; i < 10; i++) {
-		size_t len = (size_t) (i * 13);
+		size_t len = (size_t) (i * 13 + 1);
 
 		fill(out, len, (unsigned) i);
 		send_to(&bed, 0, 1, out, len, ctx(2));

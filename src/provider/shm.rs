@@ -56,6 +56,7 @@ impl Provider for Shm {
             info.src_addr = Some(source);
             info.dest_addr = dest;
             info.addr_format = FI_ADDR_STR;
+            no_flags_unasked(info, query.hints);
             manual_unless_asked(info, query);
         }
         let answers: Vec<Answer> = infos.into_iter().map(|info| Answer { info, own: None }).collect();
@@ -77,6 +78,24 @@ fn manual_unless_asked(info: &mut Info, query: &Query) {
         && matches!(asked, None | Some(FI_PROGRESS_UNSPEC))
     {
         domain.progress = FI_PROGRESS_MANUAL;
+    }
+}
+
+/// The template's op_flags are what may be asked for. As defaults they would make every receive a multi-receive.
+fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
+    if let Some(tx) = info
+        .tx
+        .as_mut()
+        .filter(|_| hints.is_none_or(|hints| hints.tx.is_none()))
+    {
+        tx.op_flags = 0;
+    }
+    if let Some(rx) = info
+        .rx
+        .as_mut()
+        .filter(|_| hints.is_none_or(|hints| hints.rx.is_none()))
+    {
+        rx.op_flags = 0;
     }
 }
 
@@ -352,6 +371,20 @@ mod tests {
         }
         let answers = ask(None, None, 0, None).unwrap();
         assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, FI_PROGRESS_MANUAL);
+    }
+
+    #[test]
+    fn op_flags_are_those_asked_for() {
+        let flags = |hints: Option<&Info>| {
+            let info = &ask(None, None, 0, hints).unwrap()[0].info;
+            (info.tx.as_ref().unwrap().op_flags, info.rx.as_ref().unwrap().op_flags)
+        };
+        assert_eq!(flags(None), (0, 0));
+        let tx = Some(TxAttr {
+            op_flags: FI_DELIVERY_COMPLETE,
+            ..TxAttr::default()
+        });
+        assert_eq!(flags(Some(&Info { tx, ..Info::default() })), (FI_DELIVERY_COMPLETE, 0));
     }
 
     #[test]

@@ -265,7 +265,7 @@ impl Map {
     /// A word of it. `at` is a number of the caller's own, never one from outside.
     #[inline]
     pub fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.len);
+        assert!(at % 8 == 0 && at + 8 <= self.len);
         // SAFETY: within the mapping and aligned; other processes use it as an atomic too.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
     }

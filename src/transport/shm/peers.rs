@@ -146,7 +146,7 @@ impl Peers {
         let busy = |peer: &&Peer| peer.instance != 0 && !peer.ending;
         let known = self.table.get(from..to).unwrap_or_default().iter().zip(from..to);
         known
-            .filter(|(peer, _)| busy(&peer))
+            .filter(|(peer, _)| busy(peer))
             .map(|(_, number)| number as PeerId)
             .collect()
     }

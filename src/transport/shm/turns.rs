@@ -28,7 +28,7 @@ impl ShmTransport {
             self.settle(index, look);
         }
         self.inbox.rung(&self.own.header, &mut self.rung);
-        if self.turns.is_multiple_of(ROUND_EVERY) {
+        if self.turns % ROUND_EVERY == 0 {
             self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
         }
         let is_new = |index: &usize| !self.inbox.knows(*index) && self.own.header.claim(*index).is_some();
@@ -41,7 +41,7 @@ impl ShmTransport {
         while let Some(index) = self.rung.pop() {
             done += self.attend(index, sink, budget.saturating_sub(done));
         }
-        if self.turns.is_multiple_of(CLOCK_EVERY) && self.check_is_due() {
+        if self.turns % CLOCK_EVERY == 0 && self.check_is_due() {
             self.check_some();
         }
         self.report_gone(sink);

@@ -146,7 +146,8 @@ impl Child {
                 // SAFETY: ends this child.
                 unsafe { libc::_exit(i32::from(!worked)) }
             }
-            pid => Child(pid),
+            pid if pid > 0 => Child(pid),
+            _ => panic!("fork failed"),
         }
     }
 
