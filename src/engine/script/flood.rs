@@ -28,14 +28,35 @@ fn two_that_flood_each_other_do_not_wait_for_ever() {
     }
     // Some fit the room, as many as may be unfinished are offered.
     assert!(numbers.iter().all(|sent| sent.len() > 64 + 8), "{numbers:?}");
-    let mut pairs = Vec::new();
+    // Each is there as soon as it is asked for, whatever lies before it.
     for me in [0, 1] {
         for (tag, sent) in numbers[me as usize].iter().rev() {
-            pairs.push((bed.recv(1 - me, &[200], tagged(*tag)), *sent));
+            let recv = bed.recv(1 - me, &[200], tagged(*tag));
             bed.settle();
+            check(&bed, recv, *sent);
         }
     }
-    pairs.into_iter().for_each(|(recv, sent)| check(&bed, recv, sent));
+}
+
+#[test]
+fn one_that_is_received_keeps_its_credit_though_another_fills_the_room() {
+    let mut bed = Bed::new(3, 1, Manner::default(), small());
+    while bed.send(letter(0, 1, 1, 200)).is_ok() {
+        bed.settle();
+    }
+    while bed.send(letter(1, 1, 1, 200)).is_ok() {
+        bed.settle();
+    }
+    let offers = bed.world.borrow().count(Packet::Rendezvous);
+    assert_eq!(offers, 2 * small().sends);
+    for _ in 0..100 {
+        let sent = bed.send(letter(2, 1, 2, 200)).unwrap();
+        bed.settle();
+        let recv = bed.recv(1, &[200], tagged(2));
+        bed.settle();
+        check(&bed, recv, sent);
+    }
+    assert_eq!(bed.world.borrow().count(Packet::Rendezvous), offers);
 }
 
 /// Counts ends, and sees that messages come in the order of their tags.
