@@ -6,7 +6,8 @@
 #   make demo                 shows what works, with programs nobody changed
 #   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
 #   make headers              writes include/rdma anew from src/abi
-#   make bench, make clean
+#   make bench                our library and the C library measured in turns; make bench BENCH="-q -n 2 latency" for less
+#   make clean
 
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
@@ -16,12 +17,13 @@ DESTDIR ?=
 CFLAGS  ?= -O2
 CARGO   ?= cargo
 SUITES  ?=
+BENCH   ?=
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SONAME  := libfabric.so.1
 # libfabric.so.1.AGE.REVISION, numbered as the C library's release 2.6.0 is.
 SOFILE  := $(SONAME).32.0
-PROGRAMS := fi_info fi_strerror
+PROGRAMS := fi_info fi_pingpong fi_strerror
 
 export CC
 export CARGO_TARGET_DIR := $(CURDIR)/target
@@ -116,8 +118,8 @@ demo: stage
 headers: tools
 	$(CARGO) run --quiet --manifest-path abi-tests/headers/Cargo.toml
 
-bench:
-	@echo "nothing to measure yet: the first provider brings the first benchmark"
+bench: stage
+	@abi-tests/bench/run $(BENCH)
 
 clean:
 	rm -rf target

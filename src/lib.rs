@@ -19,6 +19,8 @@ pub mod api;
 
 pub mod abi;
 pub mod engine;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod provider;
 pub mod sys;
 pub mod transport;

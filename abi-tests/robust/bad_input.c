@@ -262,7 +262,7 @@ static void fabric2_nulls(void *arg)
 
 static void open_unknown(void *arg)
 {
-	static const char *const names[] = { "", "nothing", "logging2", "mr_cach", "\xff\xfe" };
+	static const char *const names[] = { "", "nothing", "logging2", "\xff\xfe" };
 	struct fid *fid = NULL;
 	size_t i;
 

@@ -81,8 +81,8 @@ static void loop(void *name)
 	now = look();
 	CHECK(now.mappings <= settled.mappings, "mappings grew from %d to %d", settled.mappings, now.mappings);
 	CHECK(now.files <= settled.files, "open files grew from %d to %d", settled.files, now.files);
-	/* Less than a byte a round: the loader and stdio have moods, but nothing is left behind each time. */
-	CHECK(now.heap < settled.heap + (ROUNDS - SETTLED), "heap grew from %zu to %zu bytes", settled.heap, now.heap);
+	/* The smallest piece of heap has 32 bytes. The loader and stdio take some now and then, but not one every other round. */
+	CHECK(now.heap < settled.heap + 16 * (ROUNDS - SETTLED), "heap grew from %zu to %zu bytes", settled.heap, now.heap);
 }
 
 /* dlopen_loop LIBRARY [plugins] */

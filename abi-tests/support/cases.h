@@ -12,7 +12,16 @@
 #include <unistd.h>
 #include <sys/wait.h>
 
-static char case_name[128];
+/* Of the case that runs. Weak: the files of one program share it. */
+__attribute__((weak)) char case_name[128];
+/* Each case gets this long. */
+__attribute__((weak)) unsigned case_seconds = 60;
+
+/* How a case that has said why it failed ends: a library may call exit for reasons of its own. */
+#define CASE_FAILED 86
+
+/* Set in a case's second process: what is skipped is said once. */
+__attribute__((weak)) int case_is_second;
 
 /* Ends the case at the first thing that is not as it should be. */
 #define CHECK(condition, ...)                                                          \
@@ -22,8 +31,20 @@ static char case_name[128];
 			printf(__VA_ARGS__);                                           \
 			printf("\n");                                                  \
 			fflush(stdout);                                                \
-			_exit(1);                                                      \
+			_exit(CASE_FAILED);                                            \
 		}                                                                      \
+	} while (0)
+
+/* Ends the case: it cannot be asked here, and why. */
+#define SKIP(...)                                                                      \
+	do {                                                                           \
+		if (!case_is_second) {                                                 \
+			printf("skip %s: ", case_name);                                \
+			printf(__VA_ARGS__);                                           \
+			printf("\n");                                                  \
+		}                                                                      \
+		fflush(stdout);                                                        \
+		_exit(0);                                                              \
 	} while (0)
 
 /* Runs a case; returns 1 if it failed. A case that hangs is ended after a minute. */
@@ -36,7 +57,7 @@ __attribute__((unused)) static int run_case(const char *name, void (*body)(void 
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		alarm(60);
+		alarm(case_seconds);
 		body(arg);
 		printf("ok %s\n", case_name);
 		fflush(stdout);
@@ -46,6 +67,8 @@ __attribute__((unused)) static int run_case(const char *name, void (*body)(void 
 		printf("FAIL %s: no child process\n", name);
 	else if (WIFSIGNALED(status))
 		printf("FAIL %s: ended by signal %d (%s)\n", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != CASE_FAILED)
+		printf("FAIL %s: ended with exit status %d\n", name, WEXITSTATUS(status));
 	else
 		return WEXITSTATUS(status) != 0;
 	return 1;

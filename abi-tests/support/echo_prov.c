@@ -1,7 +1,7 @@
 /*
  * A provider for tests, built as libecho-fi.so: it answers with the caller's own hints, and says in cq_cnt which of the
- * fields that came with later ABI versions it saw empty. Without hints it offers one plain endpoint. Its fabric does
- * nothing but close.
+ * fields that came with later ABI versions it saw empty. What was left open, or all without hints, it fills plainly. Its
+ * fabric does nothing but close.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,20 +39,6 @@ static uint64_t empty_fields(const struct fi_info *hints)
 	return seen;
 }
 
-static struct fi_info *plain_offer(void)
-{
-	struct fi_info *info = fi_dupinfo(NULL);
-
-	if (!info)
-		return NULL;
-	info->caps = FI_MSG | FI_SEND | FI_RECV;
-	info->addr_format = FI_ADDR_STR;
-	info->ep_attr->type = FI_EP_RDM;
-	info->ep_attr->max_msg_size = 4096;
-	info->domain_attr->threading = FI_THREAD_SAFE;
-	return info;
-}
-
 static struct fi_info *echo_offer(const struct fi_info *hints)
 {
 	struct fi_info *info = fi_dupinfo(hints);
@@ -73,9 +59,19 @@ static int echo_getinfo(uint32_t version, const char *node, const char *service,
 
 	(void) version, (void) node, (void) service, (void) flags;
 	FI_INFO(&echo, FI_LOG_CORE, "asked\n");
-	*info = offer = complete ? echo_offer(hints) : plain_offer();
+	if (complete && hints->ep_attr->type != FI_EP_UNSPEC && hints->ep_attr->type != FI_EP_RDM)
+		return -FI_ENODATA;
+	*info = offer = complete ? echo_offer(hints) : fi_dupinfo(NULL);
 	if (!offer)
 		return -FI_ENOMEM;
+	if (!offer->caps)
+		offer->caps = FI_MSG | FI_SEND | FI_RECV;
+	if (!offer->addr_format)
+		offer->addr_format = FI_ADDR_STR;
+	if (!offer->ep_attr->type)
+		offer->ep_attr->type = FI_EP_RDM;
+	if (!offer->domain_attr->threading)
+		offer->domain_attr->threading = FI_THREAD_SAFE;
 	if (!offer->domain_attr->name)
 		offer->domain_attr->name = strdup("echo-domain");
 	if (!offer->fabric_attr->name)
@@ -112,7 +108,7 @@ static void echo_cleanup(void)
 
 static struct fi_provider echo = {
 	.version = FI_VERSION(7, 5),
-	.fi_version = FI_VERSION(2, 5),
+	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
 	.name = "echo",
 	.getinfo = echo_getinfo,
 	.fabric = echo_fabric,

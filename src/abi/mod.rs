@@ -18,6 +18,7 @@ mod memory;
 mod mr_cache;
 mod nic;
 mod no_ops;
+pub mod object;
 mod open;
 pub mod params;
 pub mod plugin;

@@ -3,7 +3,7 @@
 use super::layout::version;
 use super::plugin::ExternalProvider;
 use super::types::*;
-use super::{log_import, mr_cache, start, text};
+use super::{log_import, mr_cache, object, start, text};
 use crate::api::info::query::LIBRARY_VERSION;
 use crate::provider::Provider;
 use core::ffi::{c_char, c_int, c_void};
@@ -26,17 +26,18 @@ pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, co
     let Some(core) = start::core() else {
         return -FI_ENODEV;
     };
-    let provider = core.find(&prov_name).map(|entry| entry.provider());
-    let Some(plugin) = provider
-        .and_then(Provider::as_any)
-        .and_then(|any| any.downcast_ref::<ExternalProvider>())
-    else {
+    let Some(entry) = core.find(&prov_name) else {
         log!(
             Warn,
             Core,
             "fi_fabric: no provider is called {prov_name:?}; fi_info -l lists those there are"
         );
         return -FI_ENODEV;
+    };
+    let provider = entry.provider();
+    let Some(plugin) = provider.as_any().and_then(|any| any.downcast_ref::<ExternalProvider>()) else {
+        // SAFETY: by contract.
+        return unsafe { object::fabric::open(attr, fabric, context) };
     };
     // SAFETY: by contract; a fabric that was opened is live.
     unsafe {

@@ -8,6 +8,7 @@ use crate::api::log;
 use crate::api::params;
 use crate::provider::filter::Filter;
 use crate::provider::registry::{Precedence, Registry};
+use crate::provider::shm::Shm;
 use crate::sys::identity;
 use crate::sys::lock::{Held, Lock};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +70,7 @@ fn start() -> Registry {
     plugin::load(&search, |provider, preferred| {
         registry.register(provider, preferred);
     });
+    registry.register(Box::new(Shm), false);
     registry.warn_of_unknown_names();
     registry
 }

@@ -8,8 +8,22 @@
 #[macro_use]
 pub mod log;
 
+pub mod av;
+pub mod av_set;
+pub mod cntr;
 pub mod config;
+pub mod cq;
+pub mod domain;
+pub mod driver;
+pub mod endpoint;
+pub mod eq;
 pub mod errno;
 pub mod info;
+pub mod messaging;
+pub mod mr;
 pub mod params;
+pub mod poll;
+pub mod progress;
+pub mod refs;
 pub mod tostr;
+pub mod wait;

@@ -21,6 +21,8 @@ const BURST: usize = 32;
 pub struct Engine<T: Transport> {
     transport: T,
     core: Core,
+    /// A peer had more to be pushed than its turn allowed.
+    more: bool,
 }
 
 /// The end of a send that was never kept.
@@ -56,7 +58,11 @@ impl<T: Transport> Engine<T> {
 
     pub fn with(transport: T, config: Config) -> Engine<T> {
         let core = Core::new(transport.limits(), config);
-        Engine { transport, core }
+        Engine {
+            transport,
+            core,
+            more: false,
+        }
     }
 
     pub fn transport(&self) -> &T {
@@ -132,6 +138,11 @@ impl<T: Transport> Engine<T> {
 
     /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
     pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
+        // Reading a queue that holds the answer to a failed look does not drive the endpoint, so without this a
+        // program that only looks would never see what has come.
+        if self.core.lacks(look, recv) {
+            self.progress(report);
+        }
         if self.core.look(look, recv, report)? {
             self.push_all(report);
         }
@@ -158,9 +169,24 @@ impl<T: Transport> Engine<T> {
         !self.core.busy.is_empty() || !self.core.fetches.is_empty()
     }
 
+    /// Whether `progress` could push something now. What waits for room is not counted: the transport tells of room.
+    pub fn has_work(&self) -> bool {
+        self.more || !self.core.fetches.is_empty()
+    }
+
+    /// Whether an operation waits for a peer.
+    pub fn unfinished(&self) -> bool {
+        self.sending() + self.posted() + self.core.streams.len() + self.core.fetches.len() > 0
+    }
+
     /// Receives that have not met a message.
     pub fn posted(&self) -> usize {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
+    }
+
+    /// Sends that have not ended.
+    pub fn sending(&self) -> usize {
+        self.core.sends.len()
     }
 
     /// Packets that came and made no sense.
@@ -198,6 +224,7 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_waiting(&mut self, report: &mut impl Report) {
+        self.more = false;
         self.fetch_all(report);
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
@@ -211,9 +238,10 @@ impl<T: Transport> Engine<T> {
             match self.push_next(to, report) {
                 Step::Pushed => {}
                 Step::Nothing => return,
-                Step::Full => break,
+                Step::Full => return self.core.wake(to),
             }
         }
+        self.more = true;
         self.core.wake(to);
     }
 

@@ -6,6 +6,14 @@ use super::state::{Claim, Core};
 use crate::util::slab::Id;
 
 impl Core {
+    /// Whether the look is for a message that is not here.
+    pub fn lacks(&mut self, look: Look, recv: &Recv) -> bool {
+        match look {
+            Look::Peek | Look::Claim | Look::Discard => self.matcher(recv.kind).find_held(&want(recv)).is_none(),
+            Look::Take | Look::Drop => false,
+        }
+    }
+
     /// Says whether a message was taken or dropped, so that there may be something to answer.
     pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         match look {

@@ -12,6 +12,7 @@ use core::any::Any;
 pub mod external;
 pub mod filter;
 pub mod registry;
+pub mod shm;
 
 /// What a provider is to the core, told by its name and by whether it answers getinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,3 +12,9 @@ pub fn process_and_thread() -> u64 {
 pub fn same_process(one: u64, other: u64) -> bool {
     one >> 32 == other >> 32
 }
+
+/// The effective user.
+pub fn user() -> u32 {
+    // SAFETY: takes no argument and cannot fail.
+    unsafe { libc::geteuid() }
+}

@@ -7,6 +7,7 @@ pub mod loopback;
 
 #[cfg(test)]
 mod queue_pair;
+pub mod shm;
 #[cfg(test)]
 mod stream;
 #[cfg(test)]

@@ -2,5 +2,6 @@
 //!
 //! `unsafe` only where memory is opened: `user`, and rings and locks.
 
+pub mod lock;
 pub mod slab;
 pub mod user;

@@ -1,7 +1,7 @@
 //! Holds `src/abi/types` and `include/rdma` against the fact sheets and against the C library's own headers.
 //!
 //! `facts` is the common language; `ours`, `sheet`, `real` say it of the Rust types, a sheet, a tree of headers;
-//! `compare` compares; `asserts` asks the C compilers; `inlines` calls the inline functions. `check.sh` runs it all.
+//! `compare` compares; `asserts` asks the C compilers; `inlines` calls the inline functions. `run` runs it all.
 
 mod asserts;
 mod compare;

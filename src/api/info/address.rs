@@ -168,7 +168,7 @@ fn split_uri(node: &str) -> Option<(&str, &str)> {
 }
 
 /// `fi_sockaddr_in://10.31.6.12:7471`, as the man page has it; what follows a slash or question mark is not for us.
-fn parse_uri(scheme: &str, rest: &str) -> Option<SocketAddr> {
+pub fn parse_uri(scheme: &str, rest: &str) -> Option<SocketAddr> {
     let any = match scheme.to_ascii_lowercase().as_str() {
         "fi_sockaddr" | "fi_sockaddr_ip" | "fi_sockaddr_in" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         "fi_sockaddr_in6" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -25,10 +25,16 @@ pub fn getinfo(registry: &Registry, query: &Query) -> Result<Vec<Answer>> {
         ask_all(registry, query)
     };
     if answers.is_empty() {
-        Err(Errno(FI_ENODATA))
-    } else {
-        Ok(answers)
+        let asked = registry.iter().count();
+        log!(
+            Info,
+            Core,
+            "nothing fits: {asked} providers are there; fi_info --why tells what each lacks"
+        );
+        return Err(Errno(FI_ENODATA));
     }
+    log!(Info, Core, "{} infos fit", answers.len());
+    Ok(answers)
 }
 
 /// One bare info per provider: hooks, hidden ones and those of no use on this machine too.

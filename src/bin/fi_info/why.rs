@@ -1,6 +1,6 @@
 //! Turns lines of the library's log into reasons: which candidate was refused, and why.
 //!
-//! Two dialects. The core of this project says `refused CANDIDATE: REASON`. Plug-ins written for the C library, and that
+//! Two dialects. The core of this project says `refused CANDIDATE: REASON` and `skipped PROVIDER: REASON`. Plug-ins written for the C library, and that
 //! library itself, say it in lines of their own, of which the ones that tell a reason are known here; all else is noise.
 //! Knows nothing but text. Called by `main`.
 
@@ -103,7 +103,7 @@ fn meaning(line: &Line) -> Meaning {
     let [provider, func, text] = [&line.provider, &line.func, &line.text].map(|b| String::from_utf8_lossy(b));
     if text.is_empty() || func.starts_with("fi_param_") {
         Meaning::Noise
-    } else if let Some(refused) = text.strip_prefix("refused ") {
+    } else if let Some(refused) = text.strip_prefix("refused ").or_else(|| text.strip_prefix("skipped ")) {
         match refused.split_once(": ") {
             Some((candidate, reason)) if provider == "core" => Meaning::Reason(Refusal::of(candidate, reason)),
             _ => Meaning::Reason(Refusal::of(&provider, refused)),
@@ -215,6 +215,10 @@ mod tests {
                 "tcp (FI_EP_RDM, eth0): caps: asked FI_ATOMIC, offers FI_MSG\n",
             ),
             (line("verbs", "m", "refused no device: x"), "verbs: no device: x\n"),
+            (
+                line("core", "m", "skipped tcp: FI_PROVIDER leaves it out"),
+                "tcp: FI_PROVIDER leaves it out\n",
+            ),
             (line("core", "fi_param_get_", "variable hook=<not set>"), ""),
             (
                 line("core", "ofi_register_provider", "registering provider: tcp (205.10)"),

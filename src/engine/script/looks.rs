@@ -158,6 +158,23 @@ fn looking_says_what_is_there_and_leaves_it() {
 }
 
 #[test]
+fn looking_alone_drives_an_endpoint() {
+    for look in [Look::Peek, Look::Claim, Look::Discard] {
+        let mut bed = bed();
+        let recv = Recv {
+            context: LOOK,
+            ..tagged(5)
+        };
+        bed.send(letter(0, 1, 5, 50)).unwrap();
+        bed.world.borrow_mut().now += 1;
+        bed.look(1, look, recv).unwrap();
+        let ends = bed.ends(1);
+        let seen: Vec<_> = ends.iter().map(|end| (end.failure, end.len, end.peeked)).collect();
+        assert_eq!(seen, [(None, 50, true)], "{look:?}");
+    }
+}
+
+#[test]
 fn a_claimed_message_is_only_for_its_claimer() {
     for len in LENGTHS {
         let mut bed = bed();

@@ -1,0 +1,412 @@
+/* fi_getinfo(3): what is asked for and what is answered. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include "fabric.h"
+
+static const struct setup usual;
+
+/* The answer's errno for hints changed by one step. */
+static int ask(void (*change)(struct fi_info *), struct fi_info **info)
+{
+	struct fi_info *hints = hints_for(&usual);
+	int ret;
+
+	change(hints);
+	ret = get_info(api_version(), hints, info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static void allocinfo_is_zero_and_whole(void)
+{
+	struct fi_info *info = fi_allocinfo();
+
+	CHECK(info && info->tx_attr && info->rx_attr && info->ep_attr && info->domain_attr && info->fabric_attr, "a part is missing");
+	CHECK(!info->next && !info->caps && !info->mode && !info->addr_format && !info->src_addr && !info->dest_addr && !info->handle,
+	      "not zero");
+	CHECK(!info->fabric_attr->prov_name && !info->domain_attr->name && !info->domain_attr->domain && !info->ep_attr->type, "not zero");
+	fi_freeinfo(info);
+	fi_freeinfo(NULL);
+}
+
+static void everything_without_hints(void)
+{
+	struct fi_info *info, *i;
+
+	OK(fi_getinfo(api_version(), NULL, NULL, 0, NULL, &info));
+	for (i = info; i; i = i->next) {
+		CHECK(i->fabric_attr && i->fabric_attr->prov_name && i->fabric_attr->name, "an entry without a provider or fabric name");
+		CHECK(i->domain_attr && i->domain_attr->name, "an entry of %s without a domain name", i->fabric_attr->prov_name);
+		CHECK(i->caps && i->ep_attr->type != FI_EP_UNSPEC, "an entry of %s without capabilities or type", i->fabric_attr->prov_name);
+	}
+	fi_freeinfo(info);
+}
+
+static void the_provider_asked_for(void)
+{
+	struct bed bed;
+	struct fi_info *i;
+
+	open_info(&bed, &usual);
+	for (i = bed.info; i; i = i->next) {
+		/* or of something layered over it */
+		CHECK(!strncmp(i->fabric_attr->prov_name, provider, strlen(provider)), "an entry of %s", i->fabric_attr->prov_name);
+		CHECK(i->ep_attr->type == FI_EP_RDM, "an endpoint of type %d", i->ep_attr->type);
+		CHECK((i->caps & (FI_MSG | FI_TAGGED)) == (FI_MSG | FI_TAGGED), "capabilities 0x%llx", (unsigned long long) i->caps);
+		CHECK(i->fabric_attr->prov_version, "no provider version");
+		CHECK(!i->handle, "a handle from nowhere");
+	}
+	close_bed(&bed);
+}
+
+static void unknown_provider(struct fi_info *hints)
+{
+	free(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = strdup("nosuchprovider");
+}
+
+static void unknown_fabric(struct fi_info *hints) { hints->fabric_attr->name = strdup("nosuchfabric"); }
+static void unknown_domain(struct fi_info *hints) { hints->domain_attr->name = strdup("nosuchdomain"); }
+static void unknown_type(struct fi_info *hints) { hints->ep_attr->type = 1000; }
+static void unknown_format(struct fi_info *hints) { hints->addr_format = 1000; }
+static void too_long_inject(struct fi_info *hints) { hints->tx_attr->inject_size = SIZE_MAX; }
+static void too_many_pieces(struct fi_info *hints) { hints->tx_attr->iov_limit = SIZE_MAX; }
+static void too_large_rx(struct fi_info *hints) { hints->rx_attr->size = SIZE_MAX; }
+static void too_much_data(struct fi_info *hints) { hints->domain_attr->cq_data_size = 1000; }
+static void unknown_protocol(struct fi_info *hints) { hints->ep_attr->protocol = 0x7fffffff; }
+static void multicast(struct fi_info *hints) { hints->caps = FI_MULTICAST | FI_MSG; }
+
+static void impossible(void (*change)(struct fi_info *))
+{
+	struct fi_info *info = (void *) 1;
+
+	GIVES(-FI_ENODATA, ask(change, &info));
+	CHECK(!info, "an answer beside -FI_ENODATA");
+}
+
+static void no_such_provider(void) { impossible(unknown_provider); }
+static void no_such_fabric(void) { impossible(unknown_fabric); }
+static void no_such_domain(void) { impossible(unknown_domain); }
+static void no_such_endpoint_type(void) { impossible(unknown_type); }
+static void no_such_address_format(void) { impossible(unknown_format); }
+static void inject_size_too_large(void) { impossible(too_long_inject); }
+static void iov_limit_too_large(void) { impossible(too_many_pieces); }
+static void receive_size_too_large(void) { impossible(too_large_rx); }
+static void cq_data_size_too_large(void) { impossible(too_much_data); }
+static void no_such_protocol(void) { impossible(unknown_protocol); }
+static void no_multicast_here(void) { impossible(multicast); }
+
+static void a_version_of_the_future(void)
+{
+	struct fi_info *info = NULL;
+
+	GIVES(-FI_ENOSYS, fi_getinfo(FI_VERSION(99, 0), NULL, NULL, 0, NULL, &info));
+	CHECK(!info, "an answer beside -FI_ENOSYS");
+}
+
+static void versions_of_the_past(void)
+{
+	static const uint32_t versions[] = { FI_VERSION(1, 5), FI_VERSION(1, 9), FI_VERSION(1, 15), FI_VERSION(1, 17) };
+	struct fi_info *hints = hints_for(&usual), *info;
+	unsigned i;
+
+	for (i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+		OK(get_info(versions[i], hints, &info));
+		CHECK(info->fabric_attr->api_version == versions[i], "api_version 0x%x", info->fabric_attr->api_version);
+		fi_freeinfo(info);
+	}
+	fi_freeinfo(hints);
+}
+
+static void unknown_capabilities(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info = NULL;
+	int ret;
+
+	hints->caps |= 1ULL << 63 | 1ULL << 62;
+	ret = get_info(api_version(), hints, &info);
+	CHECK(ret == -FI_EBADFLAGS || ret == -FI_ENODATA, "%d (%s)", ret, fi_strerror(-ret));
+	fi_freeinfo(hints);
+}
+
+static void source_needs_a_name(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info = NULL;
+
+	FAILS(fi_getinfo(api_version(), NULL, NULL, FI_SOURCE, hints, &info));
+	fi_freeinfo(hints);
+}
+
+static void attributes_at_least_as_asked(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info, *i;
+
+	hints->tx_attr->inject_size = 8;
+	hints->tx_attr->iov_limit = 2;
+	hints->tx_attr->size = 16;
+	hints->rx_attr->iov_limit = 2;
+	hints->rx_attr->size = 16;
+	hints->ep_attr->max_msg_size = 1 << 20;
+	hints->domain_attr->cq_data_size = 4;
+	OK(get_info(api_version(), hints, &info));
+	for (i = info; i; i = i->next) {
+		CHECK(i->tx_attr->inject_size >= 8 && i->tx_attr->iov_limit >= 2 && i->tx_attr->size >= 16, "transmit attributes");
+		CHECK(i->rx_attr->iov_limit >= 2 && i->rx_attr->size >= 16, "receive attributes");
+		CHECK(i->ep_attr->max_msg_size >= 1 << 20, "messages of %zu", i->ep_attr->max_msg_size);
+		CHECK(i->domain_attr->cq_data_size >= 4, "data of %zu", i->domain_attr->cq_data_size);
+	}
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void no_modes_unless_offered(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info, *i;
+	int ret;
+
+	hints->mode = 0;
+	hints->domain_attr->mr_mode = 0;
+	ret = get_info(api_version(), hints, &info);
+	NEED(ret != -FI_ENODATA, "this provider needs mode bits");
+	CHECK(ret == 0, "fi_getinfo: %s", fi_strerror(-ret));
+	for (i = info; i; i = i->next) {
+		CHECK(!(i->mode & (FI_CONTEXT | FI_CONTEXT2 | FI_MSG_PREFIX | FI_RX_CQ_DATA)), "mode 0x%llx", (unsigned long long) i->mode);
+		CHECK(!(i->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+						   FI_MR_ENDPOINT)), "mr_mode 0x%x", i->domain_attr->mr_mode);
+	}
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void capabilities_of_zero_are_a_wildcard(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info;
+
+	hints->caps = 0;
+	OK(get_info(api_version(), hints, &info));
+	CHECK(info->caps & FI_MSG, "capabilities 0x%llx", (unsigned long long) info->caps);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void local_and_remote(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info;
+
+	hints->caps |= FI_LOCAL_COMM;
+	OK(get_info(api_version(), hints, &info));
+	CHECK(info->caps & FI_LOCAL_COMM, "capabilities 0x%llx", (unsigned long long) info->caps);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+static void source_address_is_returned(void)
+{
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	CHECK(bed.info->src_addr && bed.info->src_addrlen, "no source address");
+	CHECK(bed.info->addr_format != FI_FORMAT_UNSPEC, "no address format");
+	close_bed(&bed);
+}
+
+static void destination_by_name(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	if (is_ip(&bed)) {
+		struct sockaddr_in *sin;
+
+		OK(fi_getinfo(api_version(), "127.0.0.1", "4711", 0, hints, &info));
+		sin = info->dest_addr;
+		CHECK(sin && info->dest_addrlen >= sizeof(*sin), "no destination");
+		CHECK(ntohs(sin->sin_port) == 4711 && sin->sin_addr.s_addr == htonl(INADDR_LOOPBACK), "%s:%d",
+		      inet_ntoa(sin->sin_addr), ntohs(sin->sin_port));
+	} else {
+		OK(fi_getinfo(api_version(), "fi_shm://somebody", NULL, 0, hints, &info));
+		CHECK(info->dest_addr && !strcmp(info->dest_addr, "fi_shm://somebody"), "destination %s",
+		      info->dest_addr ? (char *) info->dest_addr : "none");
+	}
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	close_bed(&bed);
+}
+
+static void source_by_name(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	if (is_ip(&bed)) {
+		struct sockaddr_in *sin;
+
+		OK(fi_getinfo(api_version(), "127.0.0.1", "4711", FI_SOURCE, hints, &info));
+		sin = info->src_addr;
+		CHECK(sin && ntohs(sin->sin_port) == 4711, "no source of that port");
+	} else {
+		OK(fi_getinfo(api_version(), "fi_shm://myself", NULL, FI_SOURCE, hints, &info));
+		CHECK(info->src_addr && strstr(info->src_addr, "myself"), "source %s", info->src_addr ? (char *) info->src_addr : "none");
+	}
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	close_bed(&bed);
+}
+
+/* A string address as the node of a provider that speaks IP; it takes no service. */
+static void string_address(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info = NULL;
+	struct bed bed;
+	int ret;
+
+	open_info(&bed, &usual);
+	if (!is_ip(&bed))
+		SKIP("strings are the usual addresses here");
+	ret = fi_getinfo(api_version(), "fi_sockaddr_in://127.0.0.1:4711", NULL, FI_SOURCE, hints, &info);
+	NEED(ret == 0, "an address string: %s", fi_strerror(-ret));
+	CHECK(info->src_addr, "no source");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	close_bed(&bed);
+}
+
+static void only_the_providers(void)
+{
+	struct fi_info *info, *i, *k;
+
+	OK(fi_getinfo(api_version(), NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &info));
+	CHECK(info, "no provider");
+	for (i = info; i; i = i->next) {
+		CHECK(i->fabric_attr && i->fabric_attr->prov_name, "an entry without a name");
+		CHECK(!i->caps, "%s: capabilities 0x%llx", i->fabric_attr->prov_name, (unsigned long long) i->caps);
+		for (k = info; k != i; k = k->next)
+			CHECK(strcmp(k->fabric_attr->prov_name, i->fabric_attr->prov_name), "%s twice", i->fabric_attr->prov_name);
+	}
+	fi_freeinfo(info);
+}
+
+#ifndef FI_RESCAN /* newer than 1.17 */
+#define FI_RESCAN 0
+#endif
+static void rescan_finds_the_same(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	if (is_ip(&bed))
+		OK(fi_getinfo(api_version(), "127.0.0.1", NULL, FI_SOURCE | FI_RESCAN, hints, &info));
+	else
+		OK(fi_getinfo(api_version(), NULL, NULL, FI_RESCAN, hints, &info));
+	CHECK(!strcmp(info->fabric_attr->prov_name, provider), "%s", info->fabric_attr->prov_name);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	close_bed(&bed);
+}
+
+static void numeric_hosts(void)
+{
+	struct fi_info *hints = hints_for(&usual), *info = NULL;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	if (!is_ip(&bed))
+		SKIP("this provider's addresses are no numbers");
+	OK(fi_getinfo(api_version(), "127.0.0.1", "4711", FI_NUMERICHOST, hints, &info));
+	fi_freeinfo(info);
+	info = NULL;
+	FAILS(fi_getinfo(api_version(), "localhost", "4711", FI_NUMERICHOST, hints, &info));
+	fi_freeinfo(hints);
+	close_bed(&bed);
+}
+
+static void dupinfo_copies_all(void)
+{
+	struct fi_info *copy;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	copy = fi_dupinfo(bed.info);
+	CHECK(copy && !copy->next, "not one entry");
+	CHECK(copy->caps == bed.info->caps && copy->mode == bed.info->mode && copy->addr_format == bed.info->addr_format, "differs");
+	CHECK(copy->tx_attr != bed.info->tx_attr && !memcmp(copy->tx_attr, bed.info->tx_attr, sizeof(*copy->tx_attr)), "tx_attr");
+	CHECK(copy->rx_attr != bed.info->rx_attr && !memcmp(copy->rx_attr, bed.info->rx_attr, sizeof(*copy->rx_attr)), "rx_attr");
+	CHECK(copy->ep_attr != bed.info->ep_attr && copy->ep_attr->max_msg_size == bed.info->ep_attr->max_msg_size, "ep_attr");
+	CHECK(copy->domain_attr->name != bed.info->domain_attr->name && !strcmp(copy->domain_attr->name, bed.info->domain_attr->name),
+	      "domain name");
+	CHECK(!strcmp(copy->fabric_attr->prov_name, bed.info->fabric_attr->prov_name), "provider name");
+	CHECK(copy->src_addr != bed.info->src_addr && copy->src_addrlen == bed.info->src_addrlen, "source address");
+	CHECK(!memcmp(copy->src_addr, bed.info->src_addr, copy->src_addrlen), "source address");
+	/* The copy opens what the original opens. */
+	fi_freeinfo(bed.info);
+	bed.info = copy;
+	OK(fi_fabric(copy->fabric_attr, &bed.fabric, NULL));
+	OK(fi_domain(bed.fabric, copy, &bed.domain, NULL));
+	close_bed(&bed);
+	copy = fi_dupinfo(NULL); /* like fi_allocinfo */
+	CHECK(copy && copy->tx_attr && copy->fabric_attr, "fi_dupinfo(NULL)");
+	fi_freeinfo(copy);
+}
+
+/* What one call returned is taken as the hints of the next. */
+static void an_answer_as_hints(void)
+{
+	struct fi_info *hints, *info;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	hints = fi_dupinfo(bed.info);
+	OK(get_info(api_version(), hints, &info));
+	CHECK(!strcmp(info->domain_attr->name, bed.info->domain_attr->name), "another domain");
+	CHECK((info->caps & hints->caps) == hints->caps, "capabilities 0x%llx of 0x%llx", (unsigned long long) info->caps,
+	      (unsigned long long) hints->caps);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	close_bed(&bed);
+}
+
+static void *ask_often(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		struct fi_info *hints = hints_for(&usual), *info;
+
+		if (get_info(api_version(), hints, &info))
+			*(int *) arg = 1;
+		else
+			fi_freeinfo(info);
+		fi_freeinfo(hints);
+	}
+	return NULL;
+}
+
+static void from_many_threads(void)
+{
+	pthread_t threads[4];
+	int bad = 0, i;
+
+	for (i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, ask_often, &bad) == 0, "pthread_create");
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(!bad, "a call failed");
+}
+
+static const struct test tests[] = {
+	TEST(allocinfo_is_zero_and_whole), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(no_such_provider),
+	TEST(no_such_fabric), TEST(no_such_domain), TEST(no_such_endpoint_type), TEST(no_such_address_format),
+	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
+	TEST(no_such_protocol), TEST(no_multicast_here), TEST(a_version_of_the_future), TEST(versions_of_the_past),
+	TEST(unknown_capabilities), TEST(source_needs_a_name), TEST(attributes_at_least_as_asked), TEST(no_modes_unless_offered),
+	TEST(capabilities_of_zero_are_a_wildcard), TEST(local_and_remote), TEST(source_address_is_returned),
+	TEST(destination_by_name), TEST(source_by_name), TEST(string_address), TEST(only_the_providers),
+	TEST(rescan_finds_the_same), TEST(numeric_hosts), TEST(dupinfo_copies_all), TEST(an_answer_as_hints),
+	TEST(from_many_threads),
+};
+
+MAIN(tests)

@@ -1,0 +1,551 @@
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include "fabric.h"
+
+const char *provider = "shm";
+bool strict;
+
+static void (*body_now)(void);
+
+static void call_body(void *arg)
+{
+	(void) arg;
+	body_now();
+}
+
+/* Whether a comma-separated list has the name. */
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	const char *at = list;
+
+	while ((at = strstr(at, name))) {
+		if ((at == list || at[-1] == ',') && (at[len] == 0 || at[len] == ','))
+			return true;
+		at += len;
+	}
+	return false;
+}
+
+int conformance(int argc, char **argv, const struct test *tests, size_t count)
+{
+	char filter[128], *c;
+	const char *without = "";
+	int failed = 0, chosen = 0, i;
+	long began;
+	size_t t;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--strict"))
+			strict = true;
+		else if (!strncmp(argv[i], "--without=", 10))
+			without = argv[i] + 10;
+		else if (chosen++ == 0)
+			provider = argv[i];
+	}
+	/* The other providers are not asked, and so do not cost time. */
+	snprintf(filter, sizeof(filter), "%s", provider);
+	for (c = filter; *c; c++)
+		if (*c == ';')
+			*c = ',';
+	setenv("FI_PROVIDER", filter, 1);
+
+	/* A library that is slow to look around does so once, before the cases fork. */
+	if (getenv("INFO_FIRST")) {
+		struct fi_info *info = NULL;
+
+		fi_getinfo(api_version(), NULL, NULL, 0, NULL, &info);
+		fi_freeinfo(info);
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	case_seconds = getenv("CASE_SECONDS") ? (unsigned) atoi(getenv("CASE_SECONDS")) : 20;
+	for (t = 0; t < count; t++) {
+		bool wanted = chosen < 2;
+		int seen = 0;
+
+		for (i = 1; i < argc && !wanted; i++)
+			if (strncmp(argv[i], "--", 2) && seen++ > 0)
+				wanted = !strcmp(argv[i], tests[t].name);
+		if (!wanted || is_listed(without, tests[t].name))
+			continue;
+		body_now = tests[t].body;
+		began = now_ms();
+		failed += run_case(tests[t].name, call_body, NULL);
+		if (getenv("CASE_TIMES"))
+			fprintf(stderr, "%6ld ms %s\n", now_ms() - began, tests[t].name);
+	}
+	return failed != 0;
+}
+
+/* ---- the bed ---- */
+
+uint32_t api_version(void)
+{
+	uint32_t headers = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), library = fi_version();
+
+	return headers < library ? headers : library;
+}
+
+/* Providers that speak IP stay on the loopback interface. */
+static const char *usual_node(void)
+{
+	return strstr(provider, "tcp") || strstr(provider, "udp") || strstr(provider, "sockets") ? "127.0.0.1" : NULL;
+}
+
+struct fi_info *hints_for(const struct setup *s)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	CHECK(hints, "fi_allocinfo");
+	hints->fabric_attr->prov_name = strdup(provider);
+	hints->caps = (s->caps ? s->caps : FI_MSG | FI_TAGGED) | s->more_caps;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->rx_ctx_cnt = s->rx_ctx_cnt;
+	hints->ep_attr->tx_ctx_cnt = s->tx_ctx_cnt;
+	hints->tx_attr->op_flags = s->tx_flags;
+	hints->rx_attr->op_flags = s->rx_flags;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+	hints->domain_attr->caps = s->domain_caps;
+	hints->domain_attr->data_progress = s->progress;
+	hints->domain_attr->threading = s->threading;
+	hints->domain_attr->resource_mgmt = s->resource_mgmt;
+	hints->domain_attr->auth_key_size = s->auth_key_size;
+	return hints;
+}
+
+int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info)
+{
+	const char *node = usual_node();
+
+	*info = NULL;
+	return fi_getinfo(version, node, NULL, node ? FI_SOURCE : 0, hints, info);
+}
+
+void open_info(struct bed *bed, const struct setup *s)
+{
+	struct fi_info *hints = hints_for(s);
+	int ret;
+
+	memset(bed, 0, sizeof(*bed));
+	ret = get_info(s->version ? s->version : api_version(), hints, &bed->info);
+	NEED(ret != -FI_ENODATA, "%s does not offer what the case needs", provider);
+	CHECK(ret == 0, "fi_getinfo: %s", fi_strerror(-ret));
+	fi_freeinfo(hints);
+}
+
+void open_domain(struct bed *bed, const struct setup *s)
+{
+	int ret;
+
+	open_info(bed, s);
+	OK(fi_fabric(bed->info->fabric_attr, &bed->fabric, NULL));
+	ret = fi_domain(bed->fabric, bed->info, &bed->domain, NULL);
+	NEED(!lacking(ret), "fi_domain: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_domain: %s", fi_strerror(-ret));
+}
+
+void open_domain_for_regions(struct bed *bed)
+{
+	struct setup s = { .more_caps = FI_RMA };
+	struct fi_info *hints = hints_for(&s), *info = NULL;
+
+	if (get_info(api_version(), hints, &info) == -FI_ENODATA)
+		s.more_caps = 0;
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	open_domain(bed, &s);
+}
+
+void open_av(struct bed *bed, const struct setup *s)
+{
+	struct fi_av_attr attr = { .type = s->av_type, .flags = s->av_flags, .rx_ctx_bits = s->rx_ctx_bits, .count = 16 };
+	int ret;
+
+	open_domain(bed, s);
+	ret = fi_av_open(bed->domain, &attr, &bed->av, NULL);
+	NEED(!lacking(ret), "fi_av_open: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_av_open: %s", fi_strerror(-ret));
+}
+
+int open_cq(struct bed *bed, const struct setup *s, struct fid_cq **cq, void *context)
+{
+	struct fi_cq_attr attr = { .format = s->format ? s->format : FI_CQ_FORMAT_TAGGED, .size = s->cq_size };
+
+	attr.wait_obj = s->any_wait ? FI_WAIT_UNSPEC : s->wait_obj ? s->wait_obj : FI_WAIT_NONE;
+	attr.wait_cond = s->wait_cond;
+	return fi_cq_open(bed->domain, &attr, cq, context);
+}
+
+void open_sides(struct bed *bed, const struct setup *s)
+{
+	int i, ret;
+
+	open_av(bed, s);
+	bed->sides = s->sides ? s->sides : 2;
+	for (i = 0; i < bed->sides; i++) {
+		struct side *side = &bed->side[i];
+
+		ret = fi_endpoint(bed->domain, bed->info, &side->ep, side);
+		NEED(!lacking(ret), "fi_endpoint: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_endpoint: %s", fi_strerror(-ret));
+		ret = open_cq(bed, s, &side->tx, NULL);
+		NEED(!lacking(ret), "fi_cq_open: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_cq_open: %s", fi_strerror(-ret));
+		OK(open_cq(bed, s, &side->rx, NULL));
+		OK(fi_ep_bind(side->ep, &bed->av->fid, 0));
+		OK(fi_ep_bind(side->ep, &side->tx->fid, FI_TRANSMIT | s->tx_bind));
+		OK(fi_ep_bind(side->ep, &side->rx->fid, FI_RECV | s->rx_bind));
+	}
+}
+
+void learn_name(struct side *side)
+{
+	side->name_len = sizeof(side->name);
+	OK(fi_getname(&side->ep->fid, side->name, &side->name_len));
+	CHECK(side->name_len > 0 && side->name_len <= sizeof(side->name), "a name of %zu bytes", side->name_len);
+}
+
+bool is_ip(struct bed *bed)
+{
+	return bed->info->addr_format == FI_SOCKADDR_IN || bed->info->addr_format == FI_SOCKADDR ||
+	       bed->info->addr_format == FI_SOCKADDR_IN6;
+}
+
+size_t pack(struct bed *bed, char *to, const char *name, size_t len)
+{
+	/* Strings stand behind one another, each with its end; what fi_getname says of their size may be more. */
+	if (bed->info->addr_format == FI_ADDR_STR)
+		len = strlen(name) + 1;
+	memcpy(to, name, len);
+	return len;
+}
+
+int insert_sides(struct bed *bed, struct fid_av *av, int first, int count, fi_addr_t *addrs, uint64_t flags, void *context)
+{
+	char names[SIDES * NAME_MAX_LEN];
+	size_t used = 0;
+	int i;
+
+	for (i = first; i < first + count; i++)
+		used += pack(bed, names + used, bed->side[i].name, bed->side[i].name_len);
+	return fi_av_insert(av, names, (size_t) count, addrs, flags, context);
+}
+
+void made_up_name(struct bed *bed, unsigned number, char *name, size_t *len)
+{
+	if (is_ip(bed)) {
+		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(7) };
+
+		sin.sin_addr.s_addr = htonl(0x7f010000u + number);
+		memcpy(name, &sin, sizeof(sin));
+		*len = sizeof(sin);
+	} else {
+		snprintf(name, NAME_MAX_LEN, "fi_shm://nobody-%u", number);
+		*len = strlen(name) + 1;
+	}
+}
+
+bool bad_name(struct bed *bed, char *name, size_t *len)
+{
+	if (is_ip(bed)) { /* no host, no port */
+		memset(name, 0, sizeof(struct sockaddr_in));
+		*len = sizeof(struct sockaddr_in);
+		return true;
+	}
+	if (bed->info->addr_format != FI_ADDR_STR)
+		return false;
+	/* Longer than the 256 bytes that a name may have. */
+	snprintf(name, NAME_MAX_LEN, "fi_shm://%0*d", NAME_MAX_LEN - 20, 0);
+	*len = strlen(name) + 1;
+	return true;
+}
+
+void open_bed(struct bed *bed, const struct setup *s)
+{
+	open_sides(bed, s);
+	enable_sides(bed, s);
+}
+
+void enable_sides(struct bed *bed, const struct setup *s)
+{
+	int i;
+
+	for (i = 0; i < bed->sides; i++) {
+		OK(fi_enable(bed->side[i].ep));
+		learn_name(&bed->side[i]);
+		bed->side[i].addr = FI_ADDR_UNSPEC;
+	}
+	for (i = 0; i < bed->sides && !s->strangers; i++)
+		GIVES(1, insert_sides(bed, bed->av, i, 1, &bed->side[i].addr, 0, NULL));
+}
+
+void close_bed(struct bed *bed)
+{
+	int i;
+
+	for (i = 0; i < SIDES; i++)
+		if (bed->side[i].ep)
+			OK(fi_close(&bed->side[i].ep->fid));
+	for (i = 0; i < SIDES; i++) {
+		if (bed->side[i].tx)
+			OK(fi_close(&bed->side[i].tx->fid));
+		if (bed->side[i].rx)
+			OK(fi_close(&bed->side[i].rx->fid));
+	}
+	if (bed->av)
+		OK(fi_close(&bed->av->fid));
+	if (bed->domain)
+		OK(fi_close(&bed->domain->fid));
+	if (bed->fabric)
+		OK(fi_close(&bed->fabric->fid));
+	fi_freeinfo(bed->info);
+	memset(bed, 0, sizeof(*bed));
+}
+
+/* ---- two processes ---- */
+
+void pipe_send(int fd, const void *buf, size_t len)
+{
+	char c;
+
+	if (send(fd, buf, len, MSG_NOSIGNAL) != (ssize_t) len)
+		pipe_recv(fd, &c, 1); /* which says why */
+}
+
+void pipe_recv(int fd, void *buf, size_t len)
+{
+	int status;
+
+	if (recv(fd, buf, len, MSG_WAITALL) == (ssize_t) len)
+		return;
+	/* The one that failed first has said why, and one word is enough. */
+	if (case_is_second)
+		_exit(CASE_FAILED);
+	CHECK(wait(&status) > 0, "no other process");
+	CHECK(!WIFSIGNALED(status), "the second process ended by signal %d", WTERMSIG(status));
+	CHECK(WEXITSTATUS(status) == CASE_FAILED, "the second process ended with %d", WEXITSTATUS(status));
+	_exit(CASE_FAILED);
+}
+
+void meet(struct bed *bed, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	long until = now_ms() + 2 * GIVE_UP_MS;
+	char c = 'm';
+
+	pipe_send(fd, &c, 1);
+	while (poll(&p, 1, 0) == 0 && now_ms() < until)
+		progress(bed);
+	pipe_recv(fd, &c, 1);
+}
+
+void in_two(const struct setup *given, void (*body)(struct bed *, int, int))
+{
+	struct setup s = *given;
+	struct bed bed;
+	char name[NAME_MAX_LEN], packed[NAME_MAX_LEN];
+	int fds[2], me, fd, status;
+	size_t len;
+	pid_t other;
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "socketpair");
+	other = fork();
+	CHECK(other >= 0, "fork");
+	me = other == 0;
+	fd = fds[me];
+	close(fds[!me]);
+	if (me) {
+		case_is_second = 1;
+		alarm(case_seconds);
+	}
+
+	s.sides = 1;
+	open_bed(&bed, &s);
+	pipe_send(fd, &bed.side[0].name_len, sizeof(len));
+	pipe_send(fd, bed.side[0].name, bed.side[0].name_len);
+	pipe_recv(fd, &len, sizeof(len));
+	CHECK(len <= sizeof(name), "a name of %zu bytes", len);
+	pipe_recv(fd, name, len);
+	pack(&bed, packed, name, len);
+	GIVES(1, fi_av_insert(bed.av, packed, 1, &bed.peer, 0, NULL));
+	body(&bed, me, fd);
+	meet(&bed, fd);
+	close_bed(&bed);
+	if (me)
+		_exit(0);
+	CHECK(waitpid(other, &status, 0) == other, "waitpid");
+	CHECK(!WIFSIGNALED(status), "the second process ended by signal %d", WTERMSIG(status));
+	CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CASE_FAILED, "the second process ended with %d", WEXITSTATUS(status));
+	if (WEXITSTATUS(status))
+		_exit(CASE_FAILED); /* it has said why */
+}
+
+/* ---- transfers ---- */
+
+long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+struct fi_context2 *ctx(int number)
+{
+	static struct fi_context2 contexts[4096];
+
+	CHECK(number >= 0 && number < 4096, "context %d", number);
+	return &contexts[number];
+}
+
+void progress(struct bed *bed)
+{
+	int i;
+
+	for (i = 0; i < bed->sides; i++) {
+		fi_cq_read(bed->side[i].tx, NULL, 0);
+		fi_cq_read(bed->side[i].rx, NULL, 0);
+	}
+}
+
+void settle(struct bed *bed)
+{
+	int i;
+
+	/* Yielding lets a provider's own thread, and the other process, do their part. */
+	for (i = 0; i < 300; i++) {
+		progress(bed);
+		if (i % 10 == 0)
+			sched_yield();
+	}
+}
+
+ssize_t next(struct bed *bed, struct fid_cq *cq, void *entry)
+{
+	long until = now_ms() + GIVE_UP_MS;
+	unsigned turns = 0;
+	ssize_t ret;
+
+	for (;;) {
+		ret = fi_cq_read(cq, entry, 1);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		progress(bed);
+		if (++turns % 64 == 0) {
+			sched_yield();
+			if (now_ms() > until)
+				return -FI_ETIMEDOUT;
+		}
+	}
+}
+
+struct fi_cq_tagged_entry completion(struct bed *bed, struct fid_cq *cq, void *context, int line)
+{
+	struct fi_cq_tagged_entry entry = { 0 };
+	ssize_t ret = next(bed, cq, &entry);
+
+	if (ret == -FI_EAVAIL) {
+		struct fi_cq_err_entry err = { 0 };
+
+		fi_cq_readerr(cq, &err, 0);
+		CHECK(0, "called at %d: an error completion, %d (%s)", line, err.err, fi_strerror(err.err));
+	}
+	CHECK(ret == 1, "called at %d: no completion: %zd (%s)", line, ret, fi_strerror((int) -ret));
+	CHECK(entry.op_context == context, "called at %d: the completion of another operation", line);
+	return entry;
+}
+
+struct fi_cq_err_entry error_completion(struct bed *bed, struct fid_cq *cq, int line)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret = next(bed, cq, &entry);
+
+	CHECK(ret == -FI_EAVAIL, "called at %d: no error completion: %zd (%s)", line, ret, ret < 0 ? fi_strerror((int) -ret) : "an entry");
+	ret = fi_cq_readerr(cq, &err, 0);
+	CHECK(ret == 1, "called at %d: fi_cq_readerr: %zd", line, ret);
+	return err;
+}
+
+void no_completion(struct bed *bed, struct fid_cq *cq, int line)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret;
+
+	settle(bed);
+	ret = fi_cq_read(cq, &entry, 1);
+	CHECK(ret == -FI_EAGAIN, "called at %d: a completion that must not be: %zd", line, ret);
+}
+
+bool lacking(long e)
+{
+	return e == -FI_ENOSYS || e == -FI_EOPNOTSUPP || e == -FI_ENOPROTOOPT;
+}
+
+void fill(void *buf, size_t len, unsigned seed)
+{
+	unsigned char *b = buf;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		b[i] = (unsigned char) ((i * 31 + (i >> 8) * 7 + seed * 101 + 1) & 0xff);
+}
+
+long mismatch(const void *buf, size_t len, unsigned seed)
+{
+	const unsigned char *b = buf;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (b[i] != (unsigned char) ((i * 31 + (i >> 8) * 7 + seed * 101 + 1) & 0xff))
+			return (long) i;
+	return -1;
+}
+
+void ping(struct bed *bed, int from, int to)
+{
+	static unsigned seed = 1000;
+	char out[24], in[24];
+	struct side *a = &bed->side[from], *b = &bed->side[to];
+	struct fi_cq_tagged_entry entry;
+
+	fill(out, sizeof(out), ++seed);
+	POST(bed, fi_trecv(b->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 0x5050, 0, ctx(4000)));
+	POST(bed, fi_tsend(a->ep, out, sizeof(out), NULL, b->addr, 0x5050, ctx(4001)));
+	COMPLETION(bed, a->tx, ctx(4001));
+	entry = COMPLETION(bed, b->rx, ctx(4000));
+	CHECK(entry.len == sizeof(in), "%zu bytes", entry.len);
+	SAME(in, sizeof(in), seed);
+}
+
+/* ---- threads ---- */
+
+pid_t thread_id(void)
+{
+	return (pid_t) syscall(SYS_gettid);
+}
+
+void until_asleep(pid_t thread)
+{
+	long until = now_ms() + 300;
+	char path[64], line[512], *end;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int) thread);
+	while (now_ms() < until) {
+		FILE *f = fopen(path, "r");
+
+		CHECK(f && fgets(line, sizeof(line), f), "the thread has ended");
+		fclose(f);
+		end = strrchr(line, ')');
+		if (end && end[2] == 'S')
+			return;
+		sched_yield();
+	}
+}

@@ -1,0 +1,225 @@
+/*
+ * What the programs of abi-tests/conformance share: a bed of endpoints in one process (or one endpoint in each of two),
+ * transfers that wait with a deadline and never sleep, and the words for a feature that a provider may leave out.
+ * Nothing here looks behind the public headers, so that the same program judges any libfabric.so.1.
+ */
+#ifndef FABRIC_SUPPORT_H
+#define FABRIC_SUPPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include "cases.h"
+
+#define SIDES 8       /* endpoints a bed may have */
+#define NAME_MAX_LEN 512
+#define GIVE_UP_MS 8000 /* when a completion counts as missing */
+
+/* What the headers of 1.17 do not have. */
+#define HEADERS_2 (FI_MAJOR_VERSION >= 2)
+
+/* ---- the program: PROVIDER [--strict] [--without=CASE,...] [CASE ...] ---- */
+
+struct test {
+	const char *name;
+	void (*body)(void);
+};
+
+extern const char *provider;
+extern bool strict;
+
+/* The main function of a program: runs the cases named, or all but those of the list. */
+int conformance(int argc, char **argv, const struct test *tests, size_t count);
+#define MAIN(tests)                                                                  \
+	int main(int argc, char **argv)                                              \
+	{                                                                            \
+		return conformance(argc, argv, tests, sizeof(tests) / sizeof(*tests)); \
+	}
+#define TEST(name) { #name, name }
+
+/* A feature that the API leaves to the provider: without it the case is skipped, but fails where it is promised. */
+#define NEED(condition, ...)                                                         \
+	do {                                                                         \
+		if (!(condition)) {                                                  \
+			if (strict)                                                  \
+				CHECK(0, "promised: " __VA_ARGS__);                  \
+			SKIP(__VA_ARGS__);                                           \
+		}                                                                    \
+	} while (0)
+
+/* A call that returns an errno, and must succeed. */
+#define OK(call)                                                                     \
+	do {                                                                         \
+		long ok_ = (long) (call);                                            \
+		CHECK(ok_ == 0, "%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_)); \
+	} while (0)
+
+/* A call whose result is documented. */
+#define GIVES(wanted, call)                                                          \
+	do {                                                                         \
+		long gives_ = (long) (call);                                         \
+		CHECK(gives_ == (long) (wanted), "%s: %ld, not %ld (%s)", #call, gives_, (long) (wanted), #wanted); \
+	} while (0)
+
+/* A call that must fail; the page does not say how. */
+#define FAILS(call)                                                                  \
+	do {                                                                         \
+		long fails_ = (long) (call);                                         \
+		CHECK(fails_ < 0, "%s: %ld, but it must fail", #call, fails_);       \
+	} while (0)
+
+/* ---- the bed ---- */
+
+/* What a test wants otherwise than usual; all zero is usual: two RDM endpoints for messages and tagged messages. */
+struct setup {
+	uint32_t version;              /* of the API; 0: the newest that headers and library both know */
+	uint64_t caps;                 /* instead of FI_MSG | FI_TAGGED */
+	uint64_t more_caps;            /* besides them */
+	uint64_t tx_flags, rx_flags;   /* default operation flags */
+	uint64_t tx_bind, rx_bind;     /* besides FI_TRANSMIT and FI_RECV */
+	uint64_t domain_caps;
+	enum fi_av_type av_type;
+	uint64_t av_flags;
+	int rx_ctx_bits;
+	enum fi_cq_format format;      /* UNSPEC: FI_CQ_FORMAT_TAGGED */
+	enum fi_wait_obj wait_obj;     /* UNSPEC cannot be told from unset: say any_wait */
+	bool any_wait;
+	enum fi_cq_wait_cond wait_cond;
+	size_t cq_size;
+	enum fi_progress progress;
+	enum fi_threading threading;
+	enum fi_resource_mgmt resource_mgmt;
+	size_t rx_ctx_cnt, tx_ctx_cnt; /* contexts of the endpoint attributes */
+	size_t auth_key_size;          /* of the domain */
+	int sides;                     /* endpoints; 0: two */
+	bool strangers;                /* leave the AV empty */
+};
+
+struct side {
+	struct fid_ep *ep;
+	struct fid_cq *tx, *rx;
+	fi_addr_t addr;
+	char name[NAME_MAX_LEN]; /* as fi_getname gives it */
+	size_t name_len;
+};
+
+struct bed {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct side side[SIDES];
+	int sides;
+	fi_addr_t peer; /* the other process's endpoint */
+};
+
+struct fi_info *hints_for(const struct setup *setup);
+uint32_t api_version(void);
+/* fi_getinfo with the provider's usual node; the answer's errno. */
+int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info);
+
+/* Each opens what the one before it does, and more. */
+void open_info(struct bed *bed, const struct setup *setup);
+void open_domain(struct bed *bed, const struct setup *setup);
+void open_av(struct bed *bed, const struct setup *setup);
+void open_sides(struct bed *bed, const struct setup *setup); /* endpoints bound but not enabled */
+void open_bed(struct bed *bed, const struct setup *setup);
+/* The second half of open_bed: enables all, then learns and inserts their names. */
+void enable_sides(struct bed *bed, const struct setup *setup);
+/* Closes whatever is open, each with 0 as its answer. */
+void close_bed(struct bed *bed);
+
+/* open_domain with FI_RMA where the provider has it: regions are made either way. */
+void open_domain_for_regions(struct bed *bed);
+int open_cq(struct bed *bed, const struct setup *setup, struct fid_cq **cq, void *context);
+void learn_name(struct side *side);
+/* Inserts the names of `count` sides that begin at `first` in one call; the call's result. */
+int insert_sides(struct bed *bed, struct fid_av *av, int first, int count, fi_addr_t *addrs, uint64_t flags, void *context);
+/* An address nobody answers to, well formed; different for each number. Its size is in *len. */
+void made_up_name(struct bed *bed, unsigned number, char *name, size_t *len);
+/* An address that cannot be inserted, or false where the format has none. */
+bool bad_name(struct bed *bed, char *name, size_t *len);
+bool is_ip(struct bed *bed);
+/* Puts addresses one behind the other, as the format wants them. */
+size_t pack(struct bed *bed, char *to, const char *name, size_t len);
+
+/* ---- two processes ---- */
+
+/* Runs the body in two processes, which number themselves 0 and 1; each has a bed with one endpoint of its own. */
+void in_two(const struct setup *setup, void (*body)(struct bed *bed, int me, int pipe));
+void pipe_send(int fd, const void *buf, size_t len);
+void pipe_recv(int fd, void *buf, size_t len);
+/* Waits until the other process comes here too, making progress meanwhile. */
+void meet(struct bed *bed, int pipe);
+
+/* ---- transfers ---- */
+
+long now_ms(void);
+/* A context for an operation: big enough for every mode. */
+struct fi_context2 *ctx(int number);
+void progress(struct bed *bed);
+/* Gives both sides many chances to do what they might do. */
+void settle(struct bed *bed);
+/* One entry, -FI_EAVAIL, or -FI_ETIMEDOUT. */
+ssize_t next(struct bed *bed, struct fid_cq *cq, void *entry);
+/* One good completion, of this context. */
+struct fi_cq_tagged_entry completion(struct bed *bed, struct fid_cq *cq, void *context, int line);
+#define COMPLETION(bed, cq, context) completion(bed, cq, context, __LINE__)
+/* One error completion. */
+struct fi_cq_err_entry error_completion(struct bed *bed, struct fid_cq *cq, int line);
+#define ERROR_COMPLETION(bed, cq) error_completion(bed, cq, __LINE__)
+/* No entry however often asked. */
+void no_completion(struct bed *bed, struct fid_cq *cq, int line);
+#define NO_COMPLETION(bed, cq) no_completion(bed, cq, __LINE__)
+
+/* A posting call, repeated while it says -FI_EAGAIN. */
+#define POST(bed, call)                                                              \
+	do {                                                                         \
+		long until_ = now_ms() + GIVE_UP_MS;                                 \
+		ssize_t post_;                                                       \
+		while ((post_ = (call)) == -FI_EAGAIN && now_ms() < until_)          \
+			progress(bed);                                               \
+		CHECK(post_ == 0, "%s: %zd (%s)", #call, post_, fi_strerror((int) -post_)); \
+	} while (0)
+
+/* A posting call of a feature that may be lacking. */
+#define TRY(bed, call)                                                               \
+	do {                                                                         \
+		long until_ = now_ms() + GIVE_UP_MS;                                 \
+		ssize_t post_;                                                       \
+		while ((post_ = (call)) == -FI_EAGAIN && now_ms() < until_)          \
+			progress(bed);                                               \
+		NEED(!lacking(post_), "%s: %s", #call, fi_strerror((int) -post_));   \
+		CHECK(post_ == 0, "%s: %zd (%s)", #call, post_, fi_strerror((int) -post_)); \
+	} while (0)
+/* An errno by which a provider says that it does not have something. */
+bool lacking(long errno_returned);
+
+void fill(void *buf, size_t len, unsigned seed);
+/* The first byte that is not as `fill` left it, or -1. */
+long mismatch(const void *buf, size_t len, unsigned seed);
+#define SAME(buf, len, seed)                                                         \
+	CHECK(mismatch(buf, len, seed) < 0, "byte %ld of %zu is wrong", mismatch(buf, len, seed), (size_t) (len))
+
+/* One message from one side to another, expected or not, to keep later cases honest. */
+void ping(struct bed *bed, int from, int to);
+
+/* ---- threads ---- */
+
+struct thread_call {
+	void *(*body)(void *);
+	void *arg;
+};
+pid_t thread_id(void);
+/* Waits until the thread sleeps in the kernel; not for long, as a provider may spin instead. */
+void until_asleep(pid_t thread);
+
+#endif

@@ -1,0 +1,4 @@
+//! Node and service.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fabric::fuzz::address(data));

@@ -1,0 +1,347 @@
+//! fid_av.
+
+use super::eq::{self, AvEvents};
+use super::{Object, head, status};
+use crate::abi::no_ops::NO_OPS;
+use crate::abi::text;
+use crate::abi::types::*;
+use crate::api::av::kind::{AddressKind, Layout, sockaddr_len};
+use crate::api::av::sequence::Sequence;
+use crate::api::av::{Av, AvAttr, Insert};
+use crate::api::domain::Domain;
+use crate::api::errno::Result;
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr::null;
+use core::slice;
+use std::sync::Arc;
+
+static OPS: fi_ops_av = fi_ops_av {
+    size: size_of::<fi_ops_av>(),
+    insert: Some(insert),
+    insertsvc: Some(insertsvc),
+    insertsym: Some(insertsym),
+    remove: Some(remove),
+    lookup: Some(lookup),
+    straddr: Some(straddr),
+    av_set: Some(super::av_set::open),
+    insert_auth_key: Some(insert_auth_key),
+    lookup_auth_key: Some(lookup_auth_key),
+    set_user_id: Some(set_user_id),
+};
+
+static AV_OPS: fi_ops = fi_ops {
+    close: Some(close),
+    bind: Some(bind),
+    ..NO_OPS
+};
+
+struct Opened {
+    av: Arc<Av>,
+    domain: Arc<Domain>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.domain.users.give();
+    }
+}
+
+/// # Safety
+/// A live vector of ours, told by its fid.
+pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Av> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).av }
+}
+
+/// # Safety
+/// As `of`.
+pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).domain }
+}
+
+/// # Safety
+/// As of a call of fi_av_open on a domain of ours.
+pub unsafe fn open(
+    domain: &Arc<Domain>,
+    kind: Arc<dyn AddressKind>,
+    attr: *mut fi_av_attr,
+    out: *mut *mut fid_av,
+    context: *mut c_void,
+) -> c_int {
+    if attr.is_null() || out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let name = text::borrow((*attr).name);
+        let wanted = AvAttr {
+            av_type: (*attr).r#type,
+            rx_ctx_bits: (*attr).rx_ctx_bits,
+            count: (*attr).count,
+            ep_per_node: (*attr).ep_per_node,
+            name: name.as_deref(),
+            map_addr: (*attr).map_addr as usize,
+            flags: (*attr).flags,
+        };
+        match Av::open(&wanted, kind, &domain.av) {
+            Ok(av) => {
+                domain.users.take();
+                (*attr).r#type = av.av_type();
+                if name.is_some() {
+                    (*attr).map_addr = av.map_addr() as *mut c_void;
+                }
+                let c = fid_av {
+                    fid: head(FI_CLASS_AV, context, &AV_OPS),
+                    ops: (&raw const OPS).cast_mut(),
+                };
+                out.write(Object::give(
+                    c,
+                    Opened {
+                        av,
+                        domain: domain.clone(),
+                    },
+                ));
+                FI_SUCCESS
+            }
+            Err(error) => error.code(),
+        }
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: only vectors made here have this operation; closing ends their life unless they are in use.
+    unsafe {
+        let result = of(fid).close();
+        if result.is_ok() {
+            drop(Object::<fid_av, Opened>::take(fid.cast()));
+        }
+        status(result)
+    }
+}
+
+/// An event queue, for insertions with FI_EVENT.
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+    // SAFETY: a live vector of ours, and an object that tells its class.
+    unsafe {
+        if other.is_null() || (*other).fclass != FI_CLASS_EQ as usize {
+            return -FI_EINVAL;
+        }
+        let events = AvEvents {
+            eq: eq::of(other).clone(),
+            av: fid as usize,
+        };
+        status(of(fid).bind_eq(Arc::new(events), flags))
+    }
+}
+
+/// The bytes of an array of `count` addresses.
+///
+/// # Safety
+/// The array is as the format of the vector says.
+unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u8]> {
+    if addr.is_null() {
+        return None;
+    }
+    let longest = av.kind().longest();
+    let bytes = addr.cast::<u8>();
+    // SAFETY: by contract; strings end within the longest an address may be.
+    unsafe {
+        let len = match av.kind().layout() {
+            Layout::Strings => (0..count).fold(0, |at, _| {
+                let len = libc::strnlen(bytes.add(at).cast(), longest);
+                at + len + usize::from(len < longest)
+            }),
+            Layout::Fixed(each) => count.checked_mul(each)?,
+            Layout::Family => {
+                let family = bytes.cast::<u16>().read_unaligned();
+                count.checked_mul(sockaddr_len(family)?)?
+            }
+        };
+        Some(slice::from_raw_parts(bytes, len))
+    }
+}
+
+/// The out-array of a call, one element per address.
+///
+/// # Safety
+/// `fi_addr` is NULL or holds `count` elements.
+unsafe fn places<'a>(fi_addr: *mut fi_addr_t, count: usize) -> Option<&'a mut [fi_addr_t]> {
+    // SAFETY: by contract.
+    (!fi_addr.is_null()).then(|| unsafe { slice::from_raw_parts_mut(fi_addr, count) })
+}
+
+/// # Safety
+/// `fi_addr` and, with FI_SYNC_ERR, `context` hold `count` elements.
+unsafe fn request<'a>(fi_addr: *mut fi_addr_t, count: usize, flags: u64, context: *mut c_void) -> Insert<'a> {
+    let wants_status = flags & FI_SYNC_ERR != 0 && !context.is_null();
+    // SAFETY: by contract.
+    unsafe {
+        Insert {
+            fi_addr: places(fi_addr, count),
+            flags,
+            context: context as usize,
+            status: wants_status.then(|| slice::from_raw_parts_mut(context.cast::<c_int>(), count)),
+        }
+    }
+}
+
+fn count_of(result: Result<usize>) -> c_int {
+    match result {
+        Ok(count) => c_int::try_from(count).unwrap_or(c_int::MAX),
+        Err(error) => error.code(),
+    }
+}
+
+unsafe extern "C" fn insert(
+    av: *mut fid_av,
+    addr: *const c_void,
+    count: usize,
+    fi_addr: *mut fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: a live vector of ours and the arrays of the manual page.
+    unsafe {
+        let av = of(av.cast());
+        match array(av, addr, count) {
+            Some(bytes) => count_of(av.insert(bytes, count, request(fi_addr, count, flags, context))),
+            None => -FI_EINVAL,
+        }
+    }
+}
+
+unsafe extern "C" fn insertsvc(
+    av: *mut fid_av,
+    node: *const c_char,
+    service: *const c_char,
+    fi_addr: *mut fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: as in `insert`.
+    unsafe {
+        let (node, service) = (text::borrow(node), text::borrow(service));
+        let request = request(fi_addr, 1, flags, context);
+        count_of(of(av.cast()).insertsvc(node.as_deref(), service.as_deref(), request))
+    }
+}
+
+unsafe extern "C" fn insertsym(
+    av: *mut fid_av,
+    node: *const c_char,
+    nodecnt: usize,
+    service: *const c_char,
+    svccnt: usize,
+    fi_addr: *mut fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: as in `insert`; the arrays hold one element for each pair.
+    unsafe {
+        let (node, service) = (text::borrow(node), text::borrow(service));
+        let names = Sequence {
+            node: node.as_deref(),
+            nodecnt,
+            service: service.as_deref(),
+            svccnt,
+        };
+        match names.count() {
+            Ok(count) => count_of(of(av.cast()).insertsym(&names, request(fi_addr, count, flags, context))),
+            Err(error) => error.code(),
+        }
+    }
+}
+
+unsafe extern "C" fn remove(av: *mut fid_av, fi_addr: *mut fi_addr_t, count: usize, flags: u64) -> c_int {
+    // SAFETY: as in `insert`.
+    unsafe {
+        match places(fi_addr, count) {
+            Some(addrs) => status(of(av.cast()).remove(addrs, flags)),
+            None => -FI_EINVAL,
+        }
+    }
+}
+
+/// Copies out through a buffer whose length goes in and comes back.
+///
+/// # Safety
+/// `buf` is NULL or holds as many bytes as `len` says.
+unsafe fn copy_out(buf: *mut c_void, len: *mut usize, copy: impl FnOnce(&mut [u8]) -> Result<usize>) -> c_int {
+    if len.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let room: &mut [u8] = if buf.is_null() {
+            &mut []
+        } else {
+            slice::from_raw_parts_mut(buf.cast(), *len)
+        };
+        match copy(room) {
+            Ok(whole) => {
+                *len = whole;
+                FI_SUCCESS
+            }
+            Err(error) => error.code(),
+        }
+    }
+}
+
+unsafe extern "C" fn lookup(av: *mut fid_av, fi_addr: fi_addr_t, addr: *mut c_void, len: *mut usize) -> c_int {
+    // SAFETY: a live vector of ours; the buffer is as long as it says.
+    unsafe { copy_out(addr, len, |room| of(av.cast()).lookup(fi_addr, room)) }
+}
+
+unsafe extern "C" fn straddr(av: *mut fid_av, addr: *const c_void, buf: *mut c_char, len: *mut usize) -> *const c_char {
+    // SAFETY: a live vector of ours, an address of its format, a buffer as long as it says.
+    unsafe {
+        let av = of(av.cast());
+        let Some(address) = array(av, addr, 1).filter(|_| !len.is_null()) else {
+            return null();
+        };
+        let room: &mut [u8] = if buf.is_null() {
+            &mut []
+        } else {
+            slice::from_raw_parts_mut(buf.cast(), *len)
+        };
+        match av.straddr(address, room) {
+            Some(whole) => {
+                *len = whole;
+                buf
+            }
+            None => null(),
+        }
+    }
+}
+
+unsafe extern "C" fn insert_auth_key(
+    av: *mut fid_av,
+    key: *const c_void,
+    size: usize,
+    fi_addr: *mut fi_addr_t,
+    flags: u64,
+) -> c_int {
+    if key.is_null() || fi_addr.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live vector of ours; the key has `size` bytes.
+    unsafe {
+        let key = slice::from_raw_parts(key.cast::<u8>(), size);
+        status(
+            of(av.cast())
+                .insert_auth_key(key, flags)
+                .map(|handle| fi_addr.write(handle)),
+        )
+    }
+}
+
+unsafe extern "C" fn lookup_auth_key(av: *mut fid_av, fi_addr: fi_addr_t, key: *mut c_void, size: *mut usize) -> c_int {
+    // SAFETY: as in `lookup`.
+    unsafe { copy_out(key, size, |room| of(av.cast()).lookup_auth_key(fi_addr, room)) }
+}
+
+unsafe extern "C" fn set_user_id(av: *mut fid_av, fi_addr: fi_addr_t, user_id: fi_addr_t, flags: u64) -> c_int {
+    // SAFETY: a live vector of ours.
+    status(unsafe { of(av.cast()) }.set_user_id(fi_addr, user_id, flags))
+}

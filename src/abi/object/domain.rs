@@ -1,0 +1,68 @@
+//! fid_domain of a provider of ours.
+
+use super::{Object, head, mr, shm, status};
+use crate::abi::no_ops::NO_OPS;
+use crate::abi::types::*;
+use crate::api::domain::{Domain, Fabric, unused};
+use crate::api::info::model::Info;
+use core::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+static DOMAIN_OPS: fi_ops = fi_ops {
+    close: Some(close),
+    bind: Some(bind),
+    ..NO_OPS
+};
+
+/// # Safety
+/// `out` is a place for a pointer.
+pub unsafe fn open(fabric: &Arc<Fabric>, info: &Info, out: *mut *mut fid_domain, context: *mut c_void) -> c_int {
+    match Domain::open(fabric, info) {
+        Ok(domain) => {
+            let c = fid_domain {
+                fid: head(FI_CLASS_DOMAIN, context, &DOMAIN_OPS),
+                ops: (&raw const shm::OPS).cast_mut(),
+                mr: (&raw const mr::OPS).cast_mut(),
+            };
+            // SAFETY: by contract.
+            unsafe { out.write(Object::give(c, domain)) };
+            FI_SUCCESS
+        }
+        Err(error) => error.code(),
+    }
+}
+
+/// # Safety
+/// A live domain of ours.
+pub unsafe fn opened<'a>(domain: *const fid) -> &'a Arc<Domain> {
+    // SAFETY: by contract.
+    unsafe { Object::<fid_domain, _>::value(domain.cast()) }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: only domains made here have this operation; closing ends their life unless they are in use.
+    unsafe {
+        let result = unused(&opened(fid).users);
+        if result.is_ok() {
+            drop(Object::<fid_domain, Arc<Domain>>::take(fid.cast()));
+        }
+        status(result)
+    }
+}
+
+/// An event queue for asynchronous events of the domain.
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
+    if other.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live domain of ours; a fid tells its class.
+    unsafe {
+        match (*other).fclass as u32 {
+            FI_CLASS_EQ => {
+                opened(fid).bind_eq(super::eq::of(other));
+                FI_SUCCESS
+            }
+            _ => -FI_EINVAL,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! fid_fabric of a provider of ours.
+
+use super::{Object, head, lacking, status};
+use crate::abi::info_read;
+use crate::abi::layout::CURRENT;
+use crate::abi::no_ops::NO_OPS;
+use crate::abi::types::*;
+use crate::api::domain::{Fabric, unused};
+use crate::api::errno::Errno;
+use core::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+pub static OPS: fi_ops_fabric = fi_ops_fabric {
+    domain: Some(domain),
+    domain2: Some(domain2),
+    eq_open: Some(super::eq::open),
+    wait_open: Some(super::wait_set::open),
+    trywait: Some(trywait),
+    ..lacking::FABRIC
+};
+
+static FABRIC_OPS: fi_ops = fi_ops {
+    close: Some(close),
+    ..NO_OPS
+};
+
+/// # Safety
+/// `attr` is an fi_fabric_attr, `fabric` a place for a pointer.
+pub unsafe fn open(attr: *const fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+    // SAFETY: by contract.
+    unsafe {
+        let api_version = (*attr).api_version;
+        let c = fid_fabric {
+            fid: head(FI_CLASS_FABRIC, context, &FABRIC_OPS),
+            ops: (&raw const OPS).cast_mut(),
+            api_version,
+        };
+        fabric.write(Object::give(c, Fabric::new(api_version)));
+    }
+    FI_SUCCESS
+}
+
+/// # Safety
+/// A live fabric of ours.
+pub unsafe fn opened<'a>(fabric: *const fid_fabric) -> &'a Arc<Fabric> {
+    // SAFETY: by contract.
+    unsafe { Object::value(fabric) }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: only fabrics made here have this operation; closing ends their life unless they are in use.
+    unsafe {
+        let result = unused(&opened(fid.cast()).users);
+        if result.is_ok() {
+            drop(Object::<fid_fabric, Arc<Fabric>>::take(fid.cast()));
+        }
+        status(result)
+    }
+}
+
+unsafe extern "C" fn domain(
+    fabric: *mut fid_fabric,
+    info: *mut fi_info,
+    out: *mut *mut fid_domain,
+    context: *mut c_void,
+) -> c_int {
+    if info.is_null() || out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a program hands in an info of fi_getinfo's, which has today's size.
+    unsafe { super::domain::open(opened(fabric), &info_read::read(info, &CURRENT), out, context) }
+}
+
+unsafe extern "C" fn domain2(
+    fabric: *mut fid_fabric,
+    info: *mut fi_info,
+    out: *mut *mut fid_domain,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 {
+        return -(FI_EBADFLAGS as c_int);
+    }
+    // SAFETY: as above.
+    unsafe { domain(fabric, info, out, context) }
+}
+
+unsafe extern "C" fn trywait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
+    let count = usize::try_from(count).unwrap_or(0);
+    if fids.is_null() || count == 0 {
+        return -FI_EINVAL;
+    }
+    // SAFETY: `count` live objects of ours, by the manual page.
+    let each = |index| unsafe {
+        let fid = *fids.add(index);
+        match (*fid).fclass as u32 {
+            FI_CLASS_CQ => super::cq::of(fid).trywait(),
+            FI_CLASS_CNTR => super::cntr::of(fid).trywait(),
+            FI_CLASS_EQ => super::eq::of(fid).trywait(),
+            FI_CLASS_WAIT => super::wait_set::of(fid).trywait(),
+            _ => Err(Errno(FI_EINVAL)),
+        }
+    };
+    status((0..count).try_for_each(each))
+}

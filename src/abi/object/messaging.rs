@@ -1,0 +1,482 @@
+//! The fi_msg and fi_tagged op tables of any endpoint that is `Messaging`: nineteen C calls folded into two requests.
+//!
+//! Opens iovecs and message structs, nothing more.
+
+use super::size_status;
+use crate::abi::types::*;
+use crate::api::errno::{Errno, Result};
+use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
+use crate::engine::op::Kind;
+use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use libc::{iovec, ssize_t};
+
+/// From the C endpoint to the value that does the work.
+pub trait Opened {
+    type Value: Messaging;
+    /// # Safety
+    /// `ep` is a live endpoint of this kind.
+    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Self::Value;
+}
+
+/// The two tables of one kind of endpoint.
+pub struct Tables<O>(PhantomData<O>);
+
+impl<O: Opened> Tables<O> {
+    pub const MSG: fi_ops_msg = fi_ops_msg {
+        size: size_of::<fi_ops_msg>(),
+        recv: Some(recv::<O>),
+        recvv: Some(recvv::<O>),
+        recvmsg: Some(recvmsg::<O>),
+        send: Some(send::<O>),
+        sendv: Some(sendv::<O>),
+        sendmsg: Some(sendmsg::<O>),
+        inject: Some(inject::<O>),
+        senddata: Some(senddata::<O>),
+        injectdata: Some(injectdata::<O>),
+    };
+
+    pub const TAGGED: fi_ops_tagged = fi_ops_tagged {
+        size: size_of::<fi_ops_tagged>(),
+        recv: Some(trecv::<O>),
+        recvv: Some(trecvv::<O>),
+        recvmsg: Some(trecvmsg::<O>),
+        send: Some(tsend::<O>),
+        sendv: Some(tsendv::<O>),
+        sendmsg: Some(tsendmsg::<O>),
+        inject: Some(tinject::<O>),
+        senddata: Some(tsenddata::<O>),
+        injectdata: Some(tinjectdata::<O>),
+    };
+}
+
+/// # Safety
+/// `len` bytes at `buf` are the operation's until it has ended.
+#[inline(always)]
+unsafe fn one(buf: *const c_void, len: usize) -> UserIov {
+    // SAFETY: by contract.
+    UserIov::one(unsafe { UserBuf::new(buf.cast_mut().cast(), len) })
+}
+
+/// # Safety
+/// `iov` has `count` pieces, each the operation's until it has ended.
+#[inline]
+unsafe fn many(iov: *const iovec, count: usize) -> Result<UserIov> {
+    if count > IOV_LIMIT || (count > 0 && iov.is_null()) {
+        return Err(Errno(FI_EINVAL));
+    }
+    // SAFETY: by contract.
+    let parts = (0..count).map(|index| unsafe {
+        let piece = *iov.add(index);
+        UserBuf::new(piece.iov_base.cast(), piece.iov_len)
+    });
+    UserIov::new(parts).ok_or(Errno(FI_EINVAL))
+}
+
+/// A send of a single buffer, with what the calls have in common filled in.
+#[inline(always)]
+fn plain(kind: Kind, dest: u64, body: UserIov, context: *mut c_void) -> SendCall {
+    SendCall {
+        kind,
+        dest,
+        tag: 0,
+        data: None,
+        body,
+        flags: Flags::Endpoint,
+        context: context as usize,
+    }
+}
+
+#[inline(always)]
+fn wanted(kind: Kind, source: u64, body: UserIov, context: *mut c_void) -> RecvCall {
+    RecvCall {
+        kind,
+        source,
+        tag: 0,
+        ignore: 0,
+        body,
+        flags: Flags::Endpoint,
+        context: context as usize,
+    }
+}
+
+/// # Safety
+/// `ep` is a live endpoint of this kind.
+#[inline(always)]
+unsafe fn do_send<O: Opened>(ep: *mut fid_ep, call: SendCall) -> ssize_t {
+    // SAFETY: by contract.
+    size_status(unsafe { O::open(ep) }.send(call))
+}
+
+/// # Safety
+/// As `do_send`.
+#[inline(always)]
+unsafe fn do_recv<O: Opened>(ep: *mut fid_ep, call: RecvCall) -> ssize_t {
+    // SAFETY: by contract.
+    size_status(unsafe { O::open(ep) }.recv(call))
+}
+
+// SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
+// that is what the manual pages ask of a program.
+
+unsafe extern "C" fn send<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    dest: fi_addr_t,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe { do_send::<O>(ep, plain(Kind::Message, dest, one(buf, len), context)) }
+}
+
+unsafe extern "C" fn sendv<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    dest: fi_addr_t,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        match many(iov, count) {
+            Ok(body) => do_send::<O>(ep, plain(Kind::Message, dest, body, context)),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn sendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let Some(msg) = msg.as_ref() else {
+            return size_status(Err(Errno(FI_EINVAL)));
+        };
+        match many(msg.msg_iov, msg.iov_count) {
+            Ok(body) => do_send::<O>(
+                ep,
+                SendCall {
+                    data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
+                    flags: Flags::Call(flags),
+                    ..plain(Kind::Message, msg.addr, body, msg.context)
+                },
+            ),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn inject<O: Opened>(ep: *mut fid_ep, buf: *const c_void, len: usize, dest: fi_addr_t) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let call = plain(Kind::Message, dest, one(buf, len), core::ptr::null_mut());
+        do_send::<O>(
+            ep,
+            SendCall {
+                flags: Flags::Inject,
+                ..call
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn senddata<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    dest: fi_addr_t,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let call = plain(Kind::Message, dest, one(buf, len), context);
+        do_send::<O>(
+            ep,
+            SendCall {
+                data: Some(data),
+                ..call
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn injectdata<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    dest: fi_addr_t,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let call = plain(Kind::Message, dest, one(buf, len), core::ptr::null_mut());
+        do_send::<O>(
+            ep,
+            SendCall {
+                data: Some(data),
+                flags: Flags::Inject,
+                ..call
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn recv<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    source: fi_addr_t,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe { do_recv::<O>(ep, wanted(Kind::Message, source, one(buf, len), context)) }
+}
+
+unsafe extern "C" fn recvv<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    source: fi_addr_t,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        match many(iov, count) {
+            Ok(body) => do_recv::<O>(ep, wanted(Kind::Message, source, body, context)),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn recvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let Some(msg) = msg.as_ref() else {
+            return size_status(Err(Errno(FI_EINVAL)));
+        };
+        match many(msg.msg_iov, msg.iov_count) {
+            Ok(body) => {
+                let call = wanted(Kind::Message, msg.addr, body, msg.context);
+                do_recv::<O>(
+                    ep,
+                    RecvCall {
+                        flags: Flags::Call(flags),
+                        ..call
+                    },
+                )
+            }
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn tsend<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    dest: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        do_send::<O>(
+            ep,
+            SendCall {
+                tag,
+                ..plain(Kind::Tagged, dest, one(buf, len), context)
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn tsendv<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    dest: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        match many(iov, count) {
+            Ok(body) => do_send::<O>(
+                ep,
+                SendCall {
+                    tag,
+                    ..plain(Kind::Tagged, dest, body, context)
+                },
+            ),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn tsendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let Some(msg) = msg.as_ref() else {
+            return size_status(Err(Errno(FI_EINVAL)));
+        };
+        match many(msg.msg_iov, msg.iov_count) {
+            Ok(body) => do_send::<O>(
+                ep,
+                SendCall {
+                    tag: msg.tag,
+                    data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
+                    flags: Flags::Call(flags),
+                    ..plain(Kind::Tagged, msg.addr, body, msg.context)
+                },
+            ),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn tinject<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    dest: fi_addr_t,
+    tag: u64,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let call = plain(Kind::Tagged, dest, one(buf, len), core::ptr::null_mut());
+        do_send::<O>(
+            ep,
+            SendCall {
+                tag,
+                flags: Flags::Inject,
+                ..call
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn tsenddata<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    dest: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let call = plain(Kind::Tagged, dest, one(buf, len), context);
+        do_send::<O>(
+            ep,
+            SendCall {
+                tag,
+                data: Some(data),
+                ..call
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn tinjectdata<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    dest: fi_addr_t,
+    tag: u64,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let call = plain(Kind::Tagged, dest, one(buf, len), core::ptr::null_mut());
+        do_send::<O>(
+            ep,
+            SendCall {
+                tag,
+                data: Some(data),
+                flags: Flags::Inject,
+                ..call
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn trecv<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    source: fi_addr_t,
+    tag: u64,
+    ignore: u64,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        do_recv::<O>(
+            ep,
+            RecvCall {
+                tag,
+                ignore,
+                ..wanted(Kind::Tagged, source, one(buf, len), context)
+            },
+        )
+    }
+}
+
+unsafe extern "C" fn trecvv<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    source: fi_addr_t,
+    tag: u64,
+    ignore: u64,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        match many(iov, count) {
+            Ok(body) => do_recv::<O>(
+                ep,
+                RecvCall {
+                    tag,
+                    ignore,
+                    ..wanted(Kind::Tagged, source, body, context)
+                },
+            ),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}
+
+unsafe extern "C" fn trecvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
+    // SAFETY: see above.
+    unsafe {
+        let Some(msg) = msg.as_ref() else {
+            return size_status(Err(Errno(FI_EINVAL)));
+        };
+        match many(msg.msg_iov, msg.iov_count) {
+            Ok(body) => do_recv::<O>(
+                ep,
+                RecvCall {
+                    tag: msg.tag,
+                    ignore: msg.ignore,
+                    flags: Flags::Call(flags),
+                    ..wanted(Kind::Tagged, msg.addr, body, msg.context)
+                },
+            ),
+            Err(error) => size_status(Err(error)),
+        }
+    }
+}

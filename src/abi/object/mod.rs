@@ -1,0 +1,75 @@
+//! The objects behind the fids: a C struct that programs see, and behind it the Rust value that does the work.
+//!
+//! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants made from
+//! traits, so a C call is one indirect call into a shim that opens its arguments and calls one method. Called by C.
+
+pub mod av;
+pub mod av_set;
+pub mod cntr;
+pub mod cq;
+pub mod domain;
+pub mod endpoint;
+pub mod eq;
+pub mod fabric;
+pub mod lacking;
+pub mod messaging;
+pub mod mr;
+pub mod poll_set;
+pub mod shm;
+pub mod wait;
+pub mod wait_set;
+
+use crate::abi::types::*;
+use crate::api::errno::Result;
+use core::ffi::c_int;
+use libc::ssize_t;
+
+/// What C holds the address of: a C struct and the value behind it.
+#[repr(C)]
+pub struct Object<C, T> {
+    pub c: C,
+    pub value: T,
+}
+
+impl<C, T> Object<C, T> {
+    /// Gives the object to C; `take` gets it back.
+    pub fn give(c: C, value: T) -> *mut C {
+        Box::into_raw(Box::new(Object { c, value })).cast()
+    }
+
+    /// # Safety
+    /// `c` came from `give` of this very type and was not taken.
+    pub unsafe fn value<'a>(c: *const C) -> &'a T {
+        // SAFETY: by contract; the C struct is the object's first field.
+        unsafe { &(*c.cast::<Object<C, T>>()).value }
+    }
+
+    /// # Safety
+    /// As `value`, and C does not use it any more.
+    pub unsafe fn take(c: *mut C) -> T {
+        // SAFETY: by contract.
+        unsafe { Box::from_raw(c.cast::<Object<C, T>>()) }.value
+    }
+}
+
+/// A fid of a class with its operations.
+pub const fn head(class: u32, context: *mut core::ffi::c_void, ops: &'static fi_ops) -> fid {
+    fid {
+        fclass: class as usize,
+        context,
+        ops: (&raw const *ops).cast_mut(),
+    }
+}
+
+/// The return value of a call that answers 0 or an error.
+pub fn status(result: Result<()>) -> c_int {
+    match result {
+        Ok(()) => FI_SUCCESS,
+        Err(error) => error.code(),
+    }
+}
+
+/// The same for calls that answer ssize_t.
+pub fn size_status(result: Result<()>) -> ssize_t {
+    status(result) as ssize_t
+}

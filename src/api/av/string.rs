@@ -1,0 +1,120 @@
+//! Addresses that are strings (FI_ADDR_STR), as the shm provider has them: `fi_shm://name`, `fi_ns://node:service`.
+
+use super::kind::{AddressKind, Layout};
+use crate::abi::types::{FI_ADDR_STR, FI_EINVAL};
+use crate::api::errno::{Errno, Result};
+
+pub const SHM_PREFIX: &str = "fi_shm://";
+pub const NS_PREFIX: &str = "fi_ns://";
+
+/// Names of endpoints on this node. Two are the same when they differ only in what stands before the `://`.
+pub struct StringAddr;
+
+impl StringAddr {
+    /// The longest name, its NUL included.
+    pub const LONGEST: usize = 256;
+}
+
+/// The text of a string address: what stands before its NUL.
+pub fn text(address: &[u8]) -> &[u8] {
+    let end = address.iter().position(|byte| *byte == 0).unwrap_or(address.len());
+    address.get(..end).unwrap_or_default()
+}
+
+/// The name in a string address, without the scheme.
+pub fn name(address: &[u8]) -> &[u8] {
+    const SIGN: &[u8] = b"://";
+    let text = text(address);
+    let sign = text.windows(SIGN.len()).position(|three| three == SIGN);
+    sign.and_then(|at| text.get(at + SIGN.len()..)).unwrap_or(text)
+}
+
+impl AddressKind for StringAddr {
+    fn format(&self) -> u32 {
+        FI_ADDR_STR
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::Strings
+    }
+
+    fn longest(&self) -> usize {
+        Self::LONGEST
+    }
+
+    fn check(&self, address: &[u8]) -> Result<()> {
+        // Room for the NUL is counted even where it is missing: it is kept with one.
+        if name(address).is_empty() || text(address).len() >= Self::LONGEST {
+            return Err(Errno(FI_EINVAL));
+        }
+        Ok(())
+    }
+
+    fn key<'a>(&self, address: &'a [u8]) -> &'a [u8] {
+        name(address)
+    }
+
+    fn resolve(&self, node: Option<&str>, service: Option<&str>) -> Result<Vec<u8>> {
+        let text = match (node, service) {
+            (Some(node), None) if node.contains("://") => node.to_owned(),
+            (Some(node), _) if node.contains("://") => return Err(Errno(FI_EINVAL)),
+            (Some(node), Some(service)) => format!("{NS_PREFIX}{node}:{service}"),
+            (None, Some(service)) => format!("{NS_PREFIX}{service}"),
+            (Some(node), None) => format!("{SHM_PREFIX}{node}"),
+            (None, None) => return Err(Errno(FI_EINVAL)),
+        };
+        let mut address = text.into_bytes();
+        address.push(0);
+        Ok(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_as_getinfo_makes_them() {
+        let rows = [
+            (Some("n0"), Some("5000"), Some("fi_ns://n0:5000")),
+            (None, Some("5000"), Some("fi_ns://5000")),
+            (Some("n0"), None, Some("fi_shm://n0")),
+            (Some("fi_shm://77:0:1"), None, Some("fi_shm://77:0:1")),
+            (Some("fi_ns://a:b"), None, Some("fi_ns://a:b")),
+            (Some("fi_shm://77"), Some("5000"), None),
+            (None, None, None),
+        ];
+        for (node, service, expected) in rows {
+            let made = StringAddr.resolve(node, service);
+            let expected = expected
+                .map(|text| [text.as_bytes(), &[0]].concat())
+                .ok_or(Errno(FI_EINVAL));
+            assert_eq!(made, expected, "{node:?} {service:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_the_same_under_any_scheme() {
+        let rows: [(&[u8], &[u8]); 7] = [
+            (b"fi_shm://7:0\0", b"7:0"),
+            (b"fi_ns://7:0\0junk", b"7:0"),
+            (b"7:0", b"7:0"),
+            (b"a://b://c\0", b"b://c"),
+            (b"x:/y\0", b"x:/y"),
+            (b"fi_shm://\0", b""),
+            (b"", b""),
+        ];
+        for (address, expected) in rows {
+            assert_eq!(StringAddr.key(address), expected);
+            assert_eq!(StringAddr.check(address).is_ok(), !expected.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_name_of_256_bytes_fits_with_its_nul() {
+        let address = |len: usize| [&vec![b'x'; len - 1][..], &[0]].concat();
+        assert_eq!(StringAddr.check(&address(256)), Ok(()));
+        assert_eq!(StringAddr.check(&address(257)), Err(Errno(FI_EINVAL)));
+        assert_eq!(StringAddr.check(&vec![b'x'; 256]), Err(Errno(FI_EINVAL)));
+    }
+}

@@ -1,0 +1,465 @@
+//! Counters: how many operations ended, well or in error, or how many bytes they moved.
+//!
+//! Two numbers that endpoints step and programs set, read and wait for. Stepping takes no lock; where calls come one
+//! after the other by agreement, it is a plain load and store. Called by the shims of fi_cntr and by endpoints.
+
+use super::errno::{Errno, Result};
+use super::progress::{Attached, Progress};
+use super::refs::Refs;
+use super::wait::block::{Stopped, block};
+use super::wait::set::WaitSet;
+use super::wait::{self, Handle, Mark, Wait, Waitable};
+use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_events, fi_wait_obj};
+use crate::abi::types::{FI_EAVAIL, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER};
+use crate::util::lock::OptLock;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// struct fi_cntr_attr, and what the domain knows.
+#[derive(Clone)]
+pub struct CntrAttr {
+    pub events: fi_cntr_events,
+    pub wait_obj: fi_wait_obj,
+    pub wait_set: Option<Arc<WaitSet>>,
+    pub flags: u64,
+    /// Calls may come from several threads at once.
+    pub locked: bool,
+}
+
+pub struct Cntr {
+    value: AtomicU64,
+    errors: AtomicU64,
+    /// Somebody sleeps until one of them changes.
+    armed: AtomicBool,
+    locked: bool,
+    counts_bytes: bool,
+    endpoints: Attached,
+    wait: Wait,
+    flags: AtomicU64,
+    /// The numbers when the program last changed them itself, which is no news for wait sets and poll sets.
+    by_hand: OptLock<Mark>,
+    /// What fi_trywait has seen.
+    tried: OptLock<Mark>,
+    refs: Refs,
+}
+
+impl Cntr {
+    pub fn open(attr: &CntrAttr) -> Result<Arc<Cntr>> {
+        let known = matches!(attr.events, FI_CNTR_EVENTS_COMP | FI_CNTR_EVENTS_BYTES);
+        if !known || attr.flags & !FI_PEER != 0 {
+            return Err(Errno(FI_EINVAL));
+        }
+        let wait = Wait::open(attr.wait_obj, attr.wait_set.as_ref())?;
+        let cntr = Arc::new(Cntr {
+            value: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            armed: AtomicBool::new(false),
+            locked: attr.locked,
+            counts_bytes: attr.events == FI_CNTR_EVENTS_BYTES,
+            endpoints: wait::endpoints(&wait, attr.locked),
+            wait,
+            flags: AtomicU64::new(attr.flags),
+            by_hand: OptLock::new(Mark::default(), attr.locked),
+            tried: OptLock::new(Mark::default(), attr.locked),
+            refs: Refs::default(),
+        });
+        cntr.wait.join(&(cntr.clone() as Arc<dyn Waitable>));
+        Ok(cntr)
+    }
+
+    /// What else uses this counter, besides the endpoints attached to it: memory regions, deferred work.
+    pub fn refs(&self) -> &Refs {
+        &self.refs
+    }
+
+    /// Whether closing it is -FI_EBUSY.
+    pub fn is_busy(&self) -> bool {
+        self.endpoints.count() + self.refs.count() > 0
+    }
+
+    /// From now on reading drives this endpoint. Once for each binding.
+    pub fn attach(&self, endpoint: Arc<dyn Progress>) {
+        self.endpoints.attach(endpoint);
+    }
+
+    /// Takes back one `attach`, before the endpoint closes its descriptor.
+    pub fn detach(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
+        self.endpoints.detach(endpoint)
+    }
+
+    /// An operation of so many bytes succeeded.
+    #[inline]
+    pub fn complete(&self, bytes: usize) {
+        self.step(&self.value, if self.counts_bytes { bytes as u64 } else { 1 });
+    }
+
+    /// An operation failed: one more error, whatever is counted.
+    #[inline]
+    pub fn fail(&self) {
+        self.step(&self.errors, 1);
+    }
+
+    /// fi_cntr_read.
+    pub fn read(&self) -> u64 {
+        self.endpoints.progress();
+        self.value.load(Ordering::SeqCst)
+    }
+
+    /// fi_cntr_readerr.
+    pub fn read_errors(&self) -> u64 {
+        self.endpoints.progress();
+        self.errors.load(Ordering::SeqCst)
+    }
+
+    /// The value as it is, without driving anything: for deferred work.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.value.load(Ordering::SeqCst)
+    }
+
+    /// fi_cntr_add.
+    pub fn add(&self, value: u64) {
+        self.step(&self.value, value);
+        self.note();
+    }
+
+    /// fi_cntr_adderr.
+    pub fn add_errors(&self, value: u64) {
+        self.step(&self.errors, value);
+        self.note();
+    }
+
+    /// fi_cntr_set.
+    pub fn set(&self, value: u64) {
+        self.put(&self.value, value);
+        self.note();
+    }
+
+    /// fi_cntr_seterr.
+    pub fn set_errors(&self, value: u64) {
+        self.put(&self.errors, value);
+        self.note();
+    }
+
+    /// fi_cntr_wait: until the value is at least `threshold`. -FI_EAVAIL: the error value changed; -FI_ETIMEDOUT;
+    /// -FI_EINTR: a signal of the system came; -FI_ENOSYS: not opened for waiting.
+    pub fn wait(&self, threshold: u64, timeout: c_int) -> Result<()> {
+        let bell = self.wait.blocking()?;
+        let errors = self.errors.load(Ordering::SeqCst);
+        let answer = || {
+            if self.value.load(Ordering::SeqCst) >= threshold {
+                return Some(Ok(()));
+            }
+            (self.errors.load(Ordering::SeqCst) != errors).then_some(Err(Errno(FI_EAVAIL as c_int)))
+        };
+        let look = |_| {
+            self.endpoints.progress();
+            answer()
+        };
+        let announce = || {
+            self.armed.store(true, Ordering::SeqCst);
+            answer().is_none() && self.endpoints.arm()
+        };
+        let answer = block(bell, timeout, look, announce);
+        self.endpoints.disarm();
+        answer.unwrap_or_else(|stopped| {
+            Err(match stopped {
+                Stopped::TimedOut => Errno(FI_ETIMEDOUT),
+                Stopped::Interrupted => Errno(FI_EINTR),
+                Stopped::Failed(errno) => errno,
+            })
+        })
+    }
+
+    /// fi_trywait.
+    pub fn trywait(&self) -> Result<()> {
+        let mut mark = *self.tried.lock();
+        let look = || {
+            self.endpoints.progress();
+            let ready = self.ready(&mut mark);
+            *self.tried.lock() = mark;
+            ready
+        };
+        self.wait.trywait(look, || self.announce(&{ *self.tried.lock() }))
+    }
+
+    /// FI_GETWAIT.
+    pub fn handle(&self) -> Result<Handle> {
+        self.wait.handle()
+    }
+
+    /// FI_GETWAITOBJ.
+    pub fn wait_obj(&self) -> Result<fi_wait_obj> {
+        self.wait.object()
+    }
+
+    /// FI_GETOPSFLAG.
+    pub fn ops_flags(&self) -> u64 {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// FI_SETOPSFLAG.
+    pub fn set_ops_flags(&self, flags: u64) {
+        self.flags.store(flags, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn step(&self, number: &AtomicU64, by: u64) {
+        if self.locked {
+            number.fetch_add(by, Ordering::SeqCst);
+        } else {
+            number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+        self.tell();
+    }
+
+    fn put(&self, number: &AtomicU64, value: u64) {
+        number.store(value, Ordering::SeqCst);
+        self.tell();
+    }
+
+    /// SYNC POINT: the number is changed, then `armed` looked at; a sleeper sets `armed`, then looks at the number. Both
+    /// in one order for all threads, so one of the two sees the other.
+    #[inline]
+    fn tell(&self) {
+        if self.armed.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        if self.armed.swap(false, Ordering::SeqCst) {
+            self.wait.raise();
+        }
+    }
+
+    /// The program has just changed a number itself.
+    fn note(&self) {
+        let mut by_hand = self.by_hand.lock();
+        *by_hand = Mark {
+            changes: by_hand.changes + 1,
+            ..self.now()
+        };
+    }
+
+    fn now(&self) -> Mark {
+        Mark {
+            value: self.value.load(Ordering::SeqCst),
+            errors: self.errors.load(Ordering::SeqCst),
+            changes: 0,
+        }
+    }
+
+    /// The numbers now, and whether endpoints changed them since `mark`.
+    fn since(&self, mark: &Mark) -> (Mark, bool) {
+        let by_hand = *self.by_hand.lock();
+        let base = if by_hand.changes == mark.changes {
+            *mark
+        } else {
+            by_hand
+        };
+        let now = Mark {
+            changes: by_hand.changes,
+            ..self.now()
+        };
+        (now, now != base)
+    }
+}
+
+impl Waitable for Cntr {
+    fn progress(&self) {
+        self.endpoints.progress();
+    }
+
+    fn ready(&self, mark: &mut Mark) -> bool {
+        let (now, changed) = self.since(mark);
+        *mark = now;
+        changed
+    }
+
+    fn announce(&self, mark: &Mark) -> bool {
+        self.armed.store(true, Ordering::SeqCst);
+        !self.since(mark).1 && self.endpoints.arm()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::types::*;
+    use crate::api::progress::tests::Worker;
+    use crate::sys::epoll::Epoll;
+
+    fn open(events: fi_cntr_events, wait_obj: fi_wait_obj, locked: bool) -> Arc<Cntr> {
+        let attr = CntrAttr {
+            events,
+            wait_obj,
+            wait_set: None,
+            flags: 0,
+            locked,
+        };
+        Cntr::open(&attr).unwrap()
+    }
+
+    #[test]
+    fn attributes_are_checked() {
+        let good = CntrAttr {
+            events: FI_CNTR_EVENTS_COMP,
+            wait_obj: FI_WAIT_NONE,
+            wait_set: None,
+            flags: 0,
+            locked: true,
+        };
+        let bad = [
+            CntrAttr {
+                events: 2,
+                ..good.clone()
+            },
+            CntrAttr {
+                flags: 1,
+                ..good.clone()
+            },
+            CntrAttr {
+                wait_obj: 7,
+                ..good.clone()
+            },
+            CntrAttr {
+                wait_obj: FI_WAIT_SET,
+                ..good.clone()
+            },
+        ];
+        assert!(Cntr::open(&good).is_ok());
+        for attr in bad {
+            assert_eq!(Cntr::open(&attr).err(), Some(Errno(FI_EINVAL)));
+        }
+    }
+
+    #[test]
+    fn numbers_go_as_the_page_says() {
+        for locked in [true, false] {
+            for (events, expected) in [(FI_CNTR_EVENTS_COMP, 2), (FI_CNTR_EVENTS_BYTES, 130)] {
+                let cntr = open(events, FI_WAIT_NONE, locked);
+                cntr.complete(100);
+                cntr.complete(30);
+                cntr.fail();
+                assert_eq!((cntr.read(), cntr.read_errors()), (expected, 1));
+                cntr.add(5);
+                cntr.add_errors(7);
+                assert_eq!((cntr.read(), cntr.read_errors()), (expected + 5, 8));
+                cntr.set(u64::MAX);
+                cntr.set_errors(3);
+                assert_eq!((cntr.read(), cntr.read_errors()), (u64::MAX, 3));
+                cntr.add(2);
+                assert_eq!(cntr.read(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn waits_end_as_they_must() {
+        for object in [
+            FI_WAIT_UNSPEC,
+            FI_WAIT_FD,
+            FI_WAIT_POLLFD,
+            FI_WAIT_MUTEX_COND,
+            FI_WAIT_YIELD,
+        ] {
+            let cntr = open(FI_CNTR_EVENTS_COMP, object, true);
+            cntr.set(3);
+            assert_eq!((cntr.wait(3, -1), cntr.wait(2, 0)), (Ok(()), Ok(())));
+            assert_eq!(cntr.wait(4, 0), Err(Errno(FI_ETIMEDOUT)));
+            assert_eq!(cntr.wait(4, 5), Err(Errno(FI_ETIMEDOUT)));
+            cntr.add_errors(1);
+            assert_eq!(cntr.wait(4, 5), Err(Errno(FI_ETIMEDOUT)), "an error from before");
+        }
+        assert_eq!(
+            open(FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, true).wait(0, 0),
+            Err(Errno(FI_ENOSYS))
+        );
+    }
+
+    #[test]
+    fn every_change_wakes_every_waiter_that_it_concerns() {
+        for object in [FI_WAIT_FD, FI_WAIT_YIELD] {
+            let cntr = open(FI_CNTR_EVENTS_COMP, object, true);
+            std::thread::scope(|scope| {
+                let waiters: Vec<_> = (1..=200)
+                    .step_by(50)
+                    .map(|first| {
+                        let cntr = &cntr;
+                        scope.spawn(move || (first..=200).map(|n| cntr.wait(n, -1)).all(|answer| answer == Ok(())))
+                    })
+                    .collect();
+                for _ in 0..200 {
+                    cntr.complete(0);
+                    std::thread::yield_now();
+                }
+                assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+            });
+        }
+    }
+
+    #[test]
+    fn an_error_wakes_waiters() {
+        let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| cntr.wait(1, -1));
+            while !cntr.armed.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            cntr.fail();
+            assert_eq!(waiter.join().unwrap(), Err(Errno(FI_EAVAIL as c_int)));
+        });
+    }
+
+    #[test]
+    fn work_of_a_sleeping_endpoint_is_done_by_the_waiter() {
+        let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
+        let inner = Arc::downgrade(&cntr);
+        let endpoint = Worker::new(move || inner.upgrade().unwrap().complete(0));
+        cntr.attach(endpoint.clone());
+        assert!(cntr.is_busy());
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| (1..=100).all(|n| cntr.wait(n, -1) == Ok(())));
+            for _ in 0..100 {
+                endpoint.hand_in(1);
+                std::thread::yield_now();
+            }
+            assert!(waiter.join().unwrap());
+        });
+        assert_eq!(cntr.detach(&(endpoint as Arc<dyn Progress>)), Ok(()));
+        assert!(!cntr.is_busy());
+    }
+
+    #[test]
+    fn trywait_tells_of_changes_by_others_once() {
+        let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
+        let Ok(Handle::Fd(fd)) = cntr.handle() else {
+            panic!("no descriptor")
+        };
+        let epoll = Epoll::new().unwrap();
+        epoll.add(fd).unwrap();
+        let readable = || epoll.wait(0).unwrap() == 1;
+        assert_eq!((cntr.trywait(), readable()), (Ok(()), false));
+        cntr.complete(0);
+        assert!(readable());
+        assert_eq!(cntr.trywait(), Err(Errno(FI_EAGAIN)));
+        assert_eq!((cntr.trywait(), readable()), (Ok(()), false));
+        cntr.fail();
+        assert!(readable());
+        assert_eq!((cntr.trywait(), cntr.trywait()), (Err(Errno(FI_EAGAIN)), Ok(())));
+        cntr.add(1);
+        assert!(readable(), "it may have reached a threshold");
+        assert_eq!((cntr.trywait(), readable()), (Ok(()), false), "but it is no news");
+    }
+
+    #[test]
+    fn flags_are_kept() {
+        let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, true);
+        assert_eq!((cntr.ops_flags(), cntr.wait_obj()), (0, Err(Errno(FI_ENODATA))));
+        cntr.set_ops_flags(5);
+        assert_eq!(cntr.ops_flags(), 5);
+    }
+}

@@ -1,0 +1,325 @@
+//! Completion queues: ends of operations, in order, for the program to read or to wait for.
+//!
+//! `entry` has the C layouts, `queue` the ring. A queue knows the endpoints attached to it as `Progress` only; they
+//! post, it drives them when it is read empty. No lock is held while an endpoint is called. Called by the shims of
+//! fi_cq and by endpoints.
+
+pub mod entry;
+mod queue;
+
+use super::errno::{self, Errno, Result};
+use super::progress::{Attached, Progress};
+use super::refs::Refs;
+use super::wait::block::{Stopped, block};
+use super::wait::set::WaitSet;
+use super::wait::{self, Handle, Mark, Wait, Waitable};
+use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EINVAL, FI_ENOSYS, FI_PEER};
+use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
+use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
+use crate::util::lock::OptLock;
+use core::ffi::{CStr, c_int};
+use core::sync::atomic::{AtomicBool, Ordering};
+pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
+use queue::{NOBODY, Queue, Taken};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Entries of a queue whose size the program leaves to us.
+const DEFAULT_SIZE: usize = 1024;
+
+/// More than this is a mistake, not a wish.
+const MAX_SIZE: usize = 1 << 31;
+
+const AGAIN: Errno = Errno(FI_EAGAIN);
+const INVALID: Errno = Errno(FI_EINVAL);
+
+/// struct fi_cq_attr, and what the domain knows.
+#[derive(Clone)]
+pub struct CqAttr {
+    pub size: usize,
+    pub flags: u64,
+    pub format: fi_cq_format,
+    pub wait_obj: fi_wait_obj,
+    pub wait_cond: fi_cq_wait_cond,
+    pub wait_set: Option<Arc<WaitSet>>,
+    /// FI_RM_ENABLED: what comes in spite of `has_room` is kept, not an overrun.
+    pub managed: bool,
+    /// Calls may come from several threads at once.
+    pub locked: bool,
+}
+
+pub struct Cq {
+    queue: OptLock<Queue>,
+    /// Whether there is something in the queue: spares who polls an empty one the lock. Written under the lock only.
+    filled: AtomicBool,
+    endpoints: Attached,
+    wait: Wait,
+    signals: Mutex<Signals>,
+    format: Format,
+    by_threshold: bool,
+    refs: Refs,
+}
+
+/// fi_cq_signal and the threads it is for. Outside the queue's lock: a signal comes from another thread by nature,
+/// whatever threading level was agreed on.
+#[derive(Default)]
+struct Signals {
+    count: u64,
+    waiting: usize,
+    /// A signal that came when nobody waited: the next to wait has it.
+    kept: bool,
+}
+
+impl Cq {
+    pub fn open(attr: &CqAttr) -> Result<Arc<Cq>> {
+        let format = Format::of(attr.format).ok_or(INVALID)?;
+        let known_condition = matches!(attr.wait_cond, FI_CQ_COND_NONE | FI_CQ_COND_THRESHOLD);
+        if attr.flags & !(FI_AFFINITY | FI_PEER) != 0 || (attr.wait_obj != FI_WAIT_NONE && !known_condition) {
+            return Err(INVALID);
+        }
+        let size = if attr.size == 0 { DEFAULT_SIZE } else { attr.size };
+        if size > MAX_SIZE {
+            return Err(INVALID);
+        }
+        let wait = Wait::open(attr.wait_obj, attr.wait_set.as_ref())?;
+        let cq = Arc::new(Cq {
+            queue: OptLock::new(Queue::new(size.next_power_of_two(), attr.managed), attr.locked),
+            filled: AtomicBool::new(false),
+            endpoints: wait::endpoints(&wait, attr.locked),
+            wait,
+            signals: Mutex::default(),
+            format,
+            by_threshold: attr.wait_cond == FI_CQ_COND_THRESHOLD,
+            refs: Refs::default(),
+        });
+        cq.wait.join(&(cq.clone() as Arc<dyn Waitable>));
+        Ok(cq)
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What else uses this queue, besides the endpoints attached to it.
+    pub fn refs(&self) -> &Refs {
+        &self.refs
+    }
+
+    /// Whether closing it is -FI_EBUSY.
+    pub fn is_busy(&self) -> bool {
+        self.endpoints.count() + self.refs.count() > 0
+    }
+
+    /// From now on reading drives this endpoint. Once for each binding.
+    pub fn attach(&self, endpoint: Arc<dyn Progress>) {
+        self.endpoints.attach(endpoint);
+    }
+
+    /// Takes back one `attach`, before the endpoint closes its descriptor.
+    pub fn detach(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
+        self.endpoints.detach(endpoint)
+    }
+
+    /// Reports a success. A queue that is full keeps it if it is managed; else the queue is overrun, and says so.
+    #[inline]
+    pub fn post(&self, entry: &Entry) {
+        let mut queue = self.queue.lock();
+        queue.push(entry);
+        self.filled.store(true, Ordering::Release);
+        if queue.len() >= queue.wake_at {
+            self.wake(&mut queue);
+        }
+    }
+
+    /// Reports a failure, which is never dropped, and wakes whoever waits however many entries it waits for.
+    #[cold]
+    pub fn post_error(&self, error: ErrorEntry) {
+        let mut queue = self.queue.lock();
+        queue.push_error(error);
+        self.filled.store(true, Ordering::Release);
+        if queue.wake_at != NOBODY {
+            self.wake(&mut queue);
+        }
+    }
+
+    /// Whether `count` more reports fit into the size the program chose. An endpoint takes no work when it is not so.
+    #[inline]
+    pub fn has_room(&self, count: usize) -> bool {
+        self.queue.lock().has_room(count)
+    }
+
+    /// Whether reports were dropped for want of room.
+    pub fn is_overrun(&self) -> bool {
+        self.queue.lock().is_overrun()
+    }
+
+    /// fi_cq_read and fi_cq_readfrom: gives up to `count` entries, oldest first, to `put`, which must not call back.
+    /// -FI_EAGAIN: there is nothing; -FI_EAVAIL: an error is next. No entries asked for: drives the endpoints and says
+    /// whether there are any.
+    #[inline]
+    pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
+        if count > 0
+            && let Some(answer) = self.take(count, &mut put)
+        {
+            return answer;
+        }
+        self.endpoints.progress();
+        self.take(count, put).unwrap_or(Err(AGAIN))
+    }
+
+    /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, where the queue was opened for it.
+    /// -FI_EAGAIN: the time is over, or a signal came.
+    pub fn sread(&self, count: usize, threshold: usize, timeout: c_int, mut put: impl FnMut(&Entry)) -> Result<usize> {
+        let bell = self.wait.blocking()?;
+        let enough = if self.by_threshold { threshold } else { 1 };
+        let enough = enough.clamp(1, self.queue.lock().capacity());
+        if let Some(answer) = self.read_enough(count, enough, &mut put) {
+            return answer;
+        }
+        if timeout == 0 {
+            return self.read(count, put);
+        }
+        let Some(before) = self.begin_wait() else {
+            return self.read(count, put);
+        };
+        let look = |_| match self.read_enough(count, enough, &mut put) {
+            None if self.signals().count != before => Some(Err(AGAIN)),
+            answer => answer,
+        };
+        let answer = block(bell, timeout, look, || self.announce_for(enough));
+        self.end_wait();
+        match answer {
+            Ok(Err(AGAIN)) | Err(Stopped::TimedOut | Stopped::Interrupted) => self.read(count, put),
+            Ok(answer) => answer,
+            Err(Stopped::Failed(errno)) => Err(errno),
+        }
+    }
+
+    /// fi_cq_readerr: the error that is next, if one is. The data of the error stays where it is until the next call.
+    pub fn read_error<R>(&self, give: impl FnOnce(&ErrorEntry) -> R) -> Result<R> {
+        self.queue.lock().take_error().map(give).ok_or(AGAIN)
+    }
+
+    /// fi_cq_signal: whoever waits in `sread` returns; if nobody does, the next one.
+    pub fn signal(&self) -> Result<()> {
+        let bell = self.wait.bell().ok_or(Errno(FI_ENOSYS))?;
+        let mut signals = self.signals();
+        if signals.waiting > 0 {
+            signals.count += 1;
+        } else {
+            signals.kept = true;
+        }
+        drop(signals);
+        bell.raise();
+        Ok(())
+    }
+
+    /// fi_cq_strerror.
+    pub fn strerror(&self, prov_errno: c_int) -> &'static CStr {
+        errno::text(prov_errno)
+    }
+
+    /// fi_trywait.
+    pub fn trywait(&self) -> Result<()> {
+        let look = || {
+            self.endpoints.progress();
+            self.queue.lock().is_ready()
+        };
+        self.wait.trywait(look, || self.announce_for(1))
+    }
+
+    /// FI_GETWAIT.
+    pub fn handle(&self) -> Result<Handle> {
+        self.wait.handle()
+    }
+
+    /// FI_GETWAITOBJ.
+    pub fn wait_obj(&self) -> Result<fi_wait_obj> {
+        self.wait.object()
+    }
+
+    /// What is in the queue now; None: nothing.
+    #[inline]
+    fn take(&self, count: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
+        // SYNC POINT: meets the release in `post`. Seeing it late is seeing the entry late.
+        if !self.filled.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut queue = self.queue.lock();
+        let taken = queue.take(count, put);
+        if !queue.is_ready() {
+            self.filled.store(false, Ordering::Relaxed);
+        }
+        match taken {
+            Taken::Entries(taken) => Some(Ok(taken)),
+            Taken::Error => Some(Err(Errno(FI_EAVAIL as c_int))),
+            Taken::Empty => None,
+        }
+    }
+
+    /// Reads once there are `enough` entries, or an error; None: not yet.
+    fn read_enough(&self, count: usize, enough: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
+        if enough > 1 && !self.queue.lock().has_enough(enough) {
+            self.endpoints.progress();
+            if !self.queue.lock().has_enough(enough) {
+                return None;
+            }
+        }
+        match self.read(count, put) {
+            Err(AGAIN) => None,
+            answer => Some(answer),
+        }
+    }
+
+    /// Whoever is woken looks for itself, so everybody is.
+    #[cold]
+    fn wake(&self, queue: &mut Queue) {
+        queue.wake_at = NOBODY;
+        self.wait.raise();
+    }
+
+    fn announce_for(&self, enough: usize) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.has_enough(enough) {
+            return false;
+        }
+        queue.wake_at = queue.wake_at.min(enough);
+        drop(queue);
+        self.endpoints.arm()
+    }
+
+    /// Begins a wait that signals may end; None: one already did.
+    fn begin_wait(&self) -> Option<u64> {
+        let mut signals = self.signals();
+        if core::mem::take(&mut signals.kept) {
+            return None;
+        }
+        signals.waiting += 1;
+        Some(signals.count)
+    }
+
+    fn end_wait(&self) {
+        self.signals().waiting -= 1;
+        self.endpoints.disarm();
+    }
+
+    fn signals(&self) -> MutexGuard<'_, Signals> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waitable for Cq {
+    fn progress(&self) {
+        self.endpoints.progress();
+    }
+
+    fn ready(&self, _: &mut Mark) -> bool {
+        self.queue.lock().is_ready()
+    }
+
+    fn announce(&self, _: &Mark) -> bool {
+        self.announce_for(1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

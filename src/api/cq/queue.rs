@@ -1,0 +1,352 @@
+//! The entries of a completion queue in the order in which they came: a ring of successes, and errors that stand between
+//! them.
+//!
+//! Knows no lock and no waiting: `cq` has both. An error does not take a place in the ring; it remembers before which
+//! entry it belongs, and reading stops there. A ring that was read empty starts again at its beginning, so that a queue
+//! that is read as fast as it is filled stays in the nearest cache.
+
+use super::entry::{Entry, ErrorEntry};
+use crate::abi::types::FI_EOVERRUN;
+use core::ffi::c_int;
+use std::collections::VecDeque;
+
+/// Entries that a ring has room for at first. It grows to what the program asked for when it is needed.
+const FIRST: usize = 1024;
+
+pub struct Queue {
+    /// A power of two of them.
+    slots: Box<[Entry]>,
+    /// Where the oldest entry is; `head` and `tail` run on, and are masked when used.
+    head: usize,
+    tail: usize,
+    /// With how many entries the ring is full: there is no slot left, or no more are to be kept.
+    full: usize,
+    /// How far reading may go: to the oldest error, or to the tail.
+    stop: usize,
+    /// With the `tail` at which each came.
+    errors: VecDeque<(usize, ErrorEntry)>,
+    /// Entries and errors that the program gave room for.
+    capacity: usize,
+    /// Whether more than that is kept (FI_RM_ENABLED), or is an overrun.
+    managed: bool,
+    overrun: bool,
+    /// The error read last: the program may look at its data until it reads the next.
+    last: ErrorEntry,
+    /// From how many entries on somebody is to be woken; `NOBODY` when nobody sleeps.
+    pub wake_at: usize,
+}
+
+pub const NOBODY: usize = usize::MAX;
+
+/// What reading found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    Entries(usize),
+    Empty,
+    /// An error is next.
+    Error,
+}
+
+impl Queue {
+    pub fn new(capacity: usize, managed: bool) -> Queue {
+        let first = capacity.clamp(1, FIRST).next_power_of_two();
+        Queue {
+            slots: vec![Entry::default(); first].into_boxed_slice(),
+            head: 0,
+            tail: 0,
+            full: first.min(capacity),
+            stop: 0,
+            errors: VecDeque::new(),
+            capacity,
+            managed,
+            overrun: false,
+            last: ErrorEntry::default(),
+            wake_at: NOBODY,
+        }
+    }
+
+    /// Entries and errors that wait to be read.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tail - self.head + self.errors.len()
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether `count` more fit into what the program asked for.
+    #[inline]
+    pub fn has_room(&self, count: usize) -> bool {
+        self.len().saturating_add(count) <= self.capacity
+    }
+
+    pub fn is_overrun(&self) -> bool {
+        self.overrun
+    }
+
+    /// Whether reading would find something.
+    pub fn is_ready(&self) -> bool {
+        self.len() > 0 || self.overrun
+    }
+
+    /// Whether a wait for so many entries is over. An error ends it, wherever it stands.
+    pub fn has_enough(&self, count: usize) -> bool {
+        self.len() >= count || self.has_error()
+    }
+
+    fn has_error(&self) -> bool {
+        !self.errors.is_empty() || self.overrun
+    }
+
+    #[inline]
+    pub fn push(&mut self, entry: &Entry) {
+        if self.tail - self.head >= self.full && !self.make_room() {
+            return;
+        }
+        let at = self.tail & (self.slots.len() - 1);
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = *entry;
+        }
+        self.tail += 1;
+        if self.errors.is_empty() {
+            self.stop = self.tail;
+        }
+    }
+
+    /// An error is never dropped: there is at most one for each operation that was accepted.
+    #[cold]
+    pub fn push_error(&mut self, error: ErrorEntry) {
+        if self.overrun {
+            return;
+        }
+        // `stop` is where the oldest error stands already.
+        self.errors.push_back((self.tail, error));
+    }
+
+    /// Gives up to `count` entries to `put`.
+    #[inline]
+    pub fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
+        let there = self.stop - self.head;
+        if there == 0 {
+            return self.blocked(count);
+        }
+        let count = count.min(there);
+        let mask = self.slots.len() - 1;
+        for at in self.head..self.head + count {
+            if let Some(entry) = self.slots.get(at & mask) {
+                put(entry);
+            }
+        }
+        self.head += count;
+        if self.head == self.tail && self.errors.is_empty() {
+            (self.head, self.tail, self.stop) = (0, 0, 0);
+        }
+        Taken::Entries(count)
+    }
+
+    /// The error that is next, if one is. It stays valid until the next is taken. That of an overrun is never used up.
+    #[cold]
+    pub fn take_error(&mut self) -> Option<&ErrorEntry> {
+        if self.stop != self.head {
+            return None;
+        }
+        if let Some((_, error)) = self.errors.pop_front() {
+            self.last = error;
+            self.stop = self.errors.front().map_or(self.tail, |next| next.0);
+        } else if self.overrun {
+            self.last = ErrorEntry {
+                err: FI_EOVERRUN as c_int,
+                prov_errno: FI_EOVERRUN as c_int,
+                ..ErrorEntry::default()
+            };
+        } else {
+            return None;
+        }
+        Some(&self.last)
+    }
+
+    /// What to say when no entry can be read. As the C library does, a read of no entries is not told of an error.
+    fn blocked(&self, count: usize) -> Taken {
+        match (self.has_error(), count) {
+            (false, _) => Taken::Empty,
+            (true, 0) => Taken::Entries(0),
+            (true, _) => Taken::Error,
+        }
+    }
+
+    /// The ring is full: makes it larger, or calls it overrun. False: the entry is dropped, and the program is told.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        let used = self.tail - self.head;
+        if self.overrun || (used >= self.capacity && !self.managed) {
+            return self.give_up();
+        }
+        if used < self.slots.len() {
+            self.full = self.slots.len();
+            return true;
+        }
+        let mut larger = Vec::new();
+        let size = self.slots.len().saturating_mul(2);
+        if larger.try_reserve_exact(size).is_err() {
+            return self.give_up();
+        }
+        let (mask, head) = (self.slots.len() - 1, self.head);
+        larger.extend((head..self.tail).filter_map(|at| self.slots.get(at & mask)));
+        larger.resize(size, Entry::default());
+        self.slots = larger.into_boxed_slice();
+        self.full = if self.managed { size } else { size.min(self.capacity) };
+        self.errors.iter_mut().for_each(|error| error.0 -= head);
+        (self.head, self.tail, self.stop) = (0, used, self.stop - head);
+        true
+    }
+
+    /// An overrun queue takes nothing more, even when there is room again.
+    fn give_up(&mut self) -> bool {
+        self.overrun = true;
+        self.full = 0;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry(context: usize) -> Entry {
+        Entry {
+            context,
+            ..Entry::default()
+        }
+    }
+
+    fn error(context: usize) -> ErrorEntry {
+        ErrorEntry {
+            context,
+            err: 1,
+            ..ErrorEntry::default()
+        }
+    }
+
+    /// Everything in the queue, in reading order, negative for errors.
+    fn drain(queue: &mut Queue, at_most: usize) -> Vec<isize> {
+        let mut seen = Vec::new();
+        while seen.len() < at_most {
+            match queue.take(at_most - seen.len(), |entry| seen.push(entry.context as isize)) {
+                Taken::Entries(_) => {}
+                Taken::Empty => break,
+                Taken::Error => seen.push(-(queue.take_error().unwrap().context as isize)),
+            }
+        }
+        seen
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(usize),
+        Error,
+        Read(usize),
+        Drain(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (1usize..20).prop_map(Step::Push),
+            Just(Step::Error),
+            (0usize..10).prop_map(Step::Read),
+            (1usize..20).prop_map(Step::Drain),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_out_is_what_went_in_in_order(capacity in 1usize..40, steps in prop::collection::vec(step(), 0..200)) {
+            let mut queue = Queue::new(capacity, true);
+            let mut model: VecDeque<isize> = VecDeque::new();
+            let mut next = 1;
+            for step in steps {
+                match step {
+                    Step::Push(count) => for _ in 0..count {
+                        queue.push(&entry(next));
+                        model.push_back(next as isize);
+                        next += 1;
+                    },
+                    Step::Error => {
+                        queue.push_error(error(next));
+                        model.push_back(-(next as isize));
+                        next += 1;
+                    }
+                    Step::Read(count) => {
+                        let mut seen = Vec::new();
+                        let taken = queue.take(count, |entry| seen.push(entry.context as isize));
+                        let good = model.iter().take(count).take_while(|n| **n > 0).count();
+                        let expected = match model.front() {
+                            None => Taken::Empty,
+                            Some(first) if *first < 0 && count > 0 => Taken::Error,
+                            Some(_) => Taken::Entries(good),
+                        };
+                        prop_assert_eq!(taken, expected);
+                        prop_assert_eq!(seen, model.drain(..good).collect::<Vec<_>>());
+                    }
+                    Step::Drain(count) => {
+                        let count = count.min(model.len());
+                        prop_assert_eq!(drain(&mut queue, count), model.drain(..count).collect::<Vec<_>>());
+                    }
+                }
+                prop_assert_eq!(queue.len(), model.len());
+                prop_assert_eq!(queue.has_room(1), model.len() < capacity);
+                prop_assert!(!queue.is_overrun());
+            }
+        }
+
+        #[test]
+        fn an_unmanaged_queue_keeps_what_it_has_room_for_then_says_so(capacity in 1usize..3000, more in 1usize..50) {
+            let mut queue = Queue::new(capacity, false);
+            (1..=capacity + more).for_each(|n| queue.push(&entry(n)));
+            prop_assert!(queue.is_overrun());
+            prop_assert_eq!(drain(&mut queue, capacity), (1..=capacity as isize).collect::<Vec<_>>());
+            for _ in 0..3 {
+                queue.push(&entry(1));
+                prop_assert_eq!(queue.take(1, |_| ()), Taken::Error);
+                prop_assert_eq!(queue.take_error().map(|error| error.err), Some(FI_EOVERRUN as c_int));
+            }
+        }
+    }
+
+    #[test]
+    fn errors_are_read_only_when_it_is_their_turn() {
+        let mut queue = Queue::new(8, false);
+        assert!(queue.take_error().is_none());
+        queue.push(&entry(1));
+        queue.push_error(error(2));
+        queue.push_error(error(3));
+        queue.push(&entry(4));
+        assert!(queue.take_error().is_none());
+        assert_eq!(queue.take(9, |_| ()), Taken::Entries(1));
+        assert_eq!(queue.take(9, |_| ()), Taken::Error);
+        assert_eq!(queue.take(0, |_| ()), Taken::Entries(0));
+        assert_eq!(queue.take_error().map(|error| error.context), Some(2));
+        assert_eq!(queue.take(9, |_| ()), Taken::Error);
+        assert_eq!(queue.take_error().map(|error| error.context), Some(3));
+        assert_eq!(queue.take(9, |_| ()), Taken::Entries(1));
+        assert_eq!(
+            (queue.take(9, |_| ()), queue.take(0, |_| ())),
+            (Taken::Empty, Taken::Empty)
+        );
+    }
+
+    #[test]
+    fn error_data_stays_until_the_next_error() {
+        let mut queue = Queue::new(8, false);
+        queue.push_error(ErrorEntry {
+            err_data: vec![7; 100],
+            ..error(1)
+        });
+        queue.push_error(error(2));
+        let at = queue.take_error().unwrap().err_data.as_ptr();
+        queue.push(&entry(3));
+        assert_eq!(queue.last.err_data, vec![7; 100]);
+        assert_eq!(queue.last.err_data.as_ptr(), at);
+    }
+}

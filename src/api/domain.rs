@@ -1,0 +1,147 @@
+//! Fabrics and domains: what the objects below them share, and who uses them.
+//!
+//! Provider-independent. A fabric or domain that is in use answers -FI_EBUSY to fi_close; `users` counts. Called by
+//! `abi::object`.
+
+use super::av;
+use super::driver::Driver;
+use super::eq::Eq;
+use super::errno::{Errno, Result};
+use super::info::model::Info;
+use super::mr::Regions;
+use super::refs::Refs;
+use crate::abi::types::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An opened fabric.
+pub struct Fabric {
+    pub users: Refs,
+    /// The API version that the program asked for with fi_getinfo.
+    pub api_version: u32,
+}
+
+impl Fabric {
+    pub fn new(api_version: u32) -> Arc<Fabric> {
+        Arc::new(Fabric {
+            users: Refs::default(),
+            api_version,
+        })
+    }
+}
+
+/// An opened domain.
+pub struct Domain {
+    pub fabric: Arc<Fabric>,
+    pub users: Refs,
+    /// Whether calls may come from several threads at once.
+    pub locked: bool,
+    pub api_version: u32,
+    pub regions: Regions,
+    /// What its address vectors have in common.
+    pub av: av::Domain,
+    /// The thread of FI_PROGRESS_AUTO.
+    pub driver: Option<Driver>,
+    eq: Mutex<Option<Arc<Eq>>>,
+}
+
+impl Domain {
+    pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Domain>> {
+        let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let auto = attr.progress == FI_PROGRESS_AUTO;
+        // The thread is one more caller.
+        let locked = auto || is_shared(attr.threading);
+        fabric.users.take();
+        Ok(Arc::new(Domain {
+            fabric: fabric.clone(),
+            users: Refs::default(),
+            locked,
+            api_version: fabric.api_version,
+            regions: Regions::new(attr.mr_mode),
+            av: av::Domain {
+                name: attr.name.clone().unwrap_or_default(),
+                av_type: attr.av_type,
+                auth_key_size: None,
+                locked,
+            },
+            driver: auto.then(Driver::default),
+            eq: Mutex::default(),
+        }))
+    }
+}
+
+impl Domain {
+    /// fi_domain_bind, in place of the queue before. Nothing is told to it, but it is in use.
+    pub fn bind_eq(&self, eq: &Arc<Eq>) {
+        eq.refs().take();
+        let mut bound = self.eq.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = bound.replace(eq.clone()) {
+            before.refs().give();
+        }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if let Some(eq) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            eq.refs().give();
+        }
+        self.fabric.users.give();
+    }
+}
+
+/// At which threading levels two calls on one object may overlap.
+fn is_shared(threading: u32) -> bool {
+    !matches!(
+        threading,
+        FI_THREAD_DOMAIN | FI_THREAD_COMPLETION | FI_THREAD_ENDPOINT | FI_THREAD_FID
+    )
+}
+
+/// -FI_EBUSY while somebody uses an object.
+pub fn unused(users: &Refs) -> Result<()> {
+    if users.count() == 0 {
+        Ok(())
+    } else {
+        Err(Errno(FI_EBUSY))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::info::model::DomainAttr;
+
+    fn info(threading: u32) -> Info {
+        Info {
+            domain: Some(DomainAttr {
+                threading,
+                ..DomainAttr::default()
+            }),
+            ..Info::default()
+        }
+    }
+
+    #[test]
+    fn a_fabric_is_busy_while_a_domain_is_open() {
+        let fabric = Fabric::new(0);
+        let domain = Domain::open(&fabric, &info(FI_THREAD_SAFE)).ok().unwrap();
+        assert_eq!(unused(&fabric.users), Err(Errno(FI_EBUSY)));
+        drop(domain);
+        assert_eq!(unused(&fabric.users), Ok(()));
+        assert_eq!(Domain::open(&fabric, &Info::default()).err(), Some(Errno(FI_EINVAL)));
+    }
+
+    #[test]
+    fn only_the_levels_that_promise_order_go_without_a_lock() {
+        for (threading, locked) in [
+            (FI_THREAD_UNSPEC, true),
+            (FI_THREAD_SAFE, true),
+            (FI_THREAD_FID, false),
+            (FI_THREAD_ENDPOINT, false),
+            (FI_THREAD_COMPLETION, false),
+            (FI_THREAD_DOMAIN, false),
+        ] {
+            assert_eq!(is_shared(threading), locked, "{threading}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! FI_PROGRESS_AUTO: the thread that drives a domain's endpoints, and sleeps while they have nothing to do.
+//!
+//! Knows endpoints as `Progress` only. The thread begins with the first endpoint and ends with the domain. Called by
+//! `domain` and `endpoint`.
+
+use super::errno::{Errno, Result};
+use super::progress::Progress;
+use crate::abi::types::{FI_EAGAIN, FI_EINVAL};
+use crate::sys::epoll::Epoll;
+use crate::sys::eventfd::EventFd;
+use crate::sys::forks;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+/// How long the thread sleeps, in milliseconds, while an operation waits that a peer's death would end: within a
+/// second it must have looked at all peers, a quarter at a time.
+const WATCHFUL_MS: c_int = 220;
+/// The same for an endpoint that cannot wake anybody.
+const BLIND_MS: c_int = 1;
+const FOR_EVER: c_int = -1;
+
+#[derive(Default)]
+pub struct Driver {
+    thread: OnceLock<Thread>,
+    starting: Mutex<()>,
+}
+
+struct Thread {
+    shared: Arc<Shared>,
+    handle: JoinHandle<()>,
+    /// A child of fork has the object but not the thread.
+    generation: u32,
+}
+
+struct Shared {
+    epoll: Epoll,
+    /// Ends a sleep: the list has changed.
+    changed: EventFd,
+    state: Mutex<State>,
+    /// Callers that want the state: the thread stands back for them, as the mutex itself is not fair.
+    callers: AtomicUsize,
+    /// The thread sleeps until it is rung for, as nothing was unfinished.
+    deep: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    endpoints: Vec<Driven>,
+    attached: u64,
+    end: bool,
+}
+
+struct Driven {
+    id: u64,
+    endpoint: Arc<dyn Progress>,
+    /// What wakes the thread for it.
+    fd: Option<RawFd>,
+}
+
+fn told(error: io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(FI_EINVAL))
+}
+
+impl Driver {
+    /// From now on the thread drives this endpoint. Says what `detach` is to be told. No lock that `progress` takes may
+    /// be held, here or there.
+    pub fn attach(&self, endpoint: Arc<dyn Progress>) -> Result<u64> {
+        let shared = &self.started()?.shared;
+        let fd = endpoint.wake_fd().filter(|fd| shared.epoll.add(*fd).is_ok());
+        let id = shared.change(|state| {
+            state.attached += 1;
+            let id = state.attached;
+            state.endpoints.push(Driven { id, endpoint, fd });
+            id
+        });
+        Ok(id)
+    }
+
+    /// When this returns, the thread has let go of the endpoint.
+    pub fn detach(&self, id: u64) {
+        let Some(thread) = self.thread.get().filter(|thread| thread.is_here()) else {
+            return;
+        };
+        let shared = &thread.shared;
+        let gone = shared.change(|state| {
+            let at = state.endpoints.iter().position(|driven| driven.id == id)?;
+            Some(state.endpoints.swap_remove(at))
+        });
+        if let Some(fd) = gone.and_then(|driven| driven.fd) {
+            let _ = shared.epoll.remove(fd);
+        }
+    }
+
+    /// An operation of an attached endpoint was begun and is unfinished.
+    #[inline]
+    pub fn watch(&self) {
+        if let Some(thread) = self.thread.get()
+            && thread.shared.deep.load(Ordering::SeqCst)
+        {
+            thread.shared.deep.store(false, Ordering::SeqCst);
+            thread.shared.changed.set();
+        }
+    }
+
+    fn started(&self) -> Result<&Thread> {
+        if let Some(thread) = self.thread.get() {
+            return Ok(thread);
+        }
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = self.thread.get() {
+            return Ok(thread);
+        }
+        let made = Thread::start()?;
+        Ok(self.thread.get_or_init(|| made))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take().filter(Thread::is_here) else {
+            return;
+        };
+        thread.shared.change(|state| state.end = true);
+        let _ = thread.handle.join();
+    }
+}
+
+impl Thread {
+    fn start() -> Result<Thread> {
+        let shared = Arc::new(Shared {
+            epoll: Epoll::new().map_err(told)?,
+            changed: EventFd::new().map_err(told)?,
+            state: Mutex::default(),
+            callers: AtomicUsize::new(0),
+            deep: AtomicBool::new(false),
+        });
+        shared.epoll.add(shared.changed.fd()).map_err(told)?;
+        forks::watch();
+        let generation = forks::generation();
+        let inner = shared.clone();
+        let made = std::thread::Builder::new().name("fi_progress".into());
+        let handle = made.spawn(move || inner.run()).map_err(|_| Errno(FI_EAGAIN))?;
+        Ok(Thread {
+            shared,
+            handle,
+            generation,
+        })
+    }
+
+    fn is_here(&self) -> bool {
+        self.generation == forks::generation()
+    }
+}
+
+impl Shared {
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        self.callers.fetch_add(1, Ordering::Relaxed);
+        let result = change(&mut self.state());
+        self.callers.fetch_sub(1, Ordering::Relaxed);
+        self.changed.set();
+        result
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        loop {
+            while self.callers.load(Ordering::Relaxed) > 0 {
+                std::thread::yield_now();
+            }
+            // Before the list is looked at: what changes later ends the sleep.
+            self.changed.clear();
+            let state = self.state();
+            if state.end {
+                return;
+            }
+            // SYNC POINT: before the endpoints are asked what is unfinished. Who begins an operation after that, under
+            // the endpoint's lock, sees it in `watch`.
+            self.deep.store(true, Ordering::SeqCst);
+            let sleep = state.pass();
+            if sleep != Some(FOR_EVER) {
+                self.deep.store(false, Ordering::SeqCst);
+            }
+            drop(state);
+            if let Some(ms) = sleep {
+                // An interrupted sleep is a short one.
+                let _ = self.epoll.wait(ms);
+            }
+        }
+    }
+}
+
+impl State {
+    /// Drives everybody once. Says how long to sleep after it; None: there is more to do.
+    fn pass(&self) -> Option<c_int> {
+        self.endpoints.iter().for_each(|driven| driven.endpoint.progress());
+        let mut sleep = FOR_EVER;
+        for driven in &self.endpoints {
+            if !driven.endpoint.arm() {
+                return None;
+            }
+            let most = match driven.fd {
+                None => BLIND_MS,
+                Some(_) if driven.endpoint.unfinished() => WATCHFUL_MS,
+                Some(_) => continue,
+            };
+            sleep = if sleep == FOR_EVER { most } else { most.min(sleep) };
+        }
+        Some(sleep)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::progress::tests::Worker;
+    use core::sync::atomic::AtomicU64;
+
+    /// Work is done though nobody calls, by a thread that then calls `progress` no more.
+    #[test]
+    fn work_is_done_and_then_the_thread_sleeps() {
+        let driver = Driver::default();
+        let done = Arc::new(AtomicU64::new(0));
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let done = done.clone();
+                Worker::new(move || {
+                    done.fetch_add(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        let ids: Vec<u64> = workers
+            .iter()
+            .map(|worker| driver.attach(worker.clone()).unwrap())
+            .collect();
+        const ROUNDS: u64 = 200;
+        for round in 1..=ROUNDS {
+            workers[round as usize % 3].hand_in(1);
+            while done.load(Ordering::SeqCst) < round {
+                std::thread::yield_now();
+            }
+        }
+        // Each call of `progress` follows a piece of work or a change of the list.
+        for worker in &workers {
+            assert!(worker.calls.load(Ordering::SeqCst) as u64 <= 2 * (ROUNDS + ids.len() as u64) + 2);
+        }
+        for id in ids {
+            driver.detach(id);
+            driver.detach(id);
+        }
+        assert!(workers.iter().all(|worker| Arc::strong_count(worker) == 1));
+    }
+
+    #[test]
+    fn it_ends_with_endpoints_and_without() {
+        drop(Driver::default());
+        let driver = Driver::default();
+        let worker = Worker::new(|| ());
+        driver.attach(worker.clone()).unwrap();
+        drop(driver);
+        assert_eq!(Arc::strong_count(&worker), 1);
+    }
+}

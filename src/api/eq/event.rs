@@ -1,0 +1,156 @@
+//! What an event queue holds, and the C structs it becomes.
+//!
+//! Knows layouts, not what events mean. Called by `eq`, by those who post, and by the shims.
+
+use crate::abi::types::{FI_CONNECTED, FI_CONNREQ, FI_SHUTDOWN, fi_eq_cm_entry, fi_eq_entry, fi_eq_err_entry};
+use core::ffi::{c_int, c_void};
+use core::mem::offset_of;
+
+/// Below this API version a program has no say in where error data goes. As the C macro FI_VERSION.
+const WITH_ERR_DATA_BUFFER: u32 = (1 << 16) | 5;
+
+/// An event that is not an error: its number, the object it is about (0: none), and the C struct as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub event: u32,
+    pub fid: usize,
+    pub bytes: Box<[u8]>,
+}
+
+/// The bytes of a `struct fi_eq_entry`.
+pub fn entry_bytes(fid: usize, context: usize, data: u64) -> [u8; size_of::<fi_eq_entry>()] {
+    let mut bytes = [0; size_of::<fi_eq_entry>()];
+    for (at, word) in [
+        (offset_of!(fi_eq_entry, fid), fid as u64),
+        (offset_of!(fi_eq_entry, context), context as u64),
+        (offset_of!(fi_eq_entry, data), data),
+    ] {
+        bytes[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+impl Event {
+    /// How many bytes a program with `room` for them gets; None: too small. What a peer sent with a connection event
+    /// may be cut short, as the page has it; nothing else may.
+    pub fn fits(&self, room: usize) -> Option<usize> {
+        let needed = match self.event {
+            FI_CONNREQ | FI_CONNECTED | FI_SHUTDOWN => self.bytes.len().min(offset_of!(fi_eq_cm_entry, data)),
+            _ => self.bytes.len(),
+        };
+        (room >= needed).then(|| room.min(self.bytes.len()))
+    }
+}
+
+/// An operation or an object that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorEvent {
+    pub fid: usize,
+    pub context: usize,
+    pub data: u64,
+    /// Positive.
+    pub err: c_int,
+    pub prov_errno: c_int,
+    pub err_data: Vec<u8>,
+}
+
+/// How a program gets an error event.
+#[derive(Clone, Copy)]
+pub struct Answer {
+    /// The struct, whose `err_data` points to the program's buffer or to the queue's own copy.
+    pub entry: fi_eq_err_entry,
+    /// Bytes of the error's data to copy into the program's buffer first.
+    pub copy: usize,
+}
+
+impl ErrorEvent {
+    /// `err_data` and `err_data_size`: what the program put there.
+    pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> Answer {
+        let own_buffer = api >= WITH_ERR_DATA_BUFFER && err_data_size != 0 && !err_data.is_null();
+        let copy = if own_buffer {
+            err_data_size.min(self.err_data.len())
+        } else {
+            0
+        };
+        let (err_data, err_data_size) = if own_buffer {
+            (err_data, copy)
+        } else if self.err_data.is_empty() {
+            (core::ptr::null_mut(), 0)
+        } else {
+            (self.err_data.as_ptr().cast_mut().cast(), self.err_data.len())
+        };
+        Answer {
+            entry: fi_eq_err_entry {
+                fid: self.fid as *mut _,
+                context: self.context as *mut c_void,
+                data: self.data,
+                err: self.err,
+                prov_errno: self.prov_errno,
+                err_data,
+                err_data_size,
+            },
+            copy,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::types::{FI_AV_COMPLETE, FI_NOTIFY};
+
+    #[test]
+    fn an_entry_is_laid_out_as_in_c() {
+        let bytes = entry_bytes(1, 2, 3);
+        let words: Vec<u64> = bytes
+            .chunks(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(words, [1, 2, 3]);
+    }
+
+    #[test]
+    fn only_a_peers_data_is_cut() {
+        let table = [
+            (FI_AV_COMPLETE, 24, 24, Some(24)),
+            (FI_AV_COMPLETE, 24, 100, Some(24)),
+            (FI_AV_COMPLETE, 24, 23, None),
+            (FI_NOTIFY, 0, 0, Some(0)),
+            (FI_CONNREQ, 40, 15, None),
+            (FI_CONNREQ, 40, 16, Some(16)),
+            (FI_CONNECTED, 40, 39, Some(39)),
+            (FI_SHUTDOWN, 16, 100, Some(16)),
+        ];
+        for (event, len, room, expected) in table {
+            let event = Event {
+                event,
+                fid: 0,
+                bytes: vec![0; len].into(),
+            };
+            assert_eq!(event.fits(room), expected, "{event:?} {room}");
+        }
+    }
+
+    #[test]
+    fn error_data_goes_where_the_api_version_says() {
+        let error = ErrorEvent {
+            err_data: vec![1, 2, 3],
+            ..ErrorEvent::default()
+        };
+        let own = error.err_data.as_ptr() as usize;
+        let table = [
+            (0x10004, 0x1000, 8, (own, 3, 0)),
+            (0x10005, 0x1000, 8, (0x1000, 3, 3)),
+            (0x20000, 0x1000, 2, (0x1000, 2, 2)),
+            (0x20000, 0x1000, 0, (own, 3, 0)),
+            (0x20000, 0, 8, (own, 3, 0)),
+        ];
+        for (api, at, size, expected) in table {
+            let answer = error.answer(api, at as *mut c_void, size);
+            let told = (answer.entry.err_data as usize, answer.entry.err_data_size, answer.copy);
+            assert_eq!(told, expected, "{api:x} {size}");
+        }
+        let nothing = ErrorEvent::default().answer(0x20000, core::ptr::null_mut(), 0);
+        assert_eq!((nothing.entry.err_data as usize, nothing.entry.err_data_size), (0, 0));
+    }
+}

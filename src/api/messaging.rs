@@ -1,0 +1,50 @@
+//! What an endpoint can be asked to do with messages: the one trait behind the fi_msg and fi_tagged op tables.
+//!
+//! The C calls are variations of three requests; the shims in `abi::object` fold them, an endpoint implements them.
+
+use crate::api::errno::Result;
+use crate::engine::op::{Context, Kind};
+use crate::util::user::UserIov;
+
+/// Where the flags of a call come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flags {
+    /// The call has none: those of the endpoint hold (op_flags).
+    Endpoint,
+    /// The same through an alias, whose own hold.
+    Alias(u64),
+    /// The `msg` form of a call names its own.
+    Call(u64),
+    /// The inject forms: the buffer is the caller's again at once, and success is not reported.
+    Inject,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct SendCall {
+    pub kind: Kind,
+    /// fi_addr_t of the target.
+    pub dest: u64,
+    pub tag: u64,
+    pub data: Option<u64>,
+    pub body: UserIov,
+    pub flags: Flags,
+    pub context: Context,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct RecvCall {
+    pub kind: Kind,
+    /// fi_addr_t of the only source wanted, or FI_ADDR_UNSPEC.
+    pub source: u64,
+    pub tag: u64,
+    pub ignore: u64,
+    pub body: UserIov,
+    pub flags: Flags,
+    pub context: Context,
+}
+
+pub trait Messaging {
+    fn send(&self, call: SendCall) -> Result<()>;
+    /// Receives, and with FI_PEEK, FI_CLAIM or FI_DISCARD among the flags looks.
+    fn recv(&self, call: RecvCall) -> Result<()>;
+}

@@ -1,0 +1,179 @@
+//! Poll sets: which of several queues and counters have something to read (fi_poll_open, fi_poll).
+//!
+//! The members are kept weakly: closing one takes it out. Knows them as `Waitable` only. Called by the shims.
+
+use super::errno::{Errno, Result};
+use super::refs::Refs;
+use super::wait::{Mark, Waitable};
+use crate::abi::types::FI_EINVAL;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+#[derive(Default)]
+pub struct PollSet {
+    members: Mutex<Vec<Member>>,
+    refs: Refs,
+}
+
+struct Member {
+    object: Weak<dyn Waitable>,
+    context: usize,
+    mark: Mark,
+}
+
+impl PollSet {
+    /// fi_poll_open. No flags are known.
+    pub fn open(flags: u64) -> Result<Arc<PollSet>> {
+        if flags != 0 {
+            return Err(Errno(FI_EINVAL));
+        }
+        Ok(Arc::default())
+    }
+
+    /// How many objects use the set: not 0 is -FI_EBUSY. Its members do not count.
+    pub fn refs(&self) -> &Refs {
+        &self.refs
+    }
+
+    /// fi_poll_add. `context`: what `poll` tells of it. A member already is one.
+    pub fn add(&self, object: &Arc<dyn Waitable>, context: usize) {
+        let mut members = self.members();
+        members.retain(|member| member.object.strong_count() > 0);
+        if !members.iter().any(|member| member.is(object)) {
+            members.push(Member {
+                object: Arc::downgrade(object),
+                context,
+                mark: Mark::default(),
+            });
+        }
+    }
+
+    /// fi_poll_del. No member already is none.
+    pub fn remove(&self, object: &Arc<dyn Waitable>) {
+        self.members().retain(|member| !member.is(object));
+    }
+
+    /// fi_poll: drives all members and tells the contexts of those that may be read, as many as there is room for.
+    pub fn poll(&self, contexts: &mut [usize]) -> usize {
+        let living: Vec<_> = self
+            .members()
+            .iter()
+            .filter_map(|member| member.object.upgrade())
+            .collect();
+        // All are driven before any is looked at, and not under the lock: an endpoint may close what it drives.
+        living.iter().for_each(|object| object.progress());
+        let mut told = 0;
+        for object in &living {
+            let Some(room) = contexts.get_mut(told) else { break };
+            let mut members = self.members();
+            let Some(member) = members.iter_mut().find(|member| member.is(object)) else {
+                continue;
+            };
+            if object.ready(&mut member.mark) {
+                *room = member.context;
+                told += 1;
+            }
+        }
+        told
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Member {
+    fn is(&self, object: &Arc<dyn Waitable>) -> bool {
+        core::ptr::addr_eq(self.object.as_ptr(), Arc::as_ptr(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::types::*;
+    use crate::api::cntr::{Cntr, CntrAttr};
+    use crate::api::cq::entry::{Entry, ErrorEntry};
+    use crate::api::cq::{Cq, CqAttr};
+    use crate::api::progress::tests::Worker;
+
+    fn cq() -> Arc<Cq> {
+        let attr = CqAttr {
+            size: 0,
+            flags: 0,
+            format: FI_CQ_FORMAT_CONTEXT,
+            wait_obj: FI_WAIT_NONE,
+            wait_cond: FI_CQ_COND_NONE,
+            wait_set: None,
+            managed: true,
+            locked: false,
+        };
+        Cq::open(&attr).unwrap()
+    }
+
+    fn cntr() -> Arc<Cntr> {
+        let attr = CntrAttr {
+            events: FI_CNTR_EVENTS_COMP,
+            wait_obj: FI_WAIT_NONE,
+            wait_set: None,
+            flags: 0,
+            locked: false,
+        };
+        Cntr::open(&attr).unwrap()
+    }
+
+    fn poll(set: &PollSet, room: usize) -> Vec<usize> {
+        let mut contexts = vec![0; room];
+        let told = set.poll(&mut contexts);
+        contexts.truncate(told);
+        contexts
+    }
+
+    #[test]
+    fn those_with_news_are_told() {
+        assert_eq!(PollSet::open(1).err(), Some(Errno(FI_EINVAL)));
+        let set = PollSet::open(0).unwrap();
+        let (one, two, count) = (cq(), cq(), cntr());
+        let as_one: Arc<dyn Waitable> = one.clone();
+        set.add(&as_one, 11);
+        set.add(&as_one, 99);
+        set.add(&(two.clone() as Arc<dyn Waitable>), 22);
+        set.add(&(count.clone() as Arc<dyn Waitable>), 33);
+        assert_eq!(poll(&set, 9), [0; 0]);
+        one.post(&Entry::default());
+        two.post_error(ErrorEntry::default());
+        count.complete(0);
+        assert_eq!(poll(&set, 0), [0; 0]);
+        assert_eq!(poll(&set, 2), [11, 22], "as many as there is room for");
+        assert_eq!(poll(&set, 9), [11, 22, 33]);
+        assert_eq!(poll(&set, 9), [11, 22], "a counter is told once for each change");
+        one.read(1, |_| ()).unwrap();
+        two.read_error(|_| ()).unwrap();
+        count.fail();
+        assert_eq!(poll(&set, 9), [33]);
+        count.complete(0);
+        count.set(0);
+        count.add(4);
+        assert_eq!(poll(&set, 9), [0; 0], "changed before the program set it");
+        count.complete(0);
+        assert_eq!(poll(&set, 9), [33]);
+        one.post(&Entry::default());
+        two.post(&Entry::default());
+        set.remove(&as_one);
+        assert_eq!(poll(&set, 9), [22]);
+        drop(two);
+        assert_eq!(poll(&set, 9), [0; 0]);
+        assert_eq!(set.refs().count(), 0);
+    }
+
+    #[test]
+    fn polling_drives_the_members() {
+        let set = PollSet::open(0).unwrap();
+        let queue = cq();
+        let inner = Arc::downgrade(&queue);
+        let endpoint = Worker::new(move || inner.upgrade().unwrap().post(&Entry::default()));
+        queue.attach(endpoint.clone());
+        set.add(&(queue.clone() as Arc<dyn Waitable>), 7);
+        endpoint.hand_in(1);
+        assert_eq!(poll(&set, 1), [7]);
+    }
+}

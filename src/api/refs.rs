@@ -1,0 +1,44 @@
+//! How many other objects use an object: what -FI_EBUSY is decided by.
+//!
+//! Counted by hand, where one object is bound to another: the number of `Arc`s would be wrong, since a call in another
+//! thread may hold one for a moment. Knows nobody.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(Debug, Default)]
+pub struct Refs(AtomicUsize);
+
+impl Refs {
+    /// One more object uses this one.
+    pub fn take(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less. Giving what was not taken is ignored.
+    pub fn give(&self) {
+        let _ = self
+            .0
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |refs| refs.checked_sub(1));
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_never_goes_below_nothing() {
+        let refs = Refs::default();
+        refs.take();
+        refs.take();
+        refs.give();
+        assert_eq!(refs.count(), 1);
+        refs.give();
+        refs.give();
+        assert_eq!(refs.count(), 0);
+    }
+}

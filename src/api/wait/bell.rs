@@ -1,0 +1,308 @@
+//! What threads sleep on and are woken by: one bell per object that can be waited for, or one for a whole wait set.
+//!
+//! A bell is an epoll descriptor over an eventfd (rung by `raise`) and the descriptors of the endpoints below. Who finds
+//! nothing to do makes the bell quiet, announces its sleep to whatever may have news, and sleeps; who brings news rings
+//! only if a sleep was announced. Several threads may wait for different things on one bell (counters have thresholds),
+//! so a ring stays on until each thread that waited when it came has had its look: that is what `generation` and
+//! `behind` are for. Knows nothing of queues and counters. Called by `wait::block`, and by what brings news.
+
+use crate::abi::types::{FI_EINVAL, fi_wait_obj};
+use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_POLLFD, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
+use crate::api::errno::{Errno, Result};
+use crate::sys::epoll::Epoll;
+use crate::sys::eventfd::EventFd;
+use core::ffi::c_int;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+pub struct Bell {
+    object: fi_wait_obj,
+    /// Nothing to sleep on for FI_WAIT_YIELD: its waiters look again and again.
+    fds: Option<Fds>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct Fds {
+    epoll: Epoll,
+    event: EventFd,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The eventfd is set.
+    raised: bool,
+    /// How often the bell was rung.
+    generation: u64,
+    /// Threads that wait now.
+    inside: usize,
+    /// Those of them that have not looked since the last ring.
+    behind: usize,
+    /// Descriptors of endpoints, and how many objects asked for each.
+    watched: Vec<(RawFd, usize)>,
+    /// How often `watched` has changed, for FI_WAIT_POLLFD.
+    change_index: u64,
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slept {
+    Woken,
+    /// A signal of the system came.
+    Interrupted,
+}
+
+/// A fabric errno for what the system answered.
+fn told(error: io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(FI_EINVAL))
+}
+
+impl Bell {
+    /// A bell for a wait object; UNSPEC is the best there is, FD.
+    pub fn new(object: fi_wait_obj) -> Result<Bell> {
+        let object = if object == FI_WAIT_UNSPEC { FI_WAIT_FD } else { object };
+        let fds = match object {
+            FI_WAIT_FD | FI_WAIT_POLLFD | FI_WAIT_MUTEX_COND => Some(Fds::new().map_err(told)?),
+            FI_WAIT_YIELD => None,
+            _ => return Err(Errno(FI_EINVAL)),
+        };
+        Ok(Bell {
+            object,
+            fds,
+            state: Mutex::default(),
+        })
+    }
+
+    /// The wait object, never FI_WAIT_UNSPEC.
+    pub fn object(&self) -> fi_wait_obj {
+        self.object
+    }
+
+    /// The one descriptor that is readable when the bell was rung or an endpoint has news.
+    pub fn fd(&self) -> Option<RawFd> {
+        self.fds.as_ref().map(|fds| fds.epoll.fd())
+    }
+
+    /// All the descriptors, for those who poll them one by one, and how often the list has changed.
+    pub fn pollfds(&self) -> (u64, Vec<RawFd>) {
+        let state = self.state();
+        let event = self.fds.iter().map(|fds| fds.event.fd());
+        let fds = event.chain(state.watched.iter().map(|watched| watched.0)).collect();
+        (state.change_index, fds)
+    }
+
+    /// Wakes all who sleep.
+    #[cold]
+    pub fn raise(&self) {
+        let mut state = self.state();
+        state.generation = state.generation.wrapping_add(1);
+        state.behind = state.inside;
+        if let Some(fds) = &self.fds
+            && !state.raised
+        {
+            state.raised = true;
+            fds.event.set();
+        }
+    }
+
+    /// Forgets the last ring, unless a thread has still to look for what it rang. Then announce, look, and sleep.
+    pub fn quiet(&self) {
+        let mut state = self.state();
+        if let Some(fds) = &self.fds
+            && state.raised
+            && state.behind == 0
+        {
+            state.raised = false;
+            fds.event.clear();
+        }
+    }
+
+    /// From now on news at `fd` wakes too.
+    pub fn watch(&self, fd: RawFd) -> Result<()> {
+        let Some(fds) = &self.fds else { return Ok(()) };
+        let mut state = self.state();
+        if let Some(watched) = state.watched.iter_mut().find(|watched| watched.0 == fd) {
+            watched.1 += 1;
+            return Ok(());
+        }
+        fds.epoll.add(fd).map_err(told)?;
+        state.watched.push((fd, 1));
+        state.change_index += 1;
+        Ok(())
+    }
+
+    /// Takes back one `watch`. Must come before the descriptor is closed.
+    pub fn unwatch(&self, fd: RawFd) {
+        let Some(fds) = &self.fds else { return };
+        let mut state = self.state();
+        let Some(at) = state.watched.iter().position(|watched| watched.0 == fd) else {
+            return;
+        };
+        state.watched[at].1 -= 1;
+        if state.watched[at].1 == 0 {
+            state.watched.swap_remove(at);
+            state.change_index += 1;
+            // It can only fail for a descriptor that is closed already, and then it is forgotten too.
+            let _ = fds.epoll.remove(fd);
+        }
+    }
+
+    /// Comes in to wait.
+    pub fn enter(&self) -> Sleeper<'_> {
+        let mut state = self.state();
+        state.inside += 1;
+        Sleeper {
+            bell: self,
+            seen: state.generation,
+        }
+    }
+
+    /// Sleeps in the descriptor itself, until it is readable. For a thread that is nobody's waiter.
+    pub fn listen(&self) {
+        if let Some(fds) = &self.fds {
+            let _ = fds.epoll.wait(-1);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Fds {
+    fn new() -> io::Result<Fds> {
+        let (epoll, event) = (Epoll::new()?, EventFd::new()?);
+        epoll.add(event.fd())?;
+        Ok(Fds { epoll, event })
+    }
+}
+
+/// A thread that waits.
+#[derive(Debug)]
+pub struct Sleeper<'a> {
+    bell: &'a Bell,
+    seen: u64,
+}
+
+impl Sleeper<'_> {
+    /// Says whether the bell was rung since the last time. Look for news after it, not before.
+    pub fn notice(&mut self) -> bool {
+        let mut state = self.bell.state();
+        let rung = self.seen != state.generation;
+        if rung {
+            self.seen = state.generation;
+            state.behind -= 1;
+        }
+        rung
+    }
+
+    /// Sleeps until there may be news, at most `timeout` milliseconds (negative: for ever).
+    pub fn sleep(&self, timeout: c_int) -> Result<Slept> {
+        let Some(fds) = &self.bell.fds else {
+            std::thread::yield_now();
+            return Ok(Slept::Woken);
+        };
+        if self.bell.state().behind > 0 {
+            // The ring is still on for another thread, which may need this processor to look.
+            std::thread::yield_now();
+        }
+        match fds.epoll.wait(timeout) {
+            Ok(_) => Ok(Slept::Woken),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Slept::Interrupted),
+            Err(error) => Err(told(error)),
+        }
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        self.notice();
+        self.bell.state().inside -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readable(bell: &Bell) -> bool {
+        let epoll = Epoll::new().unwrap();
+        epoll.add(bell.fd().unwrap()).unwrap();
+        epoll.wait(0).unwrap() == 1
+    }
+
+    #[test]
+    fn objects_are_known_or_refused() {
+        let table = [
+            (FI_WAIT_UNSPEC, Ok(FI_WAIT_FD)),
+            (FI_WAIT_FD, Ok(FI_WAIT_FD)),
+            (FI_WAIT_POLLFD, Ok(FI_WAIT_POLLFD)),
+            (FI_WAIT_MUTEX_COND, Ok(FI_WAIT_MUTEX_COND)),
+            (FI_WAIT_YIELD, Ok(FI_WAIT_YIELD)),
+            (crate::abi::types::FI_WAIT_SET, Err(Errno(FI_EINVAL))),
+            (crate::abi::types::FI_WAIT_NONE, Err(Errno(FI_EINVAL))),
+            (77, Err(Errno(FI_EINVAL))),
+        ];
+        for (object, expected) in table {
+            assert_eq!(Bell::new(object).map(|bell| bell.object()), expected, "{object}");
+        }
+    }
+
+    #[test]
+    fn a_ring_stays_on_until_everyone_has_looked() {
+        let bell = Bell::new(FI_WAIT_FD).unwrap();
+        let (mut one, mut two) = (bell.enter(), bell.enter());
+        bell.raise();
+        assert!(one.notice() && !one.notice());
+        bell.quiet();
+        assert!(readable(&bell), "the other has not looked");
+        assert_eq!(one.sleep(-1), Ok(Slept::Woken));
+        assert!(two.notice());
+        bell.quiet();
+        assert!(!readable(&bell));
+        assert!(!one.notice() && !two.notice());
+    }
+
+    #[test]
+    fn who_leaves_is_not_waited_for() {
+        let bell = Bell::new(FI_WAIT_FD).unwrap();
+        let (one, two) = (bell.enter(), bell.enter());
+        bell.raise();
+        drop(one);
+        bell.quiet();
+        assert!(readable(&bell));
+        drop(two);
+        bell.quiet();
+        assert!(!readable(&bell));
+    }
+
+    #[test]
+    fn who_comes_after_a_ring_has_not_missed_it() {
+        let bell = Bell::new(FI_WAIT_FD).unwrap();
+        bell.raise();
+        assert!(!bell.enter().notice());
+        assert!(readable(&bell), "nobody has made it quiet");
+    }
+
+    #[test]
+    fn watched_descriptors_are_counted_and_listed() {
+        let bell = Bell::new(FI_WAIT_POLLFD).unwrap();
+        let news = EventFd::new().unwrap();
+        let (start, own) = bell.pollfds();
+        assert_eq!(own.len(), 1);
+        bell.watch(news.fd()).unwrap();
+        bell.watch(news.fd()).unwrap();
+        assert_eq!(bell.pollfds(), (start + 1, vec![own[0], news.fd()]));
+        news.set();
+        assert!(readable(&bell));
+        bell.unwatch(news.fd());
+        assert!(readable(&bell));
+        bell.unwatch(news.fd());
+        bell.unwatch(news.fd());
+        assert!(!readable(&bell));
+        assert_eq!(bell.pollfds(), (start + 2, own));
+        assert_eq!(bell.watch(-1), Err(Errno(libc::EBADF)));
+    }
+}

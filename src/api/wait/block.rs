@@ -1,0 +1,157 @@
+//! Waiting, written once: look, announce, sleep, look again, until there is an answer or the time is over.
+//!
+//! Knows bells, not what is looked for: that comes in closures. Called by queues, counters and wait sets.
+
+use super::bell::{Bell, Slept};
+use crate::abi::types::FI_EAGAIN;
+use crate::api::errno::{Errno, Result};
+use core::ffi::c_int;
+use std::time::{Duration, Instant};
+
+/// Why a wait ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    TimedOut,
+    /// A signal of the system came.
+    Interrupted,
+    Failed(Errno),
+}
+
+/// After so many refused announcements in a row a waiter lets others run before it looks again.
+const REFUSALS: u32 = 16;
+
+/// Waits for `look` to answer. `look` is told whether the bell was rung since it looked last. `announce` says that
+/// somebody goes to sleep and answers whether it may: false when there is news already.
+pub fn block<R>(
+    bell: &Bell,
+    timeout: c_int,
+    mut look: impl FnMut(bool) -> Option<R>,
+    mut announce: impl FnMut() -> bool,
+) -> core::result::Result<R, Stopped> {
+    let end = deadline(timeout);
+    let mut sleeper = bell.enter();
+    let mut refused = 0;
+    loop {
+        let rung = sleeper.notice();
+        if let Some(answer) = look(rung) {
+            return Ok(answer);
+        }
+        let left = left(end).ok_or(Stopped::TimedOut)?;
+        bell.quiet();
+        if !announce() {
+            refused += 1;
+            if refused > REFUSALS {
+                std::thread::yield_now();
+            }
+            continue;
+        }
+        refused = 0;
+        match sleeper.sleep(left) {
+            Ok(Slept::Woken) => {}
+            Ok(Slept::Interrupted) => return Err(Stopped::Interrupted),
+            Err(errno) => return Err(Stopped::Failed(errno)),
+        }
+    }
+}
+
+/// fi_trywait: whether a program may now sleep in the bell's descriptor and be woken by what comes. -FI_EAGAIN: not
+/// before it has read what is there.
+pub fn trywait(bell: &Bell, mut ready: impl FnMut() -> bool, announce: impl FnOnce() -> bool) -> Result<()> {
+    if ready() {
+        return Err(Errno(FI_EAGAIN));
+    }
+    bell.quiet();
+    if announce() {
+        return Ok(());
+    }
+    // The ring just taken away may have been another sleeper's.
+    bell.raise();
+    Err(Errno(FI_EAGAIN))
+}
+
+/// When a timeout is over; None: never.
+fn deadline(timeout: c_int) -> Option<Instant> {
+    let timeout = u64::try_from(timeout).ok()?;
+    Instant::now().checked_add(Duration::from_millis(timeout))
+}
+
+/// Milliseconds that are left, rounded up; negative: for ever. None: it is over.
+fn left(end: Option<Instant>) -> Option<c_int> {
+    let Some(end) = end else { return Some(-1) };
+    let left = end.checked_duration_since(Instant::now())?;
+    let ms = left.as_nanos().div_ceil(1_000_000);
+    (ms > 0).then(|| c_int::try_from(ms).unwrap_or(c_int::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::types::{FI_WAIT_FD, FI_WAIT_YIELD};
+    use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+    #[test]
+    fn time_runs_out_and_not_before() {
+        for (object, timeout) in [(FI_WAIT_FD, 0), (FI_WAIT_FD, 20), (FI_WAIT_YIELD, 20)] {
+            let bell = Bell::new(object).unwrap();
+            let start = Instant::now();
+            let answer: core::result::Result<(), _> = block(&bell, timeout, |_| None, || true);
+            assert_eq!(answer, Err(Stopped::TimedOut));
+            assert!(start.elapsed() >= Duration::from_millis(timeout as u64));
+        }
+    }
+
+    /// Threads that wait for different steps of one number, on one bell: none may be left asleep, whoever takes the
+    /// ring first.
+    #[test]
+    fn waiters_for_different_things_are_all_woken() {
+        for object in [FI_WAIT_FD, FI_WAIT_YIELD] {
+            let bell = Bell::new(object).unwrap();
+            let (number, armed, done) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU32::new(0));
+            const STEPS: u64 = 300;
+            std::thread::scope(|scope| {
+                for offset in 0..3 {
+                    let (bell, number, armed, done) = (&bell, &number, &armed, &done);
+                    scope.spawn(move || {
+                        for step in 1..=STEPS {
+                            let enough = || number.load(Ordering::SeqCst) >= step * 3 + offset;
+                            let announce = || {
+                                armed.store(true, Ordering::SeqCst);
+                                !enough()
+                            };
+                            assert_eq!(block(bell, -1, |_| enough().then_some(()), announce), Ok(()));
+                        }
+                        done.fetch_add(1, Ordering::SeqCst);
+                    });
+                }
+                while done.load(Ordering::SeqCst) < 3 {
+                    if number.load(Ordering::SeqCst) < STEPS * 3 + 2 {
+                        number.fetch_add(1, Ordering::SeqCst);
+                        if armed.swap(false, Ordering::SeqCst) {
+                            bell.raise();
+                        }
+                    }
+                    std::thread::yield_now();
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_refused_announcement_is_no_sleep() {
+        let bell = Bell::new(FI_WAIT_FD).unwrap();
+        let mut looks = 0;
+        let answer = block(
+            &bell,
+            -1,
+            |_| {
+                looks += 1;
+                (looks > 40).then_some(looks)
+            },
+            || false,
+        );
+        assert_eq!(answer, Ok(41));
+        assert_eq!(trywait(&bell, || false, || false), Err(Errno(FI_EAGAIN)));
+        assert_eq!(trywait(&bell, || true, || true), Err(Errno(FI_EAGAIN)));
+        assert_eq!(trywait(&bell, || false, || true), Ok(()));
+    }
+}

@@ -1,0 +1,196 @@
+//! How an object is waited for: the wait object it was opened with, and what FI_GETWAIT tells of it.
+//!
+//! `bell` is what threads sleep on, `block` the waiting itself, `set` the wait sets of several objects, `ringer` the
+//! thread behind FI_WAIT_MUTEX_COND. Knows nothing of what queues and counters hold. Called by `cq`, `cntr`, `eq`.
+
+pub mod bell;
+pub mod block;
+mod ringer;
+pub mod set;
+
+use super::errno::{Errno, Result};
+use super::progress::Attached;
+use crate::abi::types::{FI_EAGAIN, FI_EINVAL, FI_ENODATA, FI_ENOSYS, fi_wait_obj};
+use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_NONE, FI_WAIT_POLLFD, FI_WAIT_SET};
+use bell::Bell;
+use ringer::Ringer;
+use set::WaitSet;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// What an object remembers for one wait set or poll set about what that set has already seen of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub value: u64,
+    pub errors: u64,
+    pub changes: u64,
+}
+
+/// What can be put into wait sets and poll sets: completion queues, counters, event queues.
+pub trait Waitable: Send + Sync {
+    /// Drives the endpoints.
+    fn progress(&self);
+
+    /// Whether there is something to read. Counters are ready when they have changed since `mark`, and move it.
+    fn ready(&self, mark: &mut Mark) -> bool;
+
+    /// Somebody goes to sleep on the bell. False: there is something to read, or an endpoint has work.
+    fn announce(&self, mark: &Mark) -> bool;
+}
+
+/// The low-level wait object, as FI_GETWAIT gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handle {
+    /// FI_WAIT_FD: an `int`.
+    Fd(RawFd),
+    /// FI_WAIT_POLLFD: a `struct fi_wait_pollfd`, each descriptor for POLLIN.
+    PollFds { change_index: u64, fds: Vec<RawFd> },
+    /// FI_WAIT_MUTEX_COND: a `struct fi_mutex_cond`.
+    MutexCond {
+        mutex: *mut libc::pthread_mutex_t,
+        cond: *mut libc::pthread_cond_t,
+    },
+}
+
+/// The wait object of one queue, counter or wait set.
+pub struct Wait {
+    bell: Option<Arc<Bell>>,
+    set: Option<Arc<WaitSet>>,
+    ringer: Option<Ringer>,
+}
+
+impl Wait {
+    /// `set` is looked at for FI_WAIT_SET only.
+    pub fn open(object: fi_wait_obj, set: Option<&Arc<WaitSet>>) -> Result<Wait> {
+        let (bell, set) = match object {
+            FI_WAIT_NONE => (None, None),
+            FI_WAIT_SET => {
+                let set = set.ok_or(Errno(FI_EINVAL))?;
+                set.take();
+                (Some(set.bell().clone()), Some(set.clone()))
+            }
+            _ => (Some(Arc::new(Bell::new(object)?)), None),
+        };
+        let native = bell
+            .iter()
+            .find(|bell| set.is_none() && bell.object() == FI_WAIT_MUTEX_COND);
+        let ringer = native.map(|bell| Ringer::new(bell.clone()));
+        Ok(Wait { bell, set, ringer })
+    }
+
+    /// Makes an object opened with FI_WAIT_SET a member of its set.
+    pub fn join(&self, member: &Arc<dyn Waitable>) {
+        if let Some(set) = &self.set {
+            set.join(member);
+        }
+    }
+
+    /// What is rung when there is something to read; None if nobody can wait.
+    pub fn bell(&self) -> Option<&Arc<Bell>> {
+        self.bell.as_ref()
+    }
+
+    /// The bell, for a call that blocks. -FI_ENOSYS with FI_WAIT_NONE and FI_WAIT_SET.
+    pub fn blocking(&self) -> Result<&Bell> {
+        match (&self.bell, &self.set) {
+            (Some(bell), None) => Ok(bell),
+            _ => Err(Errno(FI_ENOSYS)),
+        }
+    }
+
+    #[cold]
+    pub fn raise(&self) {
+        if let Some(bell) = &self.bell {
+            bell.raise();
+        }
+    }
+
+    /// FI_GETWAITOBJ. UNSPEC has become FD.
+    pub fn object(&self) -> Result<fi_wait_obj> {
+        match (&self.bell, &self.set) {
+            (_, Some(set)) => set.object(),
+            (Some(bell), None) => Ok(bell.object()),
+            (None, None) => Err(Errno(FI_ENODATA)),
+        }
+    }
+
+    /// FI_GETWAIT.
+    pub fn handle(&self) -> Result<Handle> {
+        if let Some(set) = &self.set {
+            return set.handle();
+        }
+        let bell = self.bell.as_ref().ok_or(Errno(FI_ENODATA))?;
+        match (bell.object(), bell.fd(), &self.ringer) {
+            (FI_WAIT_FD, Some(fd), _) => Ok(Handle::Fd(fd)),
+            (FI_WAIT_POLLFD, ..) => {
+                let (change_index, fds) = bell.pollfds();
+                Ok(Handle::PollFds { change_index, fds })
+            }
+            (FI_WAIT_MUTEX_COND, _, Some(ringer)) => Ok(ringer.handle()?),
+            _ => Err(Errno(FI_ENODATA)),
+        }
+    }
+
+    /// fi_trywait on an object. An object of a wait set is tried with its set.
+    pub fn trywait(&self, ready: impl FnMut() -> bool, announce: impl FnOnce() -> bool) -> Result<()> {
+        if let Some(set) = &self.set {
+            return set.trywait();
+        }
+        let bell = self.bell.as_ref().ok_or(Errno(FI_EINVAL))?;
+        if bell.fd().is_none() {
+            // FI_WAIT_YIELD: nothing would ever wake the program.
+            return Err(Errno(FI_EAGAIN));
+        }
+        block::trywait(bell, ready, announce)?;
+        if let Some(ringer) = &self.ringer {
+            ringer.listen();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(set) = &self.set {
+            set.give();
+        }
+    }
+}
+
+/// The endpoints of an object that is waited for through `wait`.
+pub fn endpoints(wait: &Wait, locked: bool) -> Attached {
+    Attached::new(wait.bell().cloned(), locked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::types::{FI_WAIT_UNSPEC, FI_WAIT_YIELD};
+
+    #[test]
+    fn each_object_says_what_it_is_and_what_it_is_made_of() {
+        let table = [
+            (FI_WAIT_NONE, Err(FI_ENODATA), false),
+            (FI_WAIT_UNSPEC, Ok(FI_WAIT_FD), true),
+            (FI_WAIT_FD, Ok(FI_WAIT_FD), true),
+            (FI_WAIT_POLLFD, Ok(FI_WAIT_POLLFD), true),
+            (FI_WAIT_MUTEX_COND, Ok(FI_WAIT_MUTEX_COND), true),
+            (FI_WAIT_YIELD, Ok(FI_WAIT_YIELD), true),
+        ];
+        for (object, told, blocks) in table {
+            let wait = Wait::open(object, None).unwrap();
+            assert_eq!(wait.object(), told.map_err(Errno), "{object}");
+            assert_eq!(wait.blocking().is_ok(), blocks, "{object}");
+            let fits = matches!(
+                (object, wait.handle()),
+                (FI_WAIT_UNSPEC | FI_WAIT_FD, Ok(Handle::Fd(_)))
+                    | (FI_WAIT_POLLFD, Ok(Handle::PollFds { .. }))
+                    | (FI_WAIT_MUTEX_COND, Ok(Handle::MutexCond { .. }))
+                    | (FI_WAIT_NONE | FI_WAIT_YIELD, Err(Errno(FI_ENODATA)))
+            );
+            assert!(fits, "{object}");
+        }
+        assert_eq!(Wait::open(FI_WAIT_SET, None).err(), Some(Errno(FI_EINVAL)));
+        assert_eq!(Wait::open(99, None).err(), Some(Errno(FI_EINVAL)));
+    }
+}

@@ -1,0 +1,303 @@
+//! The control connection: a TCP stream on which the two programs tell each other their fabric addresses, start each
+//! size together, and compare counts. The bytes are those of the C library's fi_pingpong, which may be the other side.
+//!
+//! Knows nothing of the fabric. Called by `link` and `run`.
+
+use crate::ffi;
+use crate::options::Options;
+use crate::say::{self, Fail, debug};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+const PORT: u16 = 47592;
+const NAME_MAX: usize = 1024;
+const SYNC_ASK: &[u8] = b"q\0";
+const SYNC_ANSWER: &[u8] = b"a\0";
+const COUNT_LEN: usize = 10;
+const COUNT_ANSWER: &[u8] = b"cnt ok\0";
+/// How long data may still be on its way when the other side has closed its end.
+const GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Role {
+    Client,
+    Server,
+}
+
+/// A fabric address and its format.
+pub struct Name {
+    pub format: u32,
+    pub bytes: Vec<u8>,
+}
+
+pub struct Control {
+    stream: TcpStream,
+    role: Role,
+    closed_since: Option<Instant>,
+}
+
+impl Control {
+    pub fn open(options: &Options) -> Result<Control, Fail> {
+        debug(format_args!("Initializing control messages"));
+        let (stream, role) = match &options.server {
+            Some(server) => (connect(options, server)?, Role::Client),
+            None => (accept(options)?, Role::Server),
+        };
+        // Answers of a few bytes must not wait for more.
+        let _ = stream.set_nodelay(true);
+        debug(format_args!("{role:?}: connected"));
+        Ok(Control {
+            stream,
+            role,
+            closed_since: None,
+        })
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub fn send_name(&mut self, name: &Name) -> Result<(), Fail> {
+        debug(format_args!("Sending name"));
+        let len = u32::try_from(name.bytes.len()).unwrap_or(u32::MAX);
+        self.send(&[&len.to_be_bytes()[..], &name.format.to_ne_bytes(), &name.bytes].concat())
+    }
+
+    pub fn recv_name(&mut self) -> Result<Name, Fail> {
+        debug(format_args!("Receiving name"));
+        let len = u32::from_be_bytes(self.recv()?) as usize;
+        if len > NAME_MAX {
+            return Err(say::error(
+                -libc::EINVAL,
+                format_args!("a name of {len} bytes is too long"),
+            ));
+        }
+        let format = u32::from_ne_bytes(self.recv()?);
+        let mut bytes = vec![0; len];
+        self.recv_into(&mut bytes)?;
+        Ok(Name { format, bytes })
+    }
+
+    /// Returns when both sides are here.
+    pub fn sync(&mut self) -> Result<(), Fail> {
+        debug(format_args!("Syncing nodes"));
+        match self.role {
+            Role::Client => {
+                self.send(SYNC_ASK)?;
+                self.expect(SYNC_ANSWER)
+            }
+            Role::Server => {
+                self.expect(SYNC_ASK)?;
+                self.send(SYNC_ANSWER)
+            }
+        }
+    }
+
+    /// The client's count, on both sides.
+    pub fn share_count(&mut self, count: u64) -> Result<u64, Fail> {
+        debug(format_args!("Exchanging ack count"));
+        match self.role {
+            Role::Client => {
+                let mut text = count.to_string().into_bytes();
+                text.resize(COUNT_LEN, 0);
+                self.send(&text)?;
+                self.expect(COUNT_ANSWER)?;
+                Ok(count)
+            }
+            Role::Server => {
+                let count = number(&self.recv::<COUNT_LEN>()?);
+                self.send(COUNT_ANSWER)?;
+                count.ok_or_else(|| say::error(-libc::EBADMSG, format_args!("the count received is no number")))
+            }
+        }
+    }
+
+    /// An error if the other program is gone, and what it had sent must have arrived by now. To be asked now and then
+    /// by whoever waits for the fabric.
+    pub fn check_peer(&mut self) -> Result<(), Fail> {
+        let gone = self.stream.set_nonblocking(true).is_ok()
+            && match self.stream.peek(&mut [0]) {
+                Ok(len) => len == 0,
+                Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+            };
+        let _ = self.stream.set_nonblocking(false);
+        if !gone {
+            return Ok(());
+        }
+        match self.closed_since {
+            Some(since) if since.elapsed() > GRACE => Err(say::error(
+                -libc::ECONNABORTED,
+                format_args!("the other side ended before all its data arrived"),
+            )),
+            since => {
+                self.closed_since = since.or_else(|| Some(Instant::now()));
+                Ok(())
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Fail> {
+        self.stream
+            .write_all(bytes)
+            .map_err(|error| say::failed_io("ctrl/send", &error))
+    }
+
+    fn recv<const N: usize>(&mut self) -> Result<[u8; N], Fail> {
+        let mut bytes = [0; N];
+        self.recv_into(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn recv_into(&mut self, bytes: &mut [u8]) -> Result<(), Fail> {
+        self.stream.read_exact(bytes).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => say::error(
+                -libc::ECONNABORTED,
+                format_args!("ctrl/read: no data or remote connection closed"),
+            ),
+            _ => say::failed_io("ctrl/read", &error),
+        })
+    }
+
+    fn expect(&mut self, wanted: &[u8]) -> Result<(), Fail> {
+        let mut bytes = vec![0; wanted.len()];
+        self.recv_into(&mut bytes)?;
+        if bytes == wanted {
+            Ok(())
+        } else {
+            let shown = [wanted, &bytes].map(|b| b.escape_ascii().to_string());
+            let [wanted, got] = shown;
+            Err(say::error(
+                -libc::EBADMSG,
+                format_args!("ctrl/read: expected {wanted}, got {got}"),
+            ))
+        }
+    }
+}
+
+fn connect(options: &Options, server: &str) -> Result<TcpStream, Fail> {
+    let port = if options.dst_port == 0 { PORT } else { options.dst_port };
+    let found = (server, port)
+        .to_socket_addrs()
+        .map_err(|error| say::error(-1, format_args!("getaddrinfo : {error}")))?;
+    let mut last = None;
+    for address in found.filter(|address| address.is_ipv6() == options.ipv6) {
+        debug(format_args!("CLIENT: connecting to {}", address.ip()));
+        match ffi::connect_from(options.src_port, &address) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(match last {
+        Some(error) => {
+            let code = error.raw_os_error().unwrap_or(libc::EIO);
+            say::error(-code, format_args!("failed to connect: {}", ffi::strerror(code)))
+        }
+        None => say::error(-1, format_args!("getaddrinfo : no address of this family for {server}")),
+    })
+}
+
+fn accept(options: &Options) -> Result<TcpStream, Fail> {
+    let port = if options.src_port == 0 { PORT } else { options.src_port };
+    let any: SocketAddr = if options.ipv6 {
+        (Ipv6Addr::UNSPECIFIED, port).into()
+    } else {
+        (Ipv4Addr::UNSPECIFIED, port).into()
+    };
+    let listener = TcpListener::bind(any).map_err(|error| say::failed_io("bind", &error))?;
+    debug(format_args!("SERVER: waiting for connection"));
+    let (stream, _) = listener.accept().map_err(|error| say::failed_io("accept", &error))?;
+    Ok(stream)
+}
+
+/// Decimal digits up to the first zero byte.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.split(|c| *c == 0).next()?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `Control` and the raw stream of its other side.
+    fn pair(role: Role) -> (Control, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        let control = Control {
+            stream,
+            role,
+            closed_since: None,
+        };
+        (control, other)
+    }
+
+    fn received(mut other: TcpStream, control: Control) -> Vec<u8> {
+        drop(control);
+        let mut bytes = Vec::new();
+        other.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn client_sends_what_the_original_sends() {
+        let (mut control, mut other) = pair(Role::Client);
+        other.write_all(b"a\0cnt ok\0").unwrap();
+        let name = Name {
+            format: 2,
+            bytes: b"xyz".to_vec(),
+        };
+        control.send_name(&name).unwrap();
+        control.sync().unwrap();
+        assert_eq!(control.share_count(1234).unwrap(), 1234);
+        let expected = [
+            &[0, 0, 0, 3][..],
+            &2u32.to_ne_bytes(),
+            b"xyz",
+            b"q\0",
+            b"1234\0\0\0\0\0\0",
+        ]
+        .concat();
+        assert_eq!(received(other, control), expected);
+    }
+
+    #[test]
+    fn server_answers_as_the_original_answers() {
+        let (mut control, mut other) = pair(Role::Server);
+        other
+            .write_all(&[&[0, 0, 0, 2][..], &3u32.to_ne_bytes(), b"ab"].concat())
+            .unwrap();
+        other.write_all(b"q\x001000\0\0\0\0\0\0").unwrap();
+        let name = control.recv_name().unwrap();
+        assert_eq!((name.format, name.bytes), (3, b"ab".to_vec()));
+        control.sync().unwrap();
+        assert_eq!(control.share_count(0).unwrap(), 1000);
+        assert_eq!(received(other, control), b"a\0cnt ok\0");
+    }
+
+    #[test]
+    fn what_arrives_is_checked() {
+        let (mut control, mut other) = pair(Role::Server);
+        other.write_all(b"x\0").unwrap();
+        assert_eq!(control.sync(), Err(Fail(-libc::EBADMSG)));
+        other.write_all(b"12x4\0\0\0\0\0\0").unwrap();
+        assert_eq!(control.share_count(0), Err(Fail(-libc::EBADMSG)));
+        other.write_all(&2000u32.to_be_bytes()).unwrap();
+        assert!(control.recv_name().is_err_and(|fail| fail == Fail(-libc::EINVAL)));
+        other.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(control.sync(), Err(Fail(-libc::ECONNABORTED)));
+    }
+
+    #[test]
+    fn a_peer_that_ends_is_noticed_after_a_while() {
+        let (mut control, other) = pair(Role::Server);
+        assert_eq!(control.check_peer(), Ok(()));
+        drop(other);
+        while control.closed_since.is_none() {
+            assert_eq!(control.check_peer(), Ok(()));
+        }
+        control.closed_since = Instant::now().checked_sub(GRACE * 2);
+        assert_eq!(control.check_peer(), Err(Fail(-libc::ECONNABORTED)));
+    }
+}

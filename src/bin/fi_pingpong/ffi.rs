@@ -1,0 +1,59 @@
+//! The calls to `libfabric.so.1`, and all `unsafe` of this program. What C programs do through inline functions is done
+//! here the same way: through the op table of the object. An object of ours is closed once, and keeps open what it needs.
+//!
+//! Knows the C types; decides nothing. Called by every module that needs the library; `socket` has the system calls.
+
+mod buffers;
+mod endpoint;
+mod info;
+mod object;
+mod queue;
+mod socket;
+
+pub use buffers::Buffers;
+pub use endpoint::{Endpoint, Kind, Passive};
+pub use info::{Facts, Hints, Info};
+pub use object::{Domain, Fabric, Vector};
+pub use queue::{Event, Events, Queue};
+pub use socket::connect_from;
+
+use crate::abi::types::{FI_EAVAIL, FI_EOTHER, FI_ETOOSMALL, fi_type};
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+// The errors of fabrics alone are an enum in C, and as such unsigned here.
+pub const EAVAIL: c_int = FI_EAVAIL as c_int;
+pub const EOTHER: c_int = FI_EOTHER as c_int;
+pub const ETOOSMALL: c_int = FI_ETOOSMALL as c_int;
+
+#[link(name = "fabric")]
+unsafe extern "C" {
+    fn fi_strerror(errnum: c_int) -> *const c_char;
+    fn fi_tostr_r(buf: *mut c_char, len: usize, data: *const c_void, kind: fi_type) -> *mut c_char;
+}
+
+/// The library's text for an error, given as a positive number.
+pub fn strerror(code: c_int) -> String {
+    // SAFETY: the library answers any number with a string of its own.
+    unsafe { text(fi_strerror(code)) }
+}
+
+/// A copy of a C string; NULL is an empty one.
+///
+/// # Safety
+/// `text` is NULL or points to a string.
+unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: not NULL, so a string, as the caller promises.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// An entry of an op table, if there is a table and it has it.
+///
+/// # Safety
+/// `table` is NULL or points to an op table.
+unsafe fn op<T, F>(table: *const T, entry: impl FnOnce(&T) -> Option<F>) -> Option<F> {
+    // SAFETY: as the caller promises.
+    unsafe { table.as_ref() }.and_then(entry)
+}

@@ -1,0 +1,461 @@
+//! The command line: options as getopt(3) reads them, checked words and numbers, the usage text.
+//!
+//! Knows nothing of fabrics beyond the endpoint types. Called by `main`.
+
+use crate::abi::types::{FI_EP_DGRAM, FI_EP_MSG, FI_EP_RDM, fi_ep_type};
+use crate::report::Sizes;
+use std::ffi::CString;
+use std::io;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub src_addr: Option<String>,
+    /// Where the server is; without it we are the server.
+    pub server: Option<String>,
+    pub iterations: u32,
+    pub sizes: Sizes,
+    pub verify: bool,
+    pub tagged: bool,
+    pub verbose: bool,
+    pub ipv6: bool,
+    pub domain: Option<CString>,
+    pub fabric: Option<CString>,
+    pub provider: Option<CString>,
+    pub ep_type: fi_ep_type,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            src_port: 0,
+            dst_port: 0,
+            src_addr: None,
+            server: None,
+            iterations: 10,
+            sizes: Sizes::Some,
+            verify: false,
+            tagged: false,
+            verbose: false,
+            ipv6: false,
+            domain: None,
+            fabric: None,
+            provider: None,
+            ep_type: FI_EP_DGRAM,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Request {
+    Run(Box<Options>),
+    /// The usage, after getopt's complaint if there is one.
+    Usage(Option<String>),
+    /// A value that makes no sense.
+    Bad(String),
+}
+
+const LETTERS: &str = "hvd:p:f:e:I:S:s:B:P:cm:6";
+
+/// Reads `args` (without the program's name); `posix` ends the options at the first operand.
+pub fn parse(args: &[Vec<u8>], posix: bool) -> Request {
+    let mut options = Options::default();
+    let mut rest = args.iter();
+    let take_operand = |options: &mut Options, arg: &[u8]| {
+        options.server.get_or_insert_with(|| text(arg));
+    };
+    while let Some(arg) = rest.next() {
+        match arg.as_slice() {
+            b"--" => break,
+            [b'-', letters @ ..] if !letters.is_empty() => {
+                if let Err(request) = group(&mut options, letters, &mut rest) {
+                    return request;
+                }
+            }
+            operand => {
+                take_operand(&mut options, operand);
+                if posix {
+                    break;
+                }
+            }
+        }
+    }
+    if let Some(operand) = rest.next() {
+        take_operand(&mut options, operand);
+    }
+    Request::Run(Box::new(options))
+}
+
+/// One word of options: `-v`, `-cv`, `-ptcp`, `-cp tcp`.
+fn group<'a>(
+    options: &mut Options,
+    mut letters: &'a [u8],
+    rest: &mut impl Iterator<Item = &'a Vec<u8>>,
+) -> Result<(), Request> {
+    while let [letter, tail @ ..] = letters {
+        letters = tail;
+        match takes_value(*letter) {
+            None => {
+                let shown = String::from_utf8_lossy(&[*letter]).into_owned();
+                return Err(Request::Usage(Some(format!("invalid option -- '{shown}'"))));
+            }
+            Some(false) => flag(options, *letter)?,
+            Some(true) => {
+                let value = if tail.is_empty() {
+                    rest.next().map(Vec::as_slice)
+                } else {
+                    Some(tail)
+                };
+                let Some(value) = value else {
+                    let complaint = format!("option requires an argument -- '{}'", char::from(*letter));
+                    return Err(Request::Usage(Some(complaint)));
+                };
+                return set(options, *letter, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an option is there, and has a value.
+fn takes_value(letter: u8) -> Option<bool> {
+    let at = LETTERS.bytes().position(|l| l == letter && l != b':')?;
+    Some(LETTERS.as_bytes().get(at + 1) == Some(&b':'))
+}
+
+fn flag(options: &mut Options, letter: u8) -> Result<(), Request> {
+    match letter {
+        b'v' => options.verbose = true,
+        b'c' => options.verify = true,
+        b'6' => options.ipv6 = true,
+        _ => return Err(Request::Usage(None)),
+    }
+    Ok(())
+}
+
+fn set(options: &mut Options, letter: u8, value: &[u8]) -> Result<(), Request> {
+    // An argument of a program has no zero byte in it.
+    let name = || CString::new(value).ok();
+    match letter {
+        b'd' => options.domain = name(),
+        b'p' => options.provider = name(),
+        b'f' => options.fabric = name(),
+        b's' => options.src_addr = Some(text(value)),
+        b'e' => options.ep_type = ep_type(value)?,
+        b'I' => options.iterations = number(value, i32::MAX as u32)?,
+        // A size that was given stands, even before an `all`.
+        b'S' if value.eq_ignore_ascii_case(b"all") => {
+            if !matches!(options.sizes, Sizes::One(_)) {
+                options.sizes = Sizes::All;
+            }
+        }
+        b'S' => options.sizes = Sizes::One(number(value, i32::MAX as u32)? as usize),
+        b'B' => options.src_port = port(value)?,
+        b'P' => options.dst_port = port(value)?,
+        // Whatever is not msg is tagged.
+        _ => options.tagged |= !value.eq_ignore_ascii_case(b"msg"),
+    }
+    Ok(())
+}
+
+fn ep_type(value: &[u8]) -> Result<fi_ep_type, Request> {
+    match value.to_ascii_lowercase().as_slice() {
+        b"msg" => Ok(FI_EP_MSG),
+        b"rdm" => Ok(FI_EP_RDM),
+        b"dgram" => Ok(FI_EP_DGRAM),
+        _ => Err(Request::Bad(format!("Unknown endpoint : {}", text(value)))),
+    }
+}
+
+fn port(value: &[u8]) -> Result<u16, Request> {
+    // The limit makes it fit.
+    number(value, u16::MAX.into()).map(|n| n as u16)
+}
+
+/// A decimal number from 0 to `max`, with what strtol(3) allows before it.
+fn number(value: &[u8], max: u32) -> Result<u32, Request> {
+    let bad = |code| {
+        let why = io::Error::from_raw_os_error(code).to_string();
+        let why = why.split(" (os error").next().unwrap_or_default();
+        Request::Bad(format!("Error parsing \"{}\": {why}", text(value)))
+    };
+    let (negative, digits) = match value.trim_ascii_start() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(bad(libc::EINVAL));
+    }
+    let sum = digits.iter().fold(0u64, |sum, d| {
+        sum.saturating_mul(10).saturating_add(u64::from(d - b'0'))
+    });
+    match u32::try_from(sum) {
+        Ok(sum) if sum <= max && (!negative || sum == 0) => Ok(sum),
+        _ => Err(bad(libc::ERANGE)),
+    }
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+pub fn usage(program: &str) -> String {
+    let lines = [
+        (
+            "-B <src_port>",
+            "port of the control connection here (server: 47592, client: any)",
+        ),
+        ("-P <dst_port>", "port of the server's control connection (47592)"),
+        ("-d <domain>", "domain name"),
+        ("-f <fabric>", "fabric name"),
+        ("-s <source address>", "address to send from"),
+        ("-p <provider>", "provider name, such as shm or tcp"),
+        ("-e <ep_type>", "endpoint type: msg|rdm|dgram (dgram)"),
+        ("-I <number>", "iterations for each size (10)"),
+        (
+            "-S <size>",
+            "one message size, or 'all'; without it six of them up to 1 MiB",
+        ),
+        ("-c", "check the data that arrives"),
+        ("-m <transmit mode>", "kind of messages: msg|tagged (msg)"),
+        ("-h", "this help"),
+        ("-v", "tell each step"),
+        ("-6", "control connection over IPv6"),
+    ];
+    let mut out = format!("Usage:\n  {program} [OPTIONS]\t\tstart server\n");
+    out += &format!("  {program} [OPTIONS] <srv_addr>\tconnect to server\n\nPing pong client and server\n\nOptions:\n");
+    for (option, what) in lines {
+        out += &format!(" {option:<20} {what}\n");
+    }
+    out
+}
+
+/// What was chosen, one line each, for -v.
+pub fn describe(options: &Options) -> Vec<String> {
+    let line = |name: &str, value: String| format!("  - {name:<20}: {value}");
+    let bracket = |value: &Option<String>| format!("[{}]", value.as_deref().unwrap_or("None"));
+    let mut lines = vec![
+        " * PingPong options:".to_string(),
+        line("src_addr", bracket(&options.src_addr)),
+        line("src_port", format!("[{}]", options.src_port)),
+        line("dst_addr", bracket(&options.server)),
+        line("dst_port", format!("[{}]", options.dst_port)),
+        line("sizes_enabled", options.sizes.to_string()),
+        line("iterations", options.iterations.to_string()),
+    ];
+    let names = [
+        ("provider", &options.provider),
+        ("domain", &options.domain),
+        ("fabric", &options.fabric),
+    ];
+    for (what, name) in names {
+        lines.extend(name.as_ref().map(|name| line(what, text(name.as_bytes()))));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str], posix: bool) -> Request {
+        let args: Vec<Vec<u8>> = words.iter().map(|w| w.as_bytes().to_vec()).collect();
+        parse(&args, posix)
+    }
+
+    fn run(words: &[&str]) -> Options {
+        match read(words, false) {
+            Request::Run(options) => *options,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_are_read_as_getopt_reads_them() {
+        let default = Options::default;
+        let server = |name: &str| Some(name.to_string());
+        let name = |name: &str| CString::new(name).ok();
+        let table: &[(&[&str], Options)] = &[
+            (&[], default()),
+            (
+                &["host"],
+                Options {
+                    server: server("host"),
+                    ..default()
+                },
+            ),
+            (
+                &["host", "-c"],
+                Options {
+                    server: server("host"),
+                    verify: true,
+                    ..default()
+                },
+            ),
+            (
+                &["-c", "--", "-v", "x"],
+                Options {
+                    server: server("-v"),
+                    verify: true,
+                    ..default()
+                },
+            ),
+            (
+                &["a", "b"],
+                Options {
+                    server: server("a"),
+                    ..default()
+                },
+            ),
+            (
+                &["-"],
+                Options {
+                    server: server("-"),
+                    ..default()
+                },
+            ),
+            (
+                &["-cv6"],
+                Options {
+                    verify: true,
+                    verbose: true,
+                    ipv6: true,
+                    ..default()
+                },
+            ),
+            (
+                &["-cptcp", "h"],
+                Options {
+                    verify: true,
+                    provider: name("tcp"),
+                    server: server("h"),
+                    ..default()
+                },
+            ),
+            (
+                &["-p", "-c"],
+                Options {
+                    provider: name("-c"),
+                    ..default()
+                },
+            ),
+            (
+                &["-d", "a", "-f", "b"],
+                Options {
+                    domain: name("a"),
+                    fabric: name("b"),
+                    ..default()
+                },
+            ),
+            (
+                &["-e", "RDM"],
+                Options {
+                    ep_type: FI_EP_RDM,
+                    ..default()
+                },
+            ),
+            (
+                &["-e", "msg", "-m", "tagged"],
+                Options {
+                    ep_type: FI_EP_MSG,
+                    tagged: true,
+                    ..default()
+                },
+            ),
+            (&["-m", "MSG"], default()),
+            (
+                &["-m", "other"],
+                Options {
+                    tagged: true,
+                    ..default()
+                },
+            ),
+            (
+                &["-B1", "-P", "65535"],
+                Options {
+                    src_port: 1,
+                    dst_port: 65535,
+                    ..default()
+                },
+            ),
+            (
+                &["-I", "+7"],
+                Options {
+                    iterations: 7,
+                    ..default()
+                },
+            ),
+            (
+                &["-S", "100", "-S", "all"],
+                Options {
+                    sizes: Sizes::One(100),
+                    ..default()
+                },
+            ),
+            (
+                &["-S", "All"],
+                Options {
+                    sizes: Sizes::All,
+                    ..default()
+                },
+            ),
+            (
+                &["-S", "all", "-S", "0"],
+                Options {
+                    sizes: Sizes::One(0),
+                    ..default()
+                },
+            ),
+        ];
+        for (words, expected) in table {
+            assert_eq!(run(words), *expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn posix_stops_at_the_first_operand() {
+        let expected = Options {
+            server: Some("h".into()),
+            ..Options::default()
+        };
+        assert_eq!(read(&["h", "-c"], true), Request::Run(Box::new(expected)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let usage = |text: &str| Request::Usage(Some(text.into()));
+        let bad = |text: &str| Request::Bad(text.into());
+        let table: &[(&[&str], Request)] = &[
+            (&["-h"], Request::Usage(None)),
+            (&["-cZ"], usage("invalid option -- 'Z'")),
+            (&["-:"], usage("invalid option -- ':'")),
+            (&["--help"], usage("invalid option -- '-'")),
+            (&["-p"], usage("option requires an argument -- 'p'")),
+            (&["-e", "sock"], bad("Unknown endpoint : sock")),
+            (&["-I", "x"], bad("Error parsing \"x\": Invalid argument")),
+            (&["-I", ""], bad("Error parsing \"\": Invalid argument")),
+            (&["-I", "-"], bad("Error parsing \"-\": Invalid argument")),
+            (
+                &["-I", "-1"],
+                bad("Error parsing \"-1\": Numerical result out of range"),
+            ),
+            (
+                &["-S", "2147483648"],
+                bad("Error parsing \"2147483648\": Numerical result out of range"),
+            ),
+            (
+                &["-B", "65536"],
+                bad("Error parsing \"65536\": Numerical result out of range"),
+            ),
+            (
+                &["-P", "99999999999999999999999"],
+                bad("Error parsing \"99999999999999999999999\": Numerical result out of range"),
+            ),
+        ];
+        for (words, expected) in table {
+            assert_eq!(read(words, false), *expected, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Provider `shm`: what fi_getinfo offers for endpoints in shared memory, and the names of their addresses.
+//!
+//! Only tables and rules; the transport behind it is `transport::shm`. Registered by `abi::start`.
+
+use super::{Kind, Provider};
+use crate::abi::types::*;
+use crate::api::av::string::{SHM_PREFIX, name};
+use crate::api::endpoint::Wire;
+use crate::api::errno::{Errno, Result};
+use crate::api::info::address::check_request;
+use crate::api::info::check::judge_all;
+use crate::api::info::model::*;
+use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
+use crate::engine::port::PeerId;
+use crate::sys;
+use crate::transport::shm::{Config, OpenError, ShmTransport};
+use crate::util::user::IOV_LIMIT;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::os::fd::RawFd;
+
+pub const NAME: &str = "shm";
+
+/// As the C library counts the versions of its providers: 100 * major + minor, then revision.
+const VERSION: u32 = 206 << 16;
+
+/// The longest address, its ending zero included.
+pub const ADDRESS_MAX: usize = 256;
+
+/// Sends up to this size can be injected.
+pub const INJECT_SIZE: usize = 4096;
+
+const QUEUE_SIZE: usize = 1024;
+
+pub struct Shm;
+
+impl Provider for Shm {
+    fn name(&self) -> &str {
+        NAME
+    }
+    fn version(&self) -> u32 {
+        VERSION
+    }
+    fn fi_version(&self) -> u32 {
+        LIBRARY_VERSION
+    }
+    fn kind(&self) -> Kind {
+        Kind::Core
+    }
+
+    fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
+        check_request(query)?;
+        let mut infos = judge_all(NAME, &[template()], query);
+        for info in &mut infos {
+            let (source, dest) = addresses(query);
+            info.src_addr = Some(source);
+            info.dest_addr = dest;
+            info.addr_format = FI_ADDR_STR;
+            manual_unless_asked(info, query);
+        }
+        let answers: Vec<Answer> = infos.into_iter().map(|info| Answer { info, own: None }).collect();
+        if answers.is_empty() {
+            Err(Errno(FI_ENODATA))
+        } else {
+            Ok(answers)
+        }
+    }
+}
+
+/// Without a wish the caller drives: automatic progress costs a thread.
+fn manual_unless_asked(info: &mut Info, query: &Query) {
+    let asked = query
+        .hints
+        .and_then(|hints| hints.domain.as_ref())
+        .map(|hints| hints.progress);
+    if let Some(domain) = info.domain.as_mut()
+        && matches!(asked, None | Some(FI_PROGRESS_UNSPEC))
+    {
+        domain.progress = FI_PROGRESS_MANUAL;
+    }
+}
+
+/// What every endpoint of this provider can do.
+fn template() -> Info {
+    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND;
+    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+    const ORDER: u64 = FI_ORDER_SAS;
+    const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+    Info {
+        caps: SEND | RECV | FI_LOCAL_COMM,
+        addr_format: FI_ADDR_STR,
+        tx: Some(TxAttr {
+            caps: SEND,
+            op_flags: REPORTS | FI_INJECT,
+            msg_order: ORDER,
+            inject_size: INJECT_SIZE,
+            size: QUEUE_SIZE,
+            iov_limit: IOV_LIMIT,
+            ..TxAttr::default()
+        }),
+        rx: Some(RxAttr {
+            caps: RECV,
+            op_flags: FI_COMPLETION | FI_MULTI_RECV,
+            msg_order: ORDER,
+            size: QUEUE_SIZE,
+            iov_limit: IOV_LIMIT,
+            ..RxAttr::default()
+        }),
+        ep: Some(EpAttr {
+            ep_type: FI_EP_RDM,
+            protocol: FI_PROTO_SHM,
+            protocol_version: 1,
+            max_msg_size: isize::MAX as usize,
+            mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
+            tx_ctx_cnt: 1,
+            rx_ctx_cnt: 1,
+            ..EpAttr::default()
+        }),
+        domain: Some(domain()),
+        fabric: Some(FabricAttr {
+            name: Some(NAME.into()),
+            prov_version: VERSION,
+            ..FabricAttr::default()
+        }),
+        ..Info::default()
+    }
+}
+
+fn domain() -> DomainAttr {
+    DomainAttr {
+        name: Some(NAME.into()),
+        threading: FI_THREAD_SAFE,
+        control_progress: FI_PROGRESS_AUTO,
+        progress: FI_PROGRESS_AUTO,
+        resource_mgmt: FI_RM_ENABLED,
+        av_type: FI_AV_UNSPEC,
+        // No registration is needed for local memory, whatever mode the application thinks in.
+        mr_mode: FI_MR_BASIC | FI_MR_SCALABLE,
+        mr_key_size: size_of::<u64>(),
+        cq_data_size: size_of::<u64>(),
+        cq_cnt: 1024,
+        ep_cnt: 1024,
+        tx_ctx_cnt: 1024,
+        rx_ctx_cnt: 1024,
+        max_ep_tx_ctx: 1,
+        max_ep_rx_ctx: 1,
+        cntr_cnt: 1024,
+        mr_iov_limit: IOV_LIMIT,
+        caps: FI_LOCAL_COMM,
+        mr_cnt: 1 << 20,
+        max_cntr_value: u64::MAX,
+        max_err_cntr_value: u64::MAX,
+        ..DomainAttr::default()
+    }
+}
+
+/// Source and destination of an answer. Node and service name the one or the other, as FI_SOURCE says; the hints fill
+/// in; an endpoint that nobody named is called after its process.
+fn addresses(query: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
+    let named = (query.node.is_some() || query.service.is_some()).then(|| address_for(query.node, query.service));
+    let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| query.hints.and_then(|hints| pick(hints).clone());
+    let own = || c_string(&format!("fi_shm://{}", std::process::id()));
+    if query.has_flag(FI_SOURCE) {
+        (named.unwrap_or_else(own), hinted(|hints| &hints.dest_addr))
+    } else {
+        let dest = named.or_else(|| hinted(|hints| &hints.dest_addr));
+        (hinted(|hints| &hints.src_addr).unwrap_or_else(own), dest)
+    }
+}
+
+/// A node that is a name of ours already is taken as it is.
+fn address_for(node: Option<&str>, service: Option<&str>) -> Vec<u8> {
+    let text = match (node, service) {
+        (Some(node), _) if node.contains("://") => node.to_owned(),
+        (Some(node), Some(service)) => format!("fi_ns://{node}:{service}"),
+        (Some(node), None) => format!("fi_shm://{node}"),
+        (None, Some(service)) => format!("fi_ns://{service}"),
+        (None, None) => format!("fi_shm://{}", std::process::id()),
+    };
+    c_string(&text)
+}
+
+/// Addresses are C strings: their length counts the zero.
+fn c_string(text: &str) -> Vec<u8> {
+    let fits = text.bytes().take_while(|byte| *byte != 0).take(ADDRESS_MAX - 1);
+    fits.chain([0]).collect()
+}
+
+/// The transport of an endpoint. One named only after its process gets a name of its own.
+pub fn open_transport(info: &Info) -> Result<ShmTransport> {
+    static OPENED: AtomicUsize = AtomicUsize::new(0);
+    let asked = info.src_addr.as_deref().unwrap_or_default();
+    let mut name = String::from_utf8_lossy(name(asked)).into_owned();
+    if name.is_empty() {
+        name = std::process::id().to_string();
+    }
+    if asked.is_empty() || asked.starts_with(SHM_PREFIX.as_bytes()) {
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        name = format!("{name}:{}:{number}", sys::identity::user());
+    }
+    open(&name)
+}
+
+/// A transport of exactly this name.
+fn open(name: &str) -> Result<ShmTransport> {
+    let config = Config {
+        warn: |text| log!(Warn, EpCtrl, "{text}"),
+        ..Config::default()
+    };
+    ShmTransport::open(name, &config).map_err(|error| {
+        log!(Warn, EpCtrl, "fi_endpoint: {name}: {error}");
+        Errno(match error {
+            OpenError::Address => FI_EINVAL,
+            OpenError::InUse => FI_EADDRINUSE,
+            OpenError::NoSpace { .. } => FI_ENOSPC,
+            OpenError::System(..) => FI_EIO,
+        })
+    })
+}
+
+impl Wire for ShmTransport {
+    fn local_address(&self) -> Vec<u8> {
+        c_string(&format!("{SHM_PREFIX}{}", ShmTransport::local_address(self)))
+    }
+
+    fn renamed(&self, address: &[u8]) -> Result<Option<ShmTransport>> {
+        let wanted = String::from_utf8_lossy(name(address)).into_owned();
+        if wanted == ShmTransport::local_address(self) {
+            return Ok(None);
+        }
+        open(&wanted).map(Some)
+    }
+
+    fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
+        self.address(peer)
+    }
+
+    fn arm(&mut self) -> bool {
+        self.arm_among_others()
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        Some(ShmTransport::wake_fd(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(node: Option<&str>, service: Option<&str>, flags: u64, hints: Option<&Info>) -> Result<Vec<Answer>> {
+        Shm.getinfo(&Query {
+            version: LIBRARY_VERSION,
+            node,
+            service,
+            flags,
+            hints,
+            raw: None,
+        })
+    }
+
+    fn text(address: &Option<Vec<u8>>) -> String {
+        address.as_ref().map_or("-".into(), |bytes| {
+            String::from_utf8_lossy(&bytes[..bytes.len() - 1]).into_owned()
+        })
+    }
+
+    #[test]
+    fn node_and_service_name_one_end() {
+        let own = format!("fi_shm://{}", std::process::id());
+        let rows = [
+            (None, None, 0, own.as_str(), "-"),
+            (Some("a"), None, 0, &own, "fi_shm://a"),
+            (None, Some("7"), 0, &own, "fi_ns://7"),
+            (Some("a"), Some("7"), 0, &own, "fi_ns://a:7"),
+            (Some("fi_shm://x"), Some("7"), 0, &own, "fi_shm://x"),
+            (Some("a"), Some("7"), FI_SOURCE, "fi_ns://a:7", "-"),
+            (None, Some("7"), FI_SOURCE, "fi_ns://7", "-"),
+        ];
+        for (node, service, flags, source, dest) in rows {
+            let answers = ask(node, service, flags, None).unwrap();
+            let info = &answers[0].info;
+            assert_eq!(
+                (text(&info.src_addr).as_str(), text(&info.dest_addr).as_str()),
+                (source, dest),
+                "{node:?} {service:?}"
+            );
+        }
+        assert_eq!(ask(None, None, FI_SOURCE, None).err(), Some(Errno(FI_EINVAL)));
+    }
+
+    #[test]
+    fn hints_name_the_other_end() {
+        let hints = Info {
+            src_addr: Some(b"me\0".into()),
+            dest_addr: Some(b"you\0".into()),
+            ..Info::default()
+        };
+        let ends = |node, flags| {
+            let info = &ask(node, None, flags, Some(&hints)).unwrap()[0].info;
+            (text(&info.src_addr), text(&info.dest_addr))
+        };
+        assert_eq!(ends(None, 0), ("me".into(), "you".into()));
+        assert_eq!(ends(Some("x"), 0), ("me".into(), "fi_shm://x".into()));
+        assert_eq!(ends(Some("x"), FI_SOURCE), ("fi_shm://x".into(), "you".into()));
+    }
+
+    #[test]
+    fn a_thread_drives_only_where_it_was_asked_for() {
+        for (asked, told) in [
+            (FI_PROGRESS_UNSPEC, FI_PROGRESS_MANUAL),
+            (FI_PROGRESS_AUTO, FI_PROGRESS_AUTO),
+            (FI_PROGRESS_MANUAL, FI_PROGRESS_MANUAL),
+            (FI_PROGRESS_CONTROL_UNIFIED, FI_PROGRESS_CONTROL_UNIFIED),
+        ] {
+            let hints = Info {
+                domain: Some(DomainAttr {
+                    progress: asked,
+                    ..DomainAttr::default()
+                }),
+                ..Info::default()
+            };
+            let answers = ask(None, None, 0, Some(&hints)).unwrap();
+            assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, told, "{asked}");
+        }
+        let answers = ask(None, None, 0, None).unwrap();
+        assert_eq!(answers[0].info.domain.as_ref().unwrap().progress, FI_PROGRESS_MANUAL);
+    }
+
+    #[test]
+    fn what_is_not_offered_is_refused() {
+        let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
+        for caps in asks {
+            assert!(
+                ask(
+                    None,
+                    None,
+                    0,
+                    Some(&Info {
+                        caps,
+                        ..Info::default()
+                    })
+                )
+                .is_err(),
+                "{caps:#x}"
+            );
+        }
+        let caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_LOCAL_COMM;
+        let info = &ask(
+            None,
+            None,
+            0,
+            Some(&Info {
+                caps,
+                ..Info::default()
+            }),
+        )
+        .unwrap()[0]
+            .info;
+        assert_eq!(info.caps & caps, caps);
+        assert_eq!(info.caps & FI_SOURCE, 0, "only when asked for");
+    }
+}

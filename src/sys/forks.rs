@@ -1,0 +1,143 @@
+//! What must not live on in a child of fork: descriptors that hold locks, and the right to use shared mappings.
+//!
+//! A lock on an open file is shared with the child, and would outlive the parent in it. So the child closes the
+//! descriptors listed here first thing, and `generation` tells everyone else that they are in a child.
+//! No lock is taken: the list only grows, its places are used again, and the child only walks it.
+
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Once;
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+const NO_FD: RawFd = -1;
+
+struct Place {
+    fd: AtomicI32,
+    next: AtomicPtr<Place>,
+}
+
+/// How many forks this process descends from, since the library was loaded.
+#[inline]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Makes `generation` count. Whoever compares generations calls this first.
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the handler is a function of this library; glibc forgets it when the library is unloaded.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+}
+
+/// Runs in the child, which has one thread: only loads, stores and close(2).
+extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    for place in places() {
+        let fd = place.fd.swap(NO_FD, Ordering::Relaxed);
+        if fd != NO_FD {
+            // SAFETY: a descriptor that a `ParentFd` owns; it will not close it in the child.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+fn places() -> impl Iterator<Item = &'static Place> {
+    let mut next: *const Place = PLACES.load(Ordering::Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: null, or a place that was leaked and so lives for ever.
+        let place = unsafe { next.as_ref() }?;
+        next = place.next.load(Ordering::Relaxed);
+        Some(place)
+    })
+}
+
+/// Lists a descriptor, in a place that is free or a new one.
+fn list(fd: RawFd) -> &'static Place {
+    let free = |place: &&Place| {
+        place
+            .fd
+            .compare_exchange(NO_FD, fd, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    };
+    if let Some(place) = places().find(free) {
+        return place;
+    }
+    let place: &'static Place = Box::leak(Box::new(Place {
+        fd: AtomicI32::new(fd),
+        next: AtomicPtr::new(ptr::null_mut()),
+    }));
+    let fresh = (&raw const *place).cast_mut();
+    let mut head = PLACES.load(Ordering::Acquire);
+    loop {
+        place.next.store(head, Ordering::Relaxed);
+        match PLACES.compare_exchange(head, fresh, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => return place,
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// A descriptor that children of fork do not have.
+pub struct ParentFd {
+    fd: ManuallyDrop<OwnedFd>,
+    place: &'static Place,
+    generation: u32,
+}
+
+impl ParentFd {
+    pub fn new(fd: OwnedFd) -> ParentFd {
+        watch();
+        ParentFd {
+            place: list(fd.as_raw_fd()),
+            fd: ManuallyDrop::new(fd),
+            generation: generation(),
+        }
+    }
+
+    /// Whether this is the process that opened it.
+    pub fn is_ours(&self) -> bool {
+        self.generation == generation()
+    }
+}
+
+impl AsFd for ParentFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for ParentFd {
+    fn drop(&mut self) {
+        // In a child the number may by now be another file's.
+        if self.is_ours() {
+            self.place.fd.store(NO_FD, Ordering::Relaxed);
+            // SAFETY: dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.fd) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn places_are_used_again() {
+        let open = || ParentFd::new(File::open("/dev/null").unwrap().into());
+        let count = || places().count();
+        drop((0..8).map(|_| open()).collect::<Vec<_>>());
+        let before = count();
+        for _ in 0..100 {
+            let one = open();
+            assert!(one.is_ours());
+            assert!(places().any(|place| place.fd.load(Ordering::Relaxed) == one.as_fd().as_raw_fd()));
+        }
+        assert!(count() <= before + 64, "other tests run beside this one");
+    }
+}

@@ -1,0 +1,295 @@
+//! Files as memory that several processes share: made, locked, given room, mapped.
+//!
+//! Locks are the kernel's locks on open files (F_OFD_*): they end with the file's last descriptor, so with the process,
+//! however it dies; and they can be asked about without being taken. Knows nothing of what the files hold.
+
+use super::forks;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicU64;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+fn open_with(path: &Path, flags: libc::c_int) -> io::Result<OwnedFd> {
+    let path = c_path(path)?;
+    let common = libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    // SAFETY: a C string that lives through the call.
+    let fd = checked(unsafe { libc::open(path.as_ptr(), flags | common, 0o600) })?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes a file that must not exist yet, for its owner only.
+pub fn create(path: &Path) -> io::Result<OwnedFd> {
+    open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+}
+
+/// Opens a file, never through a symbolic link and never waiting.
+pub fn open(path: &Path) -> io::Result<OwnedFd> {
+    open_with(path, libc::O_RDWR)
+}
+
+/// A named pipe, open for both ends so that it never reads as closed.
+pub fn make_fifo(path: &Path) -> io::Result<OwnedFd> {
+    let name = c_path(path)?;
+    // SAFETY: a C string that lives through the call.
+    checked(unsafe { libc::mkfifo(name.as_ptr(), 0o600) })?;
+    open(path)
+}
+
+/// Writes one byte into somebody's named pipe, if there is one and it is open at the other end.
+pub fn poke_fifo(path: &Path) {
+    // A pipe nobody reads cannot be opened for writing alone, and one that is full wakes its reader as it is.
+    let Ok(fd) = open_with(path, libc::O_WRONLY) else {
+        return;
+    };
+    let is_fifo = status(&fd).is_ok_and(|status| status.kind == libc::S_IFIFO);
+    if is_fifo {
+        // SAFETY: one readable byte.
+        unsafe { libc::write(fd.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
+    }
+}
+
+/// Empties a named pipe.
+pub fn drain_fifo(fd: BorrowedFd<'_>) {
+    let mut bytes = [0u8; 512];
+    // SAFETY: `bytes` takes what is read; the pipe is open without waiting.
+    while unsafe { libc::read(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } == bytes.len() as isize {}
+}
+
+/// Gives a file a second name, which must be free.
+pub fn link(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::hard_link(from, to)
+}
+
+/// What fstat says, as far as it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub device: u64,
+    pub inode: u64,
+    pub links: u64,
+    pub owner: u32,
+    pub size: u64,
+    /// S_IFREG, S_IFIFO ...
+    pub kind: u32,
+}
+
+impl Status {
+    fn of(stat: &libc::stat) -> Status {
+        Status {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            links: u64::from(stat.st_nlink as u32),
+            owner: stat.st_uid,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            kind: stat.st_mode & libc::S_IFMT,
+        }
+    }
+
+    pub fn is_same_file(&self, other: &Status) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+pub fn status(fd: &OwnedFd) -> io::Result<Status> {
+    // SAFETY: stat is plain data; all zero is one.
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: an open descriptor, and a stat to fill.
+    checked(unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) })?;
+    Ok(Status::of(&stat))
+}
+
+pub fn status_of(path: &Path) -> io::Result<Status> {
+    let path = c_path(path)?;
+    // SAFETY: stat is plain data; all zero is one.
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: a C string, and a stat to fill.
+    checked(unsafe { libc::lstat(path.as_ptr(), &mut stat) })?;
+    Ok(Status::of(&stat))
+}
+
+pub fn own_uid() -> u32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+pub fn page_size() -> usize {
+    // SAFETY: no memory is involved.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+fn byte_lock(byte: i64) -> libc::flock {
+    // SAFETY: flock is plain data; all zero is one, and l_pid must be zero.
+    let mut lock: libc::flock = unsafe { core::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    lock
+}
+
+/// Locks one byte of an open file until its last descriptor is closed; false when somebody else has it.
+pub fn try_lock(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
+    let lock = byte_lock(byte);
+    // SAFETY: an open descriptor and a whole flock.
+    match checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) }) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether somebody else holds the lock on a byte.
+pub fn is_locked(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
+    let mut lock = byte_lock(byte);
+    // SAFETY: an open descriptor and a flock to fill.
+    checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) })?;
+    Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+/// Sees that a range of a file has memory behind it, growing the file if need be. Writing to it can then not fail.
+pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
+    // SAFETY: rlimit is plain data; all zero is one.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: an rlimit to fill.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) })?;
+    // Asked first, because going over the limit raises a signal.
+    if offset.saturating_add(len) > limit.rlim_cur {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    loop {
+        // SAFETY: an open descriptor; no memory is involved.
+        match unsafe { libc::posix_fallocate(fd.as_raw_fd(), offset as i64, len as i64) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            code => return Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+/// Gives the memory behind a range back; it reads as zero then.
+pub fn release(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: an open descriptor; no memory of ours is involved.
+    checked(unsafe { libc::fallocate(fd.as_raw_fd(), mode, offset as i64, len as i64) }).map(drop)
+}
+
+/// Reads bytes of a file from its start on; false when it is shorter.
+pub fn read_start(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> bool {
+    // SAFETY: `bytes` takes what is read.
+    let read = unsafe { libc::pread(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    usize::try_from(read).is_ok_and(|read| read == bytes.len())
+}
+
+/// A number nobody guesses and nobody else has; never 0.
+pub fn random() -> io::Result<u64> {
+    let mut bytes = [0u8; 8];
+    loop {
+        // SAFETY: `bytes` takes what comes.
+        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        match got {
+            8 if bytes != [0; 8] => return Ok(u64::from_ne_bytes(bytes)),
+            -1 if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => {
+                return Err(io::Error::last_os_error());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Part of a file as memory, shared with whoever maps it too. Children of fork do not have it.
+#[derive(Debug)]
+pub struct Map {
+    base: NonNull<u8>,
+    len: usize,
+    generation: u32,
+}
+
+// SAFETY: memory of the process, reached through atomics and raw pointers; nothing about it belongs to a thread.
+unsafe impl Send for Map {}
+
+impl Map {
+    /// `offset` is a multiple of the page size; the range has memory behind it (`allocate`).
+    pub fn new(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Map> {
+        forks::watch();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at a place of the kernel's choice; it touches no memory of ours.
+        let base = unsafe {
+            let fd = fd.as_raw_fd();
+            libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, fd, offset as i64)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // A mapping keeps its open file alive, and with it the file's locks: not in children.
+        // SAFETY: the mapping made above.
+        unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
+        let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
+        Ok(Map {
+            base,
+            len,
+            generation: forks::generation(),
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// False in a child of fork, which does not have the memory.
+    pub fn is_ours(&self) -> bool {
+        self.generation == forks::generation()
+    }
+
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// A word of it. `at` is a number of the caller's own, never one from outside.
+    #[inline]
+    pub fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.len);
+        // SAFETY: within the mapping and aligned; other processes use it as an atomic too.
+        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
+    }
+
+    /// Copies bytes out. What a peer writes meanwhile may be torn; callers check what they got.
+    pub fn read(&self, at: usize, bytes: &mut [u8]) {
+        assert!(at <= self.len && bytes.len() <= self.len - at);
+        // SAFETY: within the mapping, and ours is another memory.
+        unsafe { ptr::copy_nonoverlapping(self.base.as_ptr().add(at), bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    pub fn write(&self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.len && bytes.len() <= self.len - at);
+        // SAFETY: as in `read`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len()) };
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // In a child it is not there, and something else may be.
+        if self.is_ours() {
+            // SAFETY: mapped by `new`; everything that borrowed from it is gone.
+            unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! A named file of 64-bit words that several processes map, and that lives as long as one of them does.
+//!
+//! Knows nothing of what the words mean. Whether somebody is alive is told by a lock that the kernel drops with its
+//! holder, so a killed process leaves a file behind that the next one to come throws away. Called by `api::av`.
+
+use core::ffi::{c_int, c_short};
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The bytes of the file that are locked, not what they hold.
+#[derive(Clone, Copy)]
+enum LockByte {
+    /// Shared by all who have the file open, held alone by the one who makes or removes it.
+    Life = 0,
+    /// Held by the one who writes.
+    Write = 1,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The file must exist, and somebody have it open.
+    Read,
+    /// The file is made when there is none, or only a dead one.
+    Write,
+}
+
+const WORD: usize = size_of::<u64>();
+
+/// How often a table may turn out to be dying while it is being opened. Each time somebody else was quicker.
+const TRIES: u32 = 1000;
+
+/// The file, open and mapped as a whole. Room must be reserved before words are used.
+pub struct SharedTable {
+    file: File,
+    path: PathBuf,
+    words: *const AtomicU64,
+    len: usize,
+    access: Access,
+    /// A child of fork has a copy of this value, but not the right to remove the file.
+    process: u32,
+}
+
+// SAFETY: the mapping is this value's own until its drop, and is only touched atomically.
+unsafe impl Send for SharedTable {}
+// SAFETY: as above.
+unsafe impl Sync for SharedTable {}
+
+impl SharedTable {
+    /// Joins the table of this name, or makes it with `words` words, of which `make` writes the first ones. The first
+    /// word must come last in `make`, and not be 0: it tells that the table is there.
+    pub fn open(
+        path: &Path,
+        access: Access,
+        words: usize,
+        make: impl Fn(&SharedTable) -> io::Result<()>,
+    ) -> io::Result<SharedTable> {
+        for _ in 0..TRIES {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(access == Access::Write)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)?;
+            if try_lock(&file, LockByte::Life, libc::F_WRLCK)? {
+                // Nobody lives: what is there was left by the dead. It is not written over, for a child of fork may
+                // still have it mapped.
+                if !is_at(&file, path) {
+                    continue;
+                }
+                let left = file.metadata()?.len() > 0;
+                if left || access == Access::Read {
+                    std::fs::remove_file(path)?;
+                }
+                if access == Access::Read {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                if left {
+                    continue;
+                }
+                return make_new(file, path, words, make);
+            }
+            lock(&file, LockByte::Life, libc::F_RDLCK)?;
+            if !is_at(&file, path) {
+                continue;
+            }
+            let len = usize::try_from(file.metadata()?.len()).unwrap_or(0) / WORD;
+            if len == 0 {
+                // Its maker died on the way.
+                continue;
+            }
+            let at = map(&file, len, access)?;
+            let table = SharedTable::new(file, path, at, len, access);
+            if table.load(0) != 0 {
+                return Ok(table);
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn new(file: File, path: &Path, words: *const AtomicU64, len: usize, access: Access) -> SharedTable {
+        SharedTable {
+            file,
+            path: path.to_owned(),
+            words,
+            len,
+            access,
+            process: std::process::id(),
+        }
+    }
+
+    /// How many words the table has, used or not.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where a word is in this process.
+    pub fn address_of(&self, word: usize) -> usize {
+        (self.words as usize).wrapping_add(word.saturating_mul(WORD))
+    }
+
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        // SAFETY: the mapping has `len` words and lives as long as this value. Other processes write words atomically.
+        (at < self.len).then(|| unsafe { &*self.words.add(at) })
+    }
+
+    /// A word, 0 past the end. Relaxed, because only that is sure to work on memory mapped for reading; order is made
+    /// by fences.
+    #[inline]
+    pub fn load(&self, at: usize) -> u64 {
+        self.word(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// A word, and all that was written before it was published.
+    #[inline]
+    pub fn load_published(&self, at: usize) -> u64 {
+        let word = self.load(at);
+        // SYNC POINT: meets the fence in `publish`.
+        fence(Ordering::Acquire);
+        word
+    }
+
+    /// Writes a word; does nothing past the end or on a table opened for reading.
+    #[inline]
+    pub fn store(&self, at: usize, value: u64) {
+        if let (Some(word), Access::Write) = (self.word(at), self.access) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes a word after all that was written before.
+    #[inline]
+    pub fn publish(&self, at: usize, value: u64) {
+        // SYNC POINT: meets the fence in `load_published`.
+        fence(Ordering::Release);
+        self.store(at, value);
+    }
+
+    /// Takes memory for some words, so that using them cannot end in SIGBUS when the file system is full.
+    pub fn reserve(&self, from: usize, count: usize) -> io::Result<()> {
+        let bytes = |words: usize| libc::off_t::try_from(words.saturating_mul(WORD));
+        let (Ok(at), Ok(len)) = (bytes(from), bytes(count)) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        loop {
+            // SAFETY: plain numbers and a descriptor that is open. The answer is the error, errno is left alone.
+            match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), at, len) } {
+                0 => return Ok(()),
+                libc::EINTR => {}
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+
+    /// Waits until no other process writes. Given back by `unlock`, or by the kernel when this process dies.
+    pub fn lock(&self) -> io::Result<()> {
+        lock(&self.file, LockByte::Write, libc::F_WRLCK)
+    }
+
+    pub fn unlock(&self) {
+        // Letting go cannot fail on a lock that is held.
+        let _ = lock(&self.file, LockByte::Write, libc::F_UNLCK);
+    }
+}
+
+fn make_new(
+    file: File,
+    path: &Path,
+    words: usize,
+    make: impl Fn(&SharedTable) -> io::Result<()>,
+) -> io::Result<SharedTable> {
+    // While it fails here the lock is held, so what is removed is our own.
+    let at = set_words(&file, words)
+        .and_then(|()| map(&file, words, Access::Write))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(path);
+        })?;
+    // From here on the drop of `table` removes the file.
+    let table = SharedTable::new(file, path, at, words, Access::Write);
+    make(&table)?;
+    // The lock is turned into a shared one without ever being let go.
+    lock(&table.file, LockByte::Life, libc::F_RDLCK)?;
+    Ok(table)
+}
+
+fn set_words(file: &File, words: usize) -> io::Result<()> {
+    let bytes = words.checked_mul(WORD).ok_or(io::ErrorKind::InvalidInput)?;
+    file.set_len(bytes as u64)
+}
+
+fn map(file: &File, len: usize, access: Access) -> io::Result<*const AtomicU64> {
+    let bytes = len.checked_mul(WORD).ok_or(io::ErrorKind::InvalidInput)?;
+    let rights = match access {
+        Access::Read => libc::PROT_READ,
+        Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+    };
+    // SAFETY: a new mapping at a place of the kernel's choosing, of a file that is open.
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(at.cast::<AtomicU64>().cast_const())
+}
+
+impl Drop for SharedTable {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length, unmapped once; no reference outlives `self`.
+        unsafe { libc::munmap(self.words.cast_mut().cast(), self.len * WORD) };
+        // A child of fork shares the lock with its parent, and must leave it alone.
+        if self.process != std::process::id() {
+            return;
+        }
+        // Let go by name, not by closing: another thread's child may have a copy of the descriptor until its exec.
+        let _ = lock(&self.file, LockByte::Life, libc::F_UNLCK);
+        let last = try_lock(&self.file, LockByte::Life, libc::F_WRLCK).unwrap_or(false);
+        if last && is_at(&self.file, &self.path) {
+            // A file that cannot be removed is found dead by the next one to come.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        let _ = lock(&self.file, LockByte::Life, libc::F_UNLCK);
+    }
+}
+
+/// Whether a path still leads to this file: another process may have removed it while we waited.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(open), Ok(there)) => open.ino() == there.ino() && open.dev() == there.dev(),
+        _ => false,
+    }
+}
+
+fn lock(file: &File, byte: LockByte, kind: c_int) -> io::Result<()> {
+    loop {
+        match set_lock(file, byte, kind, libc::F_OFD_SETLKW) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+fn try_lock(file: &File, byte: LockByte, kind: c_int) -> io::Result<bool> {
+    match set_lock(file, byte, kind, libc::F_OFD_SETLK) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A lock of the open file, not of the process: two openings in one process are two owners.
+fn set_lock(file: &File, byte: LockByte, kind: c_int, command: c_int) -> io::Result<()> {
+    let wish = libc::flock {
+        l_type: kind as c_short,
+        l_whence: libc::SEEK_SET as c_short,
+        l_start: byte as libc::off_t,
+        l_len: 1,
+        l_pid: 0,
+    };
+    // SAFETY: `wish` is a whole flock that outlives the call; the descriptor is open.
+    match unsafe { libc::fcntl(file.as_raw_fd(), command, &wish) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Where shared memory has its files; elsewhere if the system has no such place.
+pub fn directory() -> PathBuf {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() {
+        shm.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+/// Whose files are ours.
+pub fn user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(test: &str) -> PathBuf {
+        directory().join(format!("fi_test.{}.{test}", std::process::id()))
+    }
+
+    fn open(path: &Path, access: Access) -> io::Result<SharedTable> {
+        SharedTable::open(path, access, 1024, |table| {
+            table.reserve(0, 1024)?;
+            table.store(0, 1);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn a_table_lives_as_long_as_somebody_has_it() {
+        let path = path("life");
+        assert_eq!(
+            open(&path, Access::Read).err().map(|error| error.kind()),
+            Some(io::ErrorKind::NotFound)
+        );
+        let first = open(&path, Access::Write).unwrap();
+        let second = open(&path, Access::Write).unwrap();
+        let reader = open(&path, Access::Read).unwrap();
+        first.publish(7, 70);
+        assert_eq!(
+            (second.load_published(7), reader.load_published(7), reader.len()),
+            (70, 70, 1024)
+        );
+        drop(first);
+        drop(second);
+        let writer = open(&path, Access::Write).unwrap();
+        assert_eq!(writer.load(7), 70, "the reader kept it alive");
+        drop(reader);
+        drop(writer);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_the_dead_left_is_thrown_away() {
+        let path = path("dead");
+        std::fs::write(&path, [7u8; 8192]).unwrap();
+        let table = open(&path, Access::Write).unwrap();
+        assert_eq!((table.load(0), table.load(1), table.len()), (1, 0, 1024));
+        drop(table);
+        std::fs::write(&path, [7u8; 8192]).unwrap();
+        assert_eq!(
+            open(&path, Access::Read).err().map(|error| error.kind()),
+            Some(io::ErrorKind::NotFound)
+        );
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_made_is_not_there() {
+        let path = path("failed");
+        let made = SharedTable::open(&path, Access::Write, 8, |_| Err(io::ErrorKind::OutOfMemory.into()));
+        assert!(made.is_err() && !path.exists());
+        assert!(SharedTable::open(&path, Access::Write, usize::MAX, |_| Ok(())).is_err());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn words_outside_and_words_of_readers_are_left_alone() {
+        let path = path("bounds");
+        let writer = open(&path, Access::Write).unwrap();
+        let reader = open(&path, Access::Read).unwrap();
+        reader.store(5, 1);
+        writer.store(1024, 1);
+        assert_eq!((reader.load(5), writer.load(1024), writer.load(usize::MAX)), (0, 0, 0));
+        assert_eq!(writer.address_of(3) - writer.address_of(0), 24);
+    }
+}

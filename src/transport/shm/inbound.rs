@@ -1,0 +1,308 @@
+//! Receiving: the rings that peers claimed in our file, which of them are looked at, and how a record is delivered.
+//!
+//! A ring that had news lately is hot: every poll looks at it, and its sender does nothing but write. The others have a
+//! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
+//! are looked at in turn too, a few at a time, and the sender needs no fence.
+
+use super::layout::{self, Header, MAX_RINGS, Ring};
+use super::ring::Consumer;
+use crate::engine::port::{PeerId, Place, Sink};
+use crate::engine::wire;
+use core::sync::atomic::{Ordering, fence};
+use std::os::fd::BorrowedFd;
+
+#[derive(Debug)]
+pub struct Inbound {
+    consumer: Consumer,
+    ring: Ring,
+    pub peer: PeerId,
+    /// The sender is dead: once empty, the ring goes.
+    pub ending: bool,
+    /// The engine would not take the next record.
+    refused: bool,
+    hot: bool,
+    /// Had news since the hand of the clock last passed.
+    lively: bool,
+    /// Delivered something since this was last asked.
+    heard: bool,
+}
+
+/// What a look into a ring came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It has given what it had, or what could be taken now.
+    Fine,
+    /// It is empty, and nothing more will come.
+    Over,
+    /// The sender wrote what no sender writes.
+    Broken,
+    /// Its sender waits for room in its sleep.
+    Starved,
+}
+
+impl Inbound {
+    /// Delivers up to `budget` records, and counts them in `done`.
+    #[inline]
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize, done: &mut usize) -> Look {
+        self.refused = false;
+        let mut look = Look::Fine;
+        while *done < budget {
+            let record = match self.consumer.next(&self.ring) {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(_) => return Look::Broken,
+            };
+            let Some(header) = wire::Header::decode(&self.ring.read_header(record.line)) else {
+                return Look::Broken;
+            };
+            // SAFETY: found, and not let go of before the last use of the slice.
+            let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
+            let finished = match sink.place(self.peer, &header, body.len()) {
+                Place::Into { iov, at, token } => {
+                    iov.write(at, body);
+                    Some((token, None))
+                }
+                Place::Keep { mut buffer, token } => {
+                    let fits = buffer.len().min(body.len());
+                    if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
+                        to.copy_from_slice(from);
+                    }
+                    Some((token, Some(buffer)))
+                }
+                Place::Drop => None,
+                Place::Refuse => {
+                    self.refused = true;
+                    return look;
+                }
+            };
+            if self.consumer.advance(&self.ring, record) && self.sender_starves() {
+                look = Look::Starved;
+            }
+            *done += 1;
+            if let Some((token, buffer)) = finished {
+                sink.placed(token, buffer);
+            }
+        }
+        self.lively = true;
+        self.heard = true;
+        look
+    }
+
+    /// SYNC POINT starved: lines were given back before this looks.
+    fn sender_starves(&self) -> bool {
+        fence(Ordering::SeqCst);
+        if self.ring.sender().load(Ordering::Relaxed) & layout::STARVED == 0 {
+            return false;
+        }
+        self.ring.sender().fetch_and(!layout::STARVED, Ordering::Relaxed);
+        true
+    }
+
+    #[inline]
+    fn has_news(&self) -> bool {
+        self.consumer.has_news(&self.ring)
+    }
+
+    /// Whether nothing is in it and nothing will be. The closing is read first: what was sent before it is then seen.
+    fn is_over(&self) -> bool {
+        let closed = self.ring.sender().load(Ordering::Acquire) & layout::SENDER_CLOSED != 0;
+        (closed || self.ending) && !self.has_news()
+    }
+
+    fn set_hot(&mut self, hot: bool) {
+        self.hot = hot;
+        self.lively = hot;
+        self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
+    }
+}
+
+/// The most rings that every poll looks at.
+const HOT_MOST: usize = 32;
+
+/// All rings, by their index in the file.
+#[derive(Default)]
+pub struct Inbox {
+    rings: Vec<Option<Inbound>>,
+    hot: Vec<usize>,
+    /// Where the next poll begins, so that no ring is always the last.
+    first: usize,
+    /// The hand of the clock that finds hot rings which have gone quiet.
+    hand: usize,
+    /// The next ring of the slow round.
+    round: usize,
+}
+
+impl Inbox {
+    fn get(&self, index: usize) -> Option<&Inbound> {
+        self.rings.get(index)?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut Inbound> {
+        self.rings.get_mut(index)?.as_mut()
+    }
+
+    pub fn knows(&self, index: usize) -> bool {
+        self.get(index).is_some()
+    }
+
+    /// Takes up a ring that a peer has claimed.
+    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId) {
+        if self.rings.len() <= index {
+            self.rings.resize_with(index + 1, || None);
+        }
+        if let Some(place) = self.rings.get_mut(index) {
+            *place = Some(Inbound {
+                consumer: Consumer::default(),
+                ring,
+                peer,
+                ending: false,
+                refused: false,
+                hot: false,
+                lively: false,
+                heard: true,
+            });
+        }
+    }
+
+    /// Gives a ring's memory back and its place to the next claimer.
+    pub fn remove(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> Option<PeerId> {
+        let gone = self.rings.get_mut(index)?.take()?;
+        self.hot.retain(|hot| *hot != index);
+        gone.ring.free(file, index);
+        header.set_free(index);
+        Some(gone.peer)
+    }
+
+    /// Looks at the hot rings. Those that need more than that are written to `odd`.
+    #[inline]
+    pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, odd: &mut Vec<(usize, Look)>) -> usize {
+        let mut done = 0;
+        let count = self.hot.len();
+        for step in 0..count {
+            let turn = self.first + step;
+            let turn = if turn < count { turn } else { turn - count };
+            let Some(index) = self.hot.get(turn).copied() else {
+                break;
+            };
+            let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
+                continue;
+            };
+            if inbound.has_news() {
+                match inbound.drain(sink, budget, &mut done) {
+                    Look::Fine => {}
+                    look => odd.push((index, look)),
+                }
+                if done >= budget {
+                    break;
+                }
+            }
+        }
+        self.first = if self.first + 1 < count { self.first + 1 } else { 0 };
+        done
+    }
+
+    /// Looks at one ring, whether or not it is hot, and makes it hot if it had news.
+    pub fn attend<S: Sink>(&mut self, index: usize, header: &Header, sink: &mut S, budget: usize) -> (usize, Look) {
+        let mut done = 0;
+        let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
+            return (0, Look::Fine);
+        };
+        let look = if inbound.has_news() {
+            inbound.drain(sink, budget, &mut done)
+        } else {
+            Look::Fine
+        };
+        if look == Look::Fine && inbound.is_over() {
+            return (done, Look::Over);
+        }
+        let (hot, more) = (inbound.hot, inbound.has_news());
+        if !hot && (done > 0 || more) {
+            self.warm(index);
+        }
+        if more && !self.get(index).is_some_and(|inbound| inbound.hot) {
+            // Nobody else will ring for what is left.
+            header.ring_bell(index);
+        }
+        (done, look)
+    }
+
+    /// Makes a ring hot, in the place of a quiet one if need be, or not at all.
+    fn warm(&mut self, index: usize) {
+        if self.hot.len() >= HOT_MOST && !self.cool_one() {
+            return;
+        }
+        if let Some(inbound) = self.get_mut(index) {
+            inbound.set_hot(true);
+            self.hot.push(index);
+        }
+    }
+
+    fn cool_one(&mut self) -> bool {
+        for _ in 0..self.hot.len() {
+            self.hand = if self.hand + 1 < self.hot.len() {
+                self.hand + 1
+            } else {
+                0
+            };
+            let Some(index) = self.hot.get(self.hand).copied() else {
+                continue;
+            };
+            let Some(inbound) = self.get_mut(index) else { continue };
+            if !core::mem::take(&mut inbound.lively) {
+                inbound.set_hot(false);
+                self.hot.swap_remove(self.hand);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Rings that a sender rang for. Their bells are silent after this.
+    pub fn rung(&self, header: &Header, rung: &mut Vec<usize>) {
+        for group in 0..header.used().div_ceil(64) {
+            let bells = header.bells(group);
+            if bells.load(Ordering::Relaxed) != 0 {
+                let bits = bells.swap(0, Ordering::Acquire);
+                rung.extend((0..64).filter(|bit| bits & 1 << bit != 0).map(|bit| group * 64 + bit));
+            }
+        }
+        rung.retain(|index| *index < MAX_RINGS);
+    }
+
+    /// The next few rings of the slow round.
+    pub fn next_round(&mut self, header: &Header, few: usize) -> impl Iterator<Item = usize> + use<> {
+        let used = header.used();
+        let from = if self.round < used { self.round } else { 0 };
+        let to = used.min(from + few);
+        self.round = to;
+        from..to
+    }
+
+    /// Rings that were claimed and are not known yet, oldest claim first. Of two lives of one address the older comes
+    /// first, wherever their rings lie.
+    pub fn newcomers(&self, header: &Header) -> Vec<usize> {
+        let unknown = (0..header.used()).filter(|index| !self.knows(*index));
+        let mut found: Vec<_> = unknown
+            .filter_map(|index| Some((header.claim(index)?, index)))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, index)| index).collect()
+    }
+
+    /// Whether a poll would find something, now that all senders' stores are visible. What the engine refused does not
+    /// count: it is not news to it.
+    pub fn would_find(&self, header: &Header) -> bool {
+        let used = header.used();
+        (0..used.div_ceil(64)).any(|group| header.bells(group).load(Ordering::Relaxed) != 0)
+            || (0..used).any(|index| match self.get(index) {
+                Some(inbound) => !inbound.refused && inbound.has_news(),
+                None => header.claim(index).is_some(),
+            })
+    }
+
+    /// Whether a ring delivered something since this was last asked.
+    pub fn take_heard(&mut self, index: usize) -> bool {
+        self.get_mut(index)
+            .is_some_and(|inbound| core::mem::take(&mut inbound.heard))
+    }
+}

@@ -1,0 +1,269 @@
+//! Packets through shared memory, between processes of one machine and one user.
+//!
+//! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
+//! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
+//! woken (`wake`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
+//! messages may be fetched from the peer's memory (`get`). `peers` knows who is who and who still lives.
+//!
+//! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
+//! What other processes write is checked before use: the worst they can do is to be taken for dead.
+//!
+//! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
+
+mod get;
+mod inbound;
+mod layout;
+mod name;
+mod outbound;
+mod peers;
+mod region;
+mod ring;
+mod turns;
+mod wake;
+
+#[cfg(test)]
+mod tests;
+
+use crate::engine::port::{self, Body, Limits, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::wire::Header;
+use crate::sys::clock;
+use crate::util::user::UserIov;
+use core::fmt;
+use inbound::{Inbox, Look};
+use outbound::{Outbound, Sent};
+use peers::{Peers, Reach};
+use region::Region;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use region::sweep;
+
+/// What may be set from outside.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the files are; processes that are to meet must agree.
+    pub dir: PathBuf,
+    /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
+    pub fetch: bool,
+    /// Messages up to this size are sent without asking.
+    pub eager: usize,
+    /// Who is told, once each, what an administrator should know.
+    pub warn: fn(&str),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            dir: PathBuf::from("/dev/shm"),
+            fetch: true,
+            eager: 64 << 10,
+            warn: |_| {},
+        }
+    }
+}
+
+/// Why there is no endpoint.
+#[derive(Debug)]
+pub enum OpenError {
+    /// An address is 1 to 256 bytes, none of them zero.
+    Address,
+    /// A living endpoint has the address.
+    InUse,
+    /// The file system is full.
+    NoSpace {
+        dir: PathBuf,
+        needed: usize,
+    },
+    System(&'static str, io::Error),
+}
+
+impl OpenError {
+    fn from_io(what: &'static str, error: io::Error, dir: &Path) -> OpenError {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => OpenError::NoSpace {
+                dir: dir.to_owned(),
+                needed: layout::bytes_needed(1),
+            },
+            _ => OpenError::System(what, error),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Address => write!(f, "an address has 1 to {} bytes", name::ADDRESS_MAX),
+            OpenError::InUse => write!(f, "the address is in use"),
+            OpenError::NoSpace { dir, needed } => {
+                let each = layout::bytes_needed(1) - layout::bytes_needed(0);
+                let dir = dir.display();
+                write!(
+                    f,
+                    "{dir} is full: an endpoint needs {needed} bytes there, and {each} more for each further peer"
+                )
+            }
+            OpenError::System(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+/// The most body bytes of a packet. Measured with streams: from 8 KiB on, several packets in flight keep both cores
+/// copying at once.
+const MAX_BODY: usize = 8 << 10;
+const _: () = assert!(MAX_BODY <= ring::longest(layout::RING_LINES));
+
+/// An endpoint's shared-memory transport.
+pub struct ShmTransport {
+    peers: Peers,
+    inbox: Inbox,
+    own: Region,
+    config: Config,
+    /// Polls until the bells are looked at.
+    turns_left: u32,
+    turns: u32,
+    last_check: u64,
+    /// Rings to be looked at, and what looking at them found; kept for their memory.
+    rung: Vec<usize>,
+    odd: Vec<(usize, Look)>,
+    /// Peers whose ring was full.
+    starved: Vec<PeerId>,
+    sleeps: u64,
+}
+
+impl ShmTransport {
+    /// Makes the endpoint that others reach by `address`.
+    pub fn open(address: &str, config: &Config) -> Result<ShmTransport, OpenError> {
+        Ok(ShmTransport {
+            own: Region::open(address, config)?,
+            peers: Peers::default(),
+            inbox: Inbox::default(),
+            config: config.clone(),
+            turns_left: 1,
+            turns: 0,
+            last_check: clock::monotonic_ms(),
+            rung: Vec::new(),
+            odd: Vec::new(),
+            starved: Vec::new(),
+            sleeps: 0,
+        })
+    }
+
+    pub fn local_address(&self) -> &str {
+        self.own.address()
+    }
+
+    /// The address behind a number.
+    pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
+        self.peers.get(peer).map(|peer| &*peer.address)
+    }
+
+    /// The way to a peer, made when first needed.
+    #[cold]
+    fn connect(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
+        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
+        if peer.ending {
+            return Err(Push::Gone);
+        }
+        let out = Outbound::connect(&peer.address, &self.own, &self.config).ok_or(Push::Unreachable)?;
+        if peer.instance != 0 && peer.instance != out.instance() {
+            // The life we knew is over, and another has begun: first the engine hears of the end.
+            drop(out);
+            return Err(self.not_sent(to, Sent::Gone));
+        }
+        peer.instance = out.instance();
+        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
+        Ok(peer.out.insert(out))
+    }
+
+    #[cold]
+    fn not_sent(&mut self, to: PeerId, sent: Sent) -> Push {
+        if sent == Sent::Gone {
+            self.peers.end(to, &mut self.inbox);
+            self.turns_left = 1;
+            return Push::Gone;
+        }
+        if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {
+            peer.starved = true;
+            self.starved.push(to);
+        }
+        Push::Full
+    }
+}
+
+impl Transport for ShmTransport {
+    fn limits(&self) -> Limits {
+        Limits {
+            max_body: MAX_BODY,
+            eager: self.config.eager,
+            can_get: self.config.fetch,
+        }
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        self.peers.number(address)
+    }
+
+    #[inline]
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+        if !self.own.is_ours() || body.len() > MAX_BODY {
+            return Push::Gone;
+        }
+        let out = match self.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
+            Some(out) => out,
+            None => match self.connect(to) {
+                Ok(out) => out,
+                Err(push) => return push,
+            },
+        };
+        match out.push(header, body) {
+            Sent::Done => Push::Done,
+            sent => self.not_sent(to, sent),
+        }
+    }
+
+    #[inline]
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        if !self.own.is_ours() {
+            return 0;
+        }
+        let mut done = self.inbox.poll_hot(sink, budget, &mut self.odd);
+        self.turns_left -= 1;
+        if self.turns_left == 0 || !self.odd.is_empty() {
+            done += self.take_turn(sink, budget.saturating_sub(done));
+        }
+        done
+    }
+
+    fn expose(&self, iov: &UserIov) -> Remote {
+        get::expose(self.own.instance, self.own.pid, iov)
+    }
+
+    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, _: Token) -> port::Get {
+        if !self.config.fetch || !self.own.is_ours() {
+            return port::Get::Unsupported;
+        }
+        let connected = self.peers.get(from).is_some_and(|peer| peer.out.is_some());
+        if !connected && let Err(push) = self.connect(from).map(drop) {
+            return if push == Push::Gone {
+                port::Get::Gone
+            } else {
+                port::Get::Unsupported
+            };
+        }
+        let Some(peer) = self.peers.get_mut(from) else {
+            return port::Get::Unsupported;
+        };
+        let Some(out) = &peer.out else { return port::Get::Gone };
+        if peer.reach == Reach::Untried {
+            peer.reach = get::probe(out);
+        }
+        if peer.reach == Reach::Never {
+            return port::Get::Unsupported;
+        }
+        let got = get::get(out.instance(), out.pid(), remote, local, at, len);
+        if got == port::Get::Unsupported {
+            peer.reach = Reach::Never;
+        }
+        got
+    }
+}

@@ -1,0 +1,235 @@
+//! Sending to one peer: its file opened, a ring claimed in it, records written, the receiver told when it does not look.
+//!
+//! Connecting asks nothing of the peer but that it lives: it may be asleep or busy for as long as it likes. A claim is
+//! a kernel lock on a byte of the peer's file that stands for the ring. A mapping keeps its open file and so the lock:
+//! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
+
+use super::Config;
+use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
+use super::name;
+use super::region::{self, Region};
+use super::ring::{Producer, Slot};
+use crate::engine::port::Body;
+use crate::engine::wire;
+use crate::sys::shared;
+use core::sync::atomic::{Ordering, fence};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub struct Outbound {
+    producer: Producer,
+    ring: Ring,
+    header: Header,
+    /// One of the two sides has no barrier over the other.
+    fence: bool,
+    index: usize,
+    /// Our own, which the ring says until its owner takes it back.
+    claimer: u64,
+    pipe: PathBuf,
+    /// The body that found no room last.
+    wanted: Option<usize>,
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    Done,
+    Full,
+    Gone,
+}
+
+impl Outbound {
+    /// None when there is nobody to send to, or no memory for a ring; the reasons worth telling are told.
+    pub fn connect(address: &[u8], own: &Region, config: &Config) -> Option<Outbound> {
+        let path = name::region(&config.dir, address);
+        let fd = open_alive(&path)?;
+        let header = Header::map(fd.as_fd()).ok()?;
+        if let Err(unfit) = header.check(address) {
+            warn_unfit(&path, unfit, config);
+            return None;
+        }
+        let path_text = path.display();
+        let (index, ring) = match claim(&header, fd.as_fd(), own) {
+            Ok(Some(claimed)) => claimed,
+            Ok(None) => {
+                (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
+                return None;
+            }
+            Err(error) => {
+                let need = layout::bytes_needed(1) - layout::bytes_needed(0);
+                (config.warn)(&format!(
+                    "{path_text}: no memory for a ring, which needs {need} bytes ({error})"
+                ));
+                return None;
+            }
+        };
+        Some(Outbound {
+            producer: Producer::default(),
+            fence: header.wants_fence() || !own.in_barrier,
+            ring,
+            header,
+            index,
+            claimer: own.instance,
+            pipe: name::pipe_of(&path),
+            wanted: None,
+        })
+    }
+
+    pub fn instance(&self) -> u64 {
+        self.header.instance()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.header.pid()
+    }
+
+    pub fn probe(&self) -> u64 {
+        self.header.probe()
+    }
+
+    /// Writes one record. `body` is no longer than a record may be.
+    #[inline]
+    pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Sent {
+        let len = body.len();
+        let slot = match self.producer.reserve(&self.ring, len) {
+            Ok(Some(slot)) => slot,
+            Ok(None) => return self.full(len),
+            Err(_) => return Sent::Gone,
+        };
+        // SAFETY: reserved above, published below.
+        let room = unsafe { self.ring.body(slot.line, len) };
+        match body {
+            Body::Empty => {}
+            Body::Bytes(bytes) => room.copy_from_slice(bytes),
+            Body::User { iov, at, .. } => {
+                iov.read(at, room);
+            }
+        }
+        self.ring.write_header(slot.line, &header.encode());
+        self.publish(slot, len)
+    }
+
+    #[inline]
+    fn publish(&mut self, slot: Slot, len: usize) -> Sent {
+        self.producer.publish(&self.ring, slot, len);
+        self.ring.prepare(self.producer.next_line::<Ring>() + 1);
+        if self.fence {
+            fence(Ordering::SeqCst);
+        }
+        if self.ring.hot().load(Ordering::Relaxed) == 0 {
+            if self.ring.claimed_by() != self.claimer {
+                return Sent::Gone;
+            }
+            self.header.ring_bell(self.index);
+        }
+        match self.header.attention().load(Ordering::Relaxed) & (layout::SLEEPING | layout::CLOSED) {
+            0 => Sent::Done,
+            _ => self.attend(),
+        }
+    }
+
+    /// The peer sleeps, or has closed.
+    #[cold]
+    fn attend(&self) -> Sent {
+        let seen = self.header.attention().load(Ordering::Relaxed);
+        if seen & layout::CLOSED != 0 {
+            return Sent::Gone;
+        }
+        if seen & layout::SLEEPING != 0 {
+            // Woken first and then noted, so that dying in between loses nothing. The word counts sleeps: a note that
+            // comes late does not meet the next one.
+            shared::poke_fifo(&self.pipe);
+            let woken = seen & !layout::SLEEPING;
+            let order = Ordering::Relaxed;
+            let _ = self.header.attention().compare_exchange(seen, woken, order, order);
+        }
+        Sent::Done
+    }
+
+    #[cold]
+    fn full(&mut self, len: usize) -> Sent {
+        if self.is_closed() {
+            return Sent::Gone;
+        }
+        self.wanted = Some(len);
+        Sent::Full
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.header.attention().load(Ordering::Relaxed) & layout::CLOSED != 0
+    }
+
+    /// Asks to be woken when there is room for the body that found none. False when there is room, or no body.
+    pub fn wait_for_room(&mut self) -> bool {
+        let Some(len) = self.wanted else { return false };
+        self.ring.sender().fetch_or(layout::STARVED, Ordering::Relaxed);
+        // SYNC POINT starved: either we see the lines given back, or the receiver sees that we wait.
+        fence(Ordering::SeqCst);
+        if matches!(self.producer.reserve(&self.ring, len), Ok(None)) && !self.is_closed() {
+            return true;
+        }
+        self.wanted = None;
+        false
+    }
+}
+
+impl Drop for Outbound {
+    fn drop(&mut self) {
+        if !self.ring.is_ours() || self.ring.claimed_by() != self.claimer {
+            return;
+        }
+        self.ring.sender().fetch_or(layout::SENDER_CLOSED, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.header.ring_bell(self.index);
+        self.attend();
+    }
+}
+
+/// Opens a peer's file, if its owner lives; removes it if not.
+fn open_alive(path: &Path) -> Option<std::os::fd::OwnedFd> {
+    let fd = shared::open(path).ok()?;
+    let status = shared::status(&fd).ok()?;
+    let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
+    if !ours || status.size < layout::header_bytes() as u64 {
+        return None;
+    }
+    if !shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).ok()? {
+        drop(fd);
+        region::remove_if_dead(path);
+        return None;
+    }
+    Some(fd)
+}
+
+fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
+    let path = path.display();
+    match unfit {
+        Unfit::NotARegion => (config.warn)(&format!("{path} is no endpoint's file")),
+        Unfit::OtherVersion(version) => (config.warn)(&format!(
+            "{path} has layout version {version}: the peer uses another version of this library"
+        )),
+        Unfit::OtherAddress => (config.warn)(&format!("{path} belongs to another address")),
+    }
+}
+
+/// A ring of our own in a peer's file; None when all are taken.
+fn claim(header: &Header, fd: BorrowedFd<'_>, own: &Region) -> io::Result<Option<(usize, Ring)>> {
+    for index in 0..MAX_RINGS {
+        if header.claim(index).is_some() {
+            continue;
+        }
+        // The ring's mapping keeps the lock.
+        if !shared::try_lock(fd, layout::LOCK_RINGS + index as i64)? || header.claim(index).is_some() {
+            continue;
+        }
+        let ring = Ring::map(fd, index)?;
+        ring.init(own.instance, own.address().as_bytes());
+        header.raise_used(index + 1);
+        header.set_claimed(index);
+        header.ring_bell(index);
+        return Ok(Some((index, ring)));
+    }
+    Ok(None)
+}

@@ -1,0 +1,167 @@
+//! The peers of an endpoint: their numbers, what connects us to each, and how a peer ends.
+//!
+//! A peer ends once: `end` marks it, what it sent before is still delivered, then the engine is told (`forget`). Until
+//! then nothing is sent to its address; after that the address may come to life again, with a new instance.
+
+use super::inbound::Inbox;
+use super::layout;
+use super::name;
+use super::outbound::Outbound;
+use super::region;
+use crate::engine::port::PeerId;
+use crate::sys::shared;
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Whether this peer's memory can be read with process_vm_readv.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    #[default]
+    Untried,
+    Works,
+    Never,
+}
+
+#[derive(Debug)]
+pub struct Peer {
+    pub address: Box<[u8]>,
+    /// Which life of the address we know; 0 for none yet.
+    pub instance: u64,
+    pub out: Option<Outbound>,
+    /// Its ring in our file.
+    pub ring: Option<usize>,
+    /// Dead: the engine is told when its ring is empty.
+    pub ending: bool,
+    pub reach: Reach,
+    /// In the list of those whose ring was full.
+    pub starved: bool,
+}
+
+#[derive(Default)]
+pub struct Peers {
+    table: Vec<Peer>,
+    numbers: HashMap<Box<[u8]>, PeerId>,
+    /// Dead peers with nothing left to deliver: the engine is to be told.
+    pub over: Vec<PeerId>,
+    /// The next peer whose life is looked at.
+    round: usize,
+}
+
+impl Peers {
+    /// The number of an address; None for what cannot be one.
+    pub fn number(&mut self, address: &[u8]) -> Option<PeerId> {
+        let address = name::normal(address)?;
+        if let Some(number) = self.numbers.get(address) {
+            return Some(*number);
+        }
+        let number = PeerId::try_from(self.table.len()).ok()?;
+        self.table.push(Peer {
+            address: address.into(),
+            instance: 0,
+            out: None,
+            ring: None,
+            ending: false,
+            reach: Reach::default(),
+            starved: false,
+        });
+        self.numbers.insert(address.into(), number);
+        Some(number)
+    }
+
+    #[inline]
+    pub fn get(&self, peer: PeerId) -> Option<&Peer> {
+        self.table.get(peer as usize)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
+        self.table.get_mut(peer as usize)
+    }
+
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// A peer claimed a ring of ours.
+    pub fn met(&mut self, peer: PeerId, instance: u64, ring: usize) {
+        if let Some(entry) = self.table.get_mut(peer as usize) {
+            entry.instance = instance;
+            entry.ring = Some(ring);
+        }
+    }
+
+    /// A peer is dead, or as good as dead.
+    pub fn end(&mut self, peer: PeerId, inbox: &mut Inbox) {
+        let Some(entry) = self.table.get_mut(peer as usize) else {
+            return;
+        };
+        if entry.ending {
+            return;
+        }
+        entry.ending = true;
+        entry.out = None;
+        match entry.ring.and_then(|ring| inbox.get_mut(ring)) {
+            Some(ring) => ring.ending = true,
+            None => self.over.push(peer),
+        }
+    }
+
+    /// A peer's ring was taken away: it is over.
+    pub fn ring_gone(&mut self, peer: PeerId, ring: usize) {
+        let Some(entry) = self.table.get_mut(peer as usize) else {
+            return;
+        };
+        if entry.ring == Some(ring) {
+            entry.ring = None;
+            entry.out = None;
+            entry.ending = true;
+            self.over.push(peer);
+        }
+    }
+
+    /// The engine is told; what comes from the address now is somebody new.
+    pub fn forget(&mut self, peer: PeerId) {
+        if let Some(entry) = self.table.get_mut(peer as usize) {
+            entry.instance = 0;
+            entry.ending = false;
+            entry.out = None;
+            entry.ring = None;
+            entry.reach = Reach::default();
+        }
+    }
+
+    /// The next peers to look at, of those we have to do with.
+    pub fn next_round(&mut self, few: usize) -> Vec<PeerId> {
+        let from = if self.round < self.table.len() { self.round } else { 0 };
+        let to = self.table.len().min(from + few);
+        self.round = to;
+        let busy = |peer: &&Peer| peer.instance != 0 && !peer.ending;
+        let known = self.table.get(from..to).unwrap_or_default().iter().zip(from..to);
+        known
+            .filter(|(peer, _)| busy(&peer))
+            .map(|(_, number)| number as PeerId)
+            .collect()
+    }
+}
+
+/// Whether the owner of an address is still in the life we know. Opens its file each time: a descriptor kept for each
+/// of a thousand peers would be more than a process is given.
+pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
+    let path = name::region(dir, address);
+    let fd = match shared::open(&path) {
+        Ok(fd) => fd,
+        // Out of descriptors, say: that tells nothing about the peer.
+        Err(error) => return error.kind() != ErrorKind::NotFound,
+    };
+    if layout::instance_in(fd.as_fd()) != Some(instance) {
+        return false;
+    }
+    if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
+        return true;
+    }
+    drop(fd);
+    region::remove_if_dead(&path);
+    false
+}

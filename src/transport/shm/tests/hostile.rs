@@ -1,0 +1,125 @@
+//! Files that others scribble over: the worst that may come of it is a peer that counts as gone.
+
+use super::*;
+use proptest::prelude::*;
+use std::os::unix::fs::FileExt;
+
+/// Writes over an endpoint's file, from outside.
+fn scribble(dir: &Dir, address: &str, writes: &[(u64, Vec<u8>)]) {
+    let path = name::region(&dir.0, address.as_bytes());
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let size = file.metadata().unwrap().len();
+    for (at, bytes) in writes {
+        let at = at % size;
+        let fits = bytes.len().min((size - at) as usize);
+        file.write_all_at(&bytes[..fits], at).unwrap();
+    }
+}
+
+/// Places worth writing to, and bytes worth writing there.
+fn writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
+    let first_ring = layout::bytes_needed(0) as u64;
+    let place = prop_oneof![
+        // The header, the states, the control block, the first lines, anywhere.
+        (0..2048u64 / 8).prop_map(|word| word * 8),
+        (2048..2100u64).prop_map(|at| at & !3),
+        (0..512u64 / 8).prop_map(move |word| first_ring + word * 8),
+        (0..40u64 * 8).prop_map(move |word| first_ring + 512 + word * 8),
+        (0..20u64).prop_map(move |line| first_ring + 512 + line * 64),
+        any::<u64>(),
+    ];
+    let record = (any::<u16>(), 0..4u64).prop_map(|(len, kind)| 0xb1f0 << 48 | kind << 32 | u64::from(len));
+    let bytes = prop_oneof![
+        record.prop_map(|word| word.to_le_bytes().to_vec()),
+        proptest::collection::vec(any::<u8>(), 1..200),
+        any::<u64>().prop_map(|word| word.to_le_bytes().to_vec()),
+        Just(vec![0xff; 64]),
+        Just(vec![1, 0, 0, 0]),
+    ];
+    proptest::collection::vec((place, bytes), 1..20)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Neither the owner of the file nor its sender panics, hangs or leaves its memory.
+    #[test]
+    fn nobody_falls_over_garbage(first in writes(), second in writes()) {
+        let dir = Dir::new();
+        let config = Config { warn: |_| {}, ..dir.config() };
+        let open = |address: &str| ShmTransport::open(address, &config).unwrap();
+        let (mut a, mut b) = (open("a"), open("b"));
+        let (to_a, to_b) = (b.peer(b"a").unwrap(), a.peer(b"b").unwrap());
+        let mut kept = Kept::default();
+        let exchange = |a: &mut ShmTransport, b: &mut ShmTransport, kept: &mut Kept| {
+            for id in 0..40 {
+                let _ = a.push(to_b, &header(id), Body::Bytes(&body(id)));
+                let _ = b.push(to_a, &header(id), Body::Bytes(&body(id)));
+                a.poll(kept, 8);
+                b.poll(kept, 8);
+            }
+            if b.arm() {
+                b.disarm();
+            }
+            let _ = a.arm();
+            a.disarm();
+        };
+        exchange(&mut a, &mut b, &mut kept);
+        scribble(&dir, "b", &first);
+        exchange(&mut a, &mut b, &mut kept);
+        a.check_peers(&mut kept);
+        scribble(&dir, "a", &second);
+        exchange(&mut a, &mut b, &mut kept);
+        b.check_peers(&mut kept);
+        // A newcomer meets the ruins.
+        let mut c = open("c");
+        for address in [&b"a"[..], b"b"] {
+            let to = c.peer(address).unwrap();
+            let _ = c.push(to, &header(0), Body::Empty);
+        }
+        exchange(&mut a, &mut b, &mut kept);
+    }
+}
+
+#[test]
+fn files_that_are_no_endpoints_are_nobody() {
+    let dir = Dir::new();
+    let mut a = dir.open("a");
+    let size = layout::header_bytes();
+    std::fs::write(name::region(&dir.0, b"short"), "x").unwrap();
+    std::fs::write(name::region(&dir.0, b"empty"), vec![0; size]).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", name::region(&dir.0, b"link")).unwrap();
+    shared::make_fifo(&name::region(&dir.0, b"fifo")).unwrap();
+    std::fs::create_dir(name::region(&dir.0, b"dir")).unwrap();
+    // A living endpoint of another version.
+    let _b = dir.open("b");
+    scribble(&dir, "b", &[(8, vec![9])]);
+    for address in ["short", "empty", "link", "fifo", "dir", "b"] {
+        let to = a.peer(address.as_bytes()).unwrap();
+        assert_eq!(a.push(to, &header(0), Body::Empty), Push::Unreachable, "{address}");
+    }
+}
+
+#[test]
+fn a_broken_ring_ends_its_sender_and_no_other() {
+    let dir = Dir::new();
+    let (mut hub, mut bad, mut good) = (dir.open("hub"), dir.open("bad"), dir.open("good"));
+    let mut kept = Kept::default();
+    let (from_bad, from_good) = (bad.peer(b"hub").unwrap(), good.peer(b"hub").unwrap());
+    push_all(&mut bad, from_bad, 0..1, &mut Kept::default());
+    push_all(&mut good, from_good, 0..1, &mut Kept::default());
+    poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 2);
+    // The second record of the first ring.
+    let second_line = layout::bytes_needed(0) as u64 + 512 + 64;
+    scribble(&dir, "hub", &[(second_line, vec![0x55; 8])]);
+    poll_until(&mut hub, &mut kept, |kept| kept.gone.len() == 1);
+    let number = hub.peer(b"bad").unwrap();
+    assert_eq!(kept.gone, [number]);
+    // Its sender learns of it, and may begin again.
+    assert_eq!(bad.push(from_bad, &header(1), Body::Empty), Push::Gone);
+    let mut at_bad = Kept::default();
+    poll_until(&mut bad, &mut at_bad, |kept| kept.gone.len() == 1);
+    push_all(&mut bad, from_bad, 0..3, &mut at_bad);
+    push_all(&mut good, from_good, 1..3, &mut Kept::default());
+    poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 7);
+}

@@ -1,0 +1,382 @@
+//! Endpoints that die, come back, or find no room.
+
+use super::*;
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+
+/// Sends to `to` for ever, as a process that will be killed.
+fn chatter(dir: &Dir, address: &str, to: &str) {
+    let mut end = dir.open(address);
+    let to = end.peer(to.as_bytes()).unwrap();
+    let mut kept = Kept::default();
+    for id in 0.. {
+        push_all(&mut end, to, id..id + 1, &mut kept);
+    }
+}
+
+/// Killed at any moment, a sender leaves whole messages, a notice within a second, and a name for the next.
+#[test]
+fn killed_senders_are_noticed_and_replaced() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut pause = 0x2545_f491_u64;
+    for life in 1..=40 {
+        let child = Child::run(|| chatter(&dir, "there", "here"));
+        let mut kept = Kept::default();
+        // From the first microsecond of its life to well into its chatter.
+        pause = pause.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let until = Instant::now() + Duration::from_micros((pause >> 33) % 20_000);
+        while Instant::now() < until {
+            end.poll(&mut kept, 16);
+        }
+        child.kill();
+        let killed = Instant::now();
+        let known = end.peer(b"there").unwrap();
+        if end.peers.get(known).unwrap().instance != 0 || end.own.header.used() > 0 {
+            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice may take.
+            while kept.gone.is_empty() && killed.elapsed() < Duration::from_millis(1000) {
+                end.poll(&mut kept, 16);
+            }
+        }
+        for (id, packet) in kept.packets.iter().enumerate() {
+            assert_whole(packet, id as u32);
+        }
+        assert!(
+            kept.packets.is_empty() || kept.gone == [known],
+            "life {life}: {:?}",
+            kept.gone
+        );
+        assert!(!matches!(
+            end.push(known, &header(0), Body::Empty),
+            Push::Done | Push::Full
+        ));
+    }
+    drop(end);
+    sweep(&dir.0);
+    assert!(dir.names().is_empty(), "{:?}", dir.names());
+}
+
+/// Killed receivers: what waits for them ends, and their names and files do no harm.
+#[test]
+fn killed_receivers_are_noticed_and_replaced() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let to = end.peer(b"there").unwrap();
+    for life in 0..10 {
+        let child = Child::run(|| {
+            let mut there = dir.open("there");
+            let mut kept = Kept::default();
+            poll_until(&mut there, &mut kept, |kept| kept.packets.len() >= 100);
+            std::thread::sleep(Duration::from_secs(100));
+        });
+        let mut kept = Kept::default();
+        let start = Instant::now();
+        let mut sent = 0;
+        // Until the ring is full of what nobody takes any more.
+        loop {
+            match end.push(to, &header(sent), Body::Bytes(&body(sent))) {
+                Push::Done => sent += 1,
+                Push::Full if sent > 100 => break,
+                Push::Full | Push::Unreachable => std::thread::yield_now(),
+                Push::Gone => panic!("life {life} after {sent}"),
+            }
+            assert!(start.elapsed() < Duration::from_secs(20));
+        }
+        child.kill();
+        let killed = Instant::now();
+        poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
+        assert!(killed.elapsed() < Duration::from_millis(1500), "{:?}", killed.elapsed());
+        assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
+    }
+}
+
+#[test]
+fn closing_is_noticed_at_once_and_loses_nothing() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    for life in 1..=5 {
+        let mut other = dir.open("there");
+        let to = other.peer(b"here").unwrap();
+        push_all(&mut other, to, 0..3, &mut Kept::default());
+        drop(other);
+        // The name is free again, and its next owner speaks before we have heard the first.
+        let mut next = dir.open("there");
+        push_all(&mut next, to, 0..0, &mut Kept::default());
+        let to = next.peer(b"here").unwrap();
+        push_all(&mut next, to, 0..2, &mut Kept::default());
+        drop(next);
+        poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2 * life);
+        assert_eq!(kept.packets.len(), 5 * life);
+        for (packet, id) in kept.packets[5 * (life - 1)..].iter().zip([0, 1, 2, 0, 1]) {
+            assert_whole(packet, id);
+        }
+    }
+    // A receiver that closes is gone for its senders with their next message, or the next look.
+    let mut other = dir.open("there");
+    let to = end.peer(b"there").unwrap();
+    push_all(&mut end, to, 0..3, &mut kept);
+    other.poll(&mut kept, 0);
+    drop(other);
+    assert_eq!(end.push(to, &header(0), Body::Empty), Push::Gone);
+    assert_eq!(end.push(to, &header(0), Body::Empty), Push::Gone);
+    let before = kept.gone.len();
+    poll_until(&mut end, &mut kept, |kept| kept.gone.len() == before + 1);
+    assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
+}
+
+#[test]
+fn what_the_dead_left_is_swept() {
+    let dir = Dir::new();
+    let alive = dir.open("alive");
+    let child = Child::run(|| {
+        let _kept: Vec<_> = (0..5).map(|n| dir.open(&format!("dead-{n}"))).collect();
+        // SAFETY: ends this process as a crash would.
+        unsafe { libc::raise(libc::SIGKILL) };
+    });
+    assert_eq!(child.wait(), -1);
+    let strange = dir.0.join("libfabric-rs.not-a-region");
+    std::fs::create_dir(&strange).unwrap();
+    std::fs::write(dir.0.join("somebody-elses"), "x").unwrap();
+    assert_eq!(dir.names().len(), 2 + 2 * 5 + 2);
+    let _again = dir.open("dead-3");
+    sweep(&dir.0);
+    let left = [
+        "libfabric-rs.alive",
+        "libfabric-rs.alive~",
+        "libfabric-rs.dead-3",
+        "libfabric-rs.dead-3~",
+        "libfabric-rs.not-a-region",
+        "somebody-elses",
+    ];
+    assert_eq!(dir.names(), left);
+    drop(alive);
+}
+
+/// A name that many want at once, over a dead owner's file, is had by one.
+#[test]
+fn one_of_many_gets_a_dead_name() {
+    let dir = Dir::new();
+    for _ in 0..20 {
+        Child::run(|| {
+            let _kept = dir.open("name");
+            // SAFETY: ends this process as a crash would.
+            unsafe { libc::raise(libc::SIGKILL) };
+        })
+        .wait();
+        let config = dir.config();
+        let open = || ShmTransport::open("name", &config);
+        let got: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(got.iter().filter(|open| open.is_ok()).count(), 1);
+        assert!(got.iter().all(|open| matches!(open, Ok(_) | Err(OpenError::InUse))));
+        assert_eq!(dir.names(), ["libfabric-rs.name", "libfabric-rs.name~"]);
+    }
+}
+
+/// A child of fork neither speaks for its parent nor takes anything from it, nor keeps it alive.
+#[test]
+fn a_child_of_fork_has_no_endpoint() {
+    let dir = Dir::new();
+    let mut watcher = dir.open("watcher");
+    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let parent = Child::run(|| {
+        let mut end = dir.open("parent");
+        let to = end.peer(b"watcher").unwrap();
+        assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
+        let child = Child::run(|| {
+            let mut kept = Kept::default();
+            assert_eq!(end.push(to, &header(2), Body::Empty), Push::Gone);
+            assert_eq!(end.poll(&mut kept, 8), 0);
+            end.check_peers(&mut kept);
+            end.arm();
+            end.disarm();
+            drop(std::mem::replace(&mut end, dir.open("child")));
+            // Outlives its parent.
+            let mut byte = [0];
+            std::io::Read::read_exact(&mut tell, &mut byte).unwrap();
+        });
+        let _ = child;
+        let mut kept = Kept::default();
+        poll_until(&mut end, &mut kept, |_| {
+            dir.names().contains(&"libfabric-rs.child".to_owned())
+        });
+        assert!(dir.names().contains(&"libfabric-rs.parent~".to_owned()));
+        assert_eq!(end.push(to, &header(3), Body::Empty), Push::Done);
+        // SAFETY: ends this process as a crash would.
+        unsafe { libc::raise(libc::SIGKILL) };
+    });
+    let mut kept = Kept::default();
+    assert_eq!(parent.wait(), -1);
+    poll_until(&mut watcher, &mut kept, |kept| kept.gone.len() == 1);
+    let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
+    assert_eq!(ids, [1, 3]);
+    std::io::Write::write_all(&mut ask, &[1]).unwrap();
+}
+
+static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A small file system of its own, as a container's /dev/shm is. Only root can make one.
+#[test]
+fn a_full_file_system_is_an_error_and_no_signal() {
+    let dir = Dir::new();
+    let path = std::ffi::CString::new(dir.0.to_str().unwrap()).unwrap();
+    let (kind, options) = (c"tmpfs", c"size=160k");
+    // SAFETY: C strings that live through the call.
+    let mounted = unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
+    if mounted != 0 {
+        return;
+    }
+    let config = Config {
+        warn: |line| WARNED.lock().unwrap().push(line.to_owned()),
+        ..dir.config()
+    };
+    let mut ends = Vec::new();
+    let error = loop {
+        match ShmTransport::open(&format!("end-{}", ends.len()), &config) {
+            Ok(end) => ends.push(end),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(
+        error.contains("is full") && error.contains(&layout::bytes_needed(1).to_string()),
+        "{error}"
+    );
+    assert_eq!(dir.names().len(), 2 * ends.len());
+    // Room for one ring, and no more.
+    ends.truncate(ends.len() - 7);
+    let mut kept = Kept::default();
+    let (a, b) = (ends[0].peer(b"end-1").unwrap(), ends[1].peer(b"end-0").unwrap());
+    push_all(&mut ends[0], a, 0..1, &mut kept);
+    assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::Unreachable);
+    let told = WARNED.lock().unwrap().join("\n");
+    assert!(told.contains("which needs") && told.contains("end-0"), "{told}");
+    poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() == 1);
+    drop(ends);
+    // SAFETY: the mount made above.
+    unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
+    let dir = Dir::new();
+    let child = Child::run(|| {
+        let limit = libc::rlimit {
+            rlim_cur: 4096,
+            rlim_max: 4096,
+        };
+        // SAFETY: a whole rlimit.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        assert!(matches!(
+            ShmTransport::open("a", &dir.config()),
+            Err(OpenError::NoSpace { .. })
+        ));
+        assert!(dir.names().is_empty());
+    });
+    assert_eq!(child.wait(), 0);
+}
+
+/// With process_vm_readv forbidden, as in many containers: told as unsupported, once and for all.
+#[test]
+fn fetching_may_be_forbidden() {
+    let dir = Dir::new();
+    let mut end = dir.open("a");
+    let byte = Box::leak(Box::new([1u8; 64]));
+    // SAFETY: leaked, so valid for ever.
+    let iov = UserIov::one(unsafe { crate::util::user::UserBuf::new(byte.as_mut_ptr(), 64) });
+    let remote = end.expose(&iov);
+    let child = Child::run(|| {
+        let to_a = |end: &mut ShmTransport| end.peer(b"a").unwrap();
+        let mut free = dir.open("b");
+        let peer = to_a(&mut free);
+        assert_eq!(free.get(peer, &remote, &iov, 0, 64, 0), port::Get::Done);
+        forbid(libc::SYS_process_vm_readv);
+        let mut bound = dir.open("c");
+        let peer = to_a(&mut bound);
+        assert_eq!(bound.get(peer, &remote, &iov, 0, 64, 0), port::Get::Unsupported);
+        assert_eq!(bound.peers.get(peer).unwrap().reach, Reach::Never);
+        // What goes through the ring goes on.
+        assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);
+    });
+    assert_eq!(child.wait(), 0);
+    let mut kept = Kept::default();
+    poll_until(&mut end, &mut kept, |kept| {
+        kept.packets.len() == 1 && kept.gone.len() == 2
+    });
+}
+
+/// Without membarrier senders fence, and sleepers still wake.
+#[test]
+fn barriers_may_be_forbidden() {
+    let dir = Dir::new();
+    let mut free = dir.open("a");
+    let child = Child::run(|| {
+        forbid(libc::SYS_membarrier);
+        let mut bound = dir.open("b");
+        assert!(bound.own.header.wants_fence());
+        let to = bound.peer(b"a").unwrap();
+        assert!(bound.arm());
+        bound.disarm();
+        assert_eq!(bound.push(to, &header(1), Body::Empty), Push::Done);
+    });
+    assert_eq!(child.wait(), 0);
+    let mut kept = Kept::default();
+    poll_until(&mut free, &mut kept, |kept| kept.packets.len() == 1);
+}
+
+/// Has the kernel refuse one call to this process from now on, with EPERM.
+fn forbid(call: libc::c_long) {
+    let step = |code: u32, jt, jf, k| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let give = libc::BPF_RET | libc::BPF_K;
+    let mut steps = [
+        step(load, 0, 0, 0),
+        step(equal, 0, 1, call as u32),
+        step(give, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(give, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: a whole program; it concerns this process, which is a test's child.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program),
+            0
+        );
+    }
+}
+
+/// The kernel's locks do what is built on them: they outlast the descriptor in a mapping, and die with the process.
+#[test]
+fn a_claim_lives_as_long_as_its_process() {
+    let dir = Dir::new();
+    let mut end = dir.open("a");
+    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let child = Child::run(|| {
+        let mut other = dir.open("b");
+        let to = other.peer(b"a").unwrap();
+        assert_eq!(other.push(to, &header(1), Body::Empty), Push::Done);
+        std::io::Write::write_all(&mut ask, &[1]).unwrap();
+        std::thread::sleep(Duration::from_secs(100));
+    });
+    let mut byte = [0];
+    std::io::Read::read_exact(&mut tell, &mut byte).unwrap();
+    let held = |end: &ShmTransport| shared::is_locked(end.own.file().as_fd(), layout::LOCK_RINGS).unwrap();
+    assert!(held(&end));
+    child.kill();
+    assert!(!held(&end));
+    let mut kept = Kept::default();
+    poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 1);
+    assert_eq!(kept.packets.len(), 1);
+}

@@ -1,0 +1,170 @@
+//! The shared-memory transport as its users see it: within a process, between processes, under attack, and timed.
+
+mod bench;
+mod hostile;
+mod life;
+mod plain;
+
+use super::*;
+use crate::engine::port::Place;
+use crate::engine::wire::Packet;
+use crate::sys::shared;
+use std::time::{Duration, Instant};
+
+/// A directory of one test's own, in /dev/shm.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        let dir = PathBuf::from(format!("/dev/shm/lfab-test-{:x}", shared::random().unwrap()));
+        std::fs::create_dir(&dir).unwrap();
+        Dir(dir)
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            dir: self.0.clone(),
+            warn: |line| eprintln!("{line}"),
+            ..Config::default()
+        }
+    }
+
+    fn open(&self, address: &str) -> ShmTransport {
+        ShmTransport::open(address, &self.config()).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Keeps what comes.
+#[derive(Default)]
+struct Kept {
+    packets: Vec<(PeerId, Header, Vec<u8>)>,
+    gone: Vec<PeerId>,
+    refuse: bool,
+    at: Option<(PeerId, Header)>,
+}
+
+impl Sink for Kept {
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+        if self.refuse {
+            return Place::Refuse;
+        }
+        self.at = Some((from, *header));
+        Place::Keep {
+            buffer: vec![0; len],
+            token: 7,
+        }
+    }
+
+    fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
+        assert_eq!(token, 7);
+        let (from, header) = self.at.take().unwrap();
+        self.packets.push((from, header, buffer.unwrap()));
+    }
+
+    fn finished(&mut self, _: Token, _: bool) {
+        unreachable!("no get is later");
+    }
+
+    fn gone(&mut self, peer: PeerId) {
+        self.gone.push(peer);
+    }
+}
+
+fn header(id: u32) -> Header {
+    Header {
+        packet: Packet::Eager,
+        flags: 0,
+        id,
+        tag: u64::from(id) << 7,
+        data: !u64::from(id),
+        total: 9,
+    }
+}
+
+/// A body that its header's number tells.
+fn body(id: u32) -> Vec<u8> {
+    let len = [0, 8, 24, 25, 472, 473, 1000, MAX_BODY][id as usize % 8];
+    (0..len).map(|at| (at as u32 ^ id.wrapping_mul(31)) as u8).collect()
+}
+
+fn assert_whole(packet: &(PeerId, Header, Vec<u8>), id: u32) {
+    assert_eq!(packet.1, header(id));
+    assert!(packet.2 == body(id), "the body of {id}");
+}
+
+/// Polls until something is so; fails when it takes far too long.
+fn poll_until(end: &mut ShmTransport, sink: &mut Kept, mut done: impl FnMut(&Kept) -> bool) {
+    let start = Instant::now();
+    while !done(sink) {
+        end.poll(sink, 64);
+        assert!(start.elapsed() < Duration::from_secs(20), "nothing comes any more");
+        std::hint::spin_loop();
+    }
+}
+
+/// Sends, polling for room.
+fn push_all(end: &mut ShmTransport, to: PeerId, ids: std::ops::Range<u32>, sink: &mut Kept) {
+    for id in ids {
+        let body = body(id);
+        loop {
+            match end.push(to, &header(id), Body::Bytes(&body)) {
+                Push::Done => break,
+                Push::Full => {
+                    end.poll(sink, 64);
+                    std::thread::yield_now();
+                }
+                other => panic!("{other:?} at {id}"),
+            }
+        }
+    }
+}
+
+/// A child process that runs `work` and exits, with 0 if it returned.
+struct Child(libc::pid_t);
+
+impl Child {
+    fn run(work: impl FnOnce()) -> Child {
+        // SAFETY: the child uses only its own memory and what this module makes in it, and leaves by _exit.
+        match unsafe { libc::fork() } {
+            0 => {
+                let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_ok();
+                // SAFETY: ends this child.
+                unsafe { libc::_exit(i32::from(!worked)) }
+            }
+            pid => Child(pid),
+        }
+    }
+
+    fn kill(&self) {
+        // SAFETY: a child of ours that nobody has waited for.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+        self.wait();
+    }
+
+    /// The exit status; killed counts as -1.
+    fn wait(&self) -> i32 {
+        let mut status = 0;
+        // SAFETY: a child of ours, and a place for its status.
+        unsafe { libc::waitpid(self.0, &mut status, 0) };
+        if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            -1
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a poll does only now and then: bells, new rings, the slow round over all rings, peers that died.
+
+use super::ShmTransport;
+use super::inbound::Look;
+use super::layout::{LOCK_RINGS, Ring};
+use super::name;
+use super::peers::{Peer, is_alive};
+use crate::engine::port::{PeerId, Sink};
+use crate::sys::{clock, shared};
+
+/// Polls between looks at the bells.
+const BELLS_EVERY: u32 = 8;
+/// Turns between steps of the slow round, and rings in a step.
+const ROUND_EVERY: u32 = 8;
+const ROUND_STEP: usize = 16;
+/// Turns between looks at the clock.
+const CLOCK_EVERY: u32 = 32;
+/// A quarter of the peers is looked at this often, so each within a second.
+const CHECK_EVERY_MS: u64 = 200;
+const CHECK_PARTS: usize = 4;
+
+impl ShmTransport {
+    #[cold]
+    pub(super) fn take_turn<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        self.turns_left = BELLS_EVERY;
+        self.turns = self.turns.wrapping_add(1);
+        while let Some((index, look)) = self.odd.pop() {
+            self.settle(index, look);
+        }
+        self.inbox.rung(&self.own.header, &mut self.rung);
+        if self.turns.is_multiple_of(ROUND_EVERY) {
+            self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
+        }
+        let is_new = |index: &usize| !self.inbox.knows(*index) && self.own.header.claim(*index).is_some();
+        if self.rung.iter().any(is_new) {
+            for index in self.inbox.newcomers(&self.own.header) {
+                self.take_up(index);
+            }
+        }
+        let mut done = 0;
+        while let Some(index) = self.rung.pop() {
+            done += self.attend(index, sink, budget.saturating_sub(done));
+        }
+        if self.turns.is_multiple_of(CLOCK_EVERY) && self.check_is_due() {
+            self.check_some();
+        }
+        self.report_gone(sink);
+        done
+    }
+
+    /// Looks at one ring, which may be nobody's.
+    fn attend<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
+        let (done, look) = self.inbox.attend(index, &self.own.header, sink, budget);
+        self.settle(index, look);
+        done
+    }
+
+    fn settle(&mut self, index: usize, look: Look) {
+        match look {
+            Look::Fine => {}
+            Look::Over | Look::Broken => self.drop_ring(index),
+            Look::Starved => {
+                let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
+                if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
+                    shared::poke_fifo(&name::bell(&self.config.dir, &peer.address));
+                }
+            }
+        }
+    }
+
+    fn drop_ring(&mut self, index: usize) {
+        if let Some(peer) = self.inbox.remove(index, &self.own.header, self.own.file()) {
+            self.peers.ring_gone(peer, index);
+        }
+    }
+
+    /// Takes up a ring that somebody claimed, unless an older one of the same address is there still.
+    fn take_up(&mut self, index: usize) {
+        let Ok(ring) = Ring::map(self.own.file(), index) else {
+            return;
+        };
+        let who = ring
+            .who()
+            .and_then(|(instance, address)| Some((instance, self.peers.number(&address)?)));
+        let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
+            // Whoever claimed it does not know how.
+            ring.free(self.own.file(), index);
+            self.own.header.set_free(index);
+            return;
+        };
+        let Some(peer) = self.peers.get(number) else {
+            return;
+        };
+        if peer.instance != 0 && peer.instance != instance {
+            if self.lives(peer) && !self.claimer_lives(index) {
+                // Left over from an earlier life, which nobody knew.
+                ring.free(self.own.file(), index);
+                self.own.header.set_free(index);
+            } else {
+                self.peers.end(number, &mut self.inbox);
+            }
+            return;
+        }
+        if peer.ending || peer.ring.is_some() {
+            // An older ring of the same sender is emptied first; the slow round comes back to this one.
+            return;
+        }
+        self.peers.met(number, instance, index);
+        self.inbox.add(index, ring, number);
+    }
+
+    fn report_gone<S: Sink>(&mut self, sink: &mut S) {
+        while let Some(peer) = self.peers.over.pop() {
+            self.peers.forget(peer);
+            sink.gone(peer);
+        }
+    }
+
+    pub(super) fn check_is_due(&mut self) -> bool {
+        let now = clock::monotonic_ms();
+        let due = now.saturating_sub(self.last_check) >= CHECK_EVERY_MS;
+        if due {
+            self.last_check = now;
+        }
+        due
+    }
+
+    /// Whether the process that claimed a ring of ours has it still: its claim is a lock.
+    fn claimer_lives(&self, index: usize) -> bool {
+        shared::is_locked(self.own.file(), LOCK_RINGS + index as i64).unwrap_or(true)
+    }
+
+    fn lives(&self, peer: &Peer) -> bool {
+        match peer.ring {
+            Some(ring) => self.claimer_lives(ring),
+            None => is_alive(&self.config.dir, &peer.address, peer.instance),
+        }
+    }
+
+    pub(super) fn check_some(&mut self) {
+        for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
+            self.check(peer);
+        }
+    }
+
+    fn check(&mut self, number: PeerId) {
+        let Some(peer) = self.peers.get(number) else { return };
+        if peer.ring.is_some_and(|ring| self.inbox.take_heard(ring)) {
+            return;
+        }
+        let closed = peer.out.as_ref().is_some_and(|out| out.is_closed());
+        if closed || !self.lives(peer) {
+            self.peers.end(number, &mut self.inbox);
+        }
+    }
+
+    /// Looks at all peers now, and tells the engine of those that died. A poll does this by itself for some at a time;
+    /// an endpoint that sleeps calls it when it wakes for having slept long.
+    pub fn check_peers<S: Sink>(&mut self, sink: &mut S) {
+        if !self.own.is_ours() {
+            return;
+        }
+        for peer in self.peers.next_round(usize::MAX / 2) {
+            self.check(peer);
+        }
+        self.report_gone(sink);
+    }
+}

@@ -1,0 +1,90 @@
+//! Sleeping until a message comes, at no cost to senders that find nobody asleep.
+//!
+//! The owner says in its attention word that it sleeps, and then looks whether anything came. Senders write, and then
+//! look whether it sleeps. One of the two must see the other, which needs a barrier on both sides; the sleeper has the
+//! kernel run the senders' one (membarrier), so that their path has none. Where the kernel does not, senders fence.
+//! What wakes is a named pipe beside the region: it needs no shared descriptor and no common network namespace, only
+//! the directory, and is a real descriptor to poll.
+
+use super::ShmTransport;
+use super::layout;
+use super::outbound::Outbound;
+use crate::sys::{process_vm, shared};
+use core::sync::atomic::{Ordering, fence};
+use std::os::fd::RawFd;
+
+/// The attention word counts sleeps above its bits, so that a late note of one waking does not touch the next sleep.
+const ONE_SLEEP: u64 = 1 << 8;
+
+impl ShmTransport {
+    /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
+    pub fn wake_fd(&self) -> RawFd {
+        self.own.pipe_number()
+    }
+
+    /// Announces sleep. False when there is something to poll already; then nothing is announced.
+    pub fn arm(&mut self) -> bool {
+        let quiet = self.announce();
+        if !quiet {
+            self.own.header.attention().store(self.sleeps, Ordering::Relaxed);
+        }
+        quiet
+    }
+
+    /// The same where several threads may sleep on the descriptor: empties it first, and announces in any case, so that
+    /// it is readable or an announcement stands as long as one of them sleeps.
+    pub fn arm_among_others(&mut self) -> bool {
+        if self.own.is_ours() {
+            shared::drain_fifo(self.own.pipe());
+        }
+        self.announce()
+    }
+
+    fn announce(&mut self) -> bool {
+        if !self.own.is_ours() {
+            return true;
+        }
+        self.sleeps = self.sleeps.wrapping_add(ONE_SLEEP);
+        let attention = self.own.header.attention();
+        attention.store(self.sleeps | layout::SLEEPING, Ordering::Relaxed);
+        // SYNC POINT sleep: the senders' half is their own fence, or this call.
+        if self.own.header.wants_fence() || !process_vm::barrier_everywhere() {
+            fence(Ordering::SeqCst);
+        }
+        self.look_at_peers();
+        let room = self.has_room_for_the_starved();
+        !(room || !self.peers.over.is_empty() || self.inbox.would_find(&self.own.header))
+    }
+
+    /// Peers that died do not wake anybody: a sleeper that comes by now and then looks.
+    fn look_at_peers(&mut self) {
+        if self.check_is_due() {
+            self.check_some();
+        }
+        if !self.peers.over.is_empty() {
+            self.turns_left = 1;
+        }
+    }
+
+    /// Asks every peer whose ring was full to wake us when it is not. True when one has room by now, or is gone.
+    fn has_room_for_the_starved(&mut self) -> bool {
+        let before = self.starved.len();
+        let peers = &mut self.peers;
+        self.starved.retain(|number| {
+            let Some(peer) = peers.get_mut(*number) else {
+                return false;
+            };
+            peer.starved = peer.out.as_mut().is_some_and(Outbound::wait_for_room);
+            peer.starved
+        });
+        self.starved.len() < before
+    }
+
+    /// Ends a sleep that `arm` announced, whatever ended it.
+    pub fn disarm(&mut self) {
+        if self.own.is_ours() {
+            self.own.header.attention().store(self.sleeps, Ordering::Relaxed);
+            shared::drain_fifo(self.own.pipe());
+        }
+    }
+}
