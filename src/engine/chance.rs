@@ -474,6 +474,16 @@ fn check_sends(
 
 fn check_nothing_left(bed: &Bed) {
     let dead = bed.world.borrow().dead.clone();
+    let living = || (0..NODES).filter(|node| !dead.contains(node));
+    for (from, to) in living().flat_map(|from| living().map(move |to| (from, to))) {
+        let (credit, ..) = bed.nodes[from as usize].engine.credit(to);
+        let (_, allowed, due) = bed.nodes[to as usize].engine.credit(from);
+        assert_eq!(
+            (allowed, credit + due),
+            (credit, config().window),
+            "credit of {from} at {to}"
+        );
+    }
     for (node, end) in bed
         .nodes
         .iter()

@@ -207,6 +207,14 @@ impl<T: Transport> Engine<T> {
         ]
     }
 
+    /// What we may send to a peer unasked; what it may send to us, and what we have yet to give back.
+    #[cfg(test)]
+    pub fn credit(&self, peer: PeerId) -> (usize, usize, usize) {
+        let stranger = super::peer::Peer::new(&self.core.config);
+        let peer = self.core.peers.get(peer as usize).unwrap_or(&stranger);
+        (peer.credit, peer.allowed, peer.owed + peer.withheld)
+    }
+
     /// Pushes what waits, to each peer in turn as long as it has room.
     #[inline]
     fn push_all(&mut self, report: &mut impl Report) {

@@ -101,6 +101,8 @@ pub struct World {
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
     pub looks: Vec<(PeerId, Look, Recv)>,
+    /// Pushes to the dead.
+    pub knocks: usize,
     /// Packets pushed, by kind.
     pub packets: HashMap<u8, usize>,
 }
@@ -164,6 +166,7 @@ impl Transport for Wire {
         }
         if world.dead.contains(&to) {
             // As promised, nothing more comes from it.
+            world.knocks += 1;
             world.lanes.remove(&(to, self.me));
             self.moving.retain(|(from, ..)| *from != to);
             return Push::Gone;

@@ -92,10 +92,15 @@ fn nobody_there_yet_ends_sends_but_not_receives() {
 #[test]
 fn what_the_dead_sent_whole_can_still_be_received() {
     let mut bed = bed();
-    let sent: Vec<usize> = [8, 300, 1000]
-        .iter()
-        .map(|len| bed.send(letter(1, 0, *len as u64, *len)).unwrap())
-        .collect();
+    let level = Level::Delivery;
+    let mut send = |len: usize| {
+        bed.send(Letter {
+            level,
+            ..letter(1, 0, len as u64, len)
+        })
+        .unwrap()
+    };
+    let sent = [8, 300, 1000].map(&mut send);
     bed.settle();
     let claim = Recv {
         context: LOOK,
@@ -115,6 +120,40 @@ fn what_the_dead_sent_whole_can_still_be_received() {
         overflow: 0,
     });
     assert_eq!((end.context, end.failure), (LOOK, gone));
+    assert_eq!(bed.world.borrow().knocks, 0, "an answer to the dead");
+}
+
+#[test]
+fn a_message_that_was_cut_off_fails_its_receive_and_is_not_answered() {
+    for packet in [Packet::First, Packet::Rendezvous] {
+        let mut bed = bed();
+        let recv = bed.recv(0, &[30], tagged(0));
+        let flags = flag::TAGGED | flag::ACK;
+        let header = Header {
+            packet,
+            flags,
+            id: 1,
+            tag: 0,
+            data: 0,
+            total: 30,
+        };
+        let len = if packet == Packet::First { 10 } else { 0 };
+        bed.world.borrow_mut().put(1, 0, header, &vec![0; len]);
+        bed.settle();
+        bed.kill(1);
+        bed.settle();
+        let gone = Some(Failure {
+            error: Error::PeerGone,
+            overflow: 0,
+        });
+        let ends: Vec<_> = bed
+            .found(recv)
+            .iter()
+            .map(|(end, _)| (end.failure, end.source))
+            .collect();
+        assert_eq!((ends, bed.world.borrow().knocks), (vec![(gone, Some(1))], 0));
+        assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
+    }
 }
 
 /// Headers that no engine writes, each after an exchange that worked.

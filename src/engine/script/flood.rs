@@ -28,14 +28,82 @@ fn two_that_flood_each_other_do_not_wait_for_ever() {
     }
     // Some fit the room, as many as may be unfinished are offered.
     assert!(numbers.iter().all(|sent| sent.len() > 64 + 8), "{numbers:?}");
-    let mut pairs = Vec::new();
+    // Each is there as soon as it is asked for, whatever lies before it.
     for me in [0, 1] {
         for (tag, sent) in numbers[me as usize].iter().rev() {
-            pairs.push((bed.recv(1 - me, &[200], tagged(*tag)), *sent));
+            let recv = bed.recv(1 - me, &[200], tagged(*tag));
             bed.settle();
+            check(&bed, recv, *sent);
         }
     }
-    pairs.into_iter().for_each(|(recv, sent)| check(&bed, recv, sent));
+}
+
+#[test]
+fn one_that_is_received_keeps_its_credit_though_another_fills_the_room() {
+    let mut bed = Bed::new(3, 1, Manner::default(), small());
+    while bed.send(letter(0, 1, 1, 200)).is_ok() {
+        bed.settle();
+    }
+    while bed.send(letter(1, 1, 1, 200)).is_ok() {
+        bed.settle();
+    }
+    let offers = bed.world.borrow().count(Packet::Rendezvous);
+    assert_eq!(offers, 2 * small().sends);
+    for _ in 0..100 {
+        let sent = bed.send(letter(2, 1, 2, 200)).unwrap();
+        bed.settle();
+        let recv = bed.recv(1, &[200], tagged(2));
+        bed.settle();
+        check(&bed, recv, sent);
+    }
+    assert_eq!(bed.world.borrow().count(Packet::Rendezvous), offers);
+}
+
+#[test]
+fn one_fills_its_share_of_the_room_and_a_window() {
+    let eager = |senders: &[PeerId]| {
+        let mut bed = bed();
+        for from in senders {
+            while bed.send(letter(*from, 1, 1, 200)).is_ok() {
+                bed.settle();
+            }
+        }
+        bed.world.borrow().count(Packet::Eager) + bed.world.borrow().count(Packet::First)
+    };
+    // A message takes 200 and 256; the last that fits is followed by what a window holds.
+    let Config { window, share, .. } = small();
+    assert_eq!(eager(&[0]), share / 456 + window / 456);
+    // That has filled the room of all: the next has only its window.
+    assert_eq!(eager(&[0, 2]), share / 456 + 2 * (window / 456));
+}
+
+#[test]
+fn when_there_is_room_again_all_get_their_credit_back() {
+    let config = Config {
+        room: 8192,
+        share: 8192,
+        ..small()
+    };
+    let mut bed = Bed::new(3, 1, Manner::default(), config);
+    let fill = |bed: &mut Bed, from, tag| {
+        let before = bed.world.borrow().sent.len();
+        while bed.world.borrow().count(Packet::Rendezvous) == 0 {
+            bed.send(letter(from, 1, tag, 200)).unwrap();
+            bed.settle();
+        }
+        bed.world.borrow_mut().packets.clear();
+        bed.world.borrow().sent.len() - before
+    };
+    let first = fill(&mut bed, 0, 1);
+    fill(&mut bed, 2, 2);
+    for _ in 0..first {
+        bed.recv(1, &[200], tagged(1));
+        bed.settle();
+    }
+    bed.world.borrow_mut().packets.clear();
+    bed.send(letter(2, 1, 2, 200)).unwrap();
+    let packets = bed.world.borrow().packets.clone();
+    assert_eq!(packets, [(Packet::First as u8, 1), (Packet::Segment as u8, 1)].into());
 }
 
 /// Counts ends, and sees that messages come in the order of their tags.
