@@ -8,7 +8,7 @@ use super::memory::{self, NoMemory};
 use super::text;
 use super::types::*;
 use super::{info_read, nic};
-use crate::api::info::model::{AuthKey, Info};
+use crate::api::info::model::{AuthKey, Info, RxAttr, TxAttr};
 use core::ffi::{c_char, c_void};
 use core::ptr::{null, null_mut};
 use std::ffi::CString;
@@ -167,31 +167,39 @@ impl Borrowed {
     }
 }
 
+pub fn tx(attr: &TxAttr) -> fi_tx_attr {
+    fi_tx_attr {
+        caps: attr.caps,
+        mode: attr.mode,
+        op_flags: attr.op_flags,
+        msg_order: attr.msg_order,
+        comp_order: attr.comp_order,
+        inject_size: attr.inject_size,
+        size: attr.size,
+        iov_limit: attr.iov_limit,
+        rma_iov_limit: attr.rma_iov_limit,
+        tclass: attr.tclass,
+    }
+}
+
+pub fn rx(attr: &RxAttr) -> fi_rx_attr {
+    fi_rx_attr {
+        caps: attr.caps,
+        mode: attr.mode,
+        op_flags: attr.op_flags,
+        msg_order: attr.msg_order,
+        comp_order: attr.comp_order,
+        total_buffered_recv: attr.total_buffered_recv,
+        size: attr.size,
+        iov_limit: attr.iov_limit,
+    }
+}
+
 /// A C fi_info with the content of a safe one.
 pub fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
     let mut keep = Borrowed::default();
-    let mut tx = info.tx.as_ref().map(|tx| fi_tx_attr {
-        caps: tx.caps,
-        mode: tx.mode,
-        op_flags: tx.op_flags,
-        msg_order: tx.msg_order,
-        comp_order: tx.comp_order,
-        inject_size: tx.inject_size,
-        size: tx.size,
-        iov_limit: tx.iov_limit,
-        rma_iov_limit: tx.rma_iov_limit,
-        tclass: tx.tclass,
-    });
-    let mut rx = info.rx.as_ref().map(|rx| fi_rx_attr {
-        caps: rx.caps,
-        mode: rx.mode,
-        op_flags: rx.op_flags,
-        msg_order: rx.msg_order,
-        comp_order: rx.comp_order,
-        total_buffered_recv: rx.total_buffered_recv,
-        size: rx.size,
-        iov_limit: rx.iov_limit,
-    });
+    let mut tx = info.tx.as_ref().map(tx);
+    let mut rx = info.rx.as_ref().map(rx);
     let mut ep = info.ep.as_ref().map(|ep| fi_ep_attr {
         r#type: ep.ep_type,
         protocol: ep.protocol,

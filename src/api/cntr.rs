@@ -124,10 +124,9 @@ impl Cntr {
         self.note();
     }
 
-    /// fi_cntr_adderr.
+    /// fi_cntr_adderr, which is news like an error of an operation's.
     pub fn add_errors(&self, value: u64) {
         self.step(&self.errors, value);
-        self.note();
     }
 
     /// fi_cntr_set.
@@ -139,7 +138,6 @@ impl Cntr {
     /// fi_cntr_seterr.
     pub fn set_errors(&self, value: u64) {
         self.put(&self.errors, value);
-        self.note();
     }
 
     /// fi_cntr_wait: until the value is at least `threshold`. -FI_EAVAIL: the error value changed; -FI_ETIMEDOUT;

@@ -11,7 +11,7 @@ use super::info::model::Info;
 use super::mr::Regions;
 use super::refs::Refs;
 use crate::abi::types::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An opened fabric.
 pub struct Fabric {
@@ -29,6 +29,13 @@ impl Fabric {
     }
 }
 
+/// The event queue of a domain.
+struct BoundEq {
+    eq: Arc<Eq>,
+    /// FI_REG_MR: it is told when memory was registered.
+    hears_regions: bool,
+}
+
 /// An opened domain.
 pub struct Domain {
     pub fabric: Arc<Fabric>,
@@ -39,11 +46,13 @@ pub struct Domain {
     pub crossed: bool,
     pub api_version: u32,
     pub regions: Regions,
+    /// Remote addresses are those of the memory itself, not counted from a region's beginning.
+    pub virtual_addresses: bool,
     /// What its address vectors have in common.
     pub av: av::Domain,
     /// The thread of FI_PROGRESS_AUTO.
     pub driver: Option<Driver>,
-    eq: Mutex<Option<Arc<Eq>>>,
+    eq: Mutex<Option<BoundEq>>,
 }
 
 impl Domain {
@@ -60,10 +69,13 @@ impl Domain {
             crossed: auto || attr.threading != FI_THREAD_DOMAIN,
             api_version: fabric.api_version,
             regions: Regions::new(attr.mr_mode),
+            virtual_addresses: attr.mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) != 0,
             av: av::Domain {
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,
-                auth_key_size: None,
+                // What a key says is the program's own business: nobody reads it here.
+                auth_key_size: (attr.auth_key.size == FI_AV_AUTH_KEY).then_some(0),
+                user_ids: attr.caps & FI_AV_USER_ID != 0,
                 locked,
             },
             driver: auto.then(Driver::default),
@@ -73,20 +85,36 @@ impl Domain {
 }
 
 impl Domain {
-    /// fi_domain_bind, in place of the queue before. Nothing is told to it, but it is in use.
-    pub fn bind_eq(&self, eq: &Arc<Eq>) {
+    /// fi_domain_bind, in place of the queue before.
+    pub fn bind_eq(&self, eq: &Arc<Eq>, hears_regions: bool) {
         eq.refs().take();
-        let mut bound = self.eq.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = bound.replace(eq.clone()) {
-            before.refs().give();
+        let bound = BoundEq {
+            eq: eq.clone(),
+            hears_regions,
+        };
+        let before = self.bound_eq().replace(bound);
+        if let Some(before) = before {
+            before.eq.refs().give();
         }
+    }
+
+    /// Memory was registered, which is an event where the program asked for one. It can be used before that too.
+    pub fn registered(&self, fid: usize, context: usize) {
+        if let Some(bound) = self.bound_eq().as_ref().filter(|bound| bound.hears_regions) {
+            // A queue that is overrun tells so itself.
+            let _ = bound.eq.post_entry(FI_MR_COMPLETE, fid, context, 0);
+        }
+    }
+
+    fn bound_eq(&self) -> MutexGuard<'_, Option<BoundEq>> {
+        self.eq.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        if let Some(eq) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            eq.refs().give();
+        if let Some(bound) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            bound.eq.refs().give();
         }
         self.fabric.users.give();
     }

@@ -19,6 +19,7 @@ pub mod endpoint;
 pub mod eq;
 pub mod errno;
 pub mod info;
+pub mod instances;
 pub mod messaging;
 pub mod mr;
 pub mod params;

@@ -106,7 +106,7 @@ fn template() -> Info {
     const ORDER: u64 = FI_ORDER_SAS;
     const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
     Info {
-        caps: SEND | RECV | FI_LOCAL_COMM,
+        caps: SEND | RECV | DOMAIN_CAPS,
         addr_format: FI_ADDR_STR,
         tx: Some(TxAttr {
             caps: SEND,
@@ -146,6 +146,8 @@ fn template() -> Info {
     }
 }
 
+const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_SHARED_AV | FI_AV_USER_ID;
+
 fn domain() -> DomainAttr {
     DomainAttr {
         name: Some(NAME.into()),
@@ -168,7 +170,8 @@ fn domain() -> DomainAttr {
         max_ep_srx_ctx: 1024,
         cntr_cnt: 1024,
         mr_iov_limit: IOV_LIMIT,
-        caps: FI_LOCAL_COMM,
+        caps: DOMAIN_CAPS,
+        max_ep_auth_key: 1024,
         mr_cnt: 1 << 20,
         max_cntr_value: u64::MAX,
         max_err_cntr_value: u64::MAX,

@@ -143,15 +143,11 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
     if addr.is_null() {
         return None;
     }
-    let longest = av.kind().longest();
     let bytes = addr.cast::<u8>();
-    // SAFETY: by contract; strings end within the longest an address may be.
+    // SAFETY: by contract; a string that is too long has an end too, and after it comes the next.
     unsafe {
         let len = match av.kind().layout() {
-            Layout::Strings => (0..count).fold(0, |at, _| {
-                let len = libc::strnlen(bytes.add(at).cast(), longest);
-                at + len + usize::from(len < longest)
-            }),
+            Layout::Strings => (0..count).fold(0, |at, _| at + libc::strlen(bytes.add(at).cast()) + 1),
             Layout::Fixed(each) => count.checked_mul(each)?,
             Layout::Family => {
                 let family = bytes.cast::<u16>().read_unaligned();

@@ -1,31 +1,36 @@
 //! fid_domain of a provider of ours.
 
-use super::{Object, head, mr, shm, status};
+use super::{Object, head, mr, raw_key, shm, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
-use crate::api::domain::{Domain, Fabric, unused};
+use crate::api::domain::{Domain, unused};
 use crate::api::info::model::Info;
+use crate::api::instances;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 static DOMAIN_OPS: fi_ops = fi_ops {
     close: Some(close),
     bind: Some(bind),
+    control: Some(control),
     ..NO_OPS
 };
 
 /// # Safety
-/// `out` is a place for a pointer.
-pub unsafe fn open(fabric: &Arc<Fabric>, info: &Info, out: *mut *mut fid_domain, context: *mut c_void) -> c_int {
-    match Domain::open(fabric, info) {
+/// A live fabric of ours; `out` is a place for a pointer.
+pub unsafe fn open(fabric: *const fid_fabric, info: &Info, out: *mut *mut fid_domain, context: *mut c_void) -> c_int {
+    // SAFETY: by contract.
+    match Domain::open(unsafe { super::fabric::opened(fabric) }, info) {
         Ok(domain) => {
             let c = fid_domain {
                 fid: head(FI_CLASS_DOMAIN, context, &DOMAIN_OPS),
                 ops: (&raw const shm::OPS).cast_mut(),
                 mr: (&raw const mr::OPS).cast_mut(),
             };
+            let given = Object::give(c, domain);
+            instances::domain_opened(given as usize, fabric as usize, info.domain_name().unwrap_or_default());
             // SAFETY: by contract.
-            unsafe { out.write(Object::give(c, domain)) };
+            unsafe { out.write(given) };
             FI_SUCCESS
         }
         Err(error) => error.code(),
@@ -44,22 +49,31 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     unsafe {
         let result = unused(&opened(fid).users);
         if result.is_ok() {
+            instances::closed(fid as usize);
             drop(Object::<fid_domain, Arc<Domain>>::take(fid.cast()));
         }
         status(result)
     }
 }
 
+unsafe extern "C" fn control(_: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: the command says what its argument is.
+    unsafe { raw_key::control(command, arg) }.unwrap_or(-FI_ENOSYS)
+}
+
 /// An event queue for asynchronous events of the domain.
-unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
+    }
+    if flags & !FI_REG_MR != 0 {
+        return -(FI_EBADFLAGS as c_int);
     }
     // SAFETY: a live domain of ours; a fid tells its class.
     unsafe {
         match (*other).fclass as u32 {
             FI_CLASS_EQ => {
-                opened(fid).bind_eq(super::eq::of(other));
+                opened(fid).bind_eq(super::eq::of(other), flags & FI_REG_MR != 0);
                 FI_SUCCESS
             }
             _ => -FI_EINVAL,

@@ -96,6 +96,10 @@ unsafe fn open_alias<V: Managed>(fid: *mut fid, arg: *const fi_alias) -> c_int {
         if arg.is_null() || (*arg).fid.is_null() {
             return -FI_EINVAL;
         }
+        // Endpoints are bound to these, and take what they are bound to for the context itself.
+        if (*fid).fclass == FI_CLASS_SRX_CTX as usize {
+            return -FI_EOPNOTSUPP;
+        }
         match Alias::open(of::<V>(fid), (*arg).flags) {
             Ok(alias) => {
                 (*arg)
@@ -108,9 +112,11 @@ unsafe fn open_alias<V: Managed>(fid: *mut fid, arg: *const fi_alias) -> c_int {
     }
 }
 
+/// Whether an object may be bound at all, with these flags, to what belongs to this domain.
+///
 /// # Safety
 /// A live object of ours.
-unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) -> Result<()> {
+pub unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) -> Result<()> {
     // SAFETY: by contract; a fid tells its class.
     let (theirs, may_have_flags) = unsafe {
         match (*other).fclass as u32 {

@@ -4,9 +4,11 @@ use super::{Object, head, lacking, status};
 use crate::abi::info_read;
 use crate::abi::layout::CURRENT;
 use crate::abi::no_ops::NO_OPS;
+use crate::abi::text;
 use crate::abi::types::*;
 use crate::api::domain::{Fabric, unused};
 use crate::api::errno::Errno;
+use crate::api::instances;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -30,12 +32,15 @@ pub unsafe fn open(attr: *const fi_fabric_attr, fabric: *mut *mut fid_fabric, co
     // SAFETY: by contract.
     unsafe {
         let api_version = (*attr).api_version;
+        let (provider, name) = (text::borrow((*attr).prov_name), text::borrow((*attr).name));
         let c = fid_fabric {
             fid: head(FI_CLASS_FABRIC, context, &FABRIC_OPS),
             ops: (&raw const OPS).cast_mut(),
             api_version,
         };
-        fabric.write(Object::give(c, Fabric::new(api_version)));
+        let given = Object::give(c, Fabric::new(api_version));
+        instances::fabric_opened(given as usize, &provider.unwrap_or_default(), &name.unwrap_or_default());
+        fabric.write(given);
     }
     FI_SUCCESS
 }
@@ -52,6 +57,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     unsafe {
         let result = unused(&opened(fid.cast()).users);
         if result.is_ok() {
+            instances::closed(fid as usize);
             drop(Object::<fid_fabric, Arc<Fabric>>::take(fid.cast()));
         }
         status(result)
@@ -68,7 +74,7 @@ unsafe extern "C" fn domain(
         return -FI_EINVAL;
     }
     // SAFETY: a program hands in an info of fi_getinfo's, which has today's size.
-    unsafe { super::domain::open(opened(fabric), &info_read::read(info, &CURRENT), out, context) }
+    unsafe { super::domain::open(fabric, &info_read::read(info, &CURRENT), out, context) }
 }
 
 unsafe extern "C" fn domain2(
@@ -86,8 +92,10 @@ unsafe extern "C" fn domain2(
 }
 
 unsafe extern "C" fn trywait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
-    let count = usize::try_from(count).unwrap_or(0);
-    if fids.is_null() || count == 0 {
+    let Ok(count) = usize::try_from(count) else {
+        return -FI_EINVAL;
+    };
+    if fids.is_null() && count > 0 {
         return -FI_EINVAL;
     }
     // SAFETY: `count` live objects of ours, by the manual page.

@@ -15,6 +15,7 @@ pub mod lacking;
 pub mod messaging;
 pub mod mr;
 pub mod poll_set;
+pub mod raw_key;
 pub mod scalable;
 pub mod shm;
 pub mod srx;

@@ -3,6 +3,7 @@
 use super::{Object, head, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
+use crate::api::cntr::Cntr;
 use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::mr::Region;
@@ -10,7 +11,7 @@ use crate::util::user::UserBuf;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use libc::iovec;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub static OPS: fi_ops_mr = fi_ops_mr {
     size: size_of::<fi_ops_mr>(),
@@ -30,10 +31,16 @@ static MR_OPS: fi_ops = fi_ops {
 struct Registered {
     domain: Arc<Domain>,
     key: u64,
+    /// What remote addresses count from.
+    base: u64,
+    /// Counters bound to it.
+    counters: Mutex<Vec<Arc<Cntr>>>,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        let counters = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner);
+        counters.iter().for_each(|cntr| cntr.refs().give());
         self.domain.regions.remove(self.key);
         self.domain.users.give();
     }
@@ -62,6 +69,7 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
     }
     // SAFETY: by contract.
     let domain = unsafe { super::domain::opened(fid) };
+    let first = request.parts.first().map_or(0, UserBuf::addr);
     let region = Region {
         parts: request.parts,
         access: request.access,
@@ -75,16 +83,16 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
                 mem_desc: null_mut(),
                 key,
             };
-            // SAFETY: a place for a pointer, by contract.
-            unsafe {
-                mr.write(Object::give(
-                    c,
-                    Registered {
-                        domain: domain.clone(),
-                        key,
-                    },
-                ))
+            let registered = Registered {
+                domain: domain.clone(),
+                key,
+                base: if domain.virtual_addresses { first as u64 } else { 0 },
+                counters: Mutex::default(),
             };
+            let given = Object::give(c, registered);
+            // SAFETY: a place for a pointer, by contract.
+            unsafe { mr.write(given) };
+            domain.registered(given as usize, request.context as usize);
             FI_SUCCESS
         }
         Err(error) => error.code(),
@@ -196,21 +204,44 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     FI_SUCCESS
 }
 
+/// # Safety
+/// A live region of ours.
+unsafe fn of<'a>(fid: *const fid) -> &'a Registered {
+    // SAFETY: by contract.
+    unsafe { Object::<fid_mr, Registered>::value(fid.cast()) }
+}
+
 /// Counters and endpoints may be bound; without remote access there is nothing to tell them.
-unsafe extern "C" fn bind(_: *mut fid, other: *mut fid, flags: u64) -> c_int {
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() || flags & !FI_REMOTE_WRITE != 0 {
         return -FI_EINVAL;
     }
-    // SAFETY: a fid tells its class.
-    match unsafe { (*other).fclass } as u32 {
-        FI_CLASS_CNTR | FI_CLASS_EP => FI_SUCCESS,
-        _ => -FI_EINVAL,
+    // SAFETY: a live region of ours, and an object that tells its class.
+    unsafe {
+        match (*other).fclass as u32 {
+            FI_CLASS_CNTR => {
+                let cntr = super::cntr::of(other);
+                cntr.refs().take();
+                let mut counters = of(fid).counters.lock().unwrap_or_else(PoisonError::into_inner);
+                counters.push(cntr.clone());
+                FI_SUCCESS
+            }
+            FI_CLASS_EP => FI_SUCCESS,
+            _ => -FI_EINVAL,
+        }
     }
 }
 
-unsafe extern "C" fn control(_: *mut fid, command: c_int, _: *mut c_void) -> c_int {
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     match command as u32 {
         FI_ENABLE | FI_REFRESH => status(Ok(())),
+        FI_GET_RAW_MR => {
+            // SAFETY: a live region of ours; the command says what its argument is.
+            unsafe {
+                let region = of(fid);
+                super::raw_key::get(region.key, region.base, arg)
+            }
+        }
         _ => -FI_ENOSYS,
     }
 }

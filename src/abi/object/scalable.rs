@@ -1,10 +1,12 @@
 //! fid_ep of a scalable endpoint, which itself moves nothing, and of its contexts, which are endpoints like others.
 
-use super::{Object, av, endpoint, head, lacking, status};
+use super::{Object, av, endpoint, eq, head, lacking, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
+use crate::abi::{info, info_read};
 use crate::api::endpoint::Wire;
-use crate::api::endpoint::scalable::{Direction, Scalable};
+use crate::api::endpoint::scalable::Scalable;
+use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -62,18 +64,22 @@ unsafe extern "C" fn close<T: Wire + 'static>(fid: *mut fid) -> c_int {
     }
 }
 
-unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
+unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours, and an object that tells its class and is of our making too.
     unsafe {
-        match (*other).fclass as u32 {
-            FI_CLASS_AV => status(of::<T>(fid).bind_av(av::of(other))),
-            // Nothing is told to it, but programs bind one.
-            FI_CLASS_EQ => FI_SUCCESS,
-            _ => -FI_EINVAL,
-        }
+        let whole = of::<T>(fid);
+        let checked = endpoint::check_bind(whole.domain(), other, flags);
+        status(checked.and_then(|()| match (*other).fclass as u32 {
+            FI_CLASS_AV => whole.bind_av(av::of(other)),
+            FI_CLASS_EQ => {
+                whole.bind_eq(eq::of(other));
+                Ok(())
+            }
+            _ => Err(Errno(FI_EINVAL)),
+        }))
     }
 }
 
@@ -91,48 +97,52 @@ unsafe extern "C" fn getname<T: Wire + 'static>(fid: fid_t, addr: *mut c_void, l
     unsafe { endpoint::tell_name(&of::<T>(fid).local_address(), addr, len) }
 }
 
-/// # Safety
-/// A live scalable endpoint of this transport; `out` is a place for a pointer or NULL.
-unsafe fn open_context<T: Wire + 'static>(
-    whole: *mut fid_ep,
-    direction: Direction,
-    index: c_int,
-    out: *mut *mut fid_ep,
-    context: *mut c_void,
-) -> c_int {
-    let (Ok(index), false) = (usize::try_from(index), out.is_null()) else {
-        return -FI_EINVAL;
-    };
-    let class = match direction {
-        Direction::Transmit => FI_CLASS_TX_CTX,
-        Direction::Receive => FI_CLASS_RX_CTX,
-    };
-    // SAFETY: by contract.
-    unsafe {
-        let opened = of::<T>(whole.cast()).context(direction, index);
-        status(opened.map(|opened| out.write(endpoint::give(opened, class, context))))
-    }
+fn index_of(index: c_int) -> Result<usize> {
+    usize::try_from(index).map_err(|_| Errno(FI_EINVAL))
 }
 
-/// A context has the attributes of the whole.
 unsafe extern "C" fn tx_ctx<T: Wire + 'static>(
     whole: *mut fid_ep,
     index: c_int,
-    _attr: *mut fi_tx_attr,
+    attr: *mut fi_tx_attr,
     out: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: a live endpoint of ours.
-    unsafe { open_context::<T>(whole, Direction::Transmit, index, out, context) }
+    if out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours and a place for a pointer; the attributes may be left out.
+    unsafe {
+        let asked = attr.as_ref().map(info_read::tx).unwrap_or_default();
+        let opened = index_of(index).and_then(|index| of::<T>(whole.cast()).tx_context(index, &asked));
+        status(opened.map(|(opened, assigned)| {
+            if !attr.is_null() {
+                attr.write(info::tx(&assigned));
+            }
+            out.write(endpoint::give(opened, FI_CLASS_TX_CTX, context));
+        }))
+    }
 }
 
 unsafe extern "C" fn rx_ctx<T: Wire + 'static>(
     whole: *mut fid_ep,
     index: c_int,
-    _attr: *mut fi_rx_attr,
+    attr: *mut fi_rx_attr,
     out: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: a live endpoint of ours.
-    unsafe { open_context::<T>(whole, Direction::Receive, index, out, context) }
+    if out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: as above.
+    unsafe {
+        let asked = attr.as_ref().map(info_read::rx).unwrap_or_default();
+        let opened = index_of(index).and_then(|index| of::<T>(whole.cast()).rx_context(index, &asked));
+        status(opened.map(|(opened, assigned)| {
+            if !attr.is_null() {
+                attr.write(info::rx(&assigned));
+            }
+            out.write(endpoint::give(opened, FI_CLASS_RX_CTX, context));
+        }))
+    }
 }

@@ -58,6 +58,8 @@ pub struct Domain {
     pub av_type: fi_av_type,
     /// Some for a domain with FI_AV_AUTH_KEY: how long a key is, 0 for any length.
     pub auth_key_size: Option<usize>,
+    /// The domain has FI_AV_USER_ID, without which no vector does.
+    pub user_ids: bool,
     /// Calls may come from several threads at once.
     pub locked: bool,
 }
@@ -101,6 +103,9 @@ impl Av {
         }
         if attr.flags & FI_READ != 0 && attr.name.is_none() {
             return Err(invalid("FI_READ without a name"));
+        }
+        if attr.flags & FI_AV_USER_ID != 0 && !domain.user_ids {
+            return Err(invalid("the domain was not opened with FI_AV_USER_ID"));
         }
         let (store, shared) = open_store(attr, av_type, &kind, domain)?;
         let own_map = shared.as_ref().map_or(0, |shared| shared.map_addr());
@@ -220,19 +225,21 @@ impl Av {
 
     /// The fi_addr of a peer that a message came from, if it was inserted. That it was not stays true as long as
     /// `additions` stays the same.
+    ///
+    /// Messages do not tell under which key they were sent: one who was inserted with keys only is found by the first.
     pub fn find(&self, address: &[u8]) -> Option<fi_addr_t> {
-        self.find_with(names::NO_KEY, address)
+        let mut state = self.state.lock();
+        let State { store, keys, .. } = &mut *state;
+        let mut scopes = core::iter::once(names::NO_KEY).chain(keys.scopes());
+        scopes.find_map(|scope| store.find(scope, address)).map(fi_addr_t::from)
     }
 
     /// The same for an address inserted with an authorization key.
     pub fn find_with_key(&self, address: &[u8], key: fi_addr_t) -> Option<fi_addr_t> {
         let slot = self.shape.key_slot(key)?;
-        let scope = self.state.lock().keys.scope(slot).ok()?;
-        self.find_with(scope, address)
-    }
-
-    fn find_with(&self, scope: table::Scope, address: &[u8]) -> Option<fi_addr_t> {
-        self.state.lock().store.find(scope, address).map(fi_addr_t::from)
+        let mut state = self.state.lock();
+        let scope = state.keys.scope(slot).ok()?;
+        state.store.find(scope, address).map(fi_addr_t::from)
     }
 
     /// What a completion reports for a peer: the identifier the application gave it, else its fi_addr.

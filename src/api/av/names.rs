@@ -143,6 +143,11 @@ impl Keys {
         slot.checked_add(1).ok_or(Errno(FI_EINVAL))
     }
 
+    /// All scopes that addresses may be in, besides that of those without a key.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> + use<> {
+        1..=Scope::try_from(self.keys.len()).unwrap_or(Scope::MAX)
+    }
+
     /// The bytes of a key that was not removed.
     pub fn bytes(&self, slot: u32) -> Option<&[u8]> {
         self.keys

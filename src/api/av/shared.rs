@@ -310,20 +310,17 @@ impl Store for SharedStore {
         }
     }
 
-    /// One who only reads may ask for addresses that are there.
     fn insert(&mut self, _: Scope, address: &[u8]) -> Result<Inserted> {
+        if self.read_only {
+            return Err(Errno(FI_EACCES));
+        }
         if address.len() > (self.shared.record - BYTES) * 8 {
             return Err(Errno(FI_EINVAL));
         }
         if let Some(index) = self.lookup(address) {
             let (uses, _) = self.shared.read(index).ok_or(Errno(FI_EINVAL))?;
-            if !self.read_only {
-                self.set_uses(index, uses.checked_add(1).ok_or(Errno(FI_ENOMEM))?);
-            }
+            self.set_uses(index, uses.checked_add(1).ok_or(Errno(FI_ENOMEM))?);
             return Ok(Inserted { index, new: false });
-        }
-        if self.read_only {
-            return Err(Errno(FI_EACCES));
         }
         let index = self.place(address)?;
         self.index.insert(self.index.hash(0, self.kind.key(address)), index);

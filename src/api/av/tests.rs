@@ -9,8 +9,16 @@ use std::sync::Mutex;
 
 const NONE: u64 = FI_ADDR_NOTAVAIL;
 
+/// The domain of `open`.
+fn domain() -> Domain {
+    Domain {
+        user_ids: true,
+        ..Domain::default()
+    }
+}
+
 fn open(attr: AvAttr) -> Arc<Av> {
-    Av::open(&attr, Arc::new(StringAddr), &Domain::default()).unwrap()
+    Av::open(&attr, Arc::new(StringAddr), &domain()).unwrap()
 }
 
 fn strings(names: &[&str]) -> Vec<u8> {
@@ -103,6 +111,10 @@ fn attributes_are_checked() {
         },
         AvAttr {
             flags: FI_MORE,
+            ..none.clone()
+        },
+        AvAttr {
+            flags: FI_AV_USER_ID,
             ..none.clone()
         },
         AvAttr {
@@ -361,7 +373,7 @@ fn a_synchronous_vector_tells_nobody() {
 fn flags_of_insertions_are_checked() {
     let keys = Domain {
         auth_key_size: Some(0),
-        ..Domain::default()
+        ..domain()
     };
     let user_id = AvAttr {
         flags: FI_AV_USER_ID,
@@ -369,7 +381,7 @@ fn flags_of_insertions_are_checked() {
     };
     let none = AvAttr::default();
     let bad = FI_EBADFLAGS as c_int;
-    let plain = Domain::default();
+    let plain = domain();
     let rows = [
         // (attr, domain, flags, fi_addr given, error)
         (&none, &plain, FI_MORE | FI_FIREWALL_ADDR, false, 0),
@@ -438,7 +450,7 @@ fn user_identifiers_of_a_vector_are_set_later() {
 fn addresses_belong_to_their_keys() {
     let domain = Domain {
         auth_key_size: Some(4),
-        ..Domain::default()
+        ..domain()
     };
     let attr = AvAttr {
         flags: FI_AV_USER_ID,
@@ -464,6 +476,7 @@ fn addresses_belong_to_their_keys() {
     // The same address under another key is another address; what is no key's handle fails.
     assert_eq!(av.insert(&strings(&["a", "a", "a", "a"]), 4, request), Ok(2));
     assert_eq!(fi_addr, [0, 1, NONE, NONE]);
+    assert_eq!((av.find(b"a"), av.find(b"b")), (Some(0), None), "by the first key");
     assert_eq!(insert(&av, &["a"]), (Ok(1), vec![2]));
     assert_eq!(
         (av.find_with_key(b"a", one), av.find_with_key(b"a", other)),
@@ -696,7 +709,7 @@ fn a_reader_finds_but_does_not_change() {
     let writer = named(&name, 0).unwrap();
     let reader = named(&name, FI_READ).unwrap();
     fill(&writer, &["a", "b"]);
-    // What is there may be inserted, and has its index; what is not may not.
+    // Not even what is there already.
     let mut status = [7; 2];
     let mut fi_addr = [7; 2];
     let request = Insert {
@@ -705,8 +718,8 @@ fn a_reader_finds_but_does_not_change() {
         status: Some(&mut status),
         ..Insert::default()
     };
-    assert_eq!(reader.insert(&strings(&["b", "c"]), 2, request), Ok(1));
-    assert_eq!((fi_addr, status), ([1, NONE], [0, FI_EACCES]));
+    assert_eq!(reader.insert(&strings(&["b", "c"]), 2, request), Ok(0));
+    assert_eq!((fi_addr, status), ([NONE; 2], [FI_EACCES; 2]));
     assert_eq!(reader.remove(&[1], 0), Err(Errno(FI_EACCES)));
     let seen = (reader.generation(), reader.additions());
     fill(&writer, &["c"]);

@@ -58,11 +58,7 @@ pub trait Managed: Messaging + Sized + 'static {
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
         self.side(|side| {
             side.not_enabled()?;
-            if side.peers.is_bound() {
-                return Err(Errno(FI_EINVAL));
-            }
-            side.peers.bind(av.hold());
-            Ok(())
+            side.bind_av(av)
         })
     }
 
@@ -177,6 +173,7 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
         }
         side.check()?;
         side.enabled = true;
+        side.peers.hold_keys();
         side.bindings.attach(me.clone());
         Ok(true)
     })?;

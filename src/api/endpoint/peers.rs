@@ -4,7 +4,7 @@
 
 use super::Wire;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
-use crate::api::av::{Av, Hold};
+use crate::api::av::{Av, Hold, KeyHold};
 use crate::engine::port::PeerId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ const MOST_KEPT: usize = 1 << 20;
 #[derive(Default)]
 pub struct Peers {
     av: Option<Hold>,
+    /// The authorization keys there were when the endpoint was enabled.
+    keys: Option<KeyHold>,
     removals: u64,
     additions: u64,
     /// By fi_addr: the peer's number and one more, 0 for unknown.
@@ -35,6 +37,11 @@ impl Peers {
 
     pub fn is_bound(&self) -> bool {
         self.av.is_some()
+    }
+
+    /// The endpoint is being enabled, with the authorization keys that its vector has now.
+    pub fn hold_keys(&mut self) {
+        self.keys = self.av.as_ref().map(|hold| hold.av().hold_keys());
     }
 
     pub fn av(&self) -> Option<Arc<Av>> {

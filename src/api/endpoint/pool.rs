@@ -149,8 +149,7 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     }
 
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.side(|side| side.peers.bind(av.hold()));
-        Ok(())
+        self.side(|side| side.bind_av(av))
     }
 
     fn close(&self) -> Result<()> {
@@ -303,13 +302,25 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         }
-        start(self)?;
-        let (av, selective) = self.side(|side| (side.peers.av(), side.bindings.rx_selective()));
         // All endpoints that share have one address vector, by which the context knows sources too.
         let (pool, _) = self.pool()?;
+        let own = self.side(|side| side.peers.av());
+        let others = pool.side(|side| side.peers.av());
+        if let (Some(own), Some(others)) = (&own, &others)
+            && !Arc::ptr_eq(own, others)
+        {
+            log!(
+                Warn,
+                EpCtrl,
+                "fi_enable: the shared receive context has another address vector"
+            );
+            return Err(Errno(FI_EINVAL));
+        }
+        start(self)?;
+        let selective = self.side(|side| side.bindings.rx_selective());
         let mut core = pool.core.lock();
         core.side.settings.rx_selective |= selective;
-        if let Some(av) = av.filter(|_| !core.side.peers.is_bound()) {
+        if let Some(av) = own.filter(|_| !core.side.peers.is_bound()) {
             core.side.peers.bind(av.hold());
         }
         Ok(())

@@ -10,14 +10,15 @@ use super::{Endpoint, Wire};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::domain::{Domain, unused};
+use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::Info;
+use crate::api::info::model::{Info, RxAttr, TxAttr};
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most contexts of a direction.
 pub const CONTEXTS: usize = 16;
@@ -39,6 +40,10 @@ pub struct Scalable<T: Wire> {
     users: Refs,
     tx: Vec<Place<T>>,
     rx: Vec<Place<T>>,
+    tx_attr: TxAttr,
+    rx_attr: RxAttr,
+    /// Nothing is told to it, but it is in use.
+    eq: Mutex<Option<Arc<Eq>>>,
 }
 
 impl<T: Wire + 'static> Scalable<T> {
@@ -77,10 +82,35 @@ impl<T: Wire + 'static> Scalable<T> {
             users: Refs::default(),
             rx: receive,
             tx: transmit,
+            tx_attr: info.tx.clone().unwrap_or_default(),
+            rx_attr: info.rx.clone().unwrap_or_default(),
+            eq: Mutex::default(),
         }))
     }
 
-    /// fi_tx_context, fi_rx_context. -FI_EBUSY for a context that is open.
+    /// fi_tx_context, and the attributes that the context has: of what is asked for, only flags are each context's own.
+    pub fn tx_context(self: &Arc<Self>, index: usize, asked: &TxAttr) -> Result<(Context<T>, TxAttr)> {
+        let context = self.context(Direction::Transmit, index)?;
+        let mut attr = self.tx_attr.clone();
+        if asked.op_flags != 0 {
+            attr.op_flags = asked.op_flags;
+        }
+        context.side(|side| side.settings.tx_flags = attr.op_flags);
+        Ok((context, attr))
+    }
+
+    /// fi_rx_context, likewise.
+    pub fn rx_context(self: &Arc<Self>, index: usize, asked: &RxAttr) -> Result<(Context<T>, RxAttr)> {
+        let context = self.context(Direction::Receive, index)?;
+        let mut attr = self.rx_attr.clone();
+        if asked.op_flags != 0 {
+            attr.op_flags = asked.op_flags;
+        }
+        context.side(|side| side.settings.rx_flags = attr.op_flags);
+        Ok((context, attr))
+    }
+
+    /// -FI_EBUSY for a context that is open.
     pub fn context(self: &Arc<Self>, direction: Direction, index: usize) -> Result<Context<T>> {
         let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
         if place.open.swap(true, Ordering::Relaxed) {
@@ -93,6 +123,10 @@ impl<T: Wire + 'static> Scalable<T> {
             direction,
             index,
         })
+    }
+
+    pub fn domain(&self) -> &Arc<Domain> {
+        &self.domain
     }
 
     fn places(&self, direction: Direction) -> &[Place<T>] {
@@ -110,6 +144,19 @@ impl<T: Wire + 'static> Scalable<T> {
             .try_for_each(|place| place.endpoint.bind_av(av))
     }
 
+    /// In place of the one before.
+    pub fn bind_eq(&self, eq: &Arc<Eq>) {
+        eq.refs().take();
+        let before = self
+            .eq
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(eq.clone());
+        if let Some(before) = before {
+            before.refs().give();
+        }
+    }
+
     pub fn local_address(&self) -> Vec<u8> {
         self.rx
             .first()
@@ -125,6 +172,9 @@ impl<T: Wire + 'static> Scalable<T> {
 
 impl<T: Wire> Drop for Scalable<T> {
     fn drop(&mut self) {
+        if let Some(eq) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            eq.refs().give();
+        }
         self.domain.users.give();
     }
 }

@@ -7,6 +7,7 @@ use super::bindings::Bindings;
 use super::peers::Peers;
 use super::stx::Stx;
 use crate::abi::types::*;
+use crate::api::av::Av;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
@@ -97,6 +98,15 @@ impl Side {
         } else {
             Ok(())
         }
+    }
+
+    /// One address vector is all.
+    pub fn bind_av(&mut self, av: &Arc<Av>) -> Result<()> {
+        if self.peers.is_bound() {
+            return Err(Errno(FI_EINVAL));
+        }
+        self.peers.bind(av.hold());
+        Ok(())
     }
 
     pub fn bind_stx(&mut self, stx: &Arc<Stx>) -> Result<()> {

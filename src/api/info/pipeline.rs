@@ -9,6 +9,7 @@ use super::model::{FabricAttr, Info};
 use super::query::{Answer, GETINFO_HIDDEN, LIBRARY_VERSION, OFFLOAD_PROV_ONLY, Query};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
+use crate::api::instances;
 use crate::provider::registry::{Entry, Hidden, Registry};
 use crate::provider::{Kind, Provider};
 
@@ -128,6 +129,8 @@ fn ask(provider: &dyn Provider, query: &Query) -> Vec<Answer> {
             answers
                 .iter_mut()
                 .for_each(|answer| sign(&mut answer.info, provider, query));
+            // A plug-in knows best what it has open.
+            answers.retain_mut(|answer| answer.own.is_some() || instances::tell(&mut answer.info, query.hints));
             answers
         }
         Err(error) => {
