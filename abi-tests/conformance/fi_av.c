@@ -201,6 +201,62 @@ static void shared(enum fi_av_type type)
 	_exit(0);
 }
 
+/* What one process inserted into a shared AV, the other sends to. */
+static void shared_av_is_sent_to(void)
+{
+	struct setup s = { .sides = 1, .more_caps = FI_SHARED_AV };
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+	char av_name[64], packed[NAME_MAX_LEN], in[8] = "", out[8] = "shared";
+	int fds[2], me, status;
+	struct bed bed;
+	fi_addr_t addr;
+	pid_t other;
+
+	open_domain(&bed, &s); /* FI_SHARED_AV is there */
+	close_bed(&bed);
+	snprintf(av_name, sizeof(av_name), "conformance-%d-sent", (int) getpid());
+	attr.name = av_name;
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "socketpair");
+	other = fork();
+	me = other == 0;
+	case_is_second = me;
+	open_domain(&bed, &s);
+	if (me) { /* the writer is first */
+		pipe_recv(fds[1], &attr.map_addr, sizeof(attr.map_addr));
+		attr.flags = FI_READ;
+	}
+	OK(fi_av_open(bed.domain, &attr, &bed.av, NULL));
+	bed.sides = 1;
+	OK(fi_endpoint(bed.domain, bed.info, &bed.side[0].ep, NULL));
+	OK(open_cq(&bed, &s, &bed.side[0].tx, NULL));
+	OK(open_cq(&bed, &s, &bed.side[0].rx, NULL));
+	OK(fi_ep_bind(bed.side[0].ep, &bed.av->fid, 0));
+	OK(fi_ep_bind(bed.side[0].ep, &bed.side[0].tx->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(bed.side[0].ep, &bed.side[0].rx->fid, FI_RECV));
+	OK(fi_enable(bed.side[0].ep));
+	if (!me) {
+		learn_name(&bed.side[0]);
+		pack(&bed, packed, bed.side[0].name, bed.side[0].name_len);
+		GIVES(1, fi_av_insert(bed.av, packed, 1, &addr, 0, NULL));
+		pipe_send(fds[0], &attr.map_addr, sizeof(attr.map_addr));
+		pipe_send(fds[0], &addr, sizeof(addr));
+		POST(&bed, fi_trecv(bed.side[0].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		COMPLETION(&bed, bed.side[0].rx, ctx(1));
+		CHECK(!strcmp(in, "shared"), "%.8s arrived", in);
+	} else {
+		pipe_recv(fds[1], &addr, sizeof(addr));
+		POST(&bed, fi_tsend(bed.side[0].ep, out, sizeof(out), NULL, addr, 1, ctx(1)));
+		COMPLETION(&bed, bed.side[0].tx, ctx(1));
+	}
+	meet(&bed, fds[me]);
+	close_bed(&bed);
+	if (me)
+		_exit(0);
+	CHECK(waitpid(other, &status, 0) == other && WIFEXITED(status), "the reader crashed");
+	if (WEXITSTATUS(status))
+		_exit(CASE_FAILED); /* it has said why */
+}
+
 static void shared_table(void) { shared(FI_AV_TABLE); }
 static void shared_map(void) { shared(FI_AV_MAP); }
 
@@ -376,10 +432,32 @@ static void more_than_count(void)
 	close_bed(&bed);
 }
 
-/* The count is a hint and the AV no fixed table: many are inserted, found and removed. */
+static long cpu_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Work that grows with what is there makes the last of 20 parts ten times as long as the first two. */
+static void grows_not(const long *took, const char *what)
+{
+	long first = took[0] > took[1] ? took[0] : took[1], last = took[15];
+	int i;
+
+	for (i = 16; i < 20; i++)
+		if (took[i] < last)
+			last = took[i];
+	CHECK(last < 6 * first + 1000, "%s: %ld us at first, %ld at last", what, first, last);
+}
+
+/* The count is a hint and the AV no fixed table: many are inserted, found and removed. Ours in the same time each,
+ * however many are there. */
 static void very_many(void)
 {
-	const unsigned MANY = strict ? 100000 : 5000;
+	const unsigned MANY = strict ? 1000000 : 5000, PARTS = 20;
+	long took[20];
 	struct fi_av_attr attr = { .type = FI_AV_TABLE, .count = MANY };
 	struct fid_av *av;
 	struct bed bed;
@@ -394,12 +472,25 @@ static void very_many(void)
 		SKIP("this provider keeps 256 addresses");
 	OK(fi_av_open(bed.domain, &attr, &av, NULL));
 	for (i = 0; i < MANY; i++) {
+		if (i % (MANY / PARTS) == 0)
+			took[i / (MANY / PARTS)] = cpu_us();
 		made_up_name(&bed, i, name, &len);
 		GIVES(1, fi_av_insert(av, name, 1, &addr, 0, NULL));
 		CHECK(addr == i, "index %llu for the %uth", (unsigned long long) addr, i);
+		if ((i + 1) % (MANY / PARTS) == 0)
+			took[i / (MANY / PARTS)] = cpu_us() - took[i / (MANY / PARTS)];
 	}
-	for (i = 0; i < MANY; i += 7)
+	if (strict)
+		grows_not(took, "insertion");
+	for (i = 0; i < MANY; i++) {
+		if (i % (MANY / PARTS) == 0)
+			took[i / (MANY / PARTS)] = cpu_us();
 		is_name(av, &bed, i, i);
+		if ((i + 1) % (MANY / PARTS) == 0)
+			took[i / (MANY / PARTS)] = cpu_us() - took[i / (MANY / PARTS)];
+	}
+	if (strict)
+		grows_not(took, "lookup");
 	for (i = 0; i < MANY; i += 2) {
 		addr = i;
 		OK(fi_av_remove(av, &addr, 1, 0));
@@ -938,6 +1029,39 @@ static void user_id_not_by_both(void)
 	close_bed(&bed);
 }
 
+/* fi_domain(3): without the domain's capability no AV has identifiers. */
+static void user_id_needs_the_domain(void)
+{
+	struct setup s = { .domain_caps = FI_LOCAL_COMM };
+	struct fi_av_attr attr = { .flags = FI_AV_USER_ID };
+	struct fid_av *av;
+	struct bed bed;
+
+	open_domain(&bed, &s);
+	CHECK(!(bed.info->domain_attr->caps & FI_AV_USER_ID), "a capability that nobody asked for");
+	FAILS(fi_av_open(bed.domain, &attr, &av, NULL));
+	close_bed(&bed);
+}
+
+/* Who comes to a place that became free does not have the identifier of who went. */
+static void user_id_goes_with_its_address(void)
+{
+	struct setup s = { .more_caps = FI_SOURCE | FI_AV_USER_ID, .strangers = true, .av_type = FI_AV_TABLE };
+	struct bed bed;
+	fi_addr_t addr = 0xabcdef;
+
+	open_bed(&bed, &s);
+	GIVES(1, insert_sides(&bed, bed.av, 1, 1, &bed.side[1].addr, 0, NULL));
+	GIVES(1, insert_sides(&bed, bed.av, 0, 1, &addr, FI_AV_USER_ID, NULL));
+	CHECK(source_seen(&bed) == 0xabcdef, "the source is not the user's id");
+	OK(fi_av_remove(bed.av, &addr, 1, 0));
+	CHECK(source_seen(&bed) == FI_ADDR_NOTAVAIL, "the source is one who was removed");
+	GIVES(1, insert_sides(&bed, bed.av, 0, 1, &addr, 0, NULL));
+	CHECK(addr == 1, "index %llu", (unsigned long long) addr);
+	CHECK(source_seen(&bed) == 1, "the source is not the index");
+	close_bed(&bed);
+}
+
 static void set_user_id_needs_the_flag(void)
 {
 	struct bed bed;
@@ -1004,6 +1128,43 @@ static void auth_key_at_insert(void)
 	GIVES(1, fi_av_insert(bed.av, name, 1, &addr, FI_AUTH_KEY, NULL));
 	OK(fi_av_lookup_auth_key(bed.av, addr, found, &found_len));
 	SAME(found, sizeof(key), 1);
+	close_bed(&bed);
+}
+
+/* An address is one under each key, and messages go to and come from it. */
+static void auth_keys_of_peers(void)
+{
+	struct setup s = { .auth_key_size = FI_AV_AUTH_KEY, .more_caps = FI_SOURCE, .strangers = true };
+	char key[16];
+	struct bed bed;
+	fi_addr_t auth[2], addrs[2];
+	int i, ret;
+
+	open_sides(&bed, &s);
+	for (i = 0; i < 2; i++) {
+		fill(key, sizeof(key), (unsigned) i);
+		ret = fi_av_insert_auth_key(bed.av, key, sizeof(key), &auth[i], 0);
+		NEED(!lacking(ret), "fi_av_insert_auth_key: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_av_insert_auth_key: %d", ret);
+	}
+	enable_sides(&bed, &s);
+	for (i = 0; i < 2; i++) {
+		addrs[i] = auth[i];
+		GIVES(1, insert_sides(&bed, bed.av, 0, 1, &addrs[i], FI_AUTH_KEY, NULL));
+	}
+	CHECK(addrs[0] != addrs[1], "one address under two keys");
+	bed.side[1].addr = auth[1];
+	GIVES(1, insert_sides(&bed, bed.av, 1, 1, &bed.side[1].addr, FI_AUTH_KEY, NULL));
+	CHECK(source_seen(&bed) == addrs[0], "another source");
+	bed.side[0].addr = addrs[1];
+	ping(&bed, 1, 0);
+	/* Endpoints were enabled with the keys, which stay until all of them are closed. */
+	GIVES(-FI_EBUSY, fi_av_remove(bed.av, &auth[0], 1, FI_AUTH_KEY));
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_av_remove(bed.av, &auth[0], 1, FI_AUTH_KEY));
 	close_bed(&bed);
 }
 
@@ -1100,6 +1261,7 @@ static void close_while_in_use(void)
 static const struct test tests[] = {
 	TEST(open_says_the_type), TEST(open_keeps_the_context), TEST(open_unspec_chooses_a_type), TEST(open_symmetric), TEST(read_only_needs_a_name),
 	TEST(read_only_needs_an_av_that_exists), TEST(unnamed_av_leaves_map_addr), TEST(shared_table), TEST(shared_map),
+	TEST(shared_av_is_sent_to),
 	TEST(insert_returns_the_count), TEST(insert_of_nothing), TEST(table_counts_from_zero),
 	TEST(table_reuses_the_lowest_index), TEST(table_takes_no_fi_addr), TEST(map_addresses_are_usable),
 	TEST(table_addresses_are_usable), TEST(insert_more), TEST(insert_before_enable), TEST(more_than_count), TEST(very_many),
@@ -1111,8 +1273,9 @@ static const struct test tests[] = {
 	TEST(event_of_nothing), TEST(event_errors_come_first), TEST(event_when_all_fail), TEST(event_for_insertsvc),
 	TEST(events_outlive_the_av), TEST(user_id_at_insert),
 #if HEADERS_2
-	TEST(user_id_by_av), TEST(user_id_not_by_both), TEST(set_user_id_needs_the_flag), TEST(auth_keys_stored_and_found),
-	TEST(auth_key_at_insert), TEST(auth_key_needs_the_domain),
+	TEST(user_id_by_av), TEST(user_id_not_by_both), TEST(set_user_id_needs_the_flag),
+	TEST(user_id_needs_the_domain), TEST(user_id_goes_with_its_address), TEST(auth_keys_stored_and_found),
+	TEST(auth_key_at_insert), TEST(auth_keys_of_peers), TEST(auth_key_needs_the_domain),
 #endif
 	TEST(rx_addr_holds_the_context), TEST(rx_addr_targets_a_context), TEST(close_while_in_use),
 };

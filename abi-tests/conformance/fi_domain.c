@@ -118,6 +118,60 @@ static void reported_while_open(void)
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 	close_bed(&bed);
+	open_info(&bed, &usual);
+	CHECK(!bed.info->domain_attr->domain, "a domain that was closed");
+	close_bed(&bed);
+}
+
+/* The same of fabrics, by fi_fabric(3). */
+static void fabric_reported_while_open(void)
+{
+	struct fi_info *hints, *info;
+	struct fid_fabric *second;
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	CHECK(!bed.info->fabric_attr->fabric, "a fabric that nobody has opened");
+	OK(fi_fabric(bed.info->fabric_attr, &bed.fabric, NULL));
+	OK(fi_fabric(bed.info->fabric_attr, &second, NULL));
+	hints = hints_for(&usual);
+	hints->fabric_attr->name = strdup(bed.info->fabric_attr->name);
+	OK(get_info(api_version(), hints, &info));
+	CHECK(info->fabric_attr->fabric == bed.fabric, "not the fabric that was opened first");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	if (second != bed.fabric) /* a provider may open one and count */
+		OK(fi_close(&second->fid));
+	else
+		OK(fi_close(&bed.fabric->fid));
+	close_bed(&bed);
+	open_info(&bed, &usual);
+	CHECK(!bed.info->fabric_attr->fabric, "a fabric that was closed");
+	close_bed(&bed);
+}
+
+/* Hints with an opened instance restrict the answer to it. */
+static void restricted_to_an_instance(void)
+{
+	struct fi_info *hints, *info;
+	struct fid_domain *second;
+	struct bed bed;
+
+	open_domain(&bed, &usual);
+	OK(fi_domain(bed.fabric, bed.info, &second, NULL));
+	hints = hints_for(&usual);
+	hints->domain_attr->domain = second;
+	OK(get_info(api_version(), hints, &info));
+	CHECK(info->domain_attr->domain == second, "another domain");
+	fi_freeinfo(info);
+	hints->domain_attr->domain = NULL;
+	hints->fabric_attr->fabric = bed.fabric;
+	OK(get_info(api_version(), hints, &info));
+	CHECK(info->fabric_attr->fabric == bed.fabric, "another fabric");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	OK(fi_close(&second->fid));
+	close_bed(&bed);
 }
 
 static void attributes_make_sense(void)
@@ -345,16 +399,43 @@ static void bind_with_unknown_flags(void)
 	close_bed(&bed);
 }
 
+/* FI_REG_MR: memory is registered asynchronously, and the queue is told. */
+static void regions_are_told(void)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	static char memory[4096];
+	struct fi_eq_entry entry;
+	struct fid_eq *eq;
+	struct fid_mr *mr;
+	struct bed bed;
+	uint32_t event;
+	int ret;
+
+	open_domain_for_regions(&bed);
+	OK(fi_eq_open(bed.fabric, &attr, &eq, NULL));
+	ret = fi_domain_bind(bed.domain, &eq->fid, 1ULL << 59); /* FI_REG_MR, which warns that it is deprecated */
+	NEED(ret == 0, "FI_REG_MR: %s", fi_strerror(-ret));
+	OK(fi_mr_reg(bed.domain, memory, sizeof(memory), FI_REMOTE_READ, 0, 1, 0, &mr, ctx(5)));
+	GIVES(sizeof(entry), fi_eq_sread(eq, &event, &entry, sizeof(entry), GIVE_UP_MS, 0));
+	CHECK(event == FI_MR_COMPLETE && entry.fid == &mr->fid && entry.context == ctx(5), "event %u", event);
+	OK(fi_close(&mr->fid));
+	OK(fi_close(&bed.domain->fid));
+	bed.domain = NULL;
+	OK(fi_close(&eq->fid));
+	close_bed(&bed);
+}
+
 static const struct test tests[] = {
 	TEST(opens), TEST(many_at_once), TEST(held_by_an_av), TEST(held_by_a_queue), TEST(held_by_a_counter),
-	TEST(held_by_an_endpoint), TEST(held_by_a_region), TEST(reported_while_open), TEST(attributes_make_sense),
+	TEST(held_by_an_endpoint), TEST(held_by_a_region), TEST(reported_while_open),
+	TEST(fabric_reported_while_open), TEST(restricted_to_an_instance), TEST(attributes_make_sense),
 	TEST(thread_safe), TEST(thread_completion), TEST(thread_domain), TEST(thread_fid), TEST(thread_endpoint),
 	TEST(threads_share_an_endpoint), TEST(threads_with_domains_of_their_own), TEST(progress_manual), TEST(progress_auto),
 #if HEADERS_2
 	TEST(progress_control_unified),
 #endif
 	TEST(rm_enabled), TEST(rm_disabled), TEST(receives_until_full), TEST(unknown_ops_to_open), TEST(unknown_ops_to_set),
-	TEST(bind_an_event_queue), TEST(bind_with_unknown_flags),
+	TEST(bind_an_event_queue), TEST(bind_with_unknown_flags), TEST(regions_are_told),
 };
 
 MAIN(tests)

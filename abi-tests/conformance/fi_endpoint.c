@@ -632,7 +632,7 @@ struct scalable {
 
 static void open_scalable(struct scalable *s)
 {
-	struct setup setup = { .sides = 1, .rx_ctx_bits = 1 };
+	struct setup setup = { .sides = 1, .rx_ctx_bits = 1, .more_caps = FI_SOURCE };
 	char packed[NAME_MAX_LEN];
 	struct side far = { 0 };
 	int i, ret;
@@ -765,6 +765,93 @@ static void scalable_context_attributes(void)
 	close_scalable(&s);
 }
 
+/* All contexts have the endpoint's name, and so are one source to whoever receives from them. */
+static void scalable_has_one_name(void)
+{
+	struct fi_cq_tagged_entry e = { 0 };
+	struct scalable s;
+	fi_addr_t source;
+	int i;
+
+	open_scalable(&s);
+	for (i = 0; i < 2; i++) {
+		long until = now_ms() + GIVE_UP_MS;
+		ssize_t ret;
+
+		OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&s.bed, fi_tsend(s.tx[i], out, 32, NULL, s.bed.side[0].addr, 1, ctx(2)));
+		scalable_entry(&s, s.txcq[i], ctx(2));
+		while ((ret = fi_cq_readfrom(s.bed.side[0].rx, &e, 1, &source)) == -FI_EAGAIN && now_ms() < until)
+			fi_cq_read(s.txcq[i], NULL, 0);
+		CHECK(ret == 1, "fi_cq_readfrom: %zd", ret);
+		CHECK(source == s.addr, "context %d: source %llu", i, (unsigned long long) source);
+	}
+	close_scalable(&s);
+}
+
+static void scalable_takes_one_av(void)
+{
+	struct fi_av_attr attr = { 0 };
+	struct fid_av *av;
+	struct scalable s;
+
+	open_scalable(&s);
+	FAILS(fi_scalable_ep_bind(s.sep, &s.bed.av->fid, 0));
+	OK(fi_av_open(s.bed.domain, &attr, &av, NULL));
+	FAILS(fi_scalable_ep_bind(s.sep, &av->fid, 0));
+	OK(fi_close(&av->fid));
+	GIVES(-FI_EBUSY, fi_close(&s.bed.av->fid));
+	close_scalable(&s);
+}
+
+/* A context is open once at a time, and can be opened again. */
+static void scalable_context_again(void)
+{
+	struct scalable s;
+
+	open_scalable(&s);
+	OK(fi_close(&s.tx[0]->fid));
+	OK(fi_tx_context(s.sep, 0, NULL, &s.tx[0], ctx(3)));
+	CHECK(s.tx[0]->fid.context == ctx(3), "another context");
+	OK(fi_ep_bind(s.tx[0], &s.txcq[0]->fid, FI_TRANSMIT));
+	OK(fi_enable(s.tx[0]));
+	OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&s.bed, fi_tsend(s.tx[0], out, 32, NULL, s.bed.side[0].addr, 1, ctx(2)));
+	scalable_entry(&s, s.txcq[0], ctx(2));
+	scalable_entry(&s, s.bed.side[0].rx, ctx(1));
+	close_scalable(&s);
+}
+
+/* A context moves messages in its own direction only. */
+static void scalable_contexts_have_a_direction(void)
+{
+	struct scalable s;
+
+	open_scalable(&s);
+	FAILS(fi_tsend(s.rx[0], out, 8, NULL, s.bed.side[0].addr, 1, ctx(1)));
+	FAILS(fi_trecv(s.tx[0], in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	close_scalable(&s);
+}
+
+static void scalable_alias_of_a_context(void)
+{
+	struct fid_ep *alias;
+	struct scalable s;
+	int ret;
+
+	open_scalable(&s);
+	ret = fi_ep_alias(s.rx[1], &alias, FI_RECV);
+	NEED(!lacking(ret), "fi_ep_alias of a context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_ep_alias of a context: %s", fi_strerror(-ret));
+	OK(fi_trecv(alias, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, NULL, fi_rx_addr(s.addr, 1, 1), 1, ctx(4)));
+	scalable_entry(&s, s.rxcq[1], ctx(3));
+	scalable_entry(&s, s.bed.side[0].tx, ctx(4));
+	FAILS(fi_close(&s.rx[1]->fid));
+	OK(fi_close(&alias->fid));
+	close_scalable(&s);
+}
+
 /* ---- shared contexts ---- */
 
 static void shared_receive_context(void)
@@ -801,6 +888,180 @@ static void shared_receive_context(void)
 		OK(fi_close(&bed.side[i].ep->fid));
 		bed.side[i].ep = NULL;
 	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* An endpoint takes one receive context, and all that share it have one AV. */
+static void shared_receive_context_binds_once(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fi_av_attr av_attr = { 0 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx, *other, *ep;
+	struct fid_av *av;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	OK(fi_srx_context(bed.domain, &attr, &other, NULL));
+	for (i = 0; i < 2; i++) {
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+		FAILS(fi_ep_bind(bed.side[i].ep, &other->fid, 0));
+		OK(fi_enable(bed.side[i].ep));
+	}
+	OK(fi_endpoint(bed.domain, bed.info, &ep, NULL));
+	OK(fi_av_open(bed.domain, &av_attr, &av, NULL));
+	OK(fi_ep_bind(ep, &av->fid, 0));
+	OK(fi_ep_bind(ep, &bed.side[0].tx->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(ep, &bed.side[0].rx->fid, FI_RECV));
+	ret = fi_ep_bind(ep, &srx->fid, 0);
+	if (ret == 0)
+		ret = fi_enable(ep);
+	CHECK(ret < 0, "two AVs share a receive context");
+	OK(fi_close(&ep->fid));
+	OK(fi_close(&av->fid));
+	OK(fi_close(&other->fid));
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* An alias is refused, or does what the context does. */
+static void shared_receive_context_alias(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx, *alias = NULL;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	for (i = 0; i < 2; i++)
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+	enable_sides(&bed, &s);
+	ret = fi_ep_alias(srx, &alias, FI_RECV);
+	CHECK(ret == 0 || lacking(ret) || ret == -FI_EINVAL, "fi_ep_alias: %s", fi_strerror(-ret));
+	OK(fi_trecv(ret ? srx : alias, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, NULL, bed.side[1].addr, 1, ctx(2)));
+	COMPLETION(&bed, bed.side[1].rx, ctx(1));
+	COMPLETION(&bed, bed.side[0].tx, ctx(2));
+	if (!ret)
+		OK(fi_close(&alias->fid));
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* What is meant for no endpoint's buffer yet waits, and finds the first that is posted. */
+static void shared_receives_of_unexpected(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	for (i = 0; i < 3; i++)
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+	enable_sides(&bed, &s);
+	for (i = 1; i < 3; i++) {
+		fill(out + 100 * i, 32, (unsigned) i);
+		POST(&bed, fi_tsend(bed.side[0].ep, out + 100 * i, 32, NULL, bed.side[i].addr, (uint64_t) i, ctx(10 + i)));
+	}
+	settle(&bed);
+	for (i = 2; i > 0; i--) {
+		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, (uint64_t) i, 0, ctx(i)));
+		COMPLETION(&bed, bed.side[i].rx, ctx(i));
+		SAME(in, 32, (unsigned) i);
+	}
+	/* Posted, but never met: it goes with the context. */
+	OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 9, 0, ctx(9)));
+	for (i = 0; i < 3; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* Without the context that it was opened for, an endpoint is not enabled; and it takes one only. */
+static void shared_transmit_context_binds_once(void)
+{
+	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT };
+	struct fi_tx_attr attr;
+	struct fid_stx *stx, *other;
+	struct bed bed;
+	int ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->tx_attr;
+	ret = fi_stx_context(bed.domain, &attr, &stx, NULL);
+	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	OK(fi_stx_context(bed.domain, &attr, &other, NULL));
+	FAILS(fi_enable(bed.side[0].ep));
+	OK(fi_ep_bind(bed.side[0].ep, &stx->fid, 0));
+	FAILS(fi_ep_bind(bed.side[0].ep, &other->fid, 0));
+	OK(fi_enable(bed.side[0].ep));
+	OK(fi_close(&other->fid));
+	OK(fi_close(&bed.side[0].ep->fid));
+	bed.side[0].ep = NULL;
+	OK(fi_close(&stx->fid));
+	close_bed(&bed);
+}
+
+/* Both directions may be shared, and shared with others. */
+static void both_contexts_shared(void)
+{
+	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT, .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fid_ep *srx;
+	struct fid_stx *stx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	ret = fi_srx_context(bed.domain, bed.info->rx_attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	ret = fi_stx_context(bed.domain, bed.info->tx_attr, &stx, NULL);
+	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	for (i = 0; i < 2; i++) {
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+		OK(fi_ep_bind(bed.side[i].ep, &stx->fid, 0));
+	}
+	enable_sides(&bed, &s);
+	for (i = 0; i < 2; i++) {
+		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&bed, fi_tsend(bed.side[i].ep, out, 32, NULL, bed.side[!i].addr, 1, ctx(2)));
+		COMPLETION(&bed, bed.side[!i].rx, ctx(1));
+		COMPLETION(&bed, bed.side[i].tx, ctx(2));
+	}
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&stx->fid));
 	OK(fi_close(&srx->fid));
 	close_bed(&bed);
 }
@@ -849,7 +1110,11 @@ static const struct test tests[] = {
 	TEST(traffic_classes), TEST(size_left), TEST(size_left_before_enable), TEST(close_drops_what_is_posted),
 	TEST(open_and_close_often), TEST(a_new_endpoint_beside_the_old), TEST(scalable_contexts_transfer),
 	TEST(scalable_waits_for_its_contexts), TEST(scalable_has_so_many_contexts), TEST(scalable_transfers_nothing_itself),
-	TEST(scalable_context_attributes), TEST(shared_receive_context), TEST(shared_transmit_context),
+	TEST(scalable_context_attributes), TEST(scalable_has_one_name), TEST(scalable_takes_one_av),
+	TEST(scalable_context_again), TEST(scalable_contexts_have_a_direction), TEST(scalable_alias_of_a_context),
+	TEST(shared_receive_context), TEST(shared_receive_context_binds_once), TEST(shared_receive_context_alias),
+	TEST(shared_receives_of_unexpected), TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
+	TEST(both_contexts_shared),
 };
 
 MAIN(tests)
