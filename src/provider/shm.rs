@@ -101,10 +101,13 @@ fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
 
 /// What every endpoint of this provider can do.
 fn template() -> Info {
-    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX;
-    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX | FI_FENCE;
+    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | MANY | DIRECTED | FI_SOURCE | FI_SOURCE_ERR;
+    const MANY: u64 = FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
+    const DIRECTED: u64 = FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
     const ORDER: u64 = FI_ORDER_SAS;
-    const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+    const REPORTS: u64 = FI_COMPLETION | LEVELS;
+    const LEVELS: u64 = FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
     Info {
         caps: SEND | RECV | FI_LOCAL_COMM,
         addr_format: FI_ADDR_STR,
@@ -278,6 +281,10 @@ impl Wire for ShmTransport {
         shm::base(address)
     }
 
+    fn raw_address(address: &[u8]) -> Vec<u8> {
+        [SHM_PREFIX.as_bytes(), address, &[0]].concat()
+    }
+
     fn arm(&mut self) -> bool {
         self.arm_among_others()
     }
@@ -387,6 +394,43 @@ mod tests {
         assert_eq!(flags(Some(&Info { tx, ..Info::default() })), (FI_DELIVERY_COMPLETE, 0));
     }
 
+    /// The same answers as the C library's shm gives: the old names stand alone, and bits are taken but not needed.
+    #[test]
+    fn registration_is_needed_in_no_mode() {
+        let old = (1, 4);
+        for (mr_mode, told_old, told) in [
+            (FI_MR_UNSPEC, Some(FI_MR_BASIC), Some(0)),
+            (FI_MR_BASIC, Some(FI_MR_BASIC), Some(FI_MR_BASIC)),
+            (FI_MR_SCALABLE, Some(FI_MR_SCALABLE), Some(FI_MR_SCALABLE)),
+            (FI_MR_BASIC | FI_MR_SCALABLE, None, None),
+            (FI_MR_LOCAL, None, Some(0)),
+            (-1, None, None),
+        ] {
+            for ((major, minor), told) in [(old, told_old), ((1, 5), told), ((2, 6), told)] {
+                let hints = Info {
+                    caps: FI_MSG,
+                    mode: FI_LOCAL_MR,
+                    domain: Some(DomainAttr {
+                        mr_mode,
+                        ..DomainAttr::default()
+                    }),
+                    ..Info::default()
+                };
+                let query = Query {
+                    version: major << 16 | minor,
+                    node: None,
+                    service: None,
+                    flags: 0,
+                    hints: Some(&hints),
+                    raw: None,
+                };
+                let got = Shm.getinfo(&query).ok();
+                let got = got.map(|answers| answers[0].info.domain.as_ref().unwrap().mr_mode);
+                assert_eq!(got, told, "{mr_mode:#x} in {major}.{minor}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_not_offered_is_refused() {
         let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
@@ -418,6 +462,6 @@ mod tests {
         .unwrap()[0]
             .info;
         assert_eq!(info.caps & caps, caps);
-        assert_eq!(info.caps & FI_SOURCE, 0, "only when asked for");
+        assert_eq!(info.caps & (FI_SOURCE | FI_SOURCE_ERR), 0, "only when asked for");
     }
 }

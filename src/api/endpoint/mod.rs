@@ -45,6 +45,8 @@ pub trait Wire: Transport + core::marker::Send {
     fn context_address(address: &[u8], index: usize) -> Vec<u8>;
     /// The address that another is a context of; else itself.
     fn base_address(address: &[u8]) -> &[u8];
+    /// The same in the form that fi_av_insert takes.
+    fn raw_address(address: &[u8]) -> Vec<u8>;
     /// Announces that this end goes to sleep, having made `wake_fd` unreadable; false: there is work, but the
     /// announcement stands, since others may sleep.
     fn arm(&mut self) -> bool;
