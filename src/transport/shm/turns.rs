@@ -37,6 +37,9 @@ impl ShmTransport {
                 self.take_up(index, sink);
             }
         }
+        // A bell and the round may name the same ring, which is looked at once.
+        self.rung.sort_unstable();
+        self.rung.dedup();
         let mut done = 0;
         while let Some(index) = self.rung.pop() {
             done += self.attend(index, sink, budget.saturating_sub(done));
