@@ -19,6 +19,9 @@ use crate::util::user::IOV_LIMIT;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 
+mod settings;
+use settings::Settings;
+
 pub const NAME: &str = "shm";
 
 /// As the C library counts the versions of its providers: 100 * major + minor, then revision.
@@ -30,9 +33,15 @@ pub const ADDRESS_MAX: usize = 256;
 /// Sends up to this size can be injected.
 pub const INJECT_SIZE: usize = 4096;
 
-const QUEUE_SIZE: usize = 1024;
-
 pub struct Shm;
+
+impl Shm {
+    /// The provider, with what the user set.
+    pub fn start() -> Shm {
+        settings::init();
+        Shm
+    }
+}
 
 impl Provider for Shm {
     fn name(&self) -> &str {
@@ -50,7 +59,7 @@ impl Provider for Shm {
 
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         check_request(query)?;
-        let mut infos = judge_all(NAME, &[template()], query);
+        let mut infos = judge_all(NAME, &[template(&settings::get())], query);
         for info in &mut infos {
             let (source, dest) = addresses(query);
             info.src_addr = Some(source);
@@ -100,7 +109,7 @@ fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
 }
 
 /// What every endpoint of this provider can do.
-fn template() -> Info {
+fn template(settings: &Settings) -> Info {
     const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX | FI_FENCE;
     const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | MANY | DIRECTED | FI_SOURCE | FI_SOURCE_ERR;
     const MANY: u64 = FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
@@ -116,7 +125,7 @@ fn template() -> Info {
             op_flags: REPORTS | FI_INJECT,
             msg_order: ORDER,
             inject_size: INJECT_SIZE,
-            size: QUEUE_SIZE,
+            size: settings.tx_size,
             iov_limit: IOV_LIMIT,
             ..TxAttr::default()
         }),
@@ -124,7 +133,7 @@ fn template() -> Info {
             caps: RECV,
             op_flags: FI_COMPLETION | FI_MULTI_RECV,
             msg_order: ORDER,
-            size: QUEUE_SIZE,
+            size: settings.rx_size,
             iov_limit: IOV_LIMIT,
             ..RxAttr::default()
         }),
@@ -250,8 +259,11 @@ pub fn limits() -> Limits {
 }
 
 fn config() -> Config {
+    let Settings { fetch, eager, .. } = settings::get();
     Config {
         warn: |text| log!(Warn, EpCtrl, "{text}"),
+        fetch,
+        eager,
         ..Config::default()
     }
 }
@@ -392,6 +404,17 @@ mod tests {
             ..TxAttr::default()
         });
         assert_eq!(flags(Some(&Info { tx, ..Info::default() })), (FI_DELIVERY_COMPLETE, 0));
+    }
+
+    #[test]
+    fn queues_are_as_large_as_the_user_wants() {
+        let settings = Settings {
+            tx_size: 5,
+            rx_size: 5000,
+            ..Settings::default()
+        };
+        let info = template(&settings);
+        assert_eq!((info.tx.unwrap().size, info.rx.unwrap().size), (5, 5000));
     }
 
     /// The same answers as the C library's shm gives: the old names stand alone, and bits are taken but not needed.

@@ -72,7 +72,7 @@ impl<T: Wire + 'static> Endpoint<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Endpoint<T>> {
         domain.users.take();
         let core = Core {
-            engine: Engine::new(transport),
+            engine: Engine::with(transport, side::engine_config(info)),
             side: Side::new(info),
             name: None,
             ended: Vec::new(),

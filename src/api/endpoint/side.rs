@@ -11,6 +11,7 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::refs::Refs;
+use crate::engine::Config;
 use crate::engine::op::{Completion, Ended, Kind, Level, Look, Recv, Refused, Send};
 use crate::engine::port::PeerId;
 use std::sync::Arc;
@@ -94,6 +95,16 @@ impl Settings {
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
         }
+    }
+}
+
+/// An engine for an endpoint with these attributes: tx_attr.size sends are never refused for want of room.
+pub fn engine_config(info: &Info) -> Config {
+    let default = Config::default();
+    let sends = info.tx.as_ref().map_or(0, |tx| tx.size);
+    Config {
+        sends: default.sends.max(sends),
+        ..default
     }
 }
 
