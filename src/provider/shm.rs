@@ -304,6 +304,10 @@ impl Wire for ShmTransport {
     fn wake_fd(&self) -> Option<RawFd> {
         Some(ShmTransport::wake_fd(self))
     }
+
+    fn wake(&self) {
+        ShmTransport::wake(self);
+    }
 }
 
 #[cfg(test)]

@@ -52,6 +52,8 @@ pub trait Wire: Transport + core::marker::Send {
     fn arm(&mut self) -> bool;
     /// What becomes readable when something has come for a sleeper.
     fn wake_fd(&self) -> Option<RawFd>;
+    /// Makes it readable.
+    fn wake(&self);
 }
 
 pub struct Endpoint<T: Wire> {
@@ -62,6 +64,8 @@ pub struct Endpoint<T: Wire> {
 struct Core<T: Wire> {
     engine: Engine<T>,
     side: Side,
+    /// Somebody sleeps who was told that nothing is unfinished.
+    deep: bool,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
@@ -74,6 +78,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         let core = Core {
             engine: Engine::with(transport, side::engine_config(info)),
             side: Side::new(info),
+            deep: false,
             name: None,
             ended: Vec::new(),
         };
@@ -147,11 +152,17 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 }
 
 impl<T: Wire> Endpoint<T> {
-    /// An operation was begun that the thread of FI_PROGRESS_AUTO may have to end.
+    /// An operation was begun, and somebody sleeps who may have to end it: the thread of FI_PROGRESS_AUTO, or a caller.
+    /// From now on he must look at the peers now and then.
     #[cold]
-    fn begun(&self, core: &Core<T>) {
-        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
-            driver.watch();
+    fn begun(&self, core: &mut Core<T>) {
+        if !core.engine.unfinished() {
+            return;
+        }
+        core.deep = false;
+        match &self.domain.driver {
+            Some(driver) => driver.watch(),
+            None => core.engine.transport().wake(),
         }
     }
 }
@@ -185,7 +196,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
         let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
-        if core.side.driven.is_some() {
+        if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
         result.map_err(refused)
@@ -202,7 +213,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
-        if core.side.driven.is_some() {
+        if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
         result.map_err(refused)
@@ -224,7 +235,10 @@ impl<T: Wire> Progress for Endpoint<T> {
     }
 
     fn unfinished(&self) -> bool {
-        self.core.lock().engine.unfinished()
+        let mut core = self.core.lock();
+        let unfinished = core.engine.unfinished();
+        core.deep = !unfinished;
+        unfinished
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

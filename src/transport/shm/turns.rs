@@ -100,7 +100,7 @@ impl ShmTransport {
                 ring.free(self.own.file(), index);
                 self.own.header.set_free(index);
             } else {
-                self.peers.end(number, &mut self.inbox);
+                self.end(number);
             }
             return;
         }
@@ -156,8 +156,18 @@ impl ShmTransport {
         }
         let closed = peer.out.as_ref().is_some_and(|out| out.is_closed());
         if closed || !self.lives(peer) {
-            self.peers.end(number, &mut self.inbox);
+            self.end(number);
         }
+    }
+
+    /// A peer is dead. What it sent is delivered with the next poll, and then the engine is told: nobody else would ring
+    /// for that.
+    pub(super) fn end(&mut self, number: PeerId) {
+        self.peers.end(number, &mut self.inbox);
+        if let Some(ring) = self.peers.get(number).and_then(|peer| peer.ring) {
+            self.own.header.ring_bell(ring);
+        }
+        self.turns_left = 1;
     }
 
     /// Looks at all peers now, and tells the engine of those that died. A poll does this by itself for some at a time;
