@@ -111,7 +111,9 @@ struct fi_info *hints_for(const struct setup *s)
 	hints->ep_attr->tx_ctx_cnt = s->tx_ctx_cnt;
 	hints->tx_attr->op_flags = s->tx_flags;
 	hints->rx_attr->op_flags = s->rx_flags;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+	/* Before 1.5 there are two modes and no bits; 0 leaves the choice to the provider. */
+	if (!s->version || FI_VERSION_GE(s->version, FI_VERSION(1, 5)))
+		hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 	hints->domain_attr->caps = s->domain_caps;
 	hints->domain_attr->data_progress = s->progress;
 	hints->domain_attr->threading = s->threading;

@@ -70,7 +70,7 @@ fn start() -> Registry {
     plugin::load(&search, |provider, preferred| {
         registry.register(provider, preferred);
     });
-    registry.register(Box::new(Shm), false);
+    registry.register(Box::new(Shm::start()), false);
     registry.warn_of_unknown_names();
     registry
 }

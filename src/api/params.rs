@@ -29,7 +29,8 @@ pub enum Kind {
     Size,
 }
 
-/// Who defined a parameter: the core (no owner) or a provider, told apart by the address of its struct fi_provider.
+/// Who defined a parameter: the core (no owner) or a provider, told apart by the address of its struct fi_provider. A
+/// built-in one has a small number of its own, which is nobody's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner(pub usize);
 
@@ -213,11 +214,16 @@ pub fn core_size(name: &str) -> Result<usize> {
 
 fn core_get(name: &str) -> Result<Value> {
     let found = get(Owner::CORE, name);
-    let (level, text) = report(name, &found);
+    tell(name, &found);
+    found.map_err(|miss| miss.errno())
+}
+
+/// Tells the log of a `get`.
+pub fn tell(name: &str, found: &Found) {
+    let (level, text) = report(name, found);
     if log::core_enabled(level, Subsys::Core) {
         log::core_write(level, Subsys::Core, module_path!(), line!(), format_args!("{text}"));
     }
-    found.map_err(|miss| miss.errno())
 }
 
 /// The registry, with the configuration file read.

@@ -28,7 +28,8 @@ pub trait Progress: Send + Sync {
     /// vain.
     fn disarm(&self) {}
 
-    /// Whether an operation waits for a peer: a sleeper should wake now and then, for peers that die do not ring.
+    /// Asked after `arm` said true: whether an operation waits for a peer. Then a sleeper should wake now and then, for
+    /// peers that die do not ring. If not, one that begins later makes `wake_fd` readable.
     fn unfinished(&self) -> bool {
         false
     }
@@ -43,6 +44,8 @@ pub struct Attached {
     /// Replaced, never changed, so that it can be walked without the lock.
     members: OptLock<Arc<[Arc<Member>]>>,
     bell: Option<Arc<Bell>>,
+    /// Whether we have wound the bell.
+    watchful: Mutex<bool>,
     refs: Refs,
 }
 
@@ -67,6 +70,7 @@ impl Attached {
         Attached {
             members: OptLock::new(Arc::from([]), locked),
             bell,
+            watchful: Mutex::new(false),
             refs: Refs::default(),
         }
     }
@@ -122,7 +126,24 @@ impl Attached {
         let Some(bell) = &self.bell else { return false };
         let mut all = true;
         self.each(|member| all = all && member.arm(bell));
-        all
+        all && self.watch_peers(bell)
+    }
+
+    /// Has the bell ring now and then while an operation waits for a peer. Under a lock, so that of two threads that go
+    /// to sleep the later one's answer counts. False: it does not ring, so there is no sleeping.
+    fn watch_peers(&self, bell: &Bell) -> bool {
+        let mut watchful = self.watchful.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unfinished = false;
+        self.each(|member| unfinished = unfinished || member.is_woken() && member.endpoint.unfinished());
+        if unfinished != *watchful {
+            if !unfinished {
+                bell.unwind();
+            } else if bell.wind().is_err() {
+                return false;
+            }
+            *watchful = unfinished;
+        }
+        true
     }
 
     /// A sleeper that was announced is awake.
@@ -148,6 +169,10 @@ impl Drop for Attached {
         // The bell may outlive this object, in a wait set.
         for member in self.members.get_mut().iter() {
             member.unwatch(self.bell.as_deref());
+        }
+        let watchful = self.watchful.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bell) = self.bell.as_ref().filter(|_| *watchful) {
+            bell.unwind();
         }
     }
 }
@@ -181,6 +206,11 @@ impl Member {
         }
         drop(watched);
         self.endpoint.arm()
+    }
+
+    /// Whether who sleeps here does so for this endpoint, and no thread of its own does.
+    fn is_woken(&self) -> bool {
+        matches!(*self.watched(), Watched::At(_))
     }
 
     fn unwatch(&self, bell: Option<&Bell>) {

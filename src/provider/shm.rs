@@ -19,6 +19,9 @@ use crate::util::user::IOV_LIMIT;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 
+mod settings;
+use settings::Settings;
+
 pub const NAME: &str = "shm";
 
 /// As the C library counts the versions of its providers: 100 * major + minor, then revision.
@@ -30,9 +33,15 @@ pub const ADDRESS_MAX: usize = 256;
 /// Sends up to this size can be injected.
 pub const INJECT_SIZE: usize = 4096;
 
-const QUEUE_SIZE: usize = 1024;
-
 pub struct Shm;
+
+impl Shm {
+    /// The provider, with what the user set.
+    pub fn start() -> Shm {
+        settings::init();
+        Shm
+    }
+}
 
 impl Provider for Shm {
     fn name(&self) -> &str {
@@ -50,7 +59,7 @@ impl Provider for Shm {
 
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         check_request(query)?;
-        let mut infos = judge_all(NAME, &[template()], query);
+        let mut infos = judge_all(NAME, &[template(&settings::get())], query);
         for info in &mut infos {
             let (source, dest) = addresses(query);
             info.src_addr = Some(source);
@@ -100,11 +109,14 @@ fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
 }
 
 /// What every endpoint of this provider can do.
-fn template() -> Info {
-    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX;
-    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+fn template(settings: &Settings) -> Info {
+    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX | FI_FENCE;
+    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | MANY | DIRECTED | FI_SOURCE | FI_SOURCE_ERR;
+    const MANY: u64 = FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
+    const DIRECTED: u64 = FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
     const ORDER: u64 = FI_ORDER_SAS;
-    const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+    const REPORTS: u64 = FI_COMPLETION | LEVELS;
+    const LEVELS: u64 = FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
     Info {
         caps: SEND | RECV | DOMAIN_CAPS,
         addr_format: FI_ADDR_STR,
@@ -113,7 +125,7 @@ fn template() -> Info {
             op_flags: REPORTS | FI_INJECT,
             msg_order: ORDER,
             inject_size: INJECT_SIZE,
-            size: QUEUE_SIZE,
+            size: settings.tx_size,
             iov_limit: IOV_LIMIT,
             ..TxAttr::default()
         }),
@@ -121,7 +133,7 @@ fn template() -> Info {
             caps: RECV,
             op_flags: FI_COMPLETION | FI_MULTI_RECV,
             msg_order: ORDER,
-            size: QUEUE_SIZE,
+            size: settings.rx_size,
             iov_limit: IOV_LIMIT,
             ..RxAttr::default()
         }),
@@ -250,8 +262,11 @@ pub fn limits() -> Limits {
 }
 
 fn config() -> Config {
+    let Settings { fetch, eager, .. } = settings::get();
     Config {
         warn: |text| log!(Warn, EpCtrl, "{text}"),
+        fetch,
+        eager,
         ..Config::default()
     }
 }
@@ -281,12 +296,20 @@ impl Wire for ShmTransport {
         shm::base(address)
     }
 
+    fn raw_address(address: &[u8]) -> Vec<u8> {
+        [SHM_PREFIX.as_bytes(), address, &[0]].concat()
+    }
+
     fn arm(&mut self) -> bool {
         self.arm_among_others()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
         Some(ShmTransport::wake_fd(self))
+    }
+
+    fn wake(&self) {
+        ShmTransport::wake(self);
     }
 }
 
@@ -391,6 +414,54 @@ mod tests {
     }
 
     #[test]
+    fn queues_are_as_large_as_the_user_wants() {
+        let settings = Settings {
+            tx_size: 5,
+            rx_size: 5000,
+            ..Settings::default()
+        };
+        let info = template(&settings);
+        assert_eq!((info.tx.unwrap().size, info.rx.unwrap().size), (5, 5000));
+    }
+
+    /// The same answers as the C library's shm gives: the old names stand alone, and bits are taken but not needed.
+    #[test]
+    fn registration_is_needed_in_no_mode() {
+        let old = (1, 4);
+        for (mr_mode, told_old, told) in [
+            (FI_MR_UNSPEC, Some(FI_MR_BASIC), Some(0)),
+            (FI_MR_BASIC, Some(FI_MR_BASIC), Some(FI_MR_BASIC)),
+            (FI_MR_SCALABLE, Some(FI_MR_SCALABLE), Some(FI_MR_SCALABLE)),
+            (FI_MR_BASIC | FI_MR_SCALABLE, None, None),
+            (FI_MR_LOCAL, None, Some(0)),
+            (-1, None, None),
+        ] {
+            for ((major, minor), told) in [(old, told_old), ((1, 5), told), ((2, 6), told)] {
+                let hints = Info {
+                    caps: FI_MSG,
+                    mode: FI_LOCAL_MR,
+                    domain: Some(DomainAttr {
+                        mr_mode,
+                        ..DomainAttr::default()
+                    }),
+                    ..Info::default()
+                };
+                let query = Query {
+                    version: major << 16 | minor,
+                    node: None,
+                    service: None,
+                    flags: 0,
+                    hints: Some(&hints),
+                    raw: None,
+                };
+                let got = Shm.getinfo(&query).ok();
+                let got = got.map(|answers| answers[0].info.domain.as_ref().unwrap().mr_mode);
+                assert_eq!(got, told, "{mr_mode:#x} in {major}.{minor}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_not_offered_is_refused() {
         let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
         for caps in asks {
@@ -421,6 +492,6 @@ mod tests {
         .unwrap()[0]
             .info;
         assert_eq!(info.caps & caps, caps);
-        assert_eq!(info.caps & FI_SOURCE, 0, "only when asked for");
+        assert_eq!(info.caps & (FI_SOURCE | FI_SOURCE_ERR), 0, "only when asked for");
     }
 }

@@ -16,3 +16,4 @@ pub mod process_vm;
 pub mod resolve;
 pub mod shared;
 pub mod shared_table;
+pub mod timerfd;

@@ -176,6 +176,23 @@ impl Bindings {
     }
 }
 
+impl Bindings {
+    /// Tells of a receive that ended well, from a peer that the address vector does not have: to the queue as an error
+    /// with that peer's address (FI_SOURCE_ERR).
+    #[cold]
+    pub fn tell_of_stranger(&self, end: &Completion, address: Vec<u8>) {
+        if let Some(cntr) = &self.recv_cntr {
+            cntr.complete(end.len);
+        }
+        if let Some(bound) = self.rx.as_ref().filter(|_| end.report) {
+            bound.cq.post_error(ErrorEntry {
+                err_data: address,
+                ..error_entry(end, FI_EADDRNOTAVAIL, FI_ADDR_NOTAVAIL)
+            });
+        }
+    }
+}
+
 #[inline]
 fn flags(end: &Completion) -> u64 {
     let kind = match end.kind {
@@ -197,20 +214,25 @@ fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: &Completion, fai
         cntr.fail();
     }
     let Some(bound) = bound else { return };
-    let err = errno(failure.error);
     bound.cq.post_error(ErrorEntry {
+        olen: failure.overflow,
+        ..error_entry(end, errno(failure.error), source)
+    });
+}
+
+fn error_entry(end: &Completion, err: i32, source: fi_addr_t) -> ErrorEntry {
+    ErrorEntry {
         context: end.context,
         flags: flags(end),
         len: end.len,
         buf: end.buf,
         data: end.data.unwrap_or(0),
         tag: end.tag,
-        olen: failure.overflow,
         err,
         prov_errno: err,
         src_addr: source,
         ..ErrorEntry::default()
-    });
+    }
 }
 
 fn errno(error: Error) -> i32 {

@@ -91,6 +91,14 @@ impl<T: Wire> Lanes<T> {
         self.transport(lane)?.wake_fd()
     }
 
+    /// Wakes whoever sleeps for any lane.
+    pub fn wake(&self) {
+        self.lanes
+            .iter()
+            .filter_map(|lane| lane.transport.as_ref())
+            .for_each(T::wake);
+    }
+
     /// The peer at an address, to be sent to by one lane.
     pub fn peer_by(&mut self, lane: usize, address: &[u8]) -> Option<PeerId> {
         let number = self.transport_mut(lane)?.peer(address)?;

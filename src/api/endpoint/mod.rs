@@ -45,11 +45,15 @@ pub trait Wire: Transport + core::marker::Send {
     fn context_address(address: &[u8], index: usize) -> Vec<u8>;
     /// The address that another is a context of; else itself.
     fn base_address(address: &[u8]) -> &[u8];
+    /// The same in the form that fi_av_insert takes.
+    fn raw_address(address: &[u8]) -> Vec<u8>;
     /// Announces that this end goes to sleep, having made `wake_fd` unreadable; false: there is work, but the
     /// announcement stands, since others may sleep.
     fn arm(&mut self) -> bool;
     /// What becomes readable when something has come for a sleeper.
     fn wake_fd(&self) -> Option<RawFd>;
+    /// Makes it readable.
+    fn wake(&self);
 }
 
 pub struct Endpoint<T: Wire> {
@@ -60,6 +64,8 @@ pub struct Endpoint<T: Wire> {
 struct Core<T: Wire> {
     engine: Engine<T>,
     side: Side,
+    /// Somebody sleeps who was told that nothing is unfinished.
+    deep: bool,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
@@ -70,8 +76,9 @@ impl<T: Wire + 'static> Endpoint<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Endpoint<T>> {
         domain.users.take();
         let core = Core {
-            engine: Engine::new(transport),
+            engine: Engine::with(transport, side::engine_config(info)),
             side: Side::new(info),
+            deep: false,
             name: None,
             ended: Vec::new(),
         };
@@ -145,11 +152,17 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 }
 
 impl<T: Wire> Endpoint<T> {
-    /// An operation was begun that the thread of FI_PROGRESS_AUTO may have to end.
+    /// An operation was begun, and somebody sleeps who may have to end it: the thread of FI_PROGRESS_AUTO, or a caller.
+    /// From now on he must look at the peers now and then.
     #[cold]
-    fn begun(&self, core: &Core<T>) {
-        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
-            driver.watch();
+    fn begun(&self, core: &mut Core<T>) {
+        if !core.engine.unfinished() {
+            return;
+        }
+        core.deep = false;
+        match &self.domain.driver {
+            Some(driver) => driver.watch(),
+            None => core.engine.transport().wake(),
         }
     }
 }
@@ -183,7 +196,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
         let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
-        if core.side.driven.is_some() {
+        if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
         result.map_err(refused)
@@ -200,7 +213,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
-        if core.side.driven.is_some() {
+        if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
         result.map_err(refused)
@@ -222,7 +235,10 @@ impl<T: Wire> Progress for Endpoint<T> {
     }
 
     fn unfinished(&self) -> bool {
-        self.core.lock().engine.unfinished()
+        let mut core = self.core.lock();
+        let unfinished = core.engine.unfinished();
+        core.deep = !unfinished;
+        unfinished
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

@@ -13,6 +13,7 @@ use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
+use crate::api::driver::Driver;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, RxAttr};
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
@@ -39,6 +40,8 @@ struct Core<T: Wire> {
     side: Side,
     /// By lane; None: closed.
     members: Vec<Option<Side>>,
+    /// Somebody sleeps who was told that nothing is unfinished.
+    deep: bool,
     /// Empty between calls, kept for its memory.
     ended: Vec<Completion>,
 }
@@ -57,6 +60,7 @@ impl<T: Wire + 'static> Pool<T> {
             engine: Engine::new(Lanes::new(limits)),
             side,
             members: Vec::new(),
+            deep: false,
             ended: Vec::new(),
         };
         Arc::new(Pool {
@@ -95,6 +99,18 @@ impl<T: Wire> Core<T> {
     fn progress(&mut self) {
         self.engine.progress(&mut self.ended);
         self.tell();
+    }
+
+    /// An operation was begun, and somebody sleeps who may have to end it: see `Endpoint`.
+    fn begun(&mut self, driver: Option<&Driver>) {
+        if !(self.deep || driver.is_some()) || !self.engine.unfinished() {
+            return;
+        }
+        self.deep = false;
+        match driver {
+            Some(driver) => driver.watch(),
+            None => self.engine.transport().wake(),
+        }
     }
 }
 
@@ -175,9 +191,7 @@ impl<T: Wire> Messaging for Pool<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
-        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
-            driver.watch();
-        }
+        core.begun(self.domain.driver.as_ref());
         result.map_err(refused)
     }
 }
@@ -357,9 +371,7 @@ impl<T: Wire + 'static> Messaging for Member<T> {
         let send = side.outgoing::<T>(&call, |address| lanes.peer_by(*lane, address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
-        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
-            driver.watch();
-        }
+        core.begun(self.domain.driver.as_ref());
         result.map_err(refused)
     }
 
@@ -380,9 +392,13 @@ impl<T: Wire + 'static> Progress for Member<T> {
     }
 
     fn unfinished(&self) -> bool {
-        self.joined
-            .get()
-            .is_some_and(|(pool, _)| pool.core.lock().engine.unfinished())
+        let Some((pool, _)) = self.joined.get() else {
+            return false;
+        };
+        let mut core = pool.core.lock();
+        let unfinished = core.engine.unfinished();
+        core.deep = !unfinished;
+        unfinished
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

@@ -12,7 +12,8 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::refs::Refs;
-use crate::engine::op::{Completion, Ended, Level, Look, Recv, Refused, Send};
+use crate::engine::Config;
+use crate::engine::op::{Completion, Ended, Kind, Level, Look, Recv, Refused, Send};
 use crate::engine::port::PeerId;
 use std::sync::Arc;
 
@@ -27,8 +28,10 @@ pub struct Settings {
     pub max_msg_size: usize,
     /// FI_OPT_MIN_MULTI_RECV.
     pub min_multi_recv: usize,
-    pub directed: bool,
+    pub directed: Directed,
     pub sourced: bool,
+    /// FI_SOURCE_ERR: messages from an address that the vector does not have are reported with the address itself.
+    pub names_strangers: bool,
     pub can_send: bool,
     pub can_recv: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
@@ -38,6 +41,35 @@ pub struct Settings {
 }
 
 const DEFAULT_MIN_MULTI_RECV: usize = 64;
+
+/// Which receives may name the one peer that they take messages from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directed {
+    messages: bool,
+    tagged: bool,
+    /// They must.
+    exact: bool,
+}
+
+impl Directed {
+    fn of(caps: u64) -> Directed {
+        let exact = caps & FI_EXACT_DIRECTED_RECV != 0;
+        let all = caps & FI_DIRECTED_RECV != 0 || exact && caps & FI_TAGGED_DIRECTED_RECV == 0;
+        Directed {
+            messages: all,
+            tagged: all || caps & FI_TAGGED_DIRECTED_RECV != 0,
+            exact,
+        }
+    }
+
+    #[inline]
+    fn is(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Message => self.messages,
+            Kind::Tagged => self.tagged,
+        }
+    }
+}
 
 impl Settings {
     pub fn of(info: &Info) -> Settings {
@@ -56,13 +88,24 @@ impl Settings {
             },
             max_msg_size: info.ep.as_ref().map_or(usize::MAX, |ep| ep.max_msg_size).max(1),
             min_multi_recv: DEFAULT_MIN_MULTI_RECV,
-            directed: info.caps & FI_DIRECTED_RECV != 0,
+            directed: Directed::of(info.caps),
             sourced: info.caps & FI_SOURCE != 0,
+            names_strangers: info.caps & FI_SOURCE != 0 && info.caps & FI_SOURCE_ERR != 0,
             can_send: either || info.caps & FI_SEND != 0,
             can_recv: either || info.caps & FI_RECV != 0,
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
         }
+    }
+}
+
+/// An engine for an endpoint with these attributes: tx_attr.size sends are never refused for want of room.
+pub fn engine_config(info: &Info) -> Config {
+    let default = Config::default();
+    let sends = info.tx.as_ref().map_or(0, |tx| tx.size);
+    Config {
+        sends: default.sends.max(sends),
+        ..default
     }
 }
 
@@ -192,9 +235,11 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.recv_flags(call.flags);
+        let directed = self.settings.directed;
         let from = match call.source {
+            _ if !directed.is(call.kind) => None,
+            FI_ADDR_UNSPEC if directed.exact => return Err(Errno(FI_EINVAL)),
             FI_ADDR_UNSPEC => None,
-            _ if !self.settings.directed => None,
             source => Some(self.peers.sender::<T>(source, find).ok_or(Errno(FI_EINVAL))?),
         };
         let recv = Recv {
@@ -212,10 +257,15 @@ impl Side {
 
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
-    pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl FnOnce(PeerId) -> Option<&'a [u8]>) {
+    pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
         let source = match end.source {
             Some(peer) if self.settings.sourced && end.ended == Ended::Recv => {
-                self.peers.source::<T>(peer, || address(peer))
+                let source = self.peers.source::<T>(peer, || address(peer));
+                if source == FI_ADDR_NOTAVAIL && self.settings.names_strangers && end.failure.is_none() && !end.peeked {
+                    let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
+                    return self.bindings.tell_of_stranger(end, raw);
+                }
+                source
             }
             _ => FI_ADDR_NOTAVAIL,
         };
@@ -248,9 +298,10 @@ impl Side {
     }
 }
 
-/// The level that flags ask for.
+/// The level that flags ask for. Delivery is told of when a receive has the message, or somebody discards it: so is a
+/// match.
 fn level(flags: u64) -> Level {
-    if flags & FI_DELIVERY_COMPLETE != 0 {
+    if flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
         Level::Delivery
     } else if flags & (FI_TRANSMIT_COMPLETE | FI_COMMIT_COMPLETE) != 0 {
         Level::Transmit

@@ -35,6 +35,10 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_LOCAL_COMM
     | FI_REMOTE_COMM;
 
+/// Secondary, but not given away: naming the source of each message costs time, and who did not ask for it does not
+/// expect that a message from a stranger is reported as an error.
+const NOT_FREE: u64 = FI_SOURCE | FI_SOURCE_ERR;
+
 /// Receive bits that programs leave in tx_attr.caps; they mean nothing there.
 pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
     | FI_REMOTE_WRITE
@@ -55,10 +59,9 @@ pub const NOT_FOR_RX: u64 = FI_READ | FI_WRITE | FI_SEND | FI_FENCE | FI_MULTICA
 /// fi_info.caps, less for the domain and the two contexts.
 pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
     let caps = if hinted == 0 {
-        (whole & own & PRIMARY) | (own & SECONDARY)
+        (whole & own & PRIMARY) | (own & SECONDARY & !FI_SOURCE_ERR)
     } else {
-        // Naming the source of each message costs time, so this one is not given away.
-        (hinted & own & (PRIMARY | FI_SOURCE)) | (own & SECONDARY & !FI_SOURCE)
+        (hinted & own & (PRIMARY | NOT_FREE)) | (own & SECONDARY & !NOT_FREE)
     };
     with_directions(caps, own)
 }
@@ -109,6 +112,19 @@ mod tests {
                 FI_MSG | FI_SOURCE,
                 ALL,
                 FI_MSG | MSG_DIRECTIONS | FI_SOURCE | FI_MULTI_RECV,
+            ),
+            (ALL | FI_SOURCE_ERR, 0, ALL | FI_SOURCE_ERR, ALL),
+            (
+                ALL | FI_SOURCE_ERR,
+                FI_SOURCE,
+                ALL | FI_SOURCE_ERR,
+                FI_SOURCE | FI_MULTI_RECV,
+            ),
+            (
+                ALL | FI_SOURCE_ERR,
+                FI_SOURCE | FI_SOURCE_ERR,
+                ALL | FI_SOURCE_ERR,
+                FI_SOURCE | FI_SOURCE_ERR | FI_MULTI_RECV,
             ),
             (ALL, FI_MULTI_RECV, ALL, FI_MULTI_RECV),
             (ALL, FI_SOURCE, ALL, FI_SOURCE | FI_MULTI_RECV),

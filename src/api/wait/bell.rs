@@ -4,17 +4,25 @@
 //! nothing to do makes the bell quiet, announces its sleep to whatever may have news, and sleeps; who brings news rings
 //! only if a sleep was announced. Several threads may wait for different things on one bell (counters have thresholds),
 //! so a ring stays on until each thread that waited when it came has had its look: that is what `generation` and
-//! `behind` are for. Knows nothing of queues and counters. Called by `wait::block`, and by what brings news.
+//! `behind` are for. Where an operation waits for a peer, which may die and then rings for
+//! nobody, the bell also rings by itself now and then (`wind`). Knows nothing of queues and counters. Called by
+//! `wait::block`, and by what brings news.
 
 use crate::abi::types::{FI_EINVAL, fi_wait_obj};
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_POLLFD, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
 use crate::api::errno::{Errno, Result};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
+use crate::sys::timerfd::TimerFd;
 use core::ffi::c_int;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often a wound bell rings: shared memory looks at a quarter of the peers each time, and is to have looked at all
+/// of them within a second.
+const EVERY: Duration = Duration::from_millis(220);
 
 #[derive(Debug)]
 pub struct Bell {
@@ -44,6 +52,10 @@ struct State {
     watched: Vec<(RawFd, usize)>,
     /// How often `watched` has changed, for FI_WAIT_POLLFD.
     change_index: u64,
+    /// Made when first wound, and then watched.
+    timer: Option<TimerFd>,
+    /// How many have wound it.
+    wound: isize,
 }
 
 /// How a sleep ended.
@@ -110,6 +122,11 @@ impl Bell {
     /// Forgets the last ring, unless a thread has still to look for what it rang. Then announce, look, and sleep.
     pub fn quiet(&self) {
         let mut state = self.state();
+        if state.wound > 0
+            && let Some(timer) = &state.timer
+        {
+            timer.clear();
+        }
         if let Some(fds) = &self.fds
             && state.raised
             && state.behind == 0
@@ -149,6 +166,28 @@ impl Bell {
         }
     }
 
+    /// From now on rings by itself every now and then, until `unwind`.
+    pub fn wind(&self) -> Result<()> {
+        let Some(fds) = &self.fds else { return Ok(()) };
+        let mut state = self.state();
+        if state.timer.is_none() {
+            let timer = TimerFd::new().map_err(told)?;
+            fds.epoll.add(timer.fd()).map_err(told)?;
+            state.watched.push((timer.fd(), 1));
+            state.change_index += 1;
+            state.timer = Some(timer);
+        }
+        state.turn(1);
+        Ok(())
+    }
+
+    /// Takes back one `wind`.
+    pub fn unwind(&self) {
+        if self.fds.is_some() {
+            self.state().turn(-1);
+        }
+    }
+
     /// Comes in to wait.
     pub fn enter(&self) -> Sleeper<'_> {
         let mut state = self.state();
@@ -168,6 +207,17 @@ impl Bell {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn turn(&mut self, by: isize) {
+        let before = self.wound > 0;
+        self.wound += by;
+        let runs = self.wound > 0;
+        if let Some(timer) = self.timer.as_ref().filter(|_| runs != before) {
+            timer.set(if runs { EVERY } else { Duration::ZERO });
+        }
     }
 }
 
@@ -284,6 +334,30 @@ mod tests {
         bell.raise();
         assert!(!bell.enter().notice());
         assert!(readable(&bell), "nobody has made it quiet");
+    }
+
+    #[test]
+    fn a_wound_bell_rings_by_itself() {
+        for object in [FI_WAIT_FD, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND] {
+            let bell = Bell::new(object).unwrap();
+            bell.wind().unwrap();
+            bell.wind().unwrap();
+            bell.unwind();
+            for _ in 0..2 {
+                assert!(!readable(&bell));
+                bell.listen();
+                assert!(readable(&bell) && bell.fds.as_ref().unwrap().epoll.wait(0).unwrap() == 1);
+                bell.quiet();
+            }
+            let timer = bell.pollfds().1[1];
+            assert_eq!(bell.state().timer.as_ref().unwrap().fd(), timer);
+            bell.listen();
+            bell.unwind();
+            assert!(!readable(&bell));
+        }
+        let yielding = Bell::new(FI_WAIT_YIELD).unwrap();
+        assert_eq!(yielding.wind(), Ok(()));
+        yielding.unwind();
     }
 
     #[test]

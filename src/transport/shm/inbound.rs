@@ -201,12 +201,16 @@ impl Inbox {
         done
     }
 
-    /// Looks at one ring, whether or not it is hot, and makes it hot if it had news.
+    /// Looks at one ring, whether or not it is hot, and makes it hot if it had news. A hot one that was refused is left
+    /// alone: every poll begins with it, and what was refused is not to come again, nor anything after it, in one poll.
     pub fn attend<S: Sink>(&mut self, index: usize, header: &Header, sink: &mut S, budget: usize) -> (usize, Look) {
         let mut done = 0;
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
             return (0, Look::Fine);
         };
+        if inbound.hot && inbound.refused {
+            return (0, Look::Fine);
+        }
         let look = if inbound.has_news() {
             inbound.drain(sink, budget, &mut done)
         } else {

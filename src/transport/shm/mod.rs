@@ -190,8 +190,7 @@ impl ShmTransport {
     #[cold]
     fn not_sent(&mut self, to: PeerId, sent: Sent) -> Push {
         if sent == Sent::Gone {
-            self.peers.end(to, &mut self.inbox);
-            self.turns_left = 1;
+            self.end(to);
             return Push::Gone;
         }
         if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {

@@ -37,6 +37,9 @@ impl ShmTransport {
                 self.take_up(index, sink);
             }
         }
+        // A bell and the round may name the same ring, which is looked at once.
+        self.rung.sort_unstable();
+        self.rung.dedup();
         let mut done = 0;
         while let Some(index) = self.rung.pop() {
             done += self.attend(index, sink, budget.saturating_sub(done));
@@ -97,7 +100,7 @@ impl ShmTransport {
                 ring.free(self.own.file(), index);
                 self.own.header.set_free(index);
             } else {
-                self.peers.end(number, &mut self.inbox);
+                self.end(number);
             }
             return;
         }
@@ -153,8 +156,18 @@ impl ShmTransport {
         }
         let closed = peer.out.as_ref().is_some_and(|out| out.is_closed());
         if closed || !self.lives(peer) {
-            self.peers.end(number, &mut self.inbox);
+            self.end(number);
         }
+    }
+
+    /// A peer is dead. What it sent is delivered with the next poll, and then the engine is told: nobody else would ring
+    /// for that.
+    pub(super) fn end(&mut self, number: PeerId) {
+        self.peers.end(number, &mut self.inbox);
+        if let Some(ring) = self.peers.get(number).and_then(|peer| peer.ring) {
+            self.own.header.ring_bell(ring);
+        }
+        self.turns_left = 1;
     }
 
     /// Looks at all peers now, and tells the engine of those that died. A poll does this by itself for some at a time;

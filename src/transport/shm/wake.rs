@@ -8,6 +8,7 @@
 
 use super::ShmTransport;
 use super::layout;
+use super::name;
 use super::outbound::Outbound;
 use crate::sys::{process_vm, shared};
 use core::sync::atomic::{Ordering, fence};
@@ -20,6 +21,11 @@ impl ShmTransport {
     /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
     pub fn wake_fd(&self) -> RawFd {
         self.own.pipe_number()
+    }
+
+    /// Makes it readable, as a peer would.
+    pub fn wake(&self) {
+        shared::poke_fifo(&name::bell(&self.config.dir, self.own.address().as_bytes()));
     }
 
     /// Announces sleep. False when there is something to poll already; then nothing is announced.

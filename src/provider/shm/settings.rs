@@ -1,0 +1,137 @@
+//! What a user may set of provider `shm`: the variables FI_SHM_*. docs/environment.md tells the same.
+//!
+//! Read once, when the core comes up. The names that the C library's shm has too mean the same.
+
+use crate::api::params::{self, Found, Kind, Owner, Value};
+use crate::transport::shm::Config;
+use std::sync::OnceLock;
+
+/// No address of a plug-in's struct.
+const OWNER: Owner = Owner(1);
+
+const VARIABLES: [(&str, Kind, &str); 4] = [
+    (
+        "tx_size",
+        Kind::Size,
+        "How many sends an endpoint can have under way (default: 1024)",
+    ),
+    (
+        "rx_size",
+        Kind::Size,
+        "How many receives an endpoint can have posted (default: 1024)",
+    ),
+    (
+        "disable_cma",
+        Kind::Bool,
+        "Never read another process's memory through the kernel: large messages go in pieces (default: false)",
+    ),
+    (
+        "eager_size",
+        Kind::Size,
+        "Messages up to this many bytes are sent without asking the receiver (default: 16384)",
+    ),
+];
+
+/// What an endpoint's queues can be asked to hold.
+const QUEUE_MAX: usize = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub tx_size: usize,
+    pub rx_size: usize,
+    /// Whether a peer's memory may be read through the kernel.
+    pub fetch: bool,
+    pub eager: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let Config { fetch, eager, .. } = Config::default();
+        Settings {
+            tx_size: 1024,
+            rx_size: 1024,
+            fetch,
+            eager,
+        }
+    }
+}
+
+impl Settings {
+    /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
+    fn read(find: impl Fn(&str) -> Found) -> Settings {
+        let mut settings = Settings::default();
+        let size = |name: &str| match find(name) {
+            Ok(Value::Size(size)) => Some(size),
+            _ => None,
+        };
+        let queue = |name: &str, default: usize| size(name).map_or(default, |size| size.clamp(1, QUEUE_MAX));
+        settings.tx_size = queue("tx_size", settings.tx_size);
+        settings.rx_size = queue("rx_size", settings.rx_size);
+        settings.eager = size("eager_size").unwrap_or(settings.eager);
+        if let Ok(Value::Bool(disabled)) = find("disable_cma") {
+            settings.fetch = !disabled;
+        }
+        settings
+    }
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Makes the variables known, and reads them.
+pub fn init() {
+    for (name, kind, help) in VARIABLES {
+        // The names are none of an application's, so nothing can be wrong with them.
+        let _ = params::define(OWNER, super::NAME, name, kind, help);
+    }
+    let _ = SETTINGS.set(Settings::read(|name| {
+        let found = params::get(OWNER, name);
+        params::tell(name, &found);
+        found
+    }));
+}
+
+pub fn get() -> Settings {
+    SETTINGS.get().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::params::Miss;
+
+    #[test]
+    fn what_makes_sense_is_used() {
+        let read = |rows: &[(&str, Value)]| {
+            let row = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.1.clone());
+            Settings::read(|name| row(name).ok_or(Miss::Unset))
+        };
+        let default = Settings::default();
+        assert_eq!(read(&[]), default);
+        assert_eq!(
+            read(&[
+                ("tx_size", Value::Size(7)),
+                ("rx_size", Value::Size(8)),
+                ("disable_cma", Value::Bool(true)),
+                ("eager_size", Value::Size(0)),
+            ]),
+            Settings {
+                tx_size: 7,
+                rx_size: 8,
+                fetch: false,
+                eager: 0
+            }
+        );
+        let odd = read(&[("tx_size", Value::Size(0)), ("rx_size", Value::Size(usize::MAX))]);
+        assert_eq!((odd.tx_size, odd.rx_size), (1, QUEUE_MAX));
+        assert_eq!(Settings::read(|_| Err(Miss::Bad("no number".into()))), default);
+    }
+
+    #[test]
+    fn the_page_names_every_variable() {
+        let page = include_str!("../../../docs/environment.md");
+        for (name, _, _) in VARIABLES {
+            let row = format!("| `FI_SHM_{}` |", name.to_ascii_uppercase());
+            assert!(page.contains(&row), "no row {row}");
+        }
+    }
+}
