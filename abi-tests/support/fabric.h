@@ -55,6 +55,16 @@ int conformance(int argc, char **argv, const struct test *tests, size_t count);
 		}                                                                    \
 	} while (0)
 
+/* A question that has no meaning for such a provider: it is not counted at all. */
+#define WITHOUT_MEANING(...)                                                         \
+	do {                                                                         \
+		printf("none %s: ", case_name);                                      \
+		printf(__VA_ARGS__);                                                 \
+		printf("\n");                                                        \
+		fflush(stdout);                                                      \
+		_exit(0);                                                            \
+	} while (0)
+
 /* A call that returns an errno, and must succeed. */
 #define OK(call)                                                                     \
 	do {                                                                         \
