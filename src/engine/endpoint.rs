@@ -5,12 +5,14 @@
 
 use super::credit;
 use super::deliver::Deliver;
-use super::op::{Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Send};
+use super::op::{Atomic, Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Rma, Send};
 use super::outgoing::{self, Job, Outgoing, Source, Work};
 use super::port::{Body, Get, PeerId, Push, Transport};
-use super::state::{Config, Core};
+use super::state::{Config, Core, Open};
 use super::wire::Packet;
+use crate::util::regions::Regions;
 use crate::util::slab::Id;
+use std::sync::Arc;
 
 /// Packets taken from the transport in one `progress`.
 const POLL: usize = 64;
@@ -134,6 +136,26 @@ impl<T: Transport> Engine<T> {
             self.push_all(report);
         }
         Ok(())
+    }
+
+    /// Which regions peers may reach, `endpoint` being the number that regions know this endpoint by. `counted`: somebody
+    /// counts what peers do, whether or not the region is watched. Without this, peers reach nothing.
+    pub fn open(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
+        self.core.open = Some(Open {
+            regions,
+            endpoint,
+            counted,
+        });
+    }
+
+    /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
+    pub fn rma(&mut self, _rma: &Rma, _report: &mut impl Report) -> Result<(), Refused> {
+        Err(Refused::Unsupported)
+    }
+
+    /// Starts an atomic operation on a peer's memory.
+    pub fn atomic(&mut self, _atomic: &Atomic, _report: &mut impl Report) -> Result<(), Refused> {
+        Err(Refused::Unsupported)
     }
 
     /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.

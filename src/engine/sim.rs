@@ -343,7 +343,7 @@ impl Report for Teller {
                 assert!(whole || completion.peeked, "more bytes than the buffer has");
                 received.found.push((completion, bytes));
             }
-            Ended::Recv => {}
+            Ended::Recv | Ended::Rma(_) | Ended::Atomic(_) | Ended::Target { .. } => {}
         }
     }
 }

@@ -9,9 +9,11 @@ use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
 use super::receive::Post;
+use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 /// What an endpoint may choose about its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +49,18 @@ pub(super) struct Claim {
     pub held: Id,
 }
 
+/// What peers may reach: see `Engine::open`.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub regions: Arc<Regions>,
+    pub endpoint: u64,
+    pub counted: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Core {
+    /// None: nothing.
+    pub open: Option<Open>,
     pub config: Config,
     /// The transport's, cut to what credit and packets can carry.
     pub limits: Limits,
@@ -84,6 +96,7 @@ impl Core {
     pub fn new(limits: Limits, config: Config) -> Core {
         let eager = limits.eager.min(credit::largest(config.window));
         Core {
+            open: None,
             config,
             limits: Limits {
                 eager,

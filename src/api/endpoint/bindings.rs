@@ -152,8 +152,8 @@ impl Bindings {
     #[inline]
     pub fn tell(&self, end: &Completion, source: fi_addr_t) {
         let (bound, cntr) = match end.ended {
-            Ended::Send => (&self.tx, &self.send_cntr),
-            Ended::Recv => (&self.rx, &self.recv_cntr),
+            Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => (&self.tx, &self.send_cntr),
+            Ended::Recv | Ended::Target { .. } => (&self.rx, &self.recv_cntr),
         };
         if let Some(failure) = &end.failure {
             return fail(bound.as_ref(), cntr.as_ref(), end, failure, source);
@@ -183,8 +183,8 @@ fn flags(end: &Completion) -> u64 {
         Kind::Tagged => FI_TAGGED,
     };
     let direction = match end.ended {
-        Ended::Send => FI_SEND,
-        Ended::Recv => FI_RECV,
+        Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => FI_SEND,
+        Ended::Recv | Ended::Target { .. } => FI_RECV,
     };
     let data = if end.data.is_some() { FI_REMOTE_CQ_DATA } else { 0 };
     let released = if end.released { FI_MULTI_RECV } else { 0 };
@@ -222,5 +222,9 @@ fn errno(error: Error) -> i32 {
         Error::NoMemory => FI_ENOMEM,
         Error::Unreachable => FI_EHOSTUNREACH,
         Error::Protocol => FI_EPROTO,
+        Error::NoKey => FI_EKEYREJECTED as i32,
+        Error::NoRights => FI_EACCES,
+        Error::OutOfRange => FI_EINVAL,
+        Error::NoSuchAtomic => FI_EOPNOTSUPP,
     }
 }
