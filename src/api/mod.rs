@@ -21,6 +21,7 @@ pub mod errno;
 pub mod info;
 pub mod messaging;
 pub mod mr;
+pub mod one_sided;
 pub mod params;
 pub mod poll;
 pub mod progress;

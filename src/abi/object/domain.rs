@@ -11,6 +11,7 @@ use std::sync::Arc;
 static DOMAIN_OPS: fi_ops = fi_ops {
     close: Some(close),
     bind: Some(bind),
+    control: Some(control),
     ..NO_OPS
 };
 
@@ -64,5 +65,16 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int 
             }
             _ => -FI_EINVAL,
         }
+    }
+}
+
+/// Raw keys of peers.
+unsafe extern "C" fn control(_: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+    match command as u32 {
+        FI_MAP_RAW_MR | FI_UNMAP_KEY if arg.is_null() => -FI_EINVAL,
+        // SAFETY: the command says what its argument is.
+        FI_MAP_RAW_MR => unsafe { mr::map_raw(arg.cast()) },
+        FI_UNMAP_KEY => FI_SUCCESS,
+        _ => -FI_ENOSYS,
     }
 }

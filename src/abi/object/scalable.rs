@@ -1,6 +1,6 @@
 //! fid_ep of a scalable endpoint, which itself moves nothing, and of its contexts, which are endpoints like others.
 
-use super::{Object, av, endpoint, head, lacking, status};
+use super::{Object, av, endpoint, head, lacking, mr, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::endpoint::Wire;
@@ -62,7 +62,7 @@ unsafe extern "C" fn close<T: Wire + 'static>(fid: *mut fid) -> c_int {
     }
 }
 
-unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
+unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
@@ -70,6 +70,10 @@ unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, _fl
     unsafe {
         match (*other).fclass as u32 {
             FI_CLASS_AV => status(of::<T>(fid).bind_av(av::of(other))),
+            FI_CLASS_MR => {
+                let whole = of::<T>(fid);
+                status(mr::bind_endpoint(other, whole.domain(), whole.number(), flags))
+            }
             // Nothing is told to it, but programs bind one.
             FI_CLASS_EQ => FI_SUCCESS,
             _ => -FI_EINVAL,

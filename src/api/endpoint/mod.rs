@@ -17,6 +17,7 @@ use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::messaging::{Messaging, RecvCall, SendCall};
+use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
@@ -135,12 +136,29 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         (core.engine.sending(), core.engine.posted())
     }
 
+    fn enable(&self) -> Result<()> {
+        self.open_memory(self.number());
+        managed::start(self)
+    }
+
     fn cancel(&self, context: Context) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
+    }
+}
+
+impl<T: Wire + 'static> Endpoint<T> {
+    /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
+    fn open_memory(&self, number: u64) {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        if core.side.settings.is_target && !core.side.enabled {
+            let counted = core.side.bindings.counts_peers();
+            core.engine.open(self.domain.memory.regions.clone(), number, counted);
+        }
     }
 }
 
@@ -207,7 +225,41 @@ impl<T: Wire> Messaging for Endpoint<T> {
     }
 }
 
+impl<T: Wire> Rma for Endpoint<T> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let transport = core.engine.transport_mut();
+        let rma = core.side.reaching::<T>(&call, |address| transport.peer(address))?;
+        let result = core.engine.rma(&rma, &mut core.ended);
+        core.tell();
+        if core.side.driven.is_some() {
+            self.begun(core);
+        }
+        result.map_err(refused)
+    }
+}
+
+impl<T: Wire> Atomics for Endpoint<T> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let transport = core.engine.transport_mut();
+        let atomic = core.side.operating::<T>(&call, |address| transport.peer(address))?;
+        let result = core.engine.atomic(&atomic, &mut core.ended);
+        core.tell();
+        if core.side.driven.is_some() {
+            self.begun(core);
+        }
+        result.map_err(refused)
+    }
+}
+
 impl<T: Wire> Progress for Endpoint<T> {
+    fn settle(&self) {
+        self.core.pass();
+    }
+
     #[inline]
     fn progress(&self) {
         let mut core = self.core.lock();

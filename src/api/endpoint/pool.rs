@@ -16,10 +16,11 @@ use crate::api::domain::{Domain, unused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, RxAttr};
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::{Completion, Context, Refused};
 use crate::engine::port::{Limits, Transport};
 use crate::util::lock::OptLock;
 use std::os::fd::RawFd;
@@ -33,12 +34,20 @@ pub struct Pool<T: Wire> {
     core: OptLock<Core<T>>,
 }
 
+type SharedEngine<T> = Engine<Lanes<T>>;
+
+/// What an engine says of an operation that it was given.
+type Begun = core::result::Result<(), Refused>;
+
 struct Core<T: Wire> {
-    engine: Engine<Lanes<T>>,
+    engine: SharedEngine<T>,
     /// The context's own.
     side: Side,
     /// By lane; None: closed.
     members: Vec<Option<Side>>,
+    /// One of the members is a target for peers; somebody counts what they do.
+    target: bool,
+    counted: bool,
     /// Empty between calls, kept for its memory.
     ended: Vec<Completion>,
 }
@@ -57,6 +66,8 @@ impl<T: Wire + 'static> Pool<T> {
             engine: Engine::new(Lanes::new(limits)),
             side,
             members: Vec::new(),
+            target: false,
+            counted: false,
             ended: Vec::new(),
         };
         Arc::new(Pool {
@@ -64,6 +75,19 @@ impl<T: Wire + 'static> Pool<T> {
             users: Refs::default(),
             core: OptLock::new(core, domain.crossed),
         })
+    }
+}
+
+impl<T: Wire> Pool<T> {
+    /// Lets peers of all who share it at the domain's memory, if one of them is to be a target.
+    fn open_memory(&self, target: bool, counted: bool) {
+        let mut core = self.core.lock();
+        core.target |= target;
+        core.counted |= counted;
+        let counted = core.counted;
+        if core.target {
+            core.engine.open(self.domain.memory.regions.clone(), 0, counted);
+        }
     }
 }
 
@@ -183,6 +207,18 @@ impl<T: Wire> Messaging for Pool<T> {
     }
 }
 
+impl<T: Wire> Rma for Pool<T> {
+    fn rma(&self, _: RmaCall) -> Result<()> {
+        Err(Errno(FI_EOPNOTSUPP))
+    }
+}
+
+impl<T: Wire> Atomics for Pool<T> {
+    fn atomic(&self, _: AtomicCall) -> Result<()> {
+        Err(Errno(FI_EOPNOTSUPP))
+    }
+}
+
 impl<T: Wire> Progress for Pool<T> {
     fn progress(&self) {
         self.core.lock().progress();
@@ -298,11 +334,18 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         Ok(())
     }
 
+    /// One for all, as they are one engine: a region that is bound to one of them is reached through the others too.
+    fn number(&self) -> u64 {
+        0
+    }
+
     fn enable(&self) -> Result<()> {
-        if self.joined.get().is_none() {
+        let Some((pool, _)) = self.joined.get() else {
             log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
-        }
+        };
+        let (target, counted) = self.side(|side| (side.settings.is_target, side.bindings.counts_peers()));
+        pool.open_memory(target, counted);
         start(self)?;
         let (av, selective) = self.side(|side| (side.peers.av(), side.bindings.rx_selective()));
         // All endpoints that share have one address vector, by which the context knows sources too.
@@ -335,21 +378,53 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     }
 }
 
-impl<T: Wire + 'static> Messaging for Member<T> {
-    fn send(&self, call: SendCall) -> Result<()> {
+impl<T: Wire + 'static> Member<T> {
+    /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
+    fn begin(
+        &self,
+        begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Vec<Completion>) -> Result<Begun>,
+    ) -> Result<()> {
         let (pool, lane) = self.pool()?;
         let mut core = pool.core.lock();
         let core = &mut *core;
         let side = core.members.get_mut(*lane).and_then(Option::as_mut);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        let lanes = core.engine.transport_mut();
-        let send = side.outgoing::<T>(&call, |address| lanes.peer_by(*lane, address))?;
-        let result = core.engine.send(&send, &mut core.ended);
+        let result = begin(side, *lane, &mut core.engine, &mut core.ended)?;
         core.tell();
         if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
             driver.watch();
         }
         result.map_err(refused)
+    }
+}
+
+impl<T: Wire + 'static> Rma for Member<T> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        self.begin(|side, lane, engine, ended| {
+            let lanes = engine.transport_mut();
+            let rma = side.reaching::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.rma(&rma, ended))
+        })
+    }
+}
+
+impl<T: Wire + 'static> Atomics for Member<T> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        self.begin(|side, lane, engine, ended| {
+            let lanes = engine.transport_mut();
+            let atomic = side.operating::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.atomic(&atomic, ended))
+        })
+    }
+}
+
+impl<T: Wire + 'static> Messaging for Member<T> {
+    fn send(&self, call: SendCall) -> Result<()> {
+        self.begin(|side, lane, engine, ended| {
+            let lanes = engine.transport_mut();
+            let send = side.outgoing::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.send(&send, ended))
+        })
     }
 
     fn recv(&self, _: RecvCall) -> Result<()> {
@@ -358,6 +433,12 @@ impl<T: Wire + 'static> Messaging for Member<T> {
 }
 
 impl<T: Wire + 'static> Progress for Member<T> {
+    fn settle(&self) {
+        if let Some((pool, _)) = self.joined.get() {
+            pool.core.pass();
+        }
+    }
+
     fn progress(&self) {
         if let Some((pool, _)) = self.joined.get() {
             pool.core.lock().progress();
