@@ -99,11 +99,37 @@ fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
     }
 }
 
+/// What a peer sends is carried out in the order it was sent in, whatever it is.
+const ORDER: u64 = FI_ORDER_SAS
+    | FI_ORDER_SAR
+    | FI_ORDER_SAW
+    | FI_ORDER_RAS
+    | FI_ORDER_WAS
+    | FI_ORDER_RAR
+    | FI_ORDER_RAW
+    | FI_ORDER_WAR
+    | FI_ORDER_WAW
+    | FI_ORDER_RMA_RAR
+    | FI_ORDER_RMA_RAW
+    | FI_ORDER_RMA_WAR
+    | FI_ORDER_RMA_WAW
+    | FI_ORDER_ATOMIC_RAR
+    | FI_ORDER_ATOMIC_RAW
+    | FI_ORDER_ATOMIC_WAR
+    | FI_ORDER_ATOMIC_WAW;
+
 /// What every endpoint of this provider can do.
 fn template() -> Info {
-    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX;
-    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
-    const ORDER: u64 = FI_ORDER_SAS;
+    const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+    const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX;
+    const RECV: u64 = FAMILIES
+        | FI_RECV
+        | FI_REMOTE_READ
+        | FI_REMOTE_WRITE
+        | FI_RMA_EVENT
+        | FI_MULTI_RECV
+        | FI_DIRECTED_RECV
+        | FI_SOURCE;
     const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
     Info {
         caps: SEND | RECV | FI_LOCAL_COMM,
@@ -115,6 +141,7 @@ fn template() -> Info {
             inject_size: INJECT_SIZE,
             size: QUEUE_SIZE,
             iov_limit: IOV_LIMIT,
+            rma_iov_limit: IOV_LIMIT,
             ..TxAttr::default()
         }),
         rx: Some(RxAttr {
@@ -130,6 +157,9 @@ fn template() -> Info {
             protocol: FI_PROTO_SHM,
             protocol_version: 1,
             max_msg_size: isize::MAX as usize,
+            max_order_raw_size: usize::MAX,
+            max_order_war_size: usize::MAX,
+            max_order_waw_size: usize::MAX,
             mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
             // What an endpoint may ask for; one that asks for nothing has one of each.
             tx_ctx_cnt: 1,
@@ -389,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_refused() {
-        let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
+        let asks = [FI_REMOTE_COMM, FI_COLLECTIVE, FI_HMEM];
         for caps in asks {
             assert!(
                 ask(
