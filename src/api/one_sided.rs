@@ -59,8 +59,8 @@ impl<A: Atomics> Atomics for std::sync::Arc<A> {
     }
 }
 
-/// The most bytes that one atomic operation works on.
-pub const ATOMIC_BYTES: usize = 4096;
+/// The most bytes that one atomic operation may carry to its target: one operand, or two.
+const ATOMIC_BYTES: usize = 4096;
 
 /// What is done to which type of element: only pairs that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,8 @@ impl AtomicKind {
 
     /// The most elements that one operation works on.
     pub fn most(&self) -> usize {
-        ATOMIC_BYTES / self.size
+        let operands = if self.form == Form::Compare { 2 } else { 1 };
+        ATOMIC_BYTES / operands / self.size
     }
 
     /// Bytes of so many elements. More than there may be are -FI_EMSGSIZE.
@@ -145,6 +146,8 @@ mod tests {
         let kind = AtomicKind::new(Form::Fetch, FI_UINT64, FI_ATOMIC_READ).unwrap();
         assert!(kind.reads);
         assert_eq!((kind.most(), kind.bytes(512)), (512, Ok(4096)));
+        let compare = AtomicKind::new(Form::Compare, FI_UINT64, FI_CSWAP).unwrap();
+        assert_eq!(compare.most(), 256);
         assert_eq!(kind.bytes(513), Err(Errno(FI_EMSGSIZE)));
         assert_eq!(kind.bytes(usize::MAX), Err(Errno(FI_EMSGSIZE)));
     }

@@ -7,7 +7,7 @@ use super::{size_status, status};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
-use crate::api::one_sided::{ATOMIC_BYTES, AtomicCall, AtomicKind, Atomics};
+use crate::api::one_sided::{AtomicCall, AtomicKind, Atomics};
 use crate::engine::op::{AtomicTarget, Form, RemoteIov, RemotePart};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::ffi::{c_int, c_void};
@@ -539,5 +539,3 @@ pub unsafe extern "C" fn query(
     });
     status(told)
 }
-
-const _: () = assert!(ATOMIC_BYTES % crate::mem::atomic::SIZE_MAX == 0);

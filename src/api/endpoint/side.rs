@@ -12,7 +12,7 @@ use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
-use crate::api::one_sided::{ATOMIC_BYTES, AtomicCall, RmaCall};
+use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
 use crate::engine::op::{Access, Atomic, AtomicTarget, Completion, Ended, Form, Level, Look, Recv, Refused, Rma, Send};
 use crate::engine::port::PeerId;
@@ -359,7 +359,7 @@ fn memory_level(flags: u64) -> Level {
 /// All arrays that the operation has are of one length, which is neither nothing nor too much.
 fn check_arrays(call: &AtomicCall) -> Result<()> {
     let len = call.len;
-    if len > ATOMIC_BYTES {
+    if len > call.kind.most() * call.kind.size {
         return Err(Errno(FI_EMSGSIZE));
     }
     let remote = match &call.target {
