@@ -71,6 +71,7 @@ fn header(number: u32) -> Header {
     Header {
         packet: Packet::Segment,
         flags: 0,
+        code: 0,
         id: number,
         tag: u64::from(number) << 32,
         data: !u64::from(number),

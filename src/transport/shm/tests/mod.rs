@@ -89,6 +89,7 @@ fn header(id: u32) -> Header {
     Header {
         packet: Packet::Eager,
         flags: 0,
+        code: 0,
         id,
         tag: u64::from(id) << 7,
         data: !u64::from(id),
