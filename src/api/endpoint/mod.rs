@@ -21,11 +21,11 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::Context;
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
 use managed::{ByThread, Sleeper};
-use side::refused;
+use side::{Told, refused};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ struct Core<T: Wire> {
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
-    ended: Vec<Completion>,
+    ended: Told,
 }
 
 impl<T: Wire + 'static> Endpoint<T> {
@@ -74,7 +74,7 @@ impl<T: Wire + 'static> Endpoint<T> {
             engine: Engine::new(transport),
             side: Side::new(info),
             name: None,
-            ended: Vec::new(),
+            ended: Told::default(),
         };
         Arc::new(Endpoint {
             domain: domain.clone(),
@@ -182,12 +182,22 @@ impl<T: Wire> Core<T> {
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
     fn tell(&mut self) {
-        if self.ended.is_empty() {
+        if self.ended.ends.is_empty() {
             return;
         }
         let transport = self.engine.transport();
-        for completion in self.ended.drain(..) {
+        for completion in self.ended.ends.drain(..) {
             self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+        }
+    }
+}
+
+impl<T: Wire> Core<T> {
+    #[cold]
+    fn audit(&mut self) {
+        let transport = self.engine.transport();
+        for refusal in self.ended.refusals.drain(..) {
+            refusal.log(transport.address_of(refusal.from));
         }
     }
 }
@@ -266,6 +276,9 @@ impl<T: Wire> Progress for Endpoint<T> {
         let core = &mut *core;
         core.engine.progress(&mut core.ended);
         core.tell();
+        if !core.ended.refusals.is_empty() {
+            core.audit();
+        }
     }
 
     /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.

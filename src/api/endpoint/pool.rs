@@ -8,7 +8,7 @@
 use super::Wire;
 use super::lanes::Lanes;
 use super::managed::{ByThread, Managed, Sleeper, start, stop};
-use super::side::{Side, refused};
+use super::side::{Side, Told, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
@@ -20,7 +20,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Refused};
+use crate::engine::op::{Context, Refused};
 use crate::engine::port::{Limits, Transport};
 use crate::util::lock::OptLock;
 use std::os::fd::RawFd;
@@ -49,7 +49,7 @@ struct Core<T: Wire> {
     target: bool,
     counted: bool,
     /// Empty between calls, kept for its memory.
-    ended: Vec<Completion>,
+    ended: Told,
 }
 
 impl<T: Wire + 'static> Pool<T> {
@@ -68,7 +68,7 @@ impl<T: Wire + 'static> Pool<T> {
             members: Vec::new(),
             target: false,
             counted: false,
-            ended: Vec::new(),
+            ended: Told::default(),
         };
         Arc::new(Pool {
             domain: domain.clone(),
@@ -99,11 +99,11 @@ impl<T: Wire> Drop for Pool<T> {
 
 impl<T: Wire> Core<T> {
     fn tell(&mut self) {
-        if self.ended.is_empty() {
+        if self.ended.ends.is_empty() {
             return;
         }
         let lanes = self.engine.transport();
-        for end in self.ended.drain(..) {
+        for end in self.ended.ends.drain(..) {
             let lane = end.source.map(|peer| lanes.lane_of(peer));
             let side = match lane {
                 Some(Some(lane)) => self.members.get_mut(lane).and_then(Option::as_mut),
@@ -119,6 +119,10 @@ impl<T: Wire> Core<T> {
     fn progress(&mut self) {
         self.engine.progress(&mut self.ended);
         self.tell();
+        let lanes = self.engine.transport();
+        for refusal in self.ended.refusals.drain(..) {
+            refusal.log(lanes.address_of(refusal.from));
+        }
     }
 }
 
@@ -382,7 +386,7 @@ impl<T: Wire + 'static> Member<T> {
     /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Vec<Completion>) -> Result<Begun>,
+        begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
     ) -> Result<()> {
         let (pool, lane) = self.pool()?;
         let mut core = pool.core.lock();

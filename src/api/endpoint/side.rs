@@ -14,7 +14,10 @@ use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
-use crate::engine::op::{Access, Atomic, AtomicTarget, Completion, Ended, Form, Level, Look, Recv, Refused, Rma, Send};
+use crate::engine::op::{
+    Access, Atomic, AtomicTarget, Completion, Ended, Error, Form, Level, Look, Recv, Refused, RemotePart, Report, Rma,
+    Send,
+};
 use crate::engine::port::PeerId;
 use std::sync::Arc;
 
@@ -79,6 +82,52 @@ impl Settings {
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
         }
+    }
+}
+
+/// What the engine tells: ends, which the queues are then told of, and refusals, which the log is.
+#[derive(Default)]
+pub struct Told {
+    pub ends: Vec<Completion>,
+    pub refusals: Vec<Refusal>,
+}
+
+/// A peer may not do what it wanted with memory of ours. It has been told so.
+pub struct Refusal {
+    pub from: PeerId,
+    part: RemotePart,
+    error: Error,
+}
+
+impl Report for Told {
+    #[inline(always)]
+    fn report(&mut self, completion: Completion) {
+        self.ends.push(completion);
+    }
+
+    #[cold]
+    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
+        let part = *part;
+        self.refusals.push(Refusal { from, part, error });
+    }
+}
+
+impl Refusal {
+    /// The line that an administrator looks for. `address` is the peer's.
+    pub fn log(&self, address: Option<&[u8]>) {
+        let peer = String::from_utf8_lossy(address.unwrap_or_default());
+        let why = match self.error {
+            Error::NoKey => "no such key",
+            Error::NoRights => "the region was not registered for it",
+            Error::OutOfRange => "outside the region",
+            _ => "not possible",
+        };
+        let RemotePart { addr, len, key } = self.part;
+        log!(
+            Info,
+            Mr,
+            "refused {peer} access to {len} bytes at {addr:#x} with key {key:#x}: {why}"
+        );
     }
 }
 
