@@ -560,7 +560,7 @@ static void more_to_come(void)
 /* More at once than any queue holds. */
 static void a_flood(void)
 {
-	enum { COUNT = 20000 };
+	enum { COUNT = 25000 };
 	struct fi_cq_tagged_entry entry;
 	struct window w;
 	struct bed bed;
