@@ -37,7 +37,8 @@ fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
 
 impl Outgoing {
     fn atomic(atomic: &Atomic) -> Outgoing {
-        let (operand, compare) = (atomic.operand.len(), atomic.compare.len());
+        let operand = atomic.operand.len();
+        let compare = if atomic.form == Form::Compare { atomic.len } else { 0 };
         let mut operands = vec![0; operand + compare].into_boxed_slice();
         let (first, second) = operands.split_at_mut(operand);
         atomic.operand.read(0, first);

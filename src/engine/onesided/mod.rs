@@ -6,8 +6,9 @@ use super::port::*;
 use super::sim::*;
 use super::wire::Packet;
 use crate::util::regions::{Region, Rights};
-use crate::util::user::Lent;
+use crate::util::user::{Lent, UserIov};
 
+mod atomic;
 mod rma;
 
 /// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
