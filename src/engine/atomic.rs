@@ -127,7 +127,7 @@ impl<T: Transport> Engine<T> {
         operands: &UserIov,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        match self.transport.push(atomic.to, &one(atomic, part, 0), whole(operands)) {
+        match Self::carry(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
             Push::Done => {
                 self.core.begun(atomic.to);
                 let short = Short {
@@ -161,10 +161,12 @@ impl<T: Transport> Engine<T> {
             source: Source::User(atomic.result),
             ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.report, atomic.context)
         });
-        match self
-            .transport
-            .push(atomic.to, &one(atomic, part, id.short()), whole(operands))
-        {
+        match Self::carry(
+            &mut self.transport,
+            atomic.to,
+            &one(atomic, part, id.short()),
+            whole(operands),
+        ) {
             Push::Done => {
                 self.core.begun(atomic.to);
                 Ok(())

@@ -136,7 +136,7 @@ impl Core {
             self.reply(from, header.id, result);
         }
         if reached.counted || data.is_some() {
-            report.report(told(from, work.access(), reached.key, true, len, data));
+            report.report(told(from, work.access(), reached.part.key, true, len, data));
         }
         Ok(())
     }

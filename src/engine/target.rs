@@ -301,7 +301,7 @@ impl Core {
         report: &mut impl Report,
     ) {
         if reached.counted || data.is_some() {
-            report.report(told(from, access, reached.key, false, len, data));
+            report.report(told(from, access, reached.part.key, false, len, data));
         }
     }
 

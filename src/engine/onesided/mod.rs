@@ -9,7 +9,9 @@ use crate::util::regions::{Region, Rights};
 use crate::util::user::{Lent, UserIov};
 
 mod atomic;
+mod order;
 mod rma;
+mod tagged;
 
 /// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
 fn manners() -> [Manner; 5] {

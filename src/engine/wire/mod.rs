@@ -29,7 +29,8 @@ pub enum Packet {
     Read = 10,
     /// What operation `id` asked for, from byte `total` on.
     Reply = 11,
-    /// What operation `id` asked for may be fetched: the body is a `Remote`. With `ACK`, `Got` is to follow.
+    /// What operation `id` asked for may be fetched: the body is a `Remote`. With `ACK`, `Got` is to follow, with the same
+    /// `tag` and `data`.
     Exposed = 12,
     /// `total` bytes at remote address `tag` in region `data` have been fetched.
     Got = 13,
