@@ -147,6 +147,7 @@ void open_domain(struct bed *bed, const struct setup *s)
 	int ret;
 
 	open_info(bed, s);
+	bed->info->domain_attr->mr_mode |= s->mr_added;
 	OK(fi_fabric(bed->info->fabric_attr, &bed->fabric, NULL));
 	ret = fi_domain(bed->fabric, bed->info, &bed->domain, NULL);
 	NEED(!lacking(ret), "fi_domain: %s", fi_strerror(-ret));

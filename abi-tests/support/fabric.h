@@ -111,6 +111,7 @@ struct setup {
 	size_t auth_key_size;          /* of the domain */
 	int sides;                     /* endpoints; 0: two */
 	bool strangers;                /* leave the AV empty */
+	int mr_added;                  /* mr_mode bits put into the answer, though the provider can do without them */
 };
 
 struct side {

@@ -8,7 +8,7 @@ use super::driver::Driver;
 use super::eq::Eq;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
-use super::mr::Regions;
+use super::mr::memory::Memory;
 use super::refs::Refs;
 use crate::abi::types::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,9 +45,8 @@ pub struct Domain {
     /// Whether calls on different objects may, which is no matter unless they share something.
     pub crossed: bool,
     pub api_version: u32,
-    pub regions: Regions,
-    /// Remote addresses are those of the memory itself, not counted from a region's beginning.
-    pub virtual_addresses: bool,
+    /// What peers may reach.
+    pub memory: Arc<Memory>,
     /// What its address vectors have in common.
     pub av: av::Domain,
     /// The thread of FI_PROGRESS_AUTO.
@@ -61,15 +60,15 @@ impl Domain {
         let auto = attr.progress == FI_PROGRESS_AUTO;
         // The thread is one more caller.
         let locked = auto || is_shared(attr.threading);
+        let crossed = auto || attr.threading != FI_THREAD_DOMAIN;
         fabric.users.take();
         Ok(Arc::new(Domain {
             fabric: fabric.clone(),
             users: Refs::default(),
             locked,
-            crossed: auto || attr.threading != FI_THREAD_DOMAIN,
+            crossed,
             api_version: fabric.api_version,
-            regions: Regions::new(attr.mr_mode),
-            virtual_addresses: attr.mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) != 0,
+            memory: Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed)),
             av: av::Domain {
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,

@@ -22,6 +22,7 @@ pub mod info;
 pub mod instances;
 pub mod messaging;
 pub mod mr;
+pub mod one_sided;
 pub mod params;
 pub mod poll;
 pub mod progress;

@@ -1,117 +1,218 @@
-//! Registered memory: regions and their keys.
+//! Registered memory: what stands behind a fid_mr.
 //!
-//! Local memory needs no registration with any transport of ours, so a region is a record for remote access: where,
-//! how much, what is allowed. Keys that the library chooses are unpredictable. Called by `abi::object`.
+//! Local memory needs no registration with any transport of ours, so a region is a record for remote access: where, how
+//! much, what is allowed. The records are `util::regions`; here is what the application may do with one. Who else has a
+//! part in it, endpoints and counters, is in `memory`. Called by `abi::object`.
 
+use super::cntr::Cntr;
+use super::domain::{Domain, unused};
 use super::errno::{Errno, Result};
+use super::refs::Refs;
 use crate::abi::types::*;
-use crate::util::user::UserBuf;
-use std::collections::HashMap;
-use std::collections::hash_map::{Entry, RandomState};
-use std::hash::{BuildHasher, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::util::regions::{Region, Rights};
+use crate::util::user::{UserBuf, UserIov};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Region {
-    pub parts: Vec<UserBuf>,
+pub mod memory;
+
+/// A registration, as every form of the call has it.
+pub struct Request {
+    pub memory: UserIov,
     pub access: u64,
-    /// What remote addresses count from: 0, or the first byte's own address with FI_MR_VIRT_ADDR.
-    pub base: u64,
+    pub offset: u64,
+    pub key: u64,
+    pub flags: u64,
+    pub auth_key_size: usize,
+    /// The region that this one is a part of.
+    pub whole: Option<Arc<Mr>>,
 }
 
-/// The regions of one domain.
-pub struct Regions {
-    /// FI_MR_PROV_KEY, or the old FI_MR_BASIC: the library chooses the keys.
-    own_keys: bool,
-    table: Mutex<Table>,
+pub struct Mr {
+    domain: Arc<Domain>,
+    region: Region,
+    /// None: no peer may do anything with it.
+    key: Option<u64>,
+    state: Mutex<State>,
+    whole: Option<Arc<Mr>>,
+    /// Regions that are parts of this one.
+    parts: Refs,
 }
 
-struct Table {
-    regions: HashMap<u64, Region>,
-    made: u64,
+#[derive(Default)]
+struct State {
+    /// fi_mr_enable was called: nothing more may be bound.
+    settled: bool,
+    endpoint: Option<u64>,
+    counters: Vec<(Arc<Cntr>, Rights)>,
 }
 
-impl Regions {
-    pub fn new(mr_mode: i32) -> Regions {
-        let table = Table {
-            regions: HashMap::new(),
-            made: 0,
+/// What registrations may be asked besides; device memory there is none.
+const FLAGS: u64 = FI_RMA_EVENT | FI_RMA_PMEM | FI_MR_SINGLE_USE | FI_HMEM_HOST_ALLOC;
+
+impl Mr {
+    pub fn register(domain: &Arc<Domain>, request: Request) -> Result<Arc<Mr>> {
+        if request.flags & !FLAGS != 0 {
+            return Err(Errno(FI_EBADFLAGS as i32));
+        }
+        let covered = |whole: &Arc<Mr>| Arc::ptr_eq(&whole.domain, domain) && whole.covers(&request.memory);
+        if request.offset != 0 || request.auth_key_size != 0 || !request.whole.as_ref().is_none_or(covered) {
+            return Err(Errno(FI_EINVAL));
+        }
+        let memory = &domain.memory;
+        let region = memory.mode.region(request.memory, request.access, request.flags);
+        let key = if region.rights == Rights::default() {
+            None
+        } else {
+            Some(memory.add(region.clone(), request.key)?)
         };
-        Regions {
-            own_keys: mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC) != 0,
-            table: Mutex::new(table),
+        if let Some(key) = key.filter(|_| request.flags & FI_MR_SINGLE_USE != 0) {
+            memory.watch_use(key);
+        }
+        if let Some(whole) = &request.whole {
+            whole.parts.take();
+        }
+        domain.users.take();
+        Ok(Arc::new(Mr {
+            domain: domain.clone(),
+            region,
+            key,
+            state: Mutex::default(),
+            whole: request.whole,
+            parts: Refs::default(),
+        }))
+    }
+
+    /// -FI_EBUSY while there are regions that are parts of this one. When it has succeeded, nobody touches the memory.
+    pub fn close(&self) -> Result<()> {
+        unused(&self.parts)?;
+        let Some(key) = self.key else { return Ok(()) };
+        let counters = core::mem::take(&mut self.state().counters);
+        self.domain.memory.remove(key, counters.iter().map(|(cntr, _)| cntr));
+        counters.iter().for_each(|(cntr, _)| cntr.refs().give());
+        Ok(())
+    }
+
+    /// fi_mr_key. With FI_MR_RAW it has to be asked for in another way.
+    pub fn key(&self) -> u64 {
+        if self.domain.memory.mode.raw {
+            FI_KEY_NOTAVAIL
+        } else {
+            self.raw_key()
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn raw_key(&self) -> u64 {
+        self.key.unwrap_or(FI_KEY_NOTAVAIL)
     }
 
-    /// Takes a region in and says its key. A key that the application chose and that is taken is -FI_ENOKEY.
-    pub fn add(&self, region: Region, wanted: u64) -> Result<u64> {
-        let mut table = self.table();
-        let key = if self.own_keys { table.fresh_key() } else { wanted };
-        match table.regions.entry(key) {
-            Entry::Occupied(_) => Err(Errno(FI_ENOKEY as i32)),
-            Entry::Vacant(place) => {
-                place.insert(region);
-                Ok(key)
-            }
+    /// What remote addresses count from.
+    pub fn base(&self) -> u64 {
+        self.region.base
+    }
+
+    pub fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+
+    /// From fi_mr_enable on nothing may be bound, if the domain has regions enabled.
+    fn state_to_bind(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.state();
+        if state.settled {
+            return Err(Errno(FI_EOPBADSTATE as i32));
+        }
+        Ok(state)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To an endpoint, by its number. Regions are the domain's unless it has FI_MR_ENDPOINT; then this endpoint's.
+    pub fn bind_endpoint(&self, number: u64) -> Result<()> {
+        let mut state = self.state_to_bind()?;
+        if !self.domain.memory.mode.by_endpoint {
+            return Ok(());
+        }
+        if state.endpoint.is_some_and(|bound| bound != number) {
+            return Err(Errno(FI_EINVAL));
+        }
+        state.endpoint = Some(number);
+        Ok(())
+    }
+
+    /// To a counter of what peers do: FI_REMOTE_WRITE, and FI_REMOTE_READ too.
+    pub fn bind_counter(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
+        if flags & !(FI_REMOTE_WRITE | FI_REMOTE_READ) != 0 {
+            return Err(Errno(FI_EBADFLAGS as i32));
+        }
+        let events = Rights {
+            read: flags & FI_REMOTE_READ != 0,
+            write: flags & FI_REMOTE_WRITE != 0,
+        };
+        let mut state = self.state_to_bind()?;
+        let taken = |(_, bound): &(Arc<Cntr>, Rights)| bound.read && events.read || bound.write && events.write;
+        if events == Rights::default() || state.counters.iter().any(taken) {
+            return Err(Errno(FI_EINVAL));
+        }
+        cntr.refs().take();
+        state.counters.push((cntr.clone(), events));
+        if let Some(key) = self.key {
+            self.domain.memory.watch(key, cntr, events);
+        }
+        Ok(())
+    }
+
+    /// fi_mr_enable. A region that is to be some endpoint's must be bound to it before.
+    pub fn enable(&self) -> Result<()> {
+        let mut state = self.state();
+        let mode = &self.domain.memory.mode;
+        if mode.by_endpoint && state.endpoint.is_none() {
+            return Err(Errno(FI_EINVAL));
+        }
+        state.settled = mode.by_endpoint || mode.by_event;
+        if let Some(key) = self.key {
+            let only = state.endpoint;
+            self.domain.memory.regions.change(key, |region| {
+                region.enabled = true;
+                region.endpoint = only;
+            });
+        }
+        Ok(())
+    }
+
+    /// fi_mr_refresh: no pages are remembered, so nothing is to be done, for pages that are the region's.
+    pub fn refresh(&self, pages: &UserIov) -> Result<()> {
+        if self.covers(pages) {
+            Ok(())
+        } else {
+            Err(Errno(FI_EINVAL))
         }
     }
 
-    pub fn remove(&self, key: u64) {
-        self.table().regions.remove(&key);
-    }
-
-    pub fn get(&self, key: u64) -> Option<Region> {
-        self.table().regions.get(&key).cloned()
+    /// Whether all of that memory is in the region.
+    fn covers(&self, memory: &UserIov) -> bool {
+        let within = |inner: &UserBuf, outer: &UserBuf| {
+            inner.addr().checked_sub(outer.addr()).is_some_and(|at| {
+                let left = outer.len().checked_sub(at);
+                left.is_some_and(|left| inner.len() <= left)
+            })
+        };
+        let parts = self.region.memory.parts();
+        memory
+            .parts()
+            .iter()
+            .all(|inner| parts.iter().any(|outer| within(inner, outer)))
     }
 }
 
-impl Table {
-    /// A key nobody can guess: std's hasher has secret keys of its own.
-    fn fresh_key(&mut self) -> u64 {
-        loop {
-            self.made = self.made.wrapping_add(1);
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_u64(self.made);
-            let key = hasher.finish();
-            if key != FI_KEY_NOTAVAIL && !self.regions.contains_key(&key) {
-                return key;
-            }
+impl Drop for Mr {
+    fn drop(&mut self) {
+        if let Some(whole) = &self.whole {
+            whole.parts.give();
         }
+        self.domain.users.give();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn region(access: u64) -> Region {
-        Region {
-            parts: Vec::new(),
-            access,
-            base: 0,
-        }
-    }
-
-    #[test]
-    fn an_applications_key_is_its_own_until_closed() {
-        let regions = Regions::new(0);
-        assert_eq!(regions.add(region(1), 7), Ok(7));
-        assert_eq!(regions.add(region(2), 7), Err(Errno(FI_ENOKEY as i32)));
-        assert_eq!(regions.get(7), Some(region(1)));
-        regions.remove(7);
-        assert_eq!(regions.get(7), None);
-        assert_eq!(regions.add(region(2), 7), Ok(7));
-    }
-
-    #[test]
-    fn keys_of_ours_differ_and_do_not_count_up() {
-        let regions = Regions::new(FI_MR_PROV_KEY);
-        let keys: Vec<u64> = (0..100).map(|_| regions.add(region(0), 7).unwrap()).collect();
-        assert!(keys.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 1));
-        assert!(keys.iter().all(|key| regions.get(*key).is_some()));
-    }
-}
+mod tests;

@@ -34,6 +34,9 @@ pub trait Progress: Send + Sync {
         false
     }
 
+    /// Waits until no other thread is in the middle of a call.
+    fn settle(&self) {}
+
     /// What becomes readable when there is something to do; it stays the same until the endpoint is detached. None:
     /// somebody else (a thread) drives this endpoint, or it cannot wake anyone and `arm` is always false.
     fn wake_fd(&self) -> Option<RawFd>;

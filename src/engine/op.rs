@@ -4,7 +4,7 @@
 //! turns a `Completion` into queue entries and counter steps.
 
 use super::port::PeerId;
-use crate::util::user::UserIov;
+use crate::util::user::{IOV_LIMIT, UserIov};
 
 /// The application's context pointer, carried through.
 pub type Context = usize;
@@ -77,11 +77,142 @@ pub enum Look {
     Drop,
 }
 
+/// A piece of a peer's registered memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemotePart {
+    pub addr: u64,
+    pub len: usize,
+    pub key: u64,
+}
+
+/// The remote side of one operation: up to `IOV_LIMIT` pieces, as if they were one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemoteIov {
+    parts: [RemotePart; IOV_LIMIT],
+    count: u8,
+    len: usize,
+}
+
+impl RemoteIov {
+    pub fn one(part: RemotePart) -> RemoteIov {
+        let mut parts = [RemotePart::default(); IOV_LIMIT];
+        parts[0] = part;
+        RemoteIov {
+            parts,
+            count: 1,
+            len: part.len,
+        }
+    }
+
+    /// None when there are too many pieces, or more bytes than an address space has.
+    pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Option<RemoteIov> {
+        let mut iov = RemoteIov::default();
+        for part in parts {
+            *iov.parts.get_mut(usize::from(iov.count))? = part;
+            iov.count += 1;
+            iov.len = iov.len.checked_add(part.len)?;
+        }
+        Some(iov)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn parts(&self) -> &[RemotePart] {
+        self.parts.get(..usize::from(self.count)).unwrap_or_default()
+    }
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// A read or write of a peer's memory. Local and remote side are of one length.
+#[derive(Clone, Copy, Debug)]
+pub struct Rma {
+    pub access: Access,
+    pub to: PeerId,
+    pub local: UserIov,
+    pub remote: RemoteIov,
+    /// Remote CQ data, for writes.
+    pub data: Option<u64>,
+    pub inject: bool,
+    pub level: Level,
+    pub fence: bool,
+    pub context: Context,
+    pub report: bool,
+}
+
+/// What an atomic operation gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Nothing: fi_atomic.
+    Base,
+    /// The old values: fi_fetch_atomic.
+    Fetch,
+    /// The old values, and has a second operand: fi_compare_atomic.
+    Compare,
+}
+
+/// What an atomic operation works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicTarget {
+    Memory(RemoteIov),
+    /// FI_TAGGED: the buffer of the receive that this tag meets, from byte `at` on.
+    Tagged {
+        tag: u64,
+        at: u64,
+    },
+}
+
+/// An atomic operation. The engine carries `op` and `datatype` as fi_op and fi_datatype number them; `mem` knows them,
+/// and whoever makes this has asked it whether the pair is valid.
+#[derive(Clone, Copy, Debug)]
+pub struct Atomic {
+    pub form: Form,
+    pub op: u8,
+    pub datatype: u8,
+    pub to: PeerId,
+    pub target: AtomicTarget,
+    /// Bytes worked on at the target: the number of elements times their size.
+    pub len: usize,
+    /// `len` bytes, or none for FI_ATOMIC_READ.
+    pub operand: UserIov,
+    /// `len` bytes with `Compare`.
+    pub compare: UserIov,
+    /// `len` bytes with `Fetch` and `Compare`.
+    pub result: UserIov,
+    /// Remote CQ data, with `Base`.
+    pub data: Option<u64>,
+    pub inject: bool,
+    pub level: Level,
+    pub fence: bool,
+    pub context: Context,
+    pub report: bool,
+}
+
 /// What kind of operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Send,
     Recv,
+    Rma(Access),
+    Atomic(Form),
+    /// A peer has worked on a region of ours: one event for each of its operations, when all of it is done. Told if the
+    /// operation had remote CQ data, or if anybody may count it. `len` is its bytes; `report` is true with data only.
+    Target {
+        access: Access,
+        key: u64,
+        atomic: bool,
+    },
 }
 
 /// The end of an operation.
@@ -132,6 +263,14 @@ pub enum Error {
     Unreachable,
     /// FI_EPROTO: the peer sent something that cannot be.
     Protocol,
+    /// FI_EKEYREJECTED: the peer knows no such key.
+    NoKey,
+    /// FI_EACCES: the peer's region was not registered for this.
+    NoRights,
+    /// FI_EINVAL: outside the peer's region.
+    OutOfRange,
+    /// FI_EOPNOTSUPP: the peer cannot do this operation on this type.
+    NoSuchAtomic,
 }
 
 /// Why an operation was not taken up: nothing has happened, nothing will be reported.
@@ -153,6 +292,9 @@ pub enum Refused {
 /// Who is told of ends. The endpoint's shim implements it over its queues and counters.
 pub trait Report {
     fn report(&mut self, completion: Completion);
+
+    /// A peer was refused access to memory of ours. It has been told; this is for the log.
+    fn refused(&mut self, _from: PeerId, _part: &RemotePart, _error: Error) {}
 }
 
 impl Report for Vec<Completion> {

@@ -9,9 +9,11 @@ use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
 use super::receive::Post;
+use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 /// What an endpoint may choose about its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +49,27 @@ pub(super) struct Claim {
     pub held: Id,
 }
 
+/// What peers may reach: see `Engine::open`.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub regions: Arc<Regions>,
+    pub endpoint: u64,
+    pub counted: bool,
+}
+
+/// What `get` is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetching {
+    /// A message, or a long write of a peer's.
+    Message(Id),
+    /// A long read of ours.
+    Read(Id),
+}
+
 #[derive(Debug)]
 pub(super) struct Core {
+    /// None: nothing.
+    pub open: Option<Open>,
     pub config: Config,
     /// The transport's, cut to what credit and packets can carry.
     pub limits: Limits,
@@ -68,8 +89,14 @@ pub(super) struct Core {
     pub landings: Slab<Landing>,
     /// Messages whose segments are coming, by sender and the sender's number.
     pub streams: Map<(PeerId, u32), Id>,
-    /// Messages to be fetched from their sender's memory.
-    pub fetches: VecDeque<Id>,
+    /// What is to be fetched from peers' memory.
+    pub fetches: VecDeque<Fetching>,
+    /// Short operations that were not acknowledged, all peers together.
+    pub unacked: usize,
+    /// Buffers for the next packets.
+    pub spare: Vec<Vec<u8>>,
+    /// For bodies put together.
+    pub scratch: Vec<u8>,
     pub multis: Slab<Multi>,
     pub claims: Map<Context, Claim>,
     /// What held messages take, all peers together.
@@ -84,6 +111,7 @@ impl Core {
     pub fn new(limits: Limits, config: Config) -> Core {
         let eager = limits.eager.min(credit::largest(config.window));
         Core {
+            open: None,
             config,
             limits: Limits {
                 eager,
@@ -100,6 +128,9 @@ impl Core {
             landings: Slab::default(),
             streams: Map::default(),
             fetches: VecDeque::new(),
+            unacked: 0,
+            spare: Vec::new(),
+            scratch: Vec::new(),
             multis: Slab::default(),
             claims: Map::default(),
             kept: 0,
@@ -128,7 +159,7 @@ mod tests {
     fn sizes() {
         let sizes = [
             ("Peer", size_of::<Peer>(), 176),
-            ("Outgoing", size_of::<Outgoing>(), 160),
+            ("Outgoing", size_of::<Outgoing>(), 184),
             ("Post", size_of::<Post>(), 120),
             ("Message", size_of::<Message>(), 288),
             ("Landing", size_of::<Landing>(), 104),

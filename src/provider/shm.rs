@@ -108,13 +108,41 @@ fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
     }
 }
 
+/// What a peer sends is carried out in the order it was sent in, whatever it is.
+const ORDER: u64 = FI_ORDER_SAS
+    | FI_ORDER_SAR
+    | FI_ORDER_SAW
+    | FI_ORDER_RAS
+    | FI_ORDER_WAS
+    | FI_ORDER_RAR
+    | FI_ORDER_RAW
+    | FI_ORDER_WAR
+    | FI_ORDER_WAW
+    | FI_ORDER_RMA_RAR
+    | FI_ORDER_RMA_RAW
+    | FI_ORDER_RMA_WAR
+    | FI_ORDER_RMA_WAW
+    | FI_ORDER_ATOMIC_RAR
+    | FI_ORDER_ATOMIC_RAW
+    | FI_ORDER_ATOMIC_WAR
+    | FI_ORDER_ATOMIC_WAW;
+
+/// Up to this size, reads and writes of a peer's memory are carried out in order: those that are one packet, which has
+/// room for naming several pieces besides. Longer ones are fetched when their turn comes; messages wait for them.
+fn order_size() -> usize {
+    const PIECES: usize = 256;
+    let limits = limits();
+    limits.max_body.min(limits.eager).saturating_sub(PIECES)
+}
+
 /// What every endpoint of this provider can do.
 fn template(settings: &Settings) -> Info {
-    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX | FI_FENCE;
-    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | MANY | DIRECTED | FI_SOURCE | FI_SOURCE_ERR;
+    const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+    const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX;
+    const RECV: u64 = FAMILIES | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | MANY | DIRECTED | SOURCES;
     const MANY: u64 = FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
     const DIRECTED: u64 = FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
-    const ORDER: u64 = FI_ORDER_SAS;
+    const SOURCES: u64 = FI_SOURCE | FI_SOURCE_ERR;
     const REPORTS: u64 = FI_COMPLETION | LEVELS;
     const LEVELS: u64 = FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
     Info {
@@ -127,6 +155,7 @@ fn template(settings: &Settings) -> Info {
             inject_size: INJECT_SIZE,
             size: settings.tx_size,
             iov_limit: IOV_LIMIT,
+            rma_iov_limit: IOV_LIMIT,
             ..TxAttr::default()
         }),
         rx: Some(RxAttr {
@@ -142,6 +171,9 @@ fn template(settings: &Settings) -> Info {
             protocol: FI_PROTO_SHM,
             protocol_version: 1,
             max_msg_size: isize::MAX as usize,
+            max_order_raw_size: order_size(),
+            max_order_war_size: order_size(),
+            max_order_waw_size: order_size(),
             mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
             // What an endpoint may ask for; one that asks for nothing has one of each.
             tx_ctx_cnt: 1,
@@ -463,7 +495,7 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_refused() {
-        let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
+        let asks = [FI_REMOTE_COMM, FI_COLLECTIVE, FI_HMEM];
         for caps in asks {
             assert!(
                 ask(

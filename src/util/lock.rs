@@ -64,6 +64,19 @@ impl<T> OptLock<T> {
         })
     }
 
+    /// Waits until nobody has the lock, without taking it: who had it when this was called has given it back.
+    pub fn pass(&self) {
+        // SYNC POINT: the acquire meets the release in the guard's drop.
+        let mut tries = 0u32;
+        while self.held.load(Ordering::Acquire) {
+            tries = tries.wrapping_add(1);
+            if tries % SPINS == 0 {
+                std::thread::yield_now();
+            }
+            core::hint::spin_loop();
+        }
+    }
+
     #[cold]
     fn wait(&self) -> Guard<'_, T> {
         loop {
@@ -144,6 +157,24 @@ mod tests {
             }
         });
         assert_eq!(*lock.lock(), 40_000);
+    }
+
+    #[test]
+    fn passing_waits_for_the_holder() {
+        for locked in [true, false] {
+            let lock = OptLock::new(0, locked);
+            lock.pass();
+            let mut guard = lock.lock();
+            std::thread::scope(|scope| {
+                let passing = scope.spawn(|| {
+                    lock.pass();
+                    *lock.lock()
+                });
+                *guard += 1;
+                drop(guard);
+                assert_eq!(passing.join().unwrap(), 1);
+            });
+        }
     }
 
     #[test]

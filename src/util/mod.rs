@@ -3,5 +3,6 @@
 //! `unsafe` only where memory is opened: `user`, and rings and locks.
 
 pub mod lock;
+pub mod regions;
 pub mod slab;
 pub mod user;

@@ -56,6 +56,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     }
 }
 
+/// Raw keys of peers.
 unsafe extern "C" fn control(_: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: the command says what its argument is.
     unsafe { raw_key::control(command, arg) }.unwrap_or(-FI_ENOSYS)

@@ -3,7 +3,7 @@
 //! All have the same operations: what they do not share is behind `Managed`.
 
 use super::messaging::{Opened, Tables};
-use super::{Object, av, cntr, cq, eq, head, lacking, size_status, srx, status, stx};
+use super::{Object, atomic, av, cntr, cq, eq, head, lacking, mr, rma, size_status, srx, status, stx};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
@@ -60,9 +60,9 @@ pub fn give<V: Managed>(endpoint: V, class: u32, context: *mut c_void) -> *mut f
         ops: (&raw const *const { &Over::<V>::EP }).cast_mut(),
         cm: (&raw const *const { &Over::<V>::CM }).cast_mut(),
         msg: (&raw const *const { &Tables::<Over<V>>::MSG }).cast_mut(),
-        rma: (&raw const lacking::RMA).cast_mut(),
+        rma: (&raw const *const { &rma::Table::<Over<V>>::RMA }).cast_mut(),
         tagged: (&raw const *const { &Tables::<Over<V>>::TAGGED }).cast_mut(),
-        atomic: (&raw const lacking::ATOMIC).cast_mut(),
+        atomic: (&raw const *const { &atomic::Table::<Over<V>>::ATOMIC }).cast_mut(),
         collective: (&raw const lacking::COLLECTIVE).cast_mut(),
     };
     Object::give(c, endpoint)
@@ -144,6 +144,9 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
     // SAFETY: a live endpoint of ours, and an object that tells its class and is of our making too.
     unsafe {
         let endpoint = of::<V>(fid);
+        if (*other).fclass as u32 == FI_CLASS_MR {
+            return status(mr::bind_endpoint(other, endpoint.domain(), endpoint.number(), flags));
+        }
         let result = check_bind(endpoint.domain(), other, flags);
         let result = result.and_then(|()| match (*other).fclass as u32 {
             FI_CLASS_AV => endpoint.bind_av(av::of(other)),

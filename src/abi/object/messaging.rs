@@ -6,6 +6,7 @@ use super::size_status;
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
+use crate::api::one_sided::{Atomics, Rma};
 use crate::engine::op::Kind;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::ffi::c_void;
@@ -14,7 +15,7 @@ use libc::{iovec, ssize_t};
 
 /// From the C endpoint to the value that does the work.
 pub trait Opened {
-    type Value: Messaging;
+    type Value: Messaging + Rma + Atomics;
     /// # Safety
     /// `ep` is a live endpoint of this kind.
     unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Self::Value;
@@ -54,7 +55,7 @@ impl<O: Opened> Tables<O> {
 /// # Safety
 /// `len` bytes at `buf` are the operation's until it has ended.
 #[inline(always)]
-unsafe fn one(buf: *const c_void, len: usize) -> UserIov {
+pub(super) unsafe fn one(buf: *const c_void, len: usize) -> UserIov {
     // SAFETY: by contract.
     UserIov::one(unsafe { UserBuf::new(buf.cast_mut().cast(), len) })
 }
@@ -62,7 +63,7 @@ unsafe fn one(buf: *const c_void, len: usize) -> UserIov {
 /// # Safety
 /// `iov` has `count` pieces, each the operation's until it has ended.
 #[inline]
-unsafe fn many(iov: *const iovec, count: usize) -> Result<UserIov> {
+pub(super) unsafe fn many(iov: *const iovec, count: usize) -> Result<UserIov> {
     if count > IOV_LIMIT || (count > 0 && iov.is_null()) {
         return Err(Errno(FI_EINVAL));
     }

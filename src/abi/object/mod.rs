@@ -3,6 +3,7 @@
 //! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants made from
 //! traits, so a C call is one indirect call into a shim that opens its arguments and calls one method. Called by C.
 
+pub mod atomic;
 pub mod av;
 pub mod av_set;
 pub mod cntr;
@@ -16,6 +17,7 @@ pub mod messaging;
 pub mod mr;
 pub mod poll_set;
 pub mod raw_key;
+pub mod rma;
 pub mod scalable;
 pub mod shm;
 pub mod srx;

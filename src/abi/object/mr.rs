@@ -1,17 +1,15 @@
 //! fid_mr and the registration calls of a domain.
 
-use super::{Object, head, status};
+use super::{Object, cntr, domain, head, raw_key, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
-use crate::api::cntr::Cntr;
-use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
-use crate::api::mr::Region;
-use crate::util::user::UserBuf;
+use crate::api::mr::{Mr, Request};
+use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::ffi::{c_int, c_void};
-use core::ptr::null_mut;
+use core::ptr::{null, null_mut};
 use libc::iovec;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub static OPS: fi_ops_mr = fi_ops_mr {
     size: size_of::<fi_ops_mr>(),
@@ -27,75 +25,52 @@ static MR_OPS: fi_ops = fi_ops {
     ..NO_OPS
 };
 
-/// What stands behind a fid_mr.
-struct Registered {
-    domain: Arc<Domain>,
-    key: u64,
-    /// What remote addresses count from.
-    base: u64,
-    /// Counters bound to it.
-    counters: Mutex<Vec<Arc<Cntr>>>,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        let counters = self.counters.get_mut().unwrap_or_else(PoisonError::into_inner);
-        counters.iter().for_each(|cntr| cntr.refs().give());
-        self.domain.regions.remove(self.key);
-        self.domain.users.give();
-    }
-}
-
-/// A registration as every form of the call has it.
-struct Request {
-    parts: Vec<UserBuf>,
-    access: u64,
-    offset: u64,
-    key: u64,
-    flags: u64,
-    context: *mut c_void,
+/// # Safety
+/// A live region of ours.
+pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Mr> {
+    // SAFETY: by contract.
+    unsafe { Object::<fid_mr, _>::value(fid.cast()) }
 }
 
 /// # Safety
 /// `fid` is a live domain of ours, `mr` NULL or a place for a pointer.
-unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr) -> c_int {
-    let Ok(request) = request else { return -FI_EINVAL };
-    if mr.is_null() || request.flags & !(FI_RMA_EVENT | FI_RMA_PMEM | FI_MR_SINGLE_USE) != 0 {
-        return if mr.is_null() {
-            -FI_EINVAL
-        } else {
-            -(FI_EBADFLAGS as c_int)
-        };
+unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr, context: *mut c_void) -> c_int {
+    if mr.is_null() {
+        return -FI_EINVAL;
     }
     // SAFETY: by contract.
-    let domain = unsafe { super::domain::opened(fid) };
-    let first = request.parts.first().map_or(0, UserBuf::addr);
-    let region = Region {
-        parts: request.parts,
-        access: request.access,
-        base: request.offset,
-    };
-    match domain.regions.add(region, request.key) {
-        Ok(key) => {
-            domain.users.take();
+    let domain = unsafe { domain::opened(fid) };
+    match request.and_then(|request| Mr::register(domain, request)) {
+        Ok(region) => {
             let c = fid_mr {
-                fid: head(FI_CLASS_MR, request.context, &MR_OPS),
+                fid: head(FI_CLASS_MR, context, &MR_OPS),
                 mem_desc: null_mut(),
-                key,
+                key: region.key(),
             };
-            let registered = Registered {
-                domain: domain.clone(),
-                key,
-                base: if domain.virtual_addresses { first as u64 } else { 0 },
-                counters: Mutex::default(),
-            };
-            let given = Object::give(c, registered);
-            // SAFETY: a place for a pointer, by contract.
-            unsafe { mr.write(given) };
-            domain.registered(given as usize, request.context as usize);
+            let given = Object::give(c, region);
+            // SAFETY: the object just made, and a place for a pointer, by contract.
+            unsafe {
+                // Nothing of ours looks at descriptors, but programs may take NULL for none.
+                (*given).mem_desc = given.cast();
+                mr.write(given);
+            }
+            domain.registered(given as usize, context as usize);
             FI_SUCCESS
         }
         Err(error) => error.code(),
+    }
+}
+
+/// A registration with what the plain calls say.
+fn plain(memory: UserIov, access: u64, offset: u64, key: u64, flags: u64) -> Request {
+    Request {
+        memory,
+        access,
+        offset,
+        key,
+        flags,
+        auth_key_size: 0,
+        whole: None,
     }
 }
 
@@ -112,19 +87,8 @@ unsafe extern "C" fn reg(
 ) -> c_int {
     // SAFETY: the program promises the memory until it closes the region.
     unsafe {
-        let parts = vec![UserBuf::new(buf.cast_mut().cast(), len)];
-        register(
-            fid,
-            Ok(Request {
-                parts,
-                access,
-                offset,
-                key,
-                flags,
-                context,
-            }),
-            mr,
-        )
+        let memory = UserIov::one(UserBuf::new(buf.cast_mut().cast(), len));
+        register(fid, Ok(plain(memory, access, offset, key, flags)), mr, context)
     }
 }
 
@@ -141,28 +105,18 @@ unsafe extern "C" fn regv(
 ) -> c_int {
     // SAFETY: as in `reg`.
     unsafe {
-        let parts = pieces(iov, count);
-        register(
-            fid,
-            parts.map(|parts| Request {
-                parts,
-                access,
-                offset,
-                key,
-                flags,
-                context,
-            }),
-            mr,
-        )
+        let memory = pieces(iov, count);
+        let request = memory.map(|memory| plain(memory, access, offset, key, flags));
+        register(fid, request, mr, context)
     }
 }
 
 unsafe extern "C" fn regattr(fid: *mut fid, attr: *const fi_mr_attr, flags: u64, mr: *mut *mut fid_mr) -> c_int {
-    // SAFETY: as in `reg`; the fields read here are in every version of the attributes.
+    if attr.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: as in `reg`.
     unsafe {
-        if attr.is_null() {
-            return -FI_EINVAL;
-        }
         if flags & FI_MR_DMABUF != 0 {
             log!(
                 Warn,
@@ -171,23 +125,34 @@ unsafe extern "C" fn regattr(fid: *mut fid, attr: *const fi_mr_attr, flags: u64,
             );
             return -FI_EOPNOTSUPP;
         }
-        let parts = pieces((*attr).anonymous.mr_iov, (*attr).iov_count);
-        let request = parts.map(|parts| Request {
-            parts,
-            access: (*attr).access,
-            offset: (*attr).offset,
-            key: (*attr).requested_key,
-            flags,
-            context: (*attr).context,
-        });
-        register(fid, request, mr)
+        let request = request(attr, flags, domain::opened(fid).api_version);
+        register(fid, request, mr, (*attr).context)
+    }
+}
+
+/// Looks only at what the program's version of the API has: behind it nothing needs to be initialized. Interface and
+/// device say where memory lies for who asked for FI_HMEM, which is not to be had; page sizes make no difference.
+///
+/// # Safety
+/// Attributes as in that version, and memory that the program promises until it closes the region.
+unsafe fn request(attr: *const fi_mr_attr, flags: u64, version: u32) -> Result<Request> {
+    let since = |major: u32, minor: u32| version >= (major << 16 | minor);
+    // SAFETY: by contract.
+    unsafe {
+        let memory = pieces((*attr).anonymous.mr_iov, (*attr).iov_count)?;
+        let whole = if since(2, 0) { (*attr).base_mr } else { null() };
+        Ok(Request {
+            auth_key_size: if since(1, 5) { (*attr).auth_key_size } else { 0 },
+            whole: (!whole.is_null()).then(|| of(whole.cast()).clone()),
+            ..plain(memory, (*attr).access, (*attr).offset, (*attr).requested_key, flags)
+        })
     }
 }
 
 /// # Safety
 /// `iov` has `count` pieces that stay until the region is closed.
-unsafe fn pieces(iov: *const iovec, count: usize) -> Result<Vec<UserBuf>> {
-    if iov.is_null() || count == 0 || count > crate::util::user::IOV_LIMIT {
+unsafe fn pieces(iov: *const iovec, count: usize) -> Result<UserIov> {
+    if iov.is_null() || count == 0 || count > IOV_LIMIT {
         return Err(Errno(FI_EINVAL));
     }
     // SAFETY: by contract.
@@ -195,53 +160,85 @@ unsafe fn pieces(iov: *const iovec, count: usize) -> Result<Vec<UserBuf>> {
         let piece = *iov.add(index);
         UserBuf::new(piece.iov_base.cast(), piece.iov_len)
     };
-    Ok((0..count).map(piece).collect())
+    UserIov::new((0..count).map(piece)).ok_or(Errno(FI_EINVAL))
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: only regions made here have this operation; closing ends their life.
-    drop(unsafe { Object::<fid_mr, Registered>::take(fid.cast()) });
-    FI_SUCCESS
+    // SAFETY: only regions made here have this operation; closing ends their life unless they are in use.
+    unsafe {
+        let result = of(fid).close();
+        if result.is_ok() {
+            drop(Object::<fid_mr, Arc<Mr>>::take(fid.cast()));
+        }
+        status(result)
+    }
 }
 
-/// # Safety
-/// A live region of ours.
-unsafe fn of<'a>(fid: *const fid) -> &'a Registered {
-    // SAFETY: by contract.
-    unsafe { Object::<fid_mr, Registered>::value(fid.cast()) }
-}
-
-/// Counters and endpoints may be bound; without remote access there is nothing to tell them.
 unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
-    if other.is_null() || flags & !FI_REMOTE_WRITE != 0 {
+    if other.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: a live region of ours, and an object that tells its class.
+    // SAFETY: a live region of ours, and an object that tells its class and is of our making too.
     unsafe {
         match (*other).fclass as u32 {
-            FI_CLASS_CNTR => {
-                let cntr = super::cntr::of(other);
-                cntr.refs().take();
-                let mut counters = of(fid).counters.lock().unwrap_or_else(PoisonError::into_inner);
-                counters.push(cntr.clone());
-                FI_SUCCESS
-            }
-            FI_CLASS_EP => FI_SUCCESS,
+            FI_CLASS_CNTR if !Arc::ptr_eq(cntr::domain_of(other), of(fid).domain()) => -FI_EINVAL,
+            FI_CLASS_CNTR => status(of(fid).bind_counter(cntr::of(other), flags)),
+            // Only the endpoint's own operations know of which kind it is.
+            FI_CLASS_EP | FI_CLASS_SEP | FI_CLASS_RX_CTX => match (*other).ops.as_ref().and_then(|ops| ops.bind) {
+                Some(bind) => bind(other, fid, flags),
+                None => -FI_EINVAL,
+            },
             _ => -FI_EINVAL,
         }
     }
 }
 
+/// The endpoint's half of `bind`. `domain` and `number` are the endpoint's.
+///
+/// # Safety
+/// A live region of ours.
+pub unsafe fn bind_endpoint(
+    region: *const fid,
+    domain: &Arc<crate::api::domain::Domain>,
+    number: u64,
+    flags: u64,
+) -> Result<()> {
+    // SAFETY: by contract.
+    let region = unsafe { of(region) };
+    if flags != 0 {
+        return Err(Errno(FI_EBADFLAGS as c_int));
+    }
+    if !Arc::ptr_eq(domain, region.domain()) {
+        return Err(Errno(FI_EINVAL));
+    }
+    region.bind_endpoint(number)
+}
+
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
-    match command as u32 {
-        FI_ENABLE | FI_REFRESH => status(Ok(())),
-        FI_GET_RAW_MR => {
-            // SAFETY: a live region of ours; the command says what its argument is.
-            unsafe {
-                let region = of(fid);
-                super::raw_key::get(region.key, region.base, arg)
-            }
+    // SAFETY: a live region of ours; the command says what its argument is.
+    unsafe {
+        match command as u32 {
+            FI_ENABLE => status(of(fid).enable()),
+            FI_REFRESH if arg.is_null() => status(of(fid).refresh(&UserIov::default())),
+            FI_REFRESH => status(refresh(of(fid), arg.cast())),
+            FI_GET_RAW_MR => raw_key::get(of(fid).raw_key(), of(fid).base(), arg),
+            _ => -FI_ENOSYS,
         }
-        _ => -FI_ENOSYS,
+    }
+}
+
+/// # Safety
+/// As fi_mr_refresh passes it: only flags and pieces are set.
+unsafe fn refresh(mr: &Mr, modify: *const fi_mr_modify) -> Result<()> {
+    // SAFETY: by contract.
+    unsafe {
+        if (*modify).flags != 0 {
+            return Err(Errno(FI_EBADFLAGS as c_int));
+        }
+        let (iov, count) = ((*modify).attr.anonymous.mr_iov, (*modify).attr.iov_count);
+        if count == 0 {
+            return Ok(());
+        }
+        mr.refresh(&pieces(iov, count)?)
     }
 }

@@ -1,6 +1,6 @@
 //! fid_ep of a scalable endpoint, which itself moves nothing, and of its contexts, which are endpoints like others.
 
-use super::{Object, av, endpoint, eq, head, lacking, status};
+use super::{Object, av, endpoint, eq, head, lacking, mr, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::abi::{info, info_read};
@@ -74,6 +74,7 @@ unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, fla
         let checked = endpoint::check_bind(whole.domain(), other, flags);
         status(checked.and_then(|()| match (*other).fclass as u32 {
             FI_CLASS_AV => whole.bind_av(av::of(other)),
+            FI_CLASS_MR => mr::bind_endpoint(other, whole.domain(), whole.number(), flags),
             FI_CLASS_EQ => {
                 whole.bind_eq(eq::of(other));
                 Ok(())

@@ -9,6 +9,7 @@ use crate::api::endpoint::pool::Pool;
 use crate::api::endpoint::{Managed, Side, Wire};
 use crate::api::errno::Result;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
 use core::any::Any;
@@ -87,5 +88,17 @@ impl<T: Wire + 'static> Messaging for Opened<T> {
     #[inline(always)]
     fn recv(&self, call: RecvCall) -> Result<()> {
         self.pool.recv(call)
+    }
+}
+
+impl<T: Wire + 'static> Rma for Opened<T> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        self.pool.rma(call)
+    }
+}
+
+impl<T: Wire + 'static> Atomics for Opened<T> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        self.pool.atomic(call)
     }
 }

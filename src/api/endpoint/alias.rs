@@ -8,6 +8,7 @@ use super::side::Side;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
+use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context;
@@ -143,5 +144,19 @@ impl<B: Messaging> Messaging for Alias<B> {
     fn recv(&self, call: RecvCall) -> Result<()> {
         let flags = Self::own(call.flags, &self.rx_flags);
         self.endpoint.recv(RecvCall { flags, ..call })
+    }
+}
+
+impl<B: Rma> Rma for Alias<B> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        let flags = Self::own(call.flags, &self.tx_flags);
+        self.endpoint.rma(RmaCall { flags, ..call })
+    }
+}
+
+impl<B: Atomics> Atomics for Alias<B> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        let flags = Self::own(call.flags, &self.tx_flags);
+        self.endpoint.atomic(AtomicCall { flags, ..call })
     }
 }

@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Completion, Ended, Error, Failure, Kind};
+use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind};
 use std::sync::Arc;
 
 struct BoundCq {
@@ -15,14 +15,63 @@ struct BoundCq {
     selective: bool,
 }
 
+/// A counter for each kind of operation.
+#[derive(Default)]
+struct Cntrs {
+    send: Option<Arc<Cntr>>,
+    recv: Option<Arc<Cntr>>,
+    read: Option<Arc<Cntr>>,
+    write: Option<Arc<Cntr>>,
+    remote_read: Option<Arc<Cntr>>,
+    remote_write: Option<Arc<Cntr>>,
+}
+
+impl Cntrs {
+    fn all(&self) -> [&Option<Arc<Cntr>>; 6] {
+        [
+            &self.send,
+            &self.recv,
+            &self.read,
+            &self.write,
+            &self.remote_read,
+            &self.remote_write,
+        ]
+    }
+
+    fn places(&mut self) -> [(u64, &mut Option<Arc<Cntr>>); 6] {
+        [
+            (FI_SEND, &mut self.send),
+            (FI_RECV, &mut self.recv),
+            (FI_READ, &mut self.read),
+            (FI_WRITE, &mut self.write),
+            (FI_REMOTE_READ, &mut self.remote_read),
+            (FI_REMOTE_WRITE, &mut self.remote_write),
+        ]
+    }
+
+    /// That of an operation. What gives old values back counts as a read.
+    #[inline]
+    fn of(&self, ended: Ended) -> &Option<Arc<Cntr>> {
+        match ended {
+            Ended::Send => &self.send,
+            Ended::Recv => &self.recv,
+            Ended::Rma(Access::Read) | Ended::Atomic(Form::Fetch | Form::Compare) => &self.read,
+            Ended::Rma(Access::Write) | Ended::Atomic(Form::Base) => &self.write,
+            Ended::Target {
+                access: Access::Read, ..
+            } => &self.remote_read,
+            Ended::Target {
+                access: Access::Write, ..
+            } => &self.remote_write,
+        }
+    }
+}
+
 #[derive(Default)]
 pub struct Bindings {
     tx: Option<BoundCq>,
     rx: Option<BoundCq>,
-    send_cntr: Option<Arc<Cntr>>,
-    recv_cntr: Option<Arc<Cntr>>,
-    /// Counters of operations that this endpoint does not have; they only have to be bound.
-    other_cntrs: Vec<Arc<Cntr>>,
+    cntrs: Cntrs,
     eq: Option<Arc<Eq>>,
 }
 
@@ -57,18 +106,13 @@ impl Bindings {
         if flags & KNOWN == 0 || flags & !KNOWN != 0 {
             return Err(Errno(FI_EBADFLAGS as i32));
         }
-        for (bit, place) in [(FI_SEND, &mut self.send_cntr), (FI_RECV, &mut self.recv_cntr)] {
-            if flags & bit != 0 {
-                if place.is_some() {
-                    return Err(Errno(FI_EINVAL));
-                }
-                cntr.refs().take();
-                *place = Some(cntr.clone());
-            }
+        let mut places = self.cntrs.places();
+        if places.iter().any(|(bit, place)| flags & bit != 0 && place.is_some()) {
+            return Err(Errno(FI_EINVAL));
         }
-        if flags & !(FI_SEND | FI_RECV) != 0 {
+        for (_, place) in places.iter_mut().filter(|(bit, _)| flags & bit != 0) {
             cntr.refs().take();
-            self.other_cntrs.push(cntr.clone());
+            **place = Some(cntr.clone());
         }
         Ok(())
     }
@@ -83,8 +127,9 @@ impl Bindings {
 
     /// Whether there is somebody to tell of each direction that the endpoint has.
     pub fn check(&self, send: bool, recv: bool) -> Result<()> {
-        let silent = send && self.tx.is_none() && self.send_cntr.is_none()
-            || recv && self.rx.is_none() && self.recv_cntr.is_none();
+        let cntrs = &self.cntrs;
+        let counted = cntrs.send.is_some() || cntrs.read.is_some() || cntrs.write.is_some();
+        let silent = send && self.tx.is_none() && !counted || recv && self.rx.is_none() && cntrs.recv.is_none();
         if silent {
             log!(
                 Warn,
@@ -101,10 +146,7 @@ impl Bindings {
     }
 
     fn counters(&self) -> impl Iterator<Item = &Arc<Cntr>> {
-        [&self.send_cntr, &self.recv_cntr]
-            .into_iter()
-            .flatten()
-            .chain(&self.other_cntrs)
+        self.cntrs.all().into_iter().flatten()
     }
 
     /// From now on reading any of them drives the endpoint.
@@ -133,6 +175,11 @@ impl Bindings {
         }
     }
 
+    /// Whether somebody counts what peers do.
+    pub fn counts_peers(&self) -> bool {
+        self.cntrs.remote_read.is_some() || self.cntrs.remote_write.is_some()
+    }
+
     /// Whether a queue is bound for receives.
     pub fn hears_receives(&self) -> bool {
         self.rx.is_some()
@@ -151,10 +198,11 @@ impl Bindings {
     /// Tells queue and counter of the direction.
     #[inline]
     pub fn tell(&self, end: &Completion, source: fi_addr_t) {
-        let (bound, cntr) = match end.ended {
-            Ended::Send => (&self.tx, &self.send_cntr),
-            Ended::Recv => (&self.rx, &self.recv_cntr),
+        let bound = match end.ended {
+            Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => &self.tx,
+            Ended::Recv | Ended::Target { .. } => &self.rx,
         };
+        let cntr = self.cntrs.of(end.ended);
         if let Some(failure) = &end.failure {
             return fail(bound.as_ref(), cntr.as_ref(), end, failure, source);
         }
@@ -181,7 +229,7 @@ impl Bindings {
     /// with that peer's address (FI_SOURCE_ERR).
     #[cold]
     pub fn tell_of_stranger(&self, end: &Completion, address: Vec<u8>) {
-        if let Some(cntr) = &self.recv_cntr {
+        if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(end.len);
         }
         if let Some(bound) = self.rx.as_ref().filter(|_| end.report) {
@@ -193,19 +241,38 @@ impl Bindings {
     }
 }
 
+/// What an entry says of its operation.
 #[inline]
 fn flags(end: &Completion) -> u64 {
-    let kind = match end.kind {
+    let message = match end.kind {
         Kind::Message => FI_MSG,
         Kind::Tagged => FI_TAGGED,
     };
-    let direction = match end.ended {
-        Ended::Send => FI_SEND,
-        Ended::Recv => FI_RECV,
+    let what = match end.ended {
+        Ended::Send => message | FI_SEND,
+        Ended::Recv => message | FI_RECV,
+        Ended::Rma(access) => FI_RMA | direction(access),
+        Ended::Atomic(Form::Base) => FI_ATOMIC | FI_WRITE,
+        Ended::Atomic(Form::Fetch | Form::Compare) => FI_ATOMIC | FI_READ,
+        Ended::Target { access, atomic, .. } => {
+            let family = if atomic { FI_ATOMIC } else { FI_RMA };
+            let direction = match access {
+                Access::Read => FI_REMOTE_READ,
+                Access::Write => FI_REMOTE_WRITE,
+            };
+            family | direction
+        }
     };
     let data = if end.data.is_some() { FI_REMOTE_CQ_DATA } else { 0 };
     let released = if end.released { FI_MULTI_RECV } else { 0 };
-    kind | direction | data | released
+    what | data | released
+}
+
+fn direction(access: Access) -> u64 {
+    match access {
+        Access::Read => FI_READ,
+        Access::Write => FI_WRITE,
+    }
 }
 
 #[cold]
@@ -244,5 +311,9 @@ fn errno(error: Error) -> i32 {
         Error::NoMemory => FI_ENOMEM,
         Error::Unreachable => FI_EHOSTUNREACH,
         Error::Protocol => FI_EPROTO,
+        Error::NoKey => FI_EKEYREJECTED as i32,
+        Error::NoRights => FI_EACCES,
+        Error::OutOfRange => FI_EINVAL,
+        Error::NoSuchAtomic => FI_EOPNOTSUPP,
     }
 }

@@ -16,13 +16,14 @@ use crate::api::driver::Driver;
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Messaging;
+use crate::api::one_sided::{Atomics, Rma};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// An endpoint of any kind, as whoever holds it manages it.
-pub trait Managed: Messaging + Sized + 'static {
+pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
     type Wire: Wire + 'static;
 
     /// What this is an alias of, or the kind itself.
@@ -40,6 +41,12 @@ pub trait Managed: Messaging + Sized + 'static {
 
     /// The same for the thread of FI_PROGRESS_AUTO.
     fn by_thread(&self) -> Arc<dyn Progress>;
+
+    /// The number that regions of memory know it by.
+    fn number(&self) -> u64 {
+        let memory = &self.domain().memory;
+        self.side(|side| *side.number.get_or_insert_with(|| memory.number()))
+    }
 
     /// fi_getname.
     fn local_address(&self) -> Vec<u8>;
@@ -167,6 +174,7 @@ pub(super) fn wanted(flags: u64) -> u64 {
 /// Enables an endpoint that has all it needs.
 pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
     let me = endpoint.as_progress();
+    let memory = &endpoint.domain().memory;
     let begun = endpoint.side(|side| {
         if side.enabled {
             return Ok(false);
@@ -174,9 +182,13 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
         side.check()?;
         side.enabled = true;
         side.peers.hold_keys();
+        side.memory = Some(memory.clone());
         side.bindings.attach(me.clone());
         Ok(true)
     })?;
+    if begun {
+        memory.join(&me);
+    }
     match &endpoint.domain().driver {
         Some(driver) if begun => drive(endpoint, driver, &me),
         _ => Ok(()),
@@ -192,6 +204,7 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
         }
         Err(error) => {
             log!(Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
+            endpoint.domain().memory.leave(me);
             endpoint.side(|side| {
                 side.enabled = false;
                 side.bindings.stop(me);
@@ -208,7 +221,9 @@ pub(super) fn stop(endpoint: &impl Managed) {
         driver.detach(id);
     }
     let (bindings, stx) = endpoint.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
-    bindings.detach(&endpoint.as_progress());
+    let me = endpoint.as_progress();
+    endpoint.domain().memory.leave(&me);
+    bindings.detach(&me);
     if let Some(stx) = stx {
         stx.users.give();
     }

@@ -17,14 +17,15 @@ use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::messaging::{Messaging, RecvCall, SendCall};
+use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::Context;
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
 use managed::{ByThread, Sleeper};
-use side::refused;
+use side::{Told, refused};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ struct Core<T: Wire> {
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
-    ended: Vec<Completion>,
+    ended: Told,
 }
 
 impl<T: Wire + 'static> Endpoint<T> {
@@ -80,7 +81,7 @@ impl<T: Wire + 'static> Endpoint<T> {
             side: Side::new(info),
             deep: false,
             name: None,
-            ended: Vec::new(),
+            ended: Told::default(),
         };
         Arc::new(Endpoint {
             domain: domain.clone(),
@@ -142,12 +143,29 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         (core.engine.sending(), core.engine.posted())
     }
 
+    fn enable(&self) -> Result<()> {
+        self.open_memory(self.number());
+        managed::start(self)
+    }
+
     fn cancel(&self, context: Context) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
+    }
+}
+
+impl<T: Wire + 'static> Endpoint<T> {
+    /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
+    fn open_memory(&self, number: u64) {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        if core.side.settings.is_target && !core.side.enabled {
+            let counted = core.side.bindings.counts_peers();
+            core.engine.open(self.domain.memory.regions.clone(), number, counted);
+        }
     }
 }
 
@@ -177,12 +195,22 @@ impl<T: Wire> Core<T> {
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
     fn tell(&mut self) {
-        if self.ended.is_empty() {
+        if self.ended.ends.is_empty() {
             return;
         }
         let transport = self.engine.transport();
-        for completion in self.ended.drain(..) {
+        for completion in self.ended.ends.drain(..) {
             self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+        }
+    }
+}
+
+impl<T: Wire> Core<T> {
+    #[cold]
+    fn audit(&mut self) {
+        let transport = self.engine.transport();
+        for refusal in self.ended.refusals.drain(..) {
+            refusal.log(transport.address_of(refusal.from));
         }
     }
 }
@@ -220,13 +248,50 @@ impl<T: Wire> Messaging for Endpoint<T> {
     }
 }
 
+impl<T: Wire> Rma for Endpoint<T> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let transport = core.engine.transport_mut();
+        let rma = core.side.reaching::<T>(&call, |address| transport.peer(address))?;
+        let result = core.engine.rma(&rma, &mut core.ended);
+        core.tell();
+        if core.side.driven.is_some() {
+            self.begun(core);
+        }
+        result.map_err(refused)
+    }
+}
+
+impl<T: Wire> Atomics for Endpoint<T> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let transport = core.engine.transport_mut();
+        let atomic = core.side.operating::<T>(&call, |address| transport.peer(address))?;
+        let result = core.engine.atomic(&atomic, &mut core.ended);
+        core.tell();
+        if core.side.driven.is_some() {
+            self.begun(core);
+        }
+        result.map_err(refused)
+    }
+}
+
 impl<T: Wire> Progress for Endpoint<T> {
+    fn settle(&self) {
+        self.core.pass();
+    }
+
     #[inline]
     fn progress(&self) {
         let mut core = self.core.lock();
         let core = &mut *core;
         core.engine.progress(&mut core.ended);
         core.tell();
+        if !core.ended.refusals.is_empty() {
+            core.audit();
+        }
     }
 
     /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.

@@ -8,7 +8,7 @@
 use super::Wire;
 use super::lanes::Lanes;
 use super::managed::{ByThread, Managed, Sleeper, start, stop};
-use super::side::{Side, refused};
+use super::side::{Side, Told, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
@@ -17,10 +17,11 @@ use crate::api::driver::Driver;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, RxAttr};
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::{Context, Refused};
 use crate::engine::port::{Limits, Transport};
 use crate::util::lock::OptLock;
 use std::os::fd::RawFd;
@@ -34,16 +35,24 @@ pub struct Pool<T: Wire> {
     core: OptLock<Core<T>>,
 }
 
+type SharedEngine<T> = Engine<Lanes<T>>;
+
+/// What an engine says of an operation that it was given.
+type Begun = core::result::Result<(), Refused>;
+
 struct Core<T: Wire> {
-    engine: Engine<Lanes<T>>,
+    engine: SharedEngine<T>,
     /// The context's own.
     side: Side,
     /// By lane; None: closed.
     members: Vec<Option<Side>>,
     /// Somebody sleeps who was told that nothing is unfinished.
     deep: bool,
+    /// One of the members is a target for peers; somebody counts what they do.
+    target: bool,
+    counted: bool,
     /// Empty between calls, kept for its memory.
-    ended: Vec<Completion>,
+    ended: Told,
 }
 
 impl<T: Wire + 'static> Pool<T> {
@@ -61,13 +70,28 @@ impl<T: Wire + 'static> Pool<T> {
             side,
             members: Vec::new(),
             deep: false,
-            ended: Vec::new(),
+            target: false,
+            counted: false,
+            ended: Told::default(),
         };
         Arc::new(Pool {
             domain: domain.clone(),
             users: Refs::default(),
             core: OptLock::new(core, domain.crossed),
         })
+    }
+}
+
+impl<T: Wire> Pool<T> {
+    /// Lets peers of all who share it at the domain's memory, if one of them is to be a target.
+    fn open_memory(&self, target: bool, counted: bool) {
+        let mut core = self.core.lock();
+        core.target |= target;
+        core.counted |= counted;
+        let counted = core.counted;
+        if core.target {
+            core.engine.open(self.domain.memory.regions.clone(), 0, counted);
+        }
     }
 }
 
@@ -79,11 +103,11 @@ impl<T: Wire> Drop for Pool<T> {
 
 impl<T: Wire> Core<T> {
     fn tell(&mut self) {
-        if self.ended.is_empty() {
+        if self.ended.ends.is_empty() {
             return;
         }
         let lanes = self.engine.transport();
-        for end in self.ended.drain(..) {
+        for end in self.ended.ends.drain(..) {
             let lane = end.source.map(|peer| lanes.lane_of(peer));
             let side = match lane {
                 Some(Some(lane)) => self.members.get_mut(lane).and_then(Option::as_mut),
@@ -99,6 +123,10 @@ impl<T: Wire> Core<T> {
     fn progress(&mut self) {
         self.engine.progress(&mut self.ended);
         self.tell();
+        let lanes = self.engine.transport();
+        for refusal in self.ended.refusals.drain(..) {
+            refusal.log(lanes.address_of(refusal.from));
+        }
     }
 
     /// An operation was begun, and somebody sleeps who may have to end it: see `Endpoint`.
@@ -193,6 +221,18 @@ impl<T: Wire> Messaging for Pool<T> {
         core.tell();
         core.begun(self.domain.driver.as_ref());
         result.map_err(refused)
+    }
+}
+
+impl<T: Wire> Rma for Pool<T> {
+    fn rma(&self, _: RmaCall) -> Result<()> {
+        Err(Errno(FI_EOPNOTSUPP))
+    }
+}
+
+impl<T: Wire> Atomics for Pool<T> {
+    fn atomic(&self, _: AtomicCall) -> Result<()> {
+        Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
@@ -311,13 +351,17 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         Ok(())
     }
 
+    /// One for all, as they are one engine: a region that is bound to one of them is reached through the others too.
+    fn number(&self) -> u64 {
+        0
+    }
+
     fn enable(&self) -> Result<()> {
-        if self.joined.get().is_none() {
+        let Some((pool, _)) = self.joined.get() else {
             log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
-        }
+        };
         // All endpoints that share have one address vector, by which the context knows sources too.
-        let (pool, _) = self.pool()?;
         let own = self.side(|side| side.peers.av());
         let others = pool.side(|side| side.peers.av());
         if let (Some(own), Some(others)) = (&own, &others)
@@ -330,6 +374,8 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             );
             return Err(Errno(FI_EINVAL));
         }
+        let (target, counted) = self.side(|side| (side.settings.is_target, side.bindings.counts_peers()));
+        pool.open_memory(target, counted);
         start(self)?;
         let selective = self.side(|side| side.bindings.rx_selective());
         let mut core = pool.core.lock();
@@ -360,19 +406,51 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     }
 }
 
-impl<T: Wire + 'static> Messaging for Member<T> {
-    fn send(&self, call: SendCall) -> Result<()> {
+impl<T: Wire + 'static> Member<T> {
+    /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
+    fn begin(
+        &self,
+        begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
+    ) -> Result<()> {
         let (pool, lane) = self.pool()?;
         let mut core = pool.core.lock();
         let core = &mut *core;
         let side = core.members.get_mut(*lane).and_then(Option::as_mut);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        let lanes = core.engine.transport_mut();
-        let send = side.outgoing::<T>(&call, |address| lanes.peer_by(*lane, address))?;
-        let result = core.engine.send(&send, &mut core.ended);
+        let result = begin(side, *lane, &mut core.engine, &mut core.ended)?;
         core.tell();
         core.begun(self.domain.driver.as_ref());
         result.map_err(refused)
+    }
+}
+
+impl<T: Wire + 'static> Rma for Member<T> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        self.begin(|side, lane, engine, ended| {
+            let lanes = engine.transport_mut();
+            let rma = side.reaching::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.rma(&rma, ended))
+        })
+    }
+}
+
+impl<T: Wire + 'static> Atomics for Member<T> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        self.begin(|side, lane, engine, ended| {
+            let lanes = engine.transport_mut();
+            let atomic = side.operating::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.atomic(&atomic, ended))
+        })
+    }
+}
+
+impl<T: Wire + 'static> Messaging for Member<T> {
+    fn send(&self, call: SendCall) -> Result<()> {
+        self.begin(|side, lane, engine, ended| {
+            let lanes = engine.transport_mut();
+            let send = side.outgoing::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.send(&send, ended))
+        })
     }
 
     fn recv(&self, _: RecvCall) -> Result<()> {
@@ -381,6 +459,12 @@ impl<T: Wire + 'static> Messaging for Member<T> {
 }
 
 impl<T: Wire + 'static> Progress for Member<T> {
+    fn settle(&self) {
+        if let Some((pool, _)) = self.joined.get() {
+            pool.core.pass();
+        }
+    }
+
     fn progress(&self) {
         if let Some((pool, _)) = self.joined.get() {
             pool.core.lock().progress();

@@ -14,6 +14,7 @@ use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, RxAttr, TxAttr};
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
@@ -38,6 +39,8 @@ pub struct Scalable<T: Wire> {
     domain: Arc<Domain>,
     /// Contexts that are open.
     users: Refs,
+    /// By which regions of memory know all contexts.
+    number: u64,
     tx: Vec<Place<T>>,
     rx: Vec<Place<T>>,
     tx_attr: TxAttr,
@@ -65,21 +68,25 @@ impl<T: Wire + 'static> Scalable<T> {
         let base = first.local_address();
         let rest = (1..rx + tx).map(|index| more(&T::context_address(&base, index)));
         let transports: Vec<T> = std::iter::once(Ok(first)).chain(rest).collect::<Result<_>>()?;
-        let place = |transport, not| Place {
-            endpoint: Endpoint::new(domain, &only(info, not), transport),
+        let number = domain.memory.number();
+        let place = |transport, direction| Place {
+            endpoint: numbered(Endpoint::new(domain, &only(info, direction), transport), number),
             open: AtomicBool::new(false),
         };
         let mut transports = transports.into_iter();
         let receive = transports
             .by_ref()
             .take(rx)
-            .map(|transport| place(transport, FI_SEND))
+            .map(|transport| place(transport, Direction::Receive))
             .collect();
-        let transmit = transports.map(|transport| place(transport, FI_RECV)).collect();
+        let transmit = transports
+            .map(|transport| place(transport, Direction::Transmit))
+            .collect();
         domain.users.take();
         Ok(Arc::new(Scalable {
             domain: domain.clone(),
             users: Refs::default(),
+            number,
             rx: receive,
             tx: transmit,
             tx_attr: info.tx.clone().unwrap_or_default(),
@@ -157,6 +164,10 @@ impl<T: Wire + 'static> Scalable<T> {
         }
     }
 
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     pub fn local_address(&self) -> Vec<u8> {
         self.rx
             .first()
@@ -179,10 +190,33 @@ impl<T: Wire> Drop for Scalable<T> {
     }
 }
 
-/// The attributes of a context that does not do the one thing.
-fn only(info: &Info, not: u64) -> Info {
+fn numbered<T: Wire + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
+    endpoint.side(|side| side.number = Some(number));
+    endpoint
+}
+
+/// The attributes of a context of one direction: what the other direction does, it does not.
+fn only(info: &Info, direction: Direction) -> Info {
+    const TRANSMIT: u64 = FI_SEND | FI_READ | FI_WRITE;
+    const RECEIVE: u64 = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    let with_all = |families: u64, directions: u64| match info.caps & families {
+        0 => 0,
+        _ if info.caps & directions == 0 => directions,
+        _ => info.caps & directions,
+    };
+    let memory = with_all(
+        FI_RMA | FI_ATOMIC,
+        FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+    );
+    let caps = info.caps & !(TRANSMIT | RECEIVE) | FI_SEND | FI_RECV | memory;
     let mut info = info.clone();
-    info.caps = (info.caps | FI_SEND | FI_RECV) & !not;
+    info.caps = match direction {
+        Direction::Transmit => caps & !RECEIVE,
+        Direction::Receive => caps & !TRANSMIT,
+    };
+    if info.caps & memory == 0 {
+        info.caps &= !(FI_RMA | FI_ATOMIC); // no direction would mean all
+    }
     info
 }
 
@@ -231,6 +265,10 @@ impl<T: Wire + 'static> Managed for Context<T> {
         self.endpoint.cancel(context)
     }
 
+    fn enable(&self) -> Result<()> {
+        self.endpoint.enable()
+    }
+
     fn close(&self) -> Result<()> {
         self.endpoint.close()?;
         self.endpoint.side(|side| side.enabled = false);
@@ -261,5 +299,17 @@ impl<T: Wire> Messaging for Context<T> {
     #[inline]
     fn recv(&self, call: RecvCall) -> Result<()> {
         self.endpoint.recv(call)
+    }
+}
+
+impl<T: Wire> Rma for Context<T> {
+    fn rma(&self, call: RmaCall) -> Result<()> {
+        self.endpoint.rma(call)
+    }
+}
+
+impl<T: Wire> Atomics for Context<T> {
+    fn atomic(&self, call: AtomicCall) -> Result<()> {
+        self.endpoint.atomic(call)
     }
 }

@@ -9,11 +9,17 @@ use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::errno::{Errno, Result};
+use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
+use crate::api::mr::memory::Memory;
+use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
 use crate::engine::Config;
-use crate::engine::op::{Completion, Ended, Kind, Level, Look, Recv, Refused, Send};
+use crate::engine::op::{
+    Access, Atomic, AtomicTarget, Completion, Ended, Error, Form, Kind, Level, Look, Recv, Refused, RemotePart, Report,
+    Rma, Send,
+};
 use crate::engine::port::PeerId;
 use std::sync::Arc;
 
@@ -34,6 +40,11 @@ pub struct Settings {
     pub names_strangers: bool,
     pub can_send: bool,
     pub can_recv: bool,
+    pub can_read: bool,
+    pub can_write: bool,
+    pub can_atomic: bool,
+    /// Peers may do something with memory of ours.
+    pub is_target: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
     pub shares_tx: bool,
     /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
@@ -75,7 +86,12 @@ impl Settings {
     pub fn of(info: &Info) -> Settings {
         let tx = info.tx.clone().unwrap_or_default();
         let rx = info.rx.clone().unwrap_or_default();
-        let either = info.caps & (FI_SEND | FI_RECV) == 0;
+        let has = |caps: u64| info.caps & caps != 0;
+        let (rma, atomic) = (has(FI_RMA), has(FI_ATOMIC));
+        // Who names neither direction has both; an endpoint for memory alone has neither.
+        let either = !has(FI_SEND | FI_RECV) && (has(FI_MSG | FI_TAGGED) || !(rma || atomic));
+        let directions = has(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE);
+        let moves = |direction: u64| !directions || has(direction);
         Settings {
             tx_flags: tx.op_flags,
             rx_flags: rx.op_flags,
@@ -90,9 +106,13 @@ impl Settings {
             min_multi_recv: DEFAULT_MIN_MULTI_RECV,
             directed: Directed::of(info.caps),
             sourced: info.caps & FI_SOURCE != 0,
-            names_strangers: info.caps & FI_SOURCE != 0 && info.caps & FI_SOURCE_ERR != 0,
-            can_send: either || info.caps & FI_SEND != 0,
-            can_recv: either || info.caps & FI_RECV != 0,
+            names_strangers: has(FI_SOURCE) && has(FI_SOURCE_ERR),
+            can_send: either || has(FI_SEND),
+            can_recv: either || has(FI_RECV),
+            can_read: rma && moves(FI_READ),
+            can_write: rma && moves(FI_WRITE),
+            can_atomic: atomic && moves(FI_READ | FI_WRITE),
+            is_target: is_rma_target(info.caps),
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
         }
@@ -109,11 +129,61 @@ pub fn engine_config(info: &Info) -> Config {
     }
 }
 
+/// What the engine tells: ends, which the queues are then told of, and refusals, which the log is.
+#[derive(Default)]
+pub struct Told {
+    pub ends: Vec<Completion>,
+    pub refusals: Vec<Refusal>,
+}
+
+/// A peer may not do what it wanted with memory of ours. It has been told so.
+pub struct Refusal {
+    pub from: PeerId,
+    part: RemotePart,
+    error: Error,
+}
+
+impl Report for Told {
+    #[inline(always)]
+    fn report(&mut self, completion: Completion) {
+        self.ends.push(completion);
+    }
+
+    #[cold]
+    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
+        let part = *part;
+        self.refusals.push(Refusal { from, part, error });
+    }
+}
+
+impl Refusal {
+    /// The line that an administrator looks for. `address` is the peer's.
+    pub fn log(&self, address: Option<&[u8]>) {
+        let peer = String::from_utf8_lossy(address.unwrap_or_default());
+        let why = match self.error {
+            Error::NoKey => "no such key",
+            Error::NoRights => "the region was not registered for it",
+            Error::OutOfRange => "outside the region",
+            _ => "not possible",
+        };
+        let RemotePart { addr, len, key } = self.part;
+        log!(
+            Info,
+            Mr,
+            "refused {peer} access to {len} bytes at {addr:#x} with key {key:#x}: {why}"
+        );
+    }
+}
+
 pub struct Side {
     pub peers: Peers,
     pub bindings: Bindings,
     pub settings: Settings,
     pub enabled: bool,
+    /// The number that regions of memory know it by, once asked for.
+    pub number: Option<u64>,
+    /// The domain's, from fi_enable on.
+    pub memory: Option<Arc<Memory>>,
     /// The transmit context that it shares with others.
     pub stx: Option<Arc<Stx>>,
     /// Known by this to the domain's thread.
@@ -129,6 +199,8 @@ impl Side {
             bindings: Bindings::default(),
             settings: Settings::of(info),
             enabled: false,
+            number: None,
+            memory: None,
             stx: None,
             driven: None,
             aliases: Arc::default(),
@@ -172,7 +244,9 @@ impl Side {
 
     /// Whether it may be enabled: one without what it needs is told what is missing.
     pub fn check(&self) -> Result<()> {
-        self.bindings.check(self.settings.can_send, self.settings.can_recv)?;
+        let settings = &self.settings;
+        let initiates = settings.can_read || settings.can_write || settings.can_atomic;
+        self.bindings.check(settings.can_send || initiates, settings.can_recv)?;
         if !self.peers.is_bound() {
             log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
             return Err(Errno(FI_ENOAV as i32));
@@ -201,11 +275,7 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.send_flags(call.flags);
-        let inject = match call.flags {
-            Flags::Inject => true,
-            Flags::Call(flags) => flags & FI_INJECT != 0,
-            Flags::Endpoint | Flags::Alias(_) => false,
-        };
+        let inject = flags & FI_INJECT != 0;
         if call.body.len() > self.settings.max_msg_size || inject && call.body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE));
         }
@@ -218,6 +288,77 @@ impl Side {
             body: call.body,
             inject,
             level: level(flags),
+            fence: flags & FI_FENCE != 0,
+            context: call.context,
+            report,
+        })
+    }
+
+    /// The read or write that a call asks for.
+    pub fn reaching<T: Wire>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
+        let write = call.access == Access::Write;
+        let able = if write {
+            self.settings.can_write
+        } else {
+            self.settings.can_read
+        };
+        if !(self.enabled && able) {
+            return Err(self.unable());
+        }
+        let (flags, report) = self.send_flags(call.flags);
+        // What is read has no source buffer to be given back early.
+        let inject = write && flags & FI_INJECT != 0;
+        let len = call.local.len();
+        if len != call.remote.len() {
+            return Err(Errno(FI_EINVAL));
+        }
+        if len > self.settings.max_msg_size || inject && len > self.settings.inject_size {
+            return Err(Errno(FI_EMSGSIZE));
+        }
+        let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
+        Ok(Rma {
+            access: call.access,
+            to,
+            local: call.local,
+            remote: call.remote,
+            data: call.data,
+            inject,
+            level: memory_level(flags),
+            fence: flags & FI_FENCE != 0,
+            context: call.context,
+            report,
+        })
+    }
+
+    /// The atomic operation that a call asks for.
+    pub fn operating<T: Wire>(
+        &mut self,
+        call: &AtomicCall,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Result<Atomic> {
+        if !(self.enabled && self.settings.can_atomic) {
+            return Err(self.unable());
+        }
+        let (flags, report) = self.send_flags(call.flags);
+        check_arrays(call)?;
+        let inject = flags & FI_INJECT != 0;
+        if inject && call.operand.len() + call.compare.len() > self.settings.inject_size {
+            return Err(Errno(FI_EMSGSIZE));
+        }
+        let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
+        Ok(Atomic {
+            form: call.kind.form,
+            op: call.kind.op,
+            datatype: call.kind.datatype,
+            to,
+            target: call.target,
+            len: call.len,
+            operand: call.operand,
+            compare: call.compare,
+            result: call.result,
+            data: call.data,
+            inject,
+            level: memory_level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
             report,
@@ -258,10 +399,16 @@ impl Side {
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
     pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
+        let named = match end.ended {
+            Ended::Recv => true,
+            Ended::Target { .. } => end.report,
+            Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => false,
+        };
         let source = match end.source {
-            Some(peer) if self.settings.sourced && end.ended == Ended::Recv => {
+            Some(peer) if named && self.settings.sourced => {
                 let source = self.peers.source::<T>(peer, || address(peer));
-                if source == FI_ADDR_NOTAVAIL && self.settings.names_strangers && end.failure.is_none() && !end.peeked {
+                let stranger = source == FI_ADDR_NOTAVAIL && end.ended == Ended::Recv && !end.peeked;
+                if stranger && self.settings.names_strangers && end.failure.is_none() {
                     let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
                     return self.bindings.tell_of_stranger(end, raw);
                 }
@@ -269,6 +416,9 @@ impl Side {
             }
             _ => FI_ADDR_NOTAVAIL,
         };
+        if let (Ended::Target { access, key, atomic }, Some(memory)) = (end.ended, &self.memory) {
+            memory.touched(key, access, atomic, end.len);
+        }
         self.bindings.tell(end, source);
     }
 
@@ -308,6 +458,42 @@ fn level(flags: u64) -> Level {
     } else {
         Level::Inject
     }
+}
+
+/// The same for a peer's memory, where durable is at least delivered.
+fn memory_level(flags: u64) -> Level {
+    if flags & FI_COMMIT_COMPLETE != 0 {
+        Level::Delivery
+    } else {
+        level(flags)
+    }
+}
+
+/// All arrays that the operation has are of one length, which is neither nothing nor too much.
+fn check_arrays(call: &AtomicCall) -> Result<()> {
+    let len = call.len;
+    if len > call.kind.most() * call.kind.size {
+        return Err(Errno(FI_EMSGSIZE));
+    }
+    let remote = match &call.target {
+        AtomicTarget::Memory(remote) => remote.len(),
+        AtomicTarget::Tagged { .. } => len,
+    };
+    let form = call.kind.form;
+    let fits = [
+        (true, remote),
+        (!call.kind.reads, call.operand.len()),
+        (form == Form::Compare, call.compare.len()),
+        (form != Form::Base, call.result.len()),
+    ];
+    if len == 0 || fits.iter().any(|(there, bytes)| *there && *bytes != len) {
+        return Err(Errno(FI_EINVAL));
+    }
+    // The answer already says that the operation is done, and has no room for the target's data.
+    if form != Form::Base && call.data.is_some() {
+        return Err(Errno(FI_EOPNOTSUPP));
+    }
+    Ok(())
 }
 
 fn look(flags: u64) -> Option<Look> {

@@ -4,12 +4,12 @@ mod bench;
 mod hostile;
 mod life;
 mod plain;
+mod whole;
 
 use super::*;
 use crate::engine::port::Place;
 use crate::engine::wire::Packet;
 use crate::sys::shared;
-use crate::transport::suite::{Ends, Pair};
 use std::time::{Duration, Instant};
 
 /// A directory of one test's own, in /dev/shm.
@@ -49,23 +49,6 @@ impl Drop for Dir {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
-
-impl Pair for ShmTransport {
-    fn pair() -> Ends<ShmTransport> {
-        let dir = Dir::new();
-        let (mut a, mut b) = (dir.open("a"), dir.open("b"));
-        let (b_of_a, a_of_b) = (a.peer(b"b").unwrap(), b.peer(b"a").unwrap());
-        Ends {
-            a,
-            b,
-            b_of_a,
-            a_of_b,
-            keep: Box::new(dir),
-        }
-    }
-}
-
-crate::transport::suite::tests!(ShmTransport);
 
 /// Keeps what comes.
 #[derive(Default)]
@@ -107,6 +90,7 @@ fn header(id: u32) -> Header {
     Header {
         packet: Packet::Eager,
         flags: 0,
+        code: 0,
         id,
         tag: u64::from(id) << 7,
         data: !u64::from(id),

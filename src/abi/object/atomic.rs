@@ -1,0 +1,541 @@
+//! The fi_atomic op table of any endpoint that is `Atomics`, and fi_query_atomic: ten C calls folded into one request.
+//!
+//! Opens vectors and message structs, counts bytes where C counts elements, nothing more.
+
+use super::messaging::Opened;
+use super::{size_status, status};
+use crate::abi::types::*;
+use crate::api::errno::{Errno, Result};
+use crate::api::messaging::Flags;
+use crate::api::one_sided::{AtomicCall, AtomicKind, Atomics};
+use crate::engine::op::{AtomicTarget, Form, RemoteIov, RemotePart};
+use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
+use libc::ssize_t;
+
+/// The table of one kind of endpoint.
+pub struct Table<O>(PhantomData<O>);
+
+impl<O: Opened> Table<O> {
+    pub const ATOMIC: fi_ops_atomic = fi_ops_atomic {
+        size: size_of::<fi_ops_atomic>(),
+        write: Some(write::<O>),
+        writev: Some(writev::<O>),
+        writemsg: Some(writemsg::<O>),
+        inject: Some(inject::<O>),
+        readwrite: Some(readwrite::<O>),
+        readwritev: Some(readwritev::<O>),
+        readwritemsg: Some(readwritemsg::<O>),
+        compwrite: Some(compwrite::<O>),
+        compwritev: Some(compwritev::<O>),
+        compwritemsg: Some(compwritemsg::<O>),
+        writevalid: Some(writevalid),
+        readwritevalid: Some(readwritevalid),
+        compwritevalid: Some(compwritevalid),
+    };
+}
+
+/// The arrays of one operation, as C names them: a single buffer is a vector of one piece.
+#[derive(Clone, Copy, Default)]
+struct Arrays {
+    operand: Vector,
+    compare: Vector,
+    result: Vector,
+}
+
+#[derive(Clone, Copy)]
+struct Vector {
+    iov: *const fi_ioc,
+    count: usize,
+}
+
+impl Default for Vector {
+    fn default() -> Self {
+        Vector {
+            iov: core::ptr::null(),
+            count: 0,
+        }
+    }
+}
+
+impl Vector {
+    fn new(iov: *const fi_ioc, count: usize) -> Vector {
+        Vector { iov, count }
+    }
+
+    fn of(piece: &fi_ioc) -> Vector {
+        Vector::new(piece, 1)
+    }
+
+    /// # Safety
+    /// There are as many pieces as it says, each the operation's until it has ended.
+    unsafe fn open(&self, kind: &AtomicKind) -> Result<UserIov> {
+        if self.count > IOV_LIMIT || (self.count > 0 && self.iov.is_null()) {
+            return Err(Errno(FI_EINVAL));
+        }
+        let mut pieces = [UserBuf::default(); IOV_LIMIT];
+        for (index, place) in pieces.iter_mut().enumerate().take(self.count) {
+            // SAFETY: by contract.
+            unsafe {
+                let piece = *self.iov.add(index);
+                *place = UserBuf::new(piece.addr.cast(), kind.bytes(piece.count)?);
+            }
+        }
+        UserIov::new(pieces.into_iter().take(self.count)).ok_or(Errno(FI_EINVAL))
+    }
+}
+
+fn piece(addr: *const c_void, count: usize) -> fi_ioc {
+    fi_ioc {
+        addr: addr.cast_mut(),
+        count,
+    }
+}
+
+/// What and where to, of the calls that name one piece of the target.
+#[derive(Clone, Copy)]
+struct What {
+    form: Form,
+    datatype: fi_datatype,
+    op: fi_op,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+}
+
+/// Opens the arrays that an operation of this kind has; the others are not looked at.
+///
+/// # Safety
+/// The arrays are the operation's until it has ended.
+#[inline]
+unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<(UserIov, UserIov, UserIov)> {
+    let opened = |there: bool, vector: &Vector| {
+        // SAFETY: by contract.
+        if there {
+            unsafe { vector.open(kind) }
+        } else {
+            Ok(UserIov::default())
+        }
+    };
+    Ok((
+        opened(!kind.reads, &arrays.operand)?,
+        opened(kind.form == Form::Compare, &arrays.compare)?,
+        opened(kind.form != Form::Base, &arrays.result)?,
+    ))
+}
+
+/// # Safety
+/// `ep` is a live endpoint of this kind, and the arrays are the operation's until it has ended.
+#[inline]
+unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Flags, context: *mut c_void) -> ssize_t {
+    // SAFETY: by contract.
+    unsafe {
+        let result = AtomicKind::new(what.form, what.datatype, what.op).and_then(|kind| {
+            let (operand, compare, result) = open(&kind, &arrays)?;
+            let len = if kind.reads { result.len() } else { operand.len() };
+            let target = RemotePart {
+                addr: what.addr,
+                len,
+                key: what.key,
+            };
+            O::open(ep).atomic(AtomicCall {
+                kind,
+                dest: what.dest,
+                target: AtomicTarget::Memory(RemoteIov::one(target)),
+                len,
+                operand,
+                compare,
+                result,
+                data: None,
+                flags,
+                context: context as usize,
+            })
+        });
+        size_status(result)
+    }
+}
+
+/// # Safety
+/// `iov` has `count` pieces.
+unsafe fn remote(kind: &AtomicKind, iov: *const fi_rma_ioc, count: usize) -> Result<RemoteIov> {
+    if count == 0 || count > IOV_LIMIT || iov.is_null() {
+        return Err(Errno(FI_EINVAL));
+    }
+    let mut parts = [RemotePart::default(); IOV_LIMIT];
+    for (index, place) in parts.iter_mut().enumerate().take(count) {
+        // SAFETY: by contract.
+        let piece = unsafe { *iov.add(index) };
+        *place = RemotePart {
+            addr: piece.addr,
+            len: kind.bytes(piece.count)?,
+            key: piece.key,
+        };
+    }
+    RemoteIov::new(parts.into_iter().take(count)).ok_or(Errno(FI_EINVAL))
+}
+
+/// FI_TAGGED: the address is an offset in the buffer that the tag, given as the key, leads to. It is one piece.
+fn target(remote: RemoteIov, flags: u64) -> Result<AtomicTarget> {
+    match remote.parts() {
+        _ if flags & FI_TAGGED == 0 => Ok(AtomicTarget::Memory(remote)),
+        [part] => Ok(AtomicTarget::Tagged {
+            tag: part.key,
+            at: part.addr,
+        }),
+        _ => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// # Safety
+/// As the manual page asks for.
+unsafe fn run_msg<O: Opened>(
+    ep: *mut fid_ep,
+    form: Form,
+    msg: *const fi_msg_atomic,
+    compare: Vector,
+    result: Vector,
+    flags: u64,
+) -> ssize_t {
+    // SAFETY: by contract.
+    unsafe {
+        let Some(msg) = msg.as_ref() else {
+            return size_status(Err(Errno(FI_EINVAL)));
+        };
+        let arrays = Arrays {
+            operand: Vector::new(msg.msg_iov, msg.iov_count),
+            compare,
+            result,
+        };
+        let done = AtomicKind::new(form, msg.datatype, msg.op).and_then(|kind| {
+            let (operand, compare, result) = open(&kind, &arrays)?;
+            let remote = remote(&kind, msg.rma_iov, msg.rma_iov_count)?;
+            O::open(ep).atomic(AtomicCall {
+                kind,
+                dest: msg.addr,
+                target: target(remote, flags)?,
+                len: remote.len(),
+                operand,
+                compare,
+                result,
+                data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
+                flags: Flags::Call(flags),
+                context: msg.context as usize,
+            })
+        });
+        size_status(done)
+    }
+}
+
+// SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
+// that is what the manual pages ask of a program.
+
+unsafe extern "C" fn write<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    count: usize,
+    _desc: *mut c_void,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+    context: *mut c_void,
+) -> ssize_t {
+    let what = What {
+        form: Form::Base,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let operand = piece(buf, count);
+    let arrays = Arrays {
+        operand: Vector::of(&operand),
+        ..Arrays::default()
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+}
+
+unsafe extern "C" fn writev<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const fi_ioc,
+    _desc: *mut *mut c_void,
+    count: usize,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+    context: *mut c_void,
+) -> ssize_t {
+    let what = What {
+        form: Form::Base,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let arrays = Arrays {
+        operand: Vector::new(iov, count),
+        ..Arrays::default()
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+}
+
+unsafe extern "C" fn writemsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_atomic, flags: u64) -> ssize_t {
+    // SAFETY: see above.
+    unsafe { run_msg::<O>(ep, Form::Base, msg, Vector::default(), Vector::default(), flags) }
+}
+
+unsafe extern "C" fn inject<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    count: usize,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+) -> ssize_t {
+    let what = What {
+        form: Form::Base,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let operand = piece(buf, count);
+    let arrays = Arrays {
+        operand: Vector::of(&operand),
+        ..Arrays::default()
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Inject, core::ptr::null_mut()) }
+}
+
+unsafe extern "C" fn readwrite<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    count: usize,
+    _desc: *mut c_void,
+    result: *mut c_void,
+    _result_desc: *mut c_void,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+    context: *mut c_void,
+) -> ssize_t {
+    let what = What {
+        form: Form::Fetch,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let (operand, result) = (piece(buf, count), piece(result, count));
+    let arrays = Arrays {
+        operand: Vector::of(&operand),
+        result: Vector::of(&result),
+        ..Arrays::default()
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+}
+
+unsafe extern "C" fn readwritev<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const fi_ioc,
+    _desc: *mut *mut c_void,
+    count: usize,
+    resultv: *mut fi_ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+    context: *mut c_void,
+) -> ssize_t {
+    let what = What {
+        form: Form::Fetch,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let arrays = Arrays {
+        operand: Vector::new(iov, count),
+        result: Vector::new(resultv, result_count),
+        ..Arrays::default()
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+}
+
+unsafe extern "C" fn readwritemsg<O: Opened>(
+    ep: *mut fid_ep,
+    msg: *const fi_msg_atomic,
+    resultv: *mut fi_ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    flags: u64,
+) -> ssize_t {
+    let result = Vector::new(resultv, result_count);
+    // SAFETY: see above.
+    unsafe { run_msg::<O>(ep, Form::Fetch, msg, Vector::default(), result, flags) }
+}
+
+unsafe extern "C" fn compwrite<O: Opened>(
+    ep: *mut fid_ep,
+    buf: *const c_void,
+    count: usize,
+    _desc: *mut c_void,
+    compare: *const c_void,
+    _compare_desc: *mut c_void,
+    result: *mut c_void,
+    _result_desc: *mut c_void,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+    context: *mut c_void,
+) -> ssize_t {
+    let what = What {
+        form: Form::Compare,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let (operand, compare, result) = (piece(buf, count), piece(compare, count), piece(result, count));
+    let arrays = Arrays {
+        operand: Vector::of(&operand),
+        compare: Vector::of(&compare),
+        result: Vector::of(&result),
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+}
+
+unsafe extern "C" fn compwritev<O: Opened>(
+    ep: *mut fid_ep,
+    iov: *const fi_ioc,
+    _desc: *mut *mut c_void,
+    count: usize,
+    comparev: *const fi_ioc,
+    _compare_desc: *mut *mut c_void,
+    compare_count: usize,
+    resultv: *mut fi_ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    dest: fi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: fi_datatype,
+    op: fi_op,
+    context: *mut c_void,
+) -> ssize_t {
+    let what = What {
+        form: Form::Compare,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    };
+    let arrays = Arrays {
+        operand: Vector::new(iov, count),
+        compare: Vector::new(comparev, compare_count),
+        result: Vector::new(resultv, result_count),
+    };
+    // SAFETY: see above.
+    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+}
+
+unsafe extern "C" fn compwritemsg<O: Opened>(
+    ep: *mut fid_ep,
+    msg: *const fi_msg_atomic,
+    comparev: *const fi_ioc,
+    _compare_desc: *mut *mut c_void,
+    compare_count: usize,
+    resultv: *mut fi_ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    flags: u64,
+) -> ssize_t {
+    let (compare, result) = (Vector::new(comparev, compare_count), Vector::new(resultv, result_count));
+    // SAFETY: see above.
+    unsafe { run_msg::<O>(ep, Form::Compare, msg, compare, result, flags) }
+}
+
+/// # Safety
+/// `count` is NULL or a place for a number.
+unsafe fn tell_most(form: Form, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
+    let told = AtomicKind::new(form, datatype, op).map(|kind| {
+        if !count.is_null() {
+            // SAFETY: by contract.
+            unsafe { count.write(kind.most()) };
+        }
+    });
+    status(told)
+}
+
+unsafe extern "C" fn writevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
+    // SAFETY: see above.
+    unsafe { tell_most(Form::Base, datatype, op, count) }
+}
+
+unsafe extern "C" fn readwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
+    // SAFETY: see above.
+    unsafe { tell_most(Form::Fetch, datatype, op, count) }
+}
+
+unsafe extern "C" fn compwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
+    // SAFETY: see above.
+    unsafe { tell_most(Form::Compare, datatype, op, count) }
+}
+
+/// fi_query_atomic. Tagged receive buffers can be targets of whatever memory can be.
+pub unsafe extern "C" fn query(
+    _domain: *mut fid_domain,
+    datatype: fi_datatype,
+    op: fi_op,
+    attr: *mut fi_atomic_attr,
+    flags: u64,
+) -> c_int {
+    const FORMS: u64 = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
+    if flags & !(FORMS | FI_TAGGED) != 0 {
+        return -(FI_EBADFLAGS as c_int);
+    }
+    let form = match flags & FORMS {
+        0 => Form::Base,
+        FI_FETCH_ATOMIC => Form::Fetch,
+        FI_COMPARE_ATOMIC => Form::Compare,
+        _ => return -FI_EINVAL,
+    };
+    if attr.is_null() {
+        return -FI_EINVAL;
+    }
+    let told = AtomicKind::new(form, datatype, op).map(|kind| {
+        let found = fi_atomic_attr {
+            count: kind.most(),
+            size: kind.size,
+        };
+        // SAFETY: a place for attributes, by the manual page.
+        unsafe { attr.write(found) };
+    });
+    status(told)
+}

@@ -1,0 +1,215 @@
+//! The registered memory of a domain: its regions, and the endpoints and counters that have to do with them.
+//!
+//! Endpoints are here from fi_enable to fi_close: a region is closed when each of them has been between two calls, and a
+//! counter that is bound to a region drives them all, since any may be the one that peers reach the region by.
+
+use crate::abi::types::*;
+use crate::api::cntr::Cntr;
+use crate::api::errno::{Errno, Result};
+use crate::api::progress::Progress;
+use crate::engine::op::Access;
+use crate::util::regions::{Region, Regions, Rights};
+use crate::util::user::UserIov;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What mr_mode comes down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// FI_MR_VIRT_ADDR: remote addresses are those of the memory, not offsets.
+    virtual_addresses: bool,
+    /// FI_MR_PROV_KEY
+    own_keys: bool,
+    pub raw: bool,
+    /// FI_MR_ENDPOINT: a region is one endpoint's.
+    pub by_endpoint: bool,
+    /// FI_MR_RMA_EVENT: regions with counters wait for fi_mr_enable.
+    pub by_event: bool,
+}
+
+impl Mode {
+    /// FI_MR_BASIC and FI_MR_SCALABLE are names of old for sets of bits, the second for none.
+    pub fn of(mr_mode: i32) -> Mode {
+        let has = |bit| mr_mode & bit != 0;
+        Mode {
+            virtual_addresses: has(FI_MR_VIRT_ADDR | FI_MR_BASIC),
+            own_keys: has(FI_MR_PROV_KEY | FI_MR_BASIC),
+            raw: has(FI_MR_RAW),
+            by_endpoint: has(FI_MR_ENDPOINT),
+            by_event: has(FI_MR_RMA_EVENT),
+        }
+    }
+
+    pub fn region(&self, memory: UserIov, access: u64, flags: u64) -> Region {
+        let waits = self.by_endpoint || self.by_event && flags & FI_RMA_EVENT != 0;
+        Region {
+            memory,
+            rights: Rights {
+                read: access & FI_REMOTE_READ != 0,
+                write: access & FI_REMOTE_WRITE != 0,
+            },
+            base: if self.virtual_addresses {
+                memory.address(0) as u64
+            } else {
+                0
+            },
+            enabled: !waits,
+            endpoint: None,
+            watched: flags & FI_MR_SINGLE_USE != 0,
+        }
+    }
+}
+
+/// Who wants to know what peers do with a region.
+#[derive(Default)]
+struct Watch {
+    counters: Vec<(Arc<Cntr>, Rights)>,
+    /// FI_MR_SINGLE_USE: the first use is the last.
+    once: bool,
+}
+
+#[derive(Default)]
+struct Driven {
+    endpoints: Vec<Arc<dyn Progress>>,
+    /// Counters of regions, each as often as it is bound.
+    counters: Vec<Arc<Cntr>>,
+}
+
+pub struct Memory {
+    pub regions: Arc<Regions>,
+    pub mode: Mode,
+    /// The greatest key that fits domain_attr.mr_key_size.
+    greatest_key: u64,
+    endpoints_made: AtomicU64,
+    driven: Mutex<Driven>,
+    /// How many regions are watched: mostly none, and then nobody needs to look.
+    watches: AtomicUsize,
+    watched: Mutex<HashMap<u64, Watch>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memory {
+    /// `locked`: calls on different objects may come from several threads at once.
+    pub fn new(mr_mode: i32, key_size: usize, locked: bool) -> Memory {
+        let mode = Mode::of(mr_mode);
+        let greatest_key = match key_size {
+            0 | 8.. => FI_KEY_NOTAVAIL - 1,
+            bytes => (1 << (8 * bytes)) - 1,
+        };
+        Memory {
+            regions: Arc::new(Regions::new(mode.own_keys, locked)),
+            mode,
+            greatest_key,
+            endpoints_made: AtomicU64::new(0),
+            driven: Mutex::default(),
+            watches: AtomicUsize::new(0),
+            watched: Mutex::default(),
+        }
+    }
+
+    /// A number for an endpoint, by which regions know it. Never 0.
+    pub fn number(&self) -> u64 {
+        self.endpoints_made.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Takes a region in and says its key. One that the application chose and that is taken is -FI_ENOKEY.
+    pub fn add(&self, region: Region, wanted: u64) -> Result<u64> {
+        if !self.mode.own_keys && wanted > self.greatest_key {
+            return Err(Errno(FI_EKEYREJECTED));
+        }
+        self.regions.add(region, wanted).ok_or(Errno(FI_ENOKEY as i32))
+    }
+
+    /// Takes a region out. Nobody touches its memory when this returns.
+    pub fn remove<'a>(&self, key: u64, counters: impl Iterator<Item = &'a Arc<Cntr>>) {
+        self.regions.remove(key);
+        let endpoints = lock(&self.driven).endpoints.clone();
+        // Whoever looked the region up before it was removed is in a call: that one is waited for.
+        endpoints.iter().for_each(|endpoint| endpoint.settle());
+        if lock(&self.watched).remove(&key).is_some() {
+            self.watches.fetch_sub(1, Ordering::Relaxed);
+        }
+        counters.for_each(|cntr| self.release(cntr));
+    }
+
+    /// An endpoint is enabled.
+    pub fn join(&self, endpoint: &Arc<dyn Progress>) {
+        let mut driven = lock(&self.driven);
+        driven.counters.iter().for_each(|cntr| cntr.attach(endpoint.clone()));
+        driven.endpoints.push(endpoint.clone());
+    }
+
+    /// An endpoint is closed, if it was ever enabled.
+    pub fn leave(&self, endpoint: &Arc<dyn Progress>) {
+        let mut driven = lock(&self.driven);
+        let same = |other: &Arc<dyn Progress>| core::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(endpoint));
+        let Some(at) = driven.endpoints.iter().position(same) else {
+            return;
+        };
+        driven.endpoints.swap_remove(at);
+        for cntr in &driven.counters {
+            let _ = cntr.detach(endpoint);
+        }
+    }
+
+    fn watch_with(&self, key: u64, change: impl FnOnce(&mut Watch)) {
+        let mut watched = lock(&self.watched);
+        if !watched.contains_key(&key) {
+            self.watches.fetch_add(1, Ordering::Relaxed);
+        }
+        change(watched.entry(key).or_default());
+        self.regions.change(key, |region| region.watched = true);
+    }
+
+    /// FI_MR_SINGLE_USE.
+    pub fn watch_use(&self, key: u64) {
+        self.watch_with(key, |watch| watch.once = true);
+    }
+
+    /// From now on the counter counts what peers do with the region, and reading it drives all endpoints.
+    pub fn watch(&self, key: u64, cntr: &Arc<Cntr>, events: Rights) {
+        self.watch_with(key, |watch| watch.counters.push((cntr.clone(), events)));
+        let mut driven = lock(&self.driven);
+        driven
+            .endpoints
+            .iter()
+            .for_each(|endpoint| cntr.attach(endpoint.clone()));
+        driven.counters.push(cntr.clone());
+    }
+
+    /// Takes the driving of `watch` back.
+    fn release(&self, cntr: &Arc<Cntr>) {
+        let mut driven = lock(&self.driven);
+        let Some(at) = driven.counters.iter().position(|other| Arc::ptr_eq(other, cntr)) else {
+            return;
+        };
+        driven.counters.swap_remove(at);
+        for endpoint in &driven.endpoints {
+            let _ = cntr.detach(endpoint);
+        }
+    }
+
+    /// A peer's operation on a region is done.
+    pub fn touched(&self, key: u64, access: Access, atomic: bool, len: usize) {
+        if self.watches.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let watched = lock(&self.watched);
+        let Some(watch) = watched.get(&key) else { return };
+        for (cntr, events) in &watch.counters {
+            // An atomic operation changes the region, whatever it gives back.
+            let write = access == Access::Write || atomic;
+            if events.write && write || events.read && access == Access::Read {
+                cntr.complete(len);
+            }
+        }
+        if watch.once {
+            // The key stays taken until the region is closed.
+            self.regions.change(key, |region| region.enabled = false);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Memory that peers may reach, by key: the registered regions of a domain, and who may do what in them.
+//!
+//! A region is a record: local memory needs no registration with any transport of ours. It is looked up for every access
+//! and never kept by an engine longer than one call, so once a region is removed and each endpoint of the domain has been
+//! between two calls, nobody touches its memory. Filled by `api::mr`, asked by `engine`.
+
+use super::lock::OptLock;
+use super::user::UserIov;
+use core::hash::{BuildHasher, Hasher};
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+
+/// What a peer may do with a region, or wants to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    pub read: bool,
+    pub write: bool,
+}
+
+impl Rights {
+    pub const READ: Rights = Rights {
+        read: true,
+        write: false,
+    };
+    pub const WRITE: Rights = Rights {
+        read: false,
+        write: true,
+    };
+    pub const BOTH: Rights = Rights {
+        read: true,
+        write: true,
+    };
+
+    fn allow(self, wanted: Rights) -> bool {
+        (self.read || !wanted.read) && (self.write || !wanted.write)
+    }
+}
+
+/// A registered region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    pub memory: UserIov,
+    pub rights: Rights,
+    /// What remote addresses count from: 0, or the first byte's own address with FI_MR_VIRT_ADDR.
+    pub base: u64,
+    /// FI_MR_ENDPOINT and FI_MR_RMA_EVENT: nothing is reached before fi_mr_enable.
+    pub enabled: bool,
+    /// FI_MR_ENDPOINT: reached through this endpoint only. Numbers of the domain's choosing.
+    pub endpoint: Option<u64>,
+    /// Somebody counts the accesses: the engine reports each with the key (`op::Ended::Target`).
+    pub watched: bool,
+}
+
+/// Why an access is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// No such key, or not enabled, or another endpoint's.
+    Key,
+    /// The region was not registered for this.
+    Rights,
+    /// Outside the region.
+    Range,
+}
+
+/// Memory that may be accessed now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    pub memory: UserIov,
+    pub watched: bool,
+}
+
+/// The regions of one domain.
+pub struct Regions {
+    /// FI_MR_PROV_KEY, or the old FI_MR_BASIC: the library chooses the keys.
+    own_keys: bool,
+    table: OptLock<Table>,
+}
+
+struct Table {
+    regions: HashMap<u64, Region>,
+    secret: RandomState,
+    made: u64,
+}
+
+impl Regions {
+    /// `locked`: calls may come from several threads at once.
+    pub fn new(own_keys: bool, locked: bool) -> Regions {
+        let table = Table {
+            regions: HashMap::new(),
+            secret: RandomState::new(),
+            made: 0,
+        };
+        Regions {
+            own_keys,
+            table: OptLock::new(table, locked),
+        }
+    }
+
+    /// Takes a region in and says its key; None: the application's choice is taken.
+    pub fn add(&self, region: Region, wanted: u64) -> Option<u64> {
+        let mut table = self.table.lock();
+        let key = if self.own_keys { table.fresh_key() } else { wanted };
+        match table.regions.entry(key) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => {
+                place.insert(region);
+                Some(key)
+            }
+        }
+    }
+
+    /// Changes a region; false: there is none with this key.
+    pub fn change(&self, key: u64, change: impl FnOnce(&mut Region)) -> bool {
+        self.table.lock().regions.get_mut(&key).map(change).is_some()
+    }
+
+    pub fn remove(&self, key: u64) {
+        self.table.lock().regions.remove(&key);
+    }
+
+    /// The memory of `len` bytes at remote address `addr`, if a peer may do that through this endpoint.
+    pub fn find(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Result<Found, Denied> {
+        let table = self.table.lock();
+        let region = table.regions.get(&key).ok_or(Denied::Key)?;
+        if !region.enabled || region.endpoint.is_some_and(|only| only != endpoint) {
+            return Err(Denied::Key);
+        }
+        if !region.rights.allow(wanted) {
+            return Err(Denied::Rights);
+        }
+        let at = addr.checked_sub(region.base).ok_or(Denied::Range)?;
+        let at = usize::try_from(at).map_err(|_| Denied::Range)?;
+        let size = region.memory.len();
+        if at > size || len > size - at {
+            return Err(Denied::Range);
+        }
+        Ok(Found {
+            memory: region.memory.part(at, len),
+            watched: region.watched,
+        })
+    }
+}
+
+impl Table {
+    /// A key that nobody can guess: the hasher has secret keys of its own.
+    fn fresh_key(&mut self) -> u64 {
+        loop {
+            self.made = self.made.wrapping_add(1);
+            let mut hasher = self.secret.build_hasher();
+            hasher.write_u64(self.made);
+            let key = hasher.finish();
+            if key != u64::MAX && !self.regions.contains_key(&key) {
+                return key;
+            }
+        }
+    }
+}
+
+impl core::fmt::Debug for Regions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Regions").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::user::Lent;
+    use super::*;
+
+    fn region(cuts: &[usize], base: u64, rights: Rights) -> Region {
+        Region {
+            memory: Lent::new(cuts, 0).iov(),
+            rights,
+            base,
+            enabled: true,
+            endpoint: None,
+            watched: false,
+        }
+    }
+
+    #[test]
+    fn an_applications_key_is_its_own_until_closed() {
+        let regions = Regions::new(false, true);
+        assert_eq!(regions.add(region(&[1], 0, Rights::READ), 7), Some(7));
+        assert_eq!(regions.add(region(&[2], 0, Rights::READ), 7), None);
+        assert_eq!(
+            regions.find(0, 7, 0, 1, Rights::READ).map(|found| found.memory.len()),
+            Ok(1)
+        );
+        regions.remove(7);
+        assert_eq!(regions.find(0, 7, 0, 1, Rights::READ), Err(Denied::Key));
+        assert_eq!(regions.add(region(&[2], 0, Rights::READ), 7), Some(7));
+    }
+
+    #[test]
+    fn keys_of_ours_differ_and_do_not_count_up() {
+        let regions = Regions::new(true, true);
+        let keys: Vec<u64> = (0..100)
+            .map(|_| regions.add(region(&[1], 0, Rights::BOTH), 7).unwrap())
+            .collect();
+        assert!(keys.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 1));
+        assert!(keys.iter().all(|key| regions.find(0, *key, 0, 1, Rights::BOTH).is_ok()));
+    }
+
+    #[test]
+    fn only_what_is_allowed_is_found() {
+        let regions = Regions::new(false, false);
+        regions.add(region(&[4, 6], 100, Rights::READ), 1);
+        let mut private = region(&[8], 0, Rights::BOTH);
+        private.endpoint = Some(5);
+        private.enabled = false;
+        regions.add(private, 2);
+        let rows = [
+            (1, 100, 10, Rights::READ, Ok(10)),
+            (1, 103, 2, Rights::READ, Ok(2)),
+            (1, 110, 0, Rights::READ, Ok(0)),
+            (1, 111, 0, Rights::READ, Err(Denied::Range)),
+            (1, 99, 1, Rights::READ, Err(Denied::Range)),
+            (1, 109, 2, Rights::READ, Err(Denied::Range)),
+            (1, u64::MAX, usize::MAX, Rights::READ, Err(Denied::Range)),
+            (1, 100, 1, Rights::WRITE, Err(Denied::Rights)),
+            (1, 100, 1, Rights::BOTH, Err(Denied::Rights)),
+            (2, 0, 8, Rights::BOTH, Err(Denied::Key)),
+            (3, 0, 0, Rights::READ, Err(Denied::Key)),
+        ];
+        for (key, addr, len, wanted, expected) in rows {
+            let found = regions.find(5, key, addr, len, wanted).map(|found| found.memory.len());
+            assert_eq!(found, expected, "{key} {addr} {len}");
+        }
+        assert!(regions.change(2, |region| region.enabled = true));
+        assert!(regions.find(5, 2, 0, 8, Rights::BOTH).is_ok());
+        assert_eq!(regions.find(6, 2, 0, 8, Rights::BOTH), Err(Denied::Key));
+        assert!(!regions.change(9, |_| ()));
+    }
+}
