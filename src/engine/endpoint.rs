@@ -198,10 +198,11 @@ impl<T: Transport> Engine<T> {
 
     /// Whether an operation waits for a peer.
     pub fn unfinished(&self) -> bool {
-        self.sending() + self.posted() + self.core.streams.len() + self.core.fetches.len() > 0
+        let posted = self.posted() + self.core.collective.posted_len();
+        self.sending() + posted + self.core.streams.len() + self.core.fetches.len() > 0
     }
 
-    /// Receives that have not met a message.
+    /// Receives of the application's that have not met a message.
     pub fn posted(&self) -> usize {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
     }

@@ -115,7 +115,7 @@ impl Core {
     }
 
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        for kind in [Kind::Message, Kind::Tagged] {
+        for kind in Kind::ALL {
             for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }

@@ -181,6 +181,7 @@ fn flags(end: &Completion) -> u64 {
     let kind = match end.kind {
         Kind::Message => FI_MSG,
         Kind::Tagged => FI_TAGGED,
+        Kind::Collective => FI_COLLECTIVE,
     };
     let direction = match end.ended {
         Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => FI_SEND,

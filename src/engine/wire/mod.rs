@@ -34,7 +34,9 @@ pub mod flag {
     pub const FAILED: u8 = 1 << 3;
     /// With `Credit`: the receiver has more messages than it wants to keep; offer the next by `Rendezvous`.
     pub const WITHHELD: u8 = 1 << 4;
-    pub const ALL: u8 = TAGGED | DATA | ACK | FAILED | WITHHELD;
+    /// Goes to the matcher of collective operations.
+    pub const COLLECTIVE: u8 = 1 << 7;
+    pub const ALL: u8 = TAGGED | DATA | ACK | FAILED | WITHHELD | COLLECTIVE;
 }
 
 /// The header of every packet.
