@@ -5,19 +5,22 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    variadic();
+    cbits();
     programs();
     no_shared_object();
 }
 
-/// The C-variadic entry points, which stable Rust cannot define; the object is bundled in the archive.
-fn variadic() {
-    println!("cargo:rerun-if-changed=cbits/variadic.c");
+/// What stable Rust cannot say: C-variadic entry points and long double. The objects are bundled in the archive.
+fn cbits() {
+    let files = ["cbits/variadic.c", "cbits/long_double.c"];
+    for file in files {
+        println!("cargo:rerun-if-changed={file}");
+    }
     cc::Build::new()
-        .file("cbits/variadic.c")
+        .files(files)
         .warnings(true)
         .extra_warnings(true)
-        .compile("fabric_variadic");
+        .compile("fabric_cbits");
 }
 
 /// Where the programs find libfabric.so: FABRIC_LIB_DIR, else the staging folder, when they are linked; beside their own

@@ -4,6 +4,7 @@
 //! - `api`: the calls themselves, on safe values: fi_getinfo, logging, parameters, texts.
 //! - `provider`: which providers there are and in which order they are asked.
 //! - `engine`: the protocol of messages, written once. `transport`: what carries its packets.
+//! - `mem`: the memory of applications opened: the atomic operations of fi_atomic.
 //! - `sys`: thin safe wrappers over system calls.
 //!
 //! Who may use whom: `abi` -> `api` -> `provider` -> `sys`. `abi::types` is plain data, open to all but `sys`.
@@ -21,6 +22,7 @@ pub mod abi;
 pub mod engine;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+pub mod mem;
 pub mod provider;
 pub mod sys;
 pub mod transport;

@@ -1,0 +1,164 @@
+//! What the operations mean for a value: new value from old, operand and compare. No memory here.
+//!
+//! The meaning is that of the C expressions on the page: comparing with NaN is false, NaN is true as a truth value, both
+//! zeros are equal, integers wrap, and the old value stands where a condition does not hold.
+
+use super::kinds::Op;
+use super::word::Word;
+
+/// A type of element: how its values come from raw words, and what an operation does to them.
+pub trait Element: Copy {
+    type Word: Word;
+    /// Whether equal values have equal bits and sums are those of the raw word, so that one instruction can do it.
+    const INT: bool = false;
+
+    fn from_word(word: Self::Word) -> Self;
+    fn word(self) -> Self::Word;
+
+    /// The value to store; None when the old one stays. An operation that the type does not have leaves it too.
+    fn step(op: Op, old: Self, operand: Self, compare: Self) -> Option<Self>;
+}
+
+/// Values that can be added and multiplied: all of them.
+pub trait Number: Copy + PartialEq {
+    fn sum(self, other: Self) -> Self;
+    fn diff(self, other: Self) -> Self;
+    fn prod(self, other: Self) -> Self;
+    /// 1 or 0.
+    fn of(truth: bool) -> Self;
+    fn is_true(self) -> bool;
+}
+
+/// The operations that every type has.
+#[inline(always)]
+pub fn plain<N: Number>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
+    match op {
+        Op::Sum => Some(old.sum(operand)),
+        Op::Diff => Some(old.diff(operand)),
+        Op::Prod => Some(old.prod(operand)),
+        Op::Lor => Some(N::of(old.is_true() || operand.is_true())),
+        Op::Land => Some(N::of(old.is_true() && operand.is_true())),
+        Op::Lxor => Some(N::of(old.is_true() != operand.is_true())),
+        Op::Write => Some(operand),
+        Op::Cswap => (compare == old).then_some(operand),
+        Op::CswapNe => (compare != old).then_some(operand),
+        _ => None,
+    }
+}
+
+/// And those of types with an order.
+#[inline(always)]
+pub fn ordered<N: Number + PartialOrd>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
+    let stored = match op {
+        Op::Min => operand < old,
+        Op::Max => operand > old,
+        Op::CswapLe => compare <= old,
+        Op::CswapLt => compare < old,
+        Op::CswapGe => compare >= old,
+        Op::CswapGt => compare > old,
+        _ => return plain(op, old, operand, compare),
+    };
+    stored.then_some(operand)
+}
+
+macro_rules! integers {
+    ($($int:ty as $word:ty),*) => {$(
+        impl Number for $int {
+            #[inline(always)]
+            fn sum(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn diff(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn prod(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn of(truth: bool) -> Self {
+                truth.into()
+            }
+            #[inline(always)]
+            fn is_true(self) -> bool {
+                self != 0
+            }
+        }
+
+        impl Element for $int {
+            type Word = $word;
+            const INT: bool = true;
+
+            #[inline(always)]
+            fn from_word(word: $word) -> Self {
+                word as $int
+            }
+            #[inline(always)]
+            fn word(self) -> $word {
+                self as $word
+            }
+            #[inline(always)]
+            fn step(op: Op, old: Self, operand: Self, compare: Self) -> Option<Self> {
+                match op {
+                    Op::Bor => Some(old | operand),
+                    Op::Band => Some(old & operand),
+                    Op::Bxor => Some(old ^ operand),
+                    Op::Mswap => Some((operand & compare) | (old & !compare)),
+                    _ => ordered(op, old, operand, compare),
+                }
+            }
+        }
+    )*};
+}
+
+integers!(
+    i8 as u8, u8 as u8, i16 as u16, u16 as u16, i32 as u32, u32 as u32, i64 as u64, u64 as u64
+);
+integers!(i128 as u128, u128 as u128);
+
+macro_rules! floats {
+    ($($float:ty as $word:ty),*) => {$(
+        impl Number for $float {
+            #[inline(always)]
+            fn sum(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn diff(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline(always)]
+            fn prod(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn of(truth: bool) -> Self {
+                truth.into()
+            }
+            #[inline(always)]
+            fn is_true(self) -> bool {
+                self != 0.0
+            }
+        }
+
+        impl Element for $float {
+            type Word = $word;
+
+            #[inline(always)]
+            fn from_word(word: $word) -> Self {
+                <$float>::from_bits(word)
+            }
+            #[inline(always)]
+            fn word(self) -> $word {
+                self.to_bits()
+            }
+            #[inline(always)]
+            fn step(op: Op, old: Self, operand: Self, compare: Self) -> Option<Self> {
+                ordered(op, old, operand, compare)
+            }
+        }
+    )*};
+}
+
+floats!(f32 as u32, f64 as u64);

@@ -1,0 +1,194 @@
+//! The atomic operations of fi_atomic(3) on memory: every type, every operation, for whoever executes them.
+//!
+//! How atomic they are:
+//!
+//! - An element whose size the processor does at once (`native`: 1 to 8 bytes, on x86 also 16, at a multiple of its size)
+//!   is changed by one locked instruction, or read and replaced by compare-and-swap until nobody came in between. That
+//!   holds against other processes that have the memory mapped, against a program's own atomics on it, and between
+//!   types of one size. Any process may execute these.
+//! - Any other element (too large, or not aligned) is changed under locks of this process. It is atomic only among the
+//!   operations that one process executes: let the process that owns the memory do them all.
+//! - An array is not atomic, its elements are.
+//!
+//! All accesses are sequentially consistent, so operations that a process executes one after the other are seen so.
+//!
+//! Files: `kinds` what there is and what goes together; `element` what operations mean, with `complex`, `long_double` and
+//! `small` for the types Rust lacks; `word` what the processor does at once; `stripes` the locks; `kernel` the loops.
+
+mod complex;
+mod element;
+mod kernel;
+mod kinds;
+mod long_double;
+mod small;
+mod stripes;
+#[cfg(test)]
+mod tests;
+mod word;
+
+use core::ptr::{null, null_mut};
+
+use crate::util::user::{UserBuf, UserIov};
+use kernel::{Combine, Execute, Job, Native, for_type};
+pub use kinds::{Class, Datatype, Kind, Op, SIZE_MAX, valid};
+
+/// Why an operation was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// Kind, operation and type do not go together.
+    Combination,
+    /// The target is not whole elements, or another array is not as long as the target.
+    Length,
+}
+
+/// The arrays that an operation has beside its target.
+struct Arrays {
+    operand: bool,
+    compare: bool,
+    result: bool,
+}
+
+fn arrays(kind: Kind, op: Op) -> Arrays {
+    Arrays {
+        operand: op != Op::Read,
+        compare: kind == Kind::Compare,
+        result: kind != Kind::Base,
+    }
+}
+
+/// Whether the processor does an element of this type at this address at once, so that any process that has it mapped
+/// may execute operations on it. A mapping keeps alignment, so it does not matter whose address it is. An array may be
+/// judged by its first element.
+pub fn native(datatype: Datatype, addr: usize) -> bool {
+    for_type(datatype, Native(addr))
+}
+
+/// Counts the elements of a target, and holds the lengths of the arrays that are needed against it.
+fn count(datatype: Datatype, target: usize, others: [(bool, usize); 3]) -> Result<usize, Invalid> {
+    let fits = target % datatype.size() == 0 && others.iter().all(|(needed, len)| !needed || *len == target);
+    fits.then_some(target / datatype.size()).ok_or(Invalid::Length)
+}
+
+/// Executes an operation on the elements of `target`; `result` gets the old values. The arrays that the operation has
+/// must be as long as the target, of any alignment; the others are not looked at.
+pub fn execute(
+    op: Op,
+    datatype: Datatype,
+    kind: Kind,
+    target: UserBuf,
+    operand: &[u8],
+    compare: &[u8],
+    result: &mut [u8],
+) -> Result<(), Invalid> {
+    if !valid(kind, op, datatype) {
+        return Err(Invalid::Combination);
+    }
+    let has = arrays(kind, op);
+    let lens = [
+        (has.operand, operand.len()),
+        (has.compare, compare.len()),
+        (has.result, result.len()),
+    ];
+    let job = Job {
+        count: count(datatype, target.len(), lens)?,
+        target: target.addr() as *mut u8,
+        operand: if has.operand { operand.as_ptr() } else { null() },
+        compare: if has.compare { compare.as_ptr() } else { null() },
+        result: if has.result { result.as_mut_ptr() } else { null_mut() },
+    };
+    // SAFETY: all lengths are that of the target, whose maker promised the memory.
+    for_type(datatype, unsafe { Execute::new(op, job) });
+    Ok(())
+}
+
+/// The same with all arrays in memory of the application, each in any pieces. An element that lies across two pieces
+/// of the target is not atomic to anyone.
+pub fn execute_iov(
+    op: Op,
+    datatype: Datatype,
+    kind: Kind,
+    target: &UserIov,
+    operand: &UserIov,
+    compare: &UserIov,
+    result: &UserIov,
+) -> Result<(), Invalid> {
+    if !valid(kind, op, datatype) {
+        return Err(Invalid::Combination);
+    }
+    let has = arrays(kind, op);
+    let lens = [
+        (has.operand, operand.len()),
+        (has.compare, compare.len()),
+        (has.result, result.len()),
+    ];
+    count(datatype, target.len(), lens)?;
+    let (len, size) = (target.len(), datatype.size());
+    let needed = [
+        (true, target),
+        (has.operand, operand),
+        (has.compare, compare),
+        (has.result, result),
+    ];
+    let mut at = 0;
+    while at < len {
+        // The longest run of whole elements that is in one piece everywhere.
+        let here = needed.map(|(there, iov)| there.then(|| iov.slices(at, len - at).next().unwrap_or_default()));
+        let run = here.iter().flatten().map(UserBuf::len).min().unwrap_or(0) / size * size;
+        if run == 0 {
+            split_element(op, datatype, at, needed);
+            at += size;
+            continue;
+        }
+        let [target, operand, compare, result] = here.map(|piece| piece.map_or(0, |piece| piece.addr()));
+        let job = Job {
+            count: run / size,
+            target: target as *mut u8,
+            operand: operand as *const u8,
+            compare: compare as *const u8,
+            result: result as *mut u8,
+        };
+        // SAFETY: the pieces have `run` bytes, and their makers promised the memory; what is not needed is null.
+        for_type(datatype, unsafe { Execute::new(op, job) });
+        at += run;
+    }
+    Ok(())
+}
+
+/// One element that is in two pieces somewhere: worked on in copies.
+fn split_element(op: Op, datatype: Datatype, at: usize, needed: [(bool, &UserIov); 4]) {
+    let size = datatype.size();
+    let mut copies = [[0; SIZE_MAX]; 4];
+    for (copy, (there, iov)) in copies.iter_mut().zip(needed) {
+        if there {
+            iov.read(at, copy.get_mut(..size).unwrap_or_default());
+        }
+    }
+    let [target, operand, compare, result] = &mut copies;
+    let job = Job {
+        count: 1,
+        target: target.as_mut_ptr(),
+        operand: operand.as_ptr(),
+        compare: compare.as_ptr(),
+        result: result.as_mut_ptr(),
+    };
+    // SAFETY: each copy has room for the largest element.
+    for_type(datatype, unsafe { Execute::new(op, job) });
+    let [(_, to), _, _, (answered, answer)] = needed;
+    if op != Op::Read {
+        to.write(at, target.get(..size).unwrap_or_default());
+    }
+    if answered {
+        answer.write(at, result.get(..size).unwrap_or_default());
+    }
+}
+
+/// `dst = dst op src` for each element, in memory that nobody else touches meanwhile: no atomics, and several elements at
+/// a time where the processor can. The operations are those of base calls.
+pub fn combine(op: Op, datatype: Datatype, dst: &mut [u8], src: &[u8]) -> Result<(), Invalid> {
+    if !valid(Kind::Base, op, datatype) {
+        return Err(Invalid::Combination);
+    }
+    count(datatype, dst.len(), [(true, src.len()), (false, 0), (false, 0)])?;
+    for_type(datatype, Combine { op, dst, src });
+    Ok(())
+}
