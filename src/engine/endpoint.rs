@@ -212,6 +212,11 @@ impl<T: Transport> Engine<T> {
         self.core.sends.len()
     }
 
+    /// How often a peer was gone: whoever counts on one for longer than an operation sees by this that it is another.
+    pub fn deaths(&self, peer: PeerId) -> u32 {
+        self.core.peers.get(peer as usize).map_or(0, |peer| peer.deaths)
+    }
+
     /// Packets that came and made no sense.
     pub fn malformed(&self) -> u64 {
         self.core.malformed

@@ -22,6 +22,8 @@ impl Core {
     pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
         self.nobody(peer, error, report);
+        let known = self.peer(peer);
+        known.deaths = known.deaths.wrapping_add(1);
         // Other contexts of the same name may still send.
         if !self.peers.iter().any(|other| other.source == Some(source)) {
             self.end_receives(source, error, report);
@@ -40,10 +42,11 @@ impl Core {
     fn forget(&mut self, peer: PeerId) {
         let config = self.config;
         let old = self.peer(peer);
-        let (busy, kept) = (old.busy, old.kept);
+        let (busy, kept, deaths) = (old.busy, old.kept, old.deaths);
         *old = Peer {
             busy,
             kept,
+            deaths,
             ..Peer::new(&config)
         };
         self.starved.retain(|starved| *starved != peer);

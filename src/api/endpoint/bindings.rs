@@ -214,7 +214,8 @@ fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: &Completion, fai
     });
 }
 
-fn errno(error: Error) -> i32 {
+/// fi_errno of an end.
+pub fn errno(error: Error) -> i32 {
     match error {
         Error::Truncated => FI_ETRUNC as i32,
         Error::Canceled => FI_ECANCELED,

@@ -28,6 +28,7 @@ use side::refused;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+pub use bindings::errno;
 pub use managed::Managed;
 pub use side::Side;
 
