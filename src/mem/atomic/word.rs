@@ -155,7 +155,6 @@ small_words!(u8 by AtomicU8, u16 by AtomicU16, u32 by AtomicU32, u64 by AtomicU6
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use core::arch::{asm, x86_64};
-    use core::sync::atomic::Ordering::SeqCst;
 
     /// The answer is kept by std.
     pub fn here() -> bool {
@@ -172,12 +171,28 @@ mod wide {
         unsafe { core::mem::transmute(value) }
     }
 
+    /// Written out, because core's function for it calls a library that is not there when nothing is inlined.
+    ///
     /// # Safety
     /// `here()` holds; 16 aligned bytes are readable and writable.
-    #[target_feature(enable = "cmpxchg16b")]
+    #[inline]
     pub unsafe fn compare_swap(at: *mut u128, old: u128, new: u128) -> u128 {
-        // SAFETY: the caller's promise.
-        unsafe { x86_64::cmpxchg16b(at, old, new, SeqCst, SeqCst) }
+        let (low, high): (u64, u64);
+        // SAFETY: the caller's promise. The compiler keeps rbx for itself, so it is lent for one instruction.
+        unsafe {
+            asm!(
+                "xchg rbx, {new}",
+                "lock cmpxchg16b [rdi]",
+                "mov rbx, {new}",
+                new = inout(reg) new as u64 => _,
+                in("rdi") at,
+                in("rcx") (new >> 64) as u64,
+                inout("rax") old as u64 => low,
+                inout("rdx") (old >> 64) as u64 => high,
+                options(nostack),
+            )
+        };
+        u128::from(low) | u128::from(high) << 64
     }
 }
 

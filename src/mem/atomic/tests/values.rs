@@ -1,5 +1,7 @@
 //! Elements as plain values: integers in i128, real numbers in f64. Written apart from the kernels and in another way.
 
+use std::sync::OnceLock;
+
 use crate::mem::atomic::{Class, Datatype, Op};
 
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +25,12 @@ fn small(datatype: Datatype) -> Option<(u32, u32, bool)> {
 }
 
 /// All numbers of a small type that are not negative, infinity last if there is one; the place is the bits.
-pub fn table(datatype: Datatype) -> Vec<f64> {
+pub fn table(datatype: Datatype) -> &'static [f64] {
+    static TABLES: [OnceLock<Vec<f64>>; 4] = [const { OnceLock::new() }; 4];
+    TABLES[datatype as usize - Datatype::Float16 as usize].get_or_init(|| numbers(datatype))
+}
+
+fn numbers(datatype: Datatype) -> Vec<f64> {
     let (exponent, mantissa, infinite) = small(datatype).unwrap();
     let bias = (1 << (exponent - 1)) - 1;
     let last = if infinite {
@@ -75,7 +82,7 @@ fn small_encode(datatype: Datatype, value: f64) -> u32 {
     let sign = u32::from(value.is_sign_negative()) << (exponent + mantissa);
     let size = match value.is_nan() {
         true => (1 << (exponent + mantissa)) - 1,
-        false => nearest(&table(datatype), infinite, value),
+        false => nearest(table(datatype), infinite, value),
     };
     sign | size
 }
