@@ -101,8 +101,8 @@ fn no_flags_unasked(info: &mut Info, hints: Option<&Info>) {
 
 /// What every endpoint of this provider can do.
 fn template() -> Info {
-    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX;
-    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+    const SEND: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_NAMED_RX_CTX | FI_COLLECTIVE;
+    const RECV: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_COLLECTIVE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
     const ORDER: u64 = FI_ORDER_SAS;
     const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
     Info {
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_refused() {
-        let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM, FI_COLLECTIVE];
+        let asks = [FI_RMA, FI_ATOMIC, FI_REMOTE_COMM];
         for caps in asks {
             assert!(
                 ask(
@@ -405,7 +405,7 @@ mod tests {
                 "{caps:#x}"
             );
         }
-        let caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_LOCAL_COMM;
+        let caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_COLLECTIVE | FI_LOCAL_COMM;
         let info = &ask(
             None,
             None,

@@ -6,12 +6,14 @@
 pub mod av;
 pub mod av_set;
 pub mod cntr;
+pub mod collective;
 pub mod cq;
 pub mod domain;
 pub mod endpoint;
 pub mod eq;
 pub mod fabric;
 pub mod lacking;
+pub mod mc;
 pub mod messaging;
 pub mod mr;
 pub mod poll_set;

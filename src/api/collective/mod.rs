@@ -50,6 +50,6 @@ pub trait Collectives: Send + Sync {
     fn collective(&self, call: &CollectiveCall) -> Result<()>;
     /// What follows from it is told to the endpoint's event queue.
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()>;
-    /// Forgets a group. -FI_EBUSY while an operation of it goes on.
-    fn leave(&self, address: fi_addr_t) -> Result<()>;
+    /// Forgets a group and what is still to be told of its fid. -FI_EBUSY while an operation of it goes on.
+    fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()>;
 }

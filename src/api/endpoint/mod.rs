@@ -5,6 +5,7 @@
 
 pub mod alias;
 mod bindings;
+mod collective;
 mod lanes;
 mod managed;
 mod peers;
@@ -13,6 +14,8 @@ pub mod scalable;
 mod side;
 pub mod stx;
 
+use super::collective::Collectives;
+use super::collective::run::Runner;
 use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
@@ -20,7 +23,7 @@ use super::messaging::{Messaging, RecvCall, SendCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::{Completion, Context, Kind};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
 use managed::{ByThread, Sleeper};
@@ -61,6 +64,8 @@ pub struct Endpoint<T: Wire> {
 struct Core<T: Wire> {
     engine: Engine<T>,
     side: Side,
+    /// After the engine, which may still use its memory: fields go in this order.
+    runner: Runner,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
@@ -73,6 +78,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         let core = Core {
             engine: Engine::new(transport),
             side: Side::new(info),
+            runner: Runner::default(),
             name: None,
             ended: Vec::new(),
         };
@@ -113,6 +119,10 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
             Some(name) => name.clone(),
             None => core.engine.transport().local_address(),
         }
+    }
+
+    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
+        Some(self.clone())
     }
 
     fn set_address(&self, address: &[u8]) -> Result<()> {
@@ -165,12 +175,23 @@ impl<T: Wire> Core<T> {
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
     fn tell(&mut self) {
-        if self.ended.is_empty() {
-            return;
+        if !self.ended.is_empty() {
+            self.tell_ended();
         }
+        if self.runner.is_ready() {
+            self.tell_collectives();
+        }
+    }
+
+    #[inline]
+    fn tell_ended(&mut self) {
         let transport = self.engine.transport();
         for completion in self.ended.drain(..) {
-            self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+            if completion.kind == Kind::Collective {
+                self.runner.ended(&completion);
+            } else {
+                self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+            }
         }
     }
 }
@@ -214,6 +235,7 @@ impl<T: Wire> Progress for Endpoint<T> {
         let mut core = self.core.lock();
         let core = &mut *core;
         core.engine.progress(&mut core.ended);
+        core.runner.retry();
         core.tell();
     }
 

@@ -30,6 +30,8 @@ pub struct Settings {
     pub sourced: bool,
     pub can_send: bool,
     pub can_recv: bool,
+    /// FI_COLLECTIVE is among its capabilities.
+    pub collective: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
     pub shares_tx: bool,
     /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
@@ -59,6 +61,7 @@ impl Settings {
             sourced: info.caps & FI_SOURCE != 0,
             can_send: either || info.caps & FI_SEND != 0,
             can_recv: either || info.caps & FI_RECV != 0,
+            collective: info.caps & FI_COLLECTIVE != 0,
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
         }
@@ -214,7 +217,7 @@ impl Side {
 
     /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
     #[inline]
-    fn send_flags(&self, flags: Flags) -> (u64, bool) {
+    pub(super) fn send_flags(&self, flags: Flags) -> (u64, bool) {
         let selective = self.bindings.tx_selective();
         match flags {
             Flags::Endpoint => {
