@@ -5,8 +5,8 @@
 use super::endpoint::{Over, of};
 use super::size_status;
 use crate::abi::types::*;
+use crate::api::collective::CollectiveCall;
 use crate::api::collective::request::{Asked, query as look_up};
-use crate::api::collective::{CollectiveCall, Collectives};
 use crate::api::endpoint::Managed;
 use crate::api::errno::{Errno, Result};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};

@@ -95,6 +95,13 @@ pub struct Runner {
     finished: VecDeque<Finished>,
 }
 
+/// A step that needs another member.
+struct Transfer {
+    with: Rank,
+    span: Span,
+    sends: bool,
+}
+
 /// Why a step was not taken.
 enum Stop {
     Full,
@@ -222,6 +229,11 @@ impl Runner {
         !self.ready.is_empty() || !self.finished.is_empty()
     }
 
+    /// Whether something is to be tried again.
+    pub fn is_stalled(&self) -> bool {
+        !self.stalled.is_empty()
+    }
+
     /// There may be room in the engine again.
     pub fn retry(&mut self) {
         self.ready.append(&mut self.stalled);
@@ -251,25 +263,26 @@ impl Runner {
             return;
         };
         while let Some(step) = run.plan.steps.get(run.at).copied() {
-            let (with, span, sends) = match step {
+            let transfer = match step {
                 Step::Wait if run.open > 0 => return,
                 Step::Wait | Step::Copy { .. } | Step::Combine { .. } => {
                     run.work(step);
                     run.at += 1;
                     continue;
                 }
-                Step::Send { to, span } => (to, span, true),
-                Step::Recv { from, span } => (from, span, false),
+                Step::Send { to, span } => Transfer {
+                    with: to,
+                    span,
+                    sends: true,
+                },
+                Step::Recv { from, span } => Transfer {
+                    with: from,
+                    span,
+                    sends: false,
+                },
             };
-            match run.transfer(
-                id,
-                group.members.get_mut(with),
-                with,
-                span,
-                sends,
-                &mut self.parts,
-                hands,
-            ) {
+            let member = group.members.get_mut(transfer.with);
+            match run.transfer(id, member, &transfer, &mut self.parts, hands) {
                 Ok(()) => run.open += 1,
                 Err(Stop::Full) => return self.stalled.push_back(id),
                 Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
@@ -330,17 +343,16 @@ impl Run {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// Begins a send or receive.
     fn transfer(
         &self,
         id: Id,
         member: Option<&mut Member>,
-        with: Rank,
-        span: Span,
-        sends: bool,
+        transfer: &Transfer,
         parts: &mut Slab<Part>,
         hands: &mut impl Hands,
     ) -> core::result::Result<(), Stop> {
+        let Transfer { with, span, sends } = *transfer;
         let member = member.ok_or(Stop::Lost(FI_EINVAL))?;
         if member.lost.is_none() && hands.deaths(member.peer) != member.deaths {
             member.lost = Some(errno(Error::PeerGone));
@@ -361,7 +373,9 @@ impl Run {
         };
         asked.map_err(|refused| {
             parts.remove(part);
-            if refused == Refused::Again {
+            // Who is not there when others join may still come; later it is one that has been there.
+            let joins = matches!(self.end, End::Join { .. });
+            if refused == Refused::Again || joins && refused == Refused::Unreachable {
                 return Stop::Full;
             }
             let error = if refused == Refused::Unreachable {

@@ -12,7 +12,7 @@ use crate::api::messaging::Flags;
 use crate::api::progress::Progress;
 use crate::engine::Engine;
 use crate::engine::op::{Completion, Recv, Refused, Send};
-use crate::engine::port::{PeerId, Transport};
+use crate::engine::port::PeerId;
 use std::sync::Arc;
 
 /// Addresses of sets, as `api::av_set` makes them.

@@ -159,7 +159,7 @@ impl<T: Wire> Endpoint<T> {
     /// An operation was begun that the thread of FI_PROGRESS_AUTO may have to end.
     #[cold]
     fn begun(&self, core: &Core<T>) {
-        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.engine.unfinished()) {
+        if let Some(driver) = self.domain.driver.as_ref().filter(|_| core.unfinished()) {
             driver.watch();
         }
     }
@@ -172,6 +172,11 @@ impl<T: Wire> Drop for Endpoint<T> {
 }
 
 impl<T: Wire> Core<T> {
+    /// Whether something waits for a peer.
+    fn unfinished(&self) -> bool {
+        self.engine.unfinished() || self.runner.is_stalled()
+    }
+
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
     fn tell(&mut self) {
@@ -245,7 +250,7 @@ impl<T: Wire> Progress for Endpoint<T> {
     }
 
     fn unfinished(&self) -> bool {
-        self.core.lock().engine.unfinished()
+        self.core.lock().unfinished()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

@@ -101,7 +101,7 @@ impl Plan {
         let branch = Branch::new(team, root);
         let covers = branch.covers(branch.place);
         let all = match (branch.is_root(), covers) {
-            (true, _) => self.from_root(team, root, input, len),
+            (true, _) => self.root_first(team, root, input, len),
             (false, 1) => result,
             (false, _) => self.scratch(covers * len),
         };
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// The pieces of all members, the root's first.
-    fn from_root(&mut self, team: Team, root: Rank, input: Span, len: usize) -> Span {
+    fn root_first(&mut self, team: Team, root: Rank, input: Span, len: usize) -> Span {
         if root == 0 {
             return input;
         }

@@ -191,6 +191,29 @@ fn a_join_ends_when_all_have_joined() {
 }
 
 #[test]
+fn a_join_waits_for_those_who_are_not_there_yet() {
+    let hub = Hub::default();
+    // Numbers are given in the order of opening, so the late one's is known.
+    let node = |name: &[u8]| Node {
+        engine: Engine::new(Loopback::open(&hub, name).unwrap()),
+        ended: Vec::new(),
+        runner: Runner::default(),
+        finished: Vec::new(),
+    };
+    let mut nodes = vec![Some(node(b"a"))];
+    nodes[0].as_mut().unwrap().join(GROUP, &[0, 1], 0);
+    settle(&mut nodes);
+    let first = nodes[0].as_ref().unwrap();
+    assert!(first.ends().is_empty() && first.runner.is_stalled());
+    nodes.push(Some(node(b"b")));
+    nodes[1].as_mut().unwrap().join(GROUP, &[0, 1], 1);
+    settle(&mut nodes);
+    for node in nodes.iter().flatten() {
+        assert_eq!((node.ends(), node.runner.is_stalled()), (vec![(2, None)], false));
+    }
+}
+
+#[test]
 fn many_at_once_do_not_meet_each_other() {
     for (n, count) in [(1, 3), (2, 1), (3, 100), (5, 10_000)] {
         let mut nodes = joined(n);
