@@ -57,6 +57,7 @@ fn manner() -> impl Strategy<Value = Manner> {
                 max_body,
                 eager: 300,
                 can_get,
+                at_once: true,
             },
             depth,
             delay,

@@ -112,6 +112,7 @@ impl Core {
         due.then_some(Header {
             packet: Packet::Credit,
             flags: if withheld { flag::WITHHELD } else { 0 },
+            code: 0,
             id: 0,
             tag: 0,
             data: 0,

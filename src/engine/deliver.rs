@@ -6,13 +6,13 @@ use super::message::Landing;
 use super::op::{Error, Report};
 use super::peer::Malformed;
 use super::port::{PeerId, Place, Sink, Token};
-use super::state::Core;
+use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 
 /// Answers that one peer may have waiting. One that sends and takes nothing is not listened to for a while; peers of
 /// this version stay far below, since each answer belongs to an unfinished send of theirs.
-const ANSWERS: usize = 1 << 16;
+pub(super) const ANSWERS: usize = 1 << 16;
 
 pub(super) struct Deliver<'a, R: Report> {
     pub core: &'a mut Core,
@@ -28,8 +28,13 @@ impl<R: Report> Sink for Deliver<'_, R> {
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let peer = core.peer(from);
-        if peer.shunned {
-            return Place::Drop;
+        if peer.special {
+            if peer.shunned {
+                return Place::Drop;
+            }
+            if peer.has_landing() {
+                return Place::Refuse; // what is coming now goes first
+            }
         }
         if peer.control.len() >= ANSWERS {
             return Place::Refuse;
@@ -46,16 +51,21 @@ impl<R: Report> Sink for Deliver<'_, R> {
     #[inline]
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
         let (core, report) = (&mut *self.core, &mut *self.report);
-        match core.landings.remove(Id::from_bits(token)) {
+        let landing = core.landings.remove(Id::from_bits(token));
+        match landing {
             Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
             Some(Landing::Remote { message }) => core.remote_landed(message, buffer, report),
-            None => {} // its peer is gone
+            Some(Landing::Write { from, key, len, data }) => core.tell_write(from, key, len, data, report),
+            Some(Landing::Packet { from, header }) => core.packet_landed(from, &header, buffer, report),
+            Some(Landing::Reply { operation, len }) => core.reply_landed(operation, len, report),
+            Some(Landing::Exposed { operation, tell }) => core.exposed_landed(operation, tell, buffer),
+            None => {} // its peer is gone, or nobody is to be told
         }
     }
 
     fn finished(&mut self, token: Token, ok: bool) {
-        self.core.fetched(Id::from_bits(token), ok, self.report);
+        self.core.got_all(Fetching::of(token), ok, self.report);
     }
 
     fn gone(&mut self, peer: PeerId) {
@@ -72,7 +82,7 @@ impl Core {
         len: usize,
         report: &mut impl Report,
     ) -> Result<Place, Malformed> {
-        if header.flags & !flag::ALL != 0 {
+        if !flag::fit(header.flags) {
             return Err(Malformed);
         }
         match header.packet {
@@ -80,7 +90,15 @@ impl Core {
             Packet::First => self.place_first(from, header, len, report),
             Packet::Segment => self.place_segment(from, header, len, report),
             Packet::Rendezvous => self.place_offer(from, header, len, report),
-            Packet::Send | Packet::Done | Packet::Credit => self.place_answer(from, header, len, report),
+            Packet::Send | Packet::Done | Packet::Credit | Packet::Got | Packet::Acked => {
+                self.place_answer(from, header, len, report)
+            }
+            Packet::Write => self.place_write(from, header, len, report),
+            Packet::Reply => self.place_reply(from, header, len, report),
+            Packet::Exposed => self.place_exposed(from, header, len),
+            Packet::Offer | Packet::Read | Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic => {
+                self.place_packet(from, header, len, report)
+            }
         }
     }
 
@@ -98,7 +116,9 @@ impl Core {
             Packet::Send => self.asked(from, header)?,
             Packet::Done => self.done(from, header, report)?,
             Packet::Credit => self.credited(from, header)?,
-            Packet::Eager | Packet::First | Packet::Segment | Packet::Rendezvous => {}
+            Packet::Acked => self.acked(from, header, report)?,
+            Packet::Got => self.got(from, header, report),
+            _ => {}
         }
         Ok(Place::Drop)
     }

@@ -5,10 +5,11 @@
 
 use super::credit;
 use super::deliver::Deliver;
-use super::op::{Atomic, Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Rma, Send};
+use super::op::{Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Send};
 use super::outgoing::{self, Job, Outgoing, Source, Work};
 use super::port::{Body, Get, PeerId, Push, Transport};
-use super::state::{Config, Core, Open};
+use super::rma::What;
+use super::state::{Config, Core, Fetching, Open};
 use super::wire::Packet;
 use crate::util::regions::Regions;
 use crate::util::slab::Id;
@@ -21,8 +22,8 @@ const BURST: usize = 32;
 
 #[derive(Debug)]
 pub struct Engine<T: Transport> {
-    transport: T,
-    core: Core,
+    pub(super) transport: T,
+    pub(super) core: Core,
     /// A peer had more to be pushed than its turn allowed.
     more: bool,
 }
@@ -83,7 +84,7 @@ impl<T: Transport> Engine<T> {
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(send, report);
         };
-        if !peer.queue.is_empty() || peer.shunned || peer.credit < credit::cost(len) {
+        if !peer.queue.is_empty() || peer.special || peer.credit < credit::cost(len) {
             return self.send_long(send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
@@ -110,9 +111,19 @@ impl<T: Transport> Engine<T> {
     /// A send that needs more than one push: it is queued, and begun if it is the first.
     #[cold]
     fn send_long(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
+        self.queue(send.to, || Outgoing::new(send), report)
+    }
+
+    /// Queues a send or operation, and begins it if it is the first.
+    pub(super) fn queue(
+        &mut self,
+        to: PeerId,
+        make: impl FnOnce() -> Outgoing,
+        report: &mut impl Report,
+    ) -> Result<(), Refused> {
         let most = self.core.config.sends;
         let room = self.core.sends.len() < Id::SHORT_MAX;
-        let peer = self.core.peer(send.to);
+        let peer = self.core.peer(to);
         if peer.shunned {
             return Err(Refused::Unreachable);
         }
@@ -121,10 +132,10 @@ impl<T: Transport> Engine<T> {
         }
         peer.unfinished += 1;
         let first = peer.queue.is_empty();
-        let id = self.core.sends.insert(Outgoing::new(send));
-        self.core.peer(send.to).queue.push_back(id);
+        let id = self.core.sends.insert(make());
+        self.core.peer(to).queue.push_back(id);
         if first {
-            self.push_to(send.to, report);
+            self.push_to(to, report);
         }
         Ok(())
     }
@@ -146,16 +157,6 @@ impl<T: Transport> Engine<T> {
             endpoint,
             counted,
         });
-    }
-
-    /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
-    pub fn rma(&mut self, _rma: &Rma, _report: &mut impl Report) -> Result<(), Refused> {
-        Err(Refused::Unsupported)
-    }
-
-    /// Starts an atomic operation on a peer's memory.
-    pub fn atomic(&mut self, _atomic: &Atomic, _report: &mut impl Report) -> Result<(), Refused> {
-        Err(Refused::Unsupported)
     }
 
     /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
@@ -207,9 +208,9 @@ impl<T: Transport> Engine<T> {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
     }
 
-    /// Sends that have not ended.
+    /// Sends and operations that have not ended.
     pub fn sending(&self) -> usize {
-        self.core.sends.len()
+        self.core.sends.len() + self.core.unacked
     }
 
     /// How often a peer was gone: whoever counts on one for longer than an operation sees by this that it is another.
@@ -226,12 +227,14 @@ impl<T: Transport> Engine<T> {
     #[cfg(test)]
     pub fn leftovers(&self) -> [usize; 5] {
         let core = &self.core;
+        let sides = core.peers.iter().filter_map(|peer| peer.side.as_ref());
+        let sides = core.unacked + sides.map(|side| side.left()).sum::<usize>();
         [
             core.sends.len(),
             core.arrivals.len(),
             core.landings.len(),
             core.streams.len() + core.multis.len() + core.claims.len(),
-            core.kept + core.peers.iter().map(|peer| peer.kept + peer.withheld).sum::<usize>(),
+            sides + core.kept + core.peers.iter().map(|peer| peer.kept + peer.withheld).sum::<usize>(),
         ]
     }
 
@@ -296,8 +299,17 @@ impl<T: Transport> Engine<T> {
 
     fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
         let send = match job.work {
-            Work::Answer | Work::Credit => None,
-            Work::Start(id) | Work::Segment(id) | Work::Asked(id) => self.core.sends.get(id),
+            Work::Answer | Work::Credit | Work::Acks => None,
+            Work::Reply => return self.push_reply(to),
+            Work::Serve => return self.push_served(to, job),
+            Work::Start(id) | Work::Segment(id) | Work::Asked(id) => {
+                let send = self.core.sends.get(id);
+                if send.is_some_and(|send| !matches!(send.what, What::Message)) && job.header.packet != Packet::Segment
+                {
+                    return self.push_operation(to, job, id);
+                }
+                send
+            }
         };
         let (at, len) = (job.at, job.len);
         let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
@@ -318,16 +330,26 @@ impl<T: Transport> Engine<T> {
     /// Fetches messages that have met their receive.
     fn fetch_all(&mut self, report: &mut impl Report) {
         for _ in 0..self.core.fetches.len() {
-            let Some(id) = self.core.fetches.pop_front() else {
+            let Some(what) = self.core.fetches.pop_front() else {
                 return;
             };
-            let Some(fetch) = self.core.fetch(id) else { continue };
+            let fetch = match what {
+                Fetching::Message(id) => self.core.fetch(id),
+                Fetching::Read(id) => self.core.pull(id),
+            };
+            let Some(fetch) = fetch else {
+                self.core.not_fetched(what, report);
+                continue;
+            };
             let (from, len) = (fetch.from, fetch.len);
-            match self.transport.get(from, &fetch.remote, &fetch.into, 0, len, id.bits()) {
-                Get::Done => self.core.fetched(id, true, report),
+            match self
+                .transport
+                .get(from, &fetch.remote, &fetch.into, 0, len, what.token())
+            {
+                Get::Done => self.core.got_all(what, true, report),
                 Get::Later => {}
-                Get::Full => self.core.fetches.push_back(id),
-                Get::Unsupported => self.core.ask(id, report),
+                Get::Full => self.core.fetches.push_back(what),
+                Get::Unsupported => self.core.got_all(what, false, report),
                 Get::Gone => self.core.gone(from, Error::PeerGone, report),
             }
         }

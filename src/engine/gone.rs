@@ -4,6 +4,7 @@ use super::message::Landing;
 use super::op::{Error, Failure, Kind, Report};
 use super::peer::Peer;
 use super::port::PeerId;
+use super::side::Side;
 use super::state::Core;
 use crate::util::slab::Id;
 
@@ -13,7 +14,9 @@ impl Core {
     pub fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
         self.malformed += 1;
         self.gone(peer, Error::Protocol, report);
-        self.peer(peer).shunned = true;
+        let peer = self.peer(peer);
+        peer.shunned = true;
+        peer.look_out();
     }
 
     /// Ends all that waits for a peer: sends to it, messages from it that have not all come, receives that only it
@@ -33,16 +36,17 @@ impl Core {
     /// The same, except for receives: there is nobody now, who has not been there either, so may still come.
     #[cold]
     pub fn nobody(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        self.forget(peer);
+        let side = self.forget(peer);
+        self.end_shorts(peer, side, error, report);
         self.end_sends(peer, error, report);
         self.end_messages(peer, error, report);
     }
 
     /// Back to how it began. Before anything is reported, since a send that ends may wake its peer.
-    fn forget(&mut self, peer: PeerId) {
+    fn forget(&mut self, peer: PeerId) -> Option<Box<Side>> {
         let config = self.config;
         let old = self.peer(peer);
-        let (busy, kept, deaths) = (old.busy, old.kept, old.deaths);
+        let (busy, kept, deaths, side) = (old.busy, old.kept, old.deaths, old.side.take());
         *old = Peer {
             busy,
             kept,
@@ -51,6 +55,7 @@ impl Core {
         };
         self.starved.retain(|starved| *starved != peer);
         self.streams.retain(|(from, _), _| *from != peer);
+        side
     }
 
     fn end_sends(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
@@ -101,10 +106,12 @@ impl Core {
             }
         }
         // Names of places the transport will not fill any more.
-        let arrivals = &self.arrivals;
+        let (arrivals, sends) = (&self.arrivals, &self.sends);
         let stale = |landing: &Landing| match landing {
             Landing::Direct(_) => false,
             Landing::Part { message, .. } | Landing::Remote { message } => arrivals.get(*message).is_none(),
+            Landing::Write { from, .. } | Landing::Packet { from, .. } => *from == peer,
+            Landing::Reply { operation, .. } | Landing::Exposed { operation, .. } => sends.get(*operation).is_none(),
         };
         let landings: Vec<Id> = self
             .landings

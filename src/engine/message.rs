@@ -3,10 +3,13 @@
 //! Messages of one packet whose receive is posted take a shorter way: they are only a `Delivery` while their body is
 //! being placed. All others are a `Message`, whether or not they have met their receive yet.
 
+use super::held::Task;
 use super::op::{Context, Kind};
 use super::port::{PeerId, Place, Remote};
 use super::receive::Target;
+use super::replies::Told;
 use super::state::Core;
+use super::target::Inlet;
 use super::wire::{Header, Packet, flag};
 use crate::engine::op::Report;
 use crate::util::slab::Id;
@@ -38,6 +41,19 @@ pub(super) enum Landing {
     Part { message: Id, at: usize },
     /// What `get` needs for this message.
     Remote { message: Id },
+    /// A short write of a peer's, which somebody is to be told of.
+    Write {
+        from: PeerId,
+        key: u64,
+        len: usize,
+        data: Option<u64>,
+    },
+    /// An operation of a peer's that is looked at when all of it is here.
+    Packet { from: PeerId, header: Header },
+    /// Bytes that an operation of ours asked for.
+    Reply { operation: Id, len: usize },
+    /// What `get` needs for a read of ours.
+    Exposed { operation: Id, tell: Option<Told> },
 }
 
 #[derive(Debug)]
@@ -78,6 +94,10 @@ pub(super) struct Message {
     /// Its name in the matcher while no receive has taken it.
     pub held: Option<Id>,
     pub target: Option<Target>,
+    /// A long write of the peer's: where it goes, instead of to a receive.
+    pub inlet: Option<Box<Inlet>>,
+    /// A tagged atomic: what is done to the receive's buffer. `head` has the operands.
+    pub work: Option<Box<Task>>,
 }
 
 impl Message {
@@ -101,6 +121,8 @@ impl Message {
             kept: 0,
             held: None,
             target: None,
+            inlet: None,
+            work: None,
         }
     }
 
@@ -160,6 +182,7 @@ pub(super) fn done(number: u32) -> Header {
     Header {
         packet: Packet::Done,
         flags: 0,
+        code: 0,
         id: number,
         tag: 0,
         data: 0,
@@ -174,6 +197,9 @@ impl Core {
             return Place::Drop;
         };
         message.next += len;
+        if message.inlet.is_some() {
+            return self.place_in_region(id, at, len, report);
+        }
         let into = message.target.as_ref().map(|target| target.iov);
         let unwanted = message.discarded || into.is_some_and(|iov| at >= iov.len());
         if unwanted || len == 0 {
@@ -197,6 +223,9 @@ impl Core {
             return;
         };
         message.moving = message.moving.saturating_sub(1);
+        if message.inlet.is_some() {
+            return self.landed_in_region(id, at, buffer, report);
+        }
         match (buffer, &message.target) {
             // The receive came while the transport was at it.
             (Some(bytes), Some(target)) => {
@@ -211,7 +240,9 @@ impl Core {
 
     /// Ends a message that is complete, if somebody has received or dropped it.
     pub fn settle(&mut self, id: Id, report: &mut impl Report) {
-        let over = |message: &Message| message.complete() && (message.target.is_some() || message.discarded);
+        let over = |message: &Message| {
+            message.complete() && (message.target.is_some() || message.discarded || message.inlet.is_some())
+        };
         if self.arrivals.get(id).is_some_and(over) {
             self.finish(id, report);
         }
@@ -222,6 +253,9 @@ impl Core {
         let Some(message) = self.arrivals.remove(id) else {
             return;
         };
+        if let Some(inlet) = &message.inlet {
+            return self.written(&message, inlet, report);
+        }
         match &message.target {
             Some(target) => self.deliver(&message.delivery(target), None, report),
             None => self.answer(message.from, message.answer()),
@@ -240,6 +274,9 @@ impl Core {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
+        if message.work.is_some() {
+            return self.work_attached(id, target, report);
+        }
         target.iov.write(0, &std::mem::take(&mut message.head));
         for (at, bytes) in std::mem::take(&mut message.rest) {
             target.iov.write(at, &bytes);
@@ -258,6 +295,9 @@ impl Core {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
+        if message.work.is_some() {
+            return self.work_discarded(id);
+        }
         message.discarded = true;
         message.head = Vec::new();
         message.rest = Vec::new();

@@ -23,22 +23,33 @@ pub mod op;
 pub mod port;
 pub mod wire;
 
+mod atomic;
 mod credit;
 mod deliver;
 mod eager;
+mod execute;
 mod gone;
+mod held;
+mod kernel;
 mod look;
 mod message;
 mod multi;
 mod outgoing;
 mod peer;
+mod pieces;
 mod receive;
 mod rendezvous;
+mod replies;
+mod rma;
 mod segment;
+mod side;
 mod state;
+mod target;
 
 #[cfg(test)]
 mod chance;
+#[cfg(test)]
+mod onesided;
 #[cfg(test)]
 mod script;
 #[cfg(test)]

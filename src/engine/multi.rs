@@ -62,7 +62,7 @@ impl Core {
             let matcher = self.matcher(recv.kind);
             let Some(held) = matcher.find_held(&want) else { break };
             let Some(message) = matcher.release(held) else { break };
-            let total = self.arrivals.get(message).map_or(0, |message| message.total);
+            let total = self.arrivals.get(message).map_or(0, |message| message.extent());
             let Some(target) = self.carve(multi, total) else { break };
             self.attach(message, target, report);
             taken = true;

@@ -298,6 +298,9 @@ pub enum Refused {
 /// Who is told of ends. The endpoint's shim implements it over its queues and counters.
 pub trait Report {
     fn report(&mut self, completion: Completion);
+
+    /// A peer was refused access to memory of ours. It has been told; this is for the log.
+    fn refused(&mut self, _from: PeerId, _part: &RemotePart, _error: Error) {}
 }
 
 impl Report for Vec<Completion> {

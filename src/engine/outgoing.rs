@@ -5,8 +5,9 @@
 //! only after all before it to that peer have started, which is all that matching order needs.
 
 use super::credit;
-use super::op::{Context, Kind, Level, Report, Send};
+use super::op::{Context, Error, Kind, Level, Report, Send};
 use super::port::PeerId;
+use super::rma::What;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -18,6 +19,24 @@ pub(super) enum Source {
     User(UserIov),
     /// FI_INJECT: the application's memory may have changed since.
     Copy(Box<[u8]>),
+}
+
+impl Source {
+    pub fn new(iov: &UserIov, inject: bool) -> Source {
+        if !inject {
+            return Source::User(*iov);
+        }
+        let mut bytes = vec![0; iov.len()].into_boxed_slice();
+        iov.read(0, &mut bytes);
+        Source::Copy(bytes)
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Source::User(iov) => iov.len(),
+            Source::Copy(bytes) => bytes.len(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,50 +51,65 @@ pub(super) enum Stage {
     Asked,
     /// All bytes are gone; the peer will say when they were delivered.
     Sent,
+    /// The peer lets us fetch what we read.
+    Fetching,
+    /// That did not work: the peer is to be asked again.
+    Again,
+    /// It has failed, but some of what the peer sent is still on its way to our memory.
+    Failed(Error),
 }
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub to: PeerId,
+    pub what: What,
     pub kind: Kind,
     pub stage: Stage,
     pub level: Level,
     pub fence: bool,
     pub report: bool,
+    /// A long read or write that has started.
+    pub long: bool,
+    /// Of an operation on one remote piece, its address.
     pub tag: u64,
     pub data: Option<u64>,
     pub context: Context,
     pub source: Source,
     pub len: usize,
-    /// Bytes pushed.
+    /// Bytes pushed; of what we asked for, bytes that a place was found for.
     pub at: usize,
-    /// Bytes to push: less than `len` if the receiver has no room for all.
+    /// Bytes to push: less than `len` if the receiver has no room for all. Of what we asked for, bytes that are not here.
     pub until: usize,
 }
 
 impl Outgoing {
     pub fn new(send: &Send) -> Outgoing {
         let len = send.body.len();
-        let copy = |iov: &UserIov| {
-            let mut bytes = vec![0; len].into_boxed_slice();
-            iov.read(0, &mut bytes);
-            bytes
-        };
         Outgoing {
-            to: send.to,
             kind: send.kind,
-            stage: Stage::Queued,
-            level: send.level,
             fence: send.fence,
-            report: send.report,
             tag: send.tag,
             data: send.data,
-            context: send.context,
-            source: if send.inject {
-                Source::Copy(copy(&send.body))
-            } else {
-                Source::User(send.body)
-            },
+            source: Source::new(&send.body, send.inject),
+            ..Outgoing::bare(send.to, What::Message, len, send.level, send.report, send.context)
+        }
+    }
+
+    /// What all operations have.
+    pub fn bare(to: PeerId, what: What, len: usize, level: Level, report: bool, context: Context) -> Outgoing {
+        Outgoing {
+            to,
+            what,
+            kind: Kind::Message,
+            stage: Stage::Queued,
+            level,
+            fence: false,
+            report,
+            long: false,
+            tag: 0,
+            data: None,
+            context,
+            source: Source::User(UserIov::default()),
             len,
             at: 0,
             until: len,
@@ -94,6 +128,7 @@ impl Outgoing {
         let header = Header {
             packet: Packet::Segment,
             flags: 0,
+            code: 0,
             id: id.short(),
             tag: 0,
             data: 0,
@@ -115,6 +150,7 @@ pub(super) fn message(packet: Packet, kind: Kind, tag: u64, data: Option<u64>, l
     Header {
         packet,
         flags: tagged | with_data,
+        code: 0,
         id: 0,
         tag,
         data: data.unwrap_or(0),
@@ -127,6 +163,11 @@ pub(super) fn message(packet: Packet, kind: Kind, tag: u64, data: Option<u64>, l
 pub(super) enum Work {
     Answer,
     Credit,
+    /// Acknowledges short operations.
+    Acks,
+    /// What a peer asked to read.
+    Reply,
+    Serve,
     /// Begins a send that is in the queue.
     Start(Id),
     /// Goes on with it.
@@ -146,7 +187,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    fn bare(work: Work, header: Header) -> Job {
+    pub fn bare(work: Work, header: Header) -> Job {
         Job {
             work,
             header,
@@ -166,6 +207,14 @@ impl Core {
         if let Some(header) = self.credit_due(to) {
             return Some(Job::bare(Work::Credit, header));
         }
+        if peer.side.is_some() {
+            if let Some(header) = self.ack_due(to) {
+                return Some(Job::bare(Work::Acks, header));
+            }
+            if let Some(reply) = self.first_reply(to) {
+                return Some(Job::bare(Work::Reply, reply.header));
+            }
+        }
         if peer.answer_next {
             self.next_asked(to).or_else(|| self.next_queued(to))
         } else {
@@ -174,8 +223,24 @@ impl Core {
     }
 
     fn next_asked(&self, to: PeerId) -> Option<Job> {
-        let id = *self.peers.get(to as usize)?.answers.front()?;
+        let peer = self.peers.get(to as usize)?;
+        let serves = peer.side.as_ref().is_some_and(|side| side.serve_next);
+        if let Some((header, len)) = (serves || peer.answers.is_empty())
+            .then(|| self.next_served(to))
+            .flatten()
+        {
+            return Some(Job {
+                work: Work::Serve,
+                header,
+                at: 0,
+                len,
+            });
+        }
+        let id = *peer.answers.front()?;
         let send = self.sends.get(id)?;
+        if let What::Read(away) = &send.what {
+            return Some(Job::bare(Work::Asked(id), self.read_header(id, send, away, false)));
+        }
         let (header, len) = send.segment(id, self.limits.max_body);
         Some(Job {
             work: Work::Asked(id),
@@ -200,6 +265,12 @@ impl Core {
         }
         if send.fence && self.fenced(to) {
             return None;
+        }
+        if !matches!(send.what, What::Message) {
+            return self.next_operation(to, id, send);
+        }
+        if peer.special && peer.has_longs() {
+            return None; // it must not pass them
         }
         let asks = send.len > self.limits.eager;
         if !asks && credit::cost(send.len) > peer.credit && !peer.pressed {
@@ -228,6 +299,9 @@ impl Core {
                 self.peer(to).control.pop_front();
             }
             Work::Credit => self.credit_given(to, &job.header),
+            Work::Acks => self.acks_given(to, &job.header),
+            Work::Reply => self.replied(to),
+            Work::Serve => self.served(to, &job.header, job.len, report),
             Work::Start(id) => self.started(to, id, job, report),
             Work::Segment(id) => {
                 self.peer(to).answer_next = true;
@@ -236,11 +310,15 @@ impl Core {
                     self.sent(id, report);
                 }
             }
+            Work::Asked(id) if job.header.packet == Packet::Read => self.asked_again(to, id),
             Work::Asked(id) => {
                 let done = self.advance(id, job.len);
                 let peer = self.peer(to);
                 peer.answer_next = false;
                 peer.answers.pop_front();
+                if let Some(side) = &mut peer.side {
+                    side.serve_next = true;
+                }
                 if done {
                     self.sent(id, report);
                 } else {
@@ -251,6 +329,13 @@ impl Core {
     }
 
     fn started(&mut self, to: PeerId, id: Id, job: &Job, report: &mut impl Report) {
+        if self
+            .sends
+            .get(id)
+            .is_some_and(|send| !matches!(send.what, What::Message))
+        {
+            return self.operation_started(to, id, &job.header);
+        }
         let peer = self.peer(to);
         peer.answer_next = true;
         match job.header.packet {
@@ -266,7 +351,7 @@ impl Core {
                     send.stage = Stage::Started;
                 }
             }
-            Packet::Eager | Packet::Segment | Packet::Send | Packet::Done | Packet::Credit => {}
+            _ => {}
         }
         // As `next_queued` saw to it, `total` is a length of ours that credit covers.
         let peer = self.peer(to);

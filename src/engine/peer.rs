@@ -1,7 +1,8 @@
 //! What an engine knows of one peer: what waits to go there, what it may send, how many sends are unfinished.
 
-use super::op::{Completion, Ended, Failure, Level};
+use super::op::{Completion, Failure, Level};
 use super::port::PeerId;
+use super::side::Side;
 use super::state::{Config, Core};
 use super::wire::Header;
 use crate::engine::op::Report;
@@ -36,6 +37,8 @@ pub(super) struct Peer {
     pub pressed: bool,
     /// It was told that we withhold credit.
     pub told: bool,
+    /// It is shunned, or something long is under way: short ways are for others.
+    pub special: bool,
     /// It sent nonsense: nothing it sends is looked at again.
     pub shunned: bool,
     /// What it may still send unasked.
@@ -46,6 +49,8 @@ pub(super) struct Peer {
     pub withheld: usize,
     /// What its held messages take.
     pub kept: usize,
+    /// Operations on memory.
+    pub side: Option<Box<Side>>,
 }
 
 impl Peer {
@@ -62,11 +67,13 @@ impl Peer {
             answer_next: false,
             pressed: false,
             told: false,
+            special: false,
             shunned: false,
             allowed: config.window,
             owed: 0,
             withheld: 0,
             kept: 0,
+            side: None,
         }
     }
 }
@@ -120,17 +127,23 @@ impl Core {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
+        if send.long
+            && let Some(side) = &mut peer.side
+        {
+            side.longs = side.longs.saturating_sub(1);
+            peer.look_out();
+        }
         if !peer.queue.is_empty() {
             self.wake(send.to); // perhaps a fence was waiting for this
         }
         report.report(Completion {
-            ended: Ended::Send,
+            ended: send.what.ended(),
             kind: send.kind,
             context: send.context,
             report: send.report,
             len: if failure.is_none() { send.len } else { 0 },
             buf: 0,
-            tag: send.tag,
+            tag: if send.what.has_tag() { send.tag } else { 0 },
             data: None,
             source: Some(send.to),
             released: false,

@@ -21,12 +21,15 @@ pub type Token = u64;
 /// What a transport is like. Asked once, when the endpoint is enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most body bytes in one packet.
+    /// The most body bytes in one packet. Operations on remote memory in several pieces need 256.
     pub max_body: usize,
     /// Messages up to this size go without asking, in one packet or several; above it the receiver is asked first.
     pub eager: usize,
     /// Whether `get` can work at all; it may still answer `Unsupported` for a peer.
     pub can_get: bool,
+    /// What `place` said is done, `placed` called, and a `get` over, before the next call of either. A region of memory
+    /// may be closed between two calls of the engine, so only then the engine lets the transport touch one itself.
+    pub at_once: bool,
 }
 
 /// A packet's bytes.

@@ -5,11 +5,12 @@
 //! sends that in segments. A get that fails is followed by asking.
 
 use super::message::{Landing, Message, Phase, kind, tag};
-use super::op::{Error, Failure, Report};
+use super::op::Report;
 use super::outgoing::Stage;
 use super::peer::Malformed;
+use super::pieces::error;
 use super::port::{PeerId, Place, Remote};
-use super::state::Core;
+use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
@@ -78,12 +79,19 @@ impl Core {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        let room = message.target.as_ref().map_or(0, |target| target.iov.len());
+        let room = match (&message.inlet, &message.target) {
+            (Some(_), _) => message.total,
+            (None, target) => target.as_ref().map_or(0, |target| target.iov.len()),
+        };
         message.goal = message.total.min(room);
+        let inlet = message.inlet.is_some();
         if message.goal == 0 {
             self.finish(id, report);
-        } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
-            self.fetches.push_back(id);
+        } else if matches!(message.phase, Phase::Offered(Some(_)))
+            && self.limits.can_get
+            && (!inlet || self.limits.at_once)
+        {
+            self.fetches.push_back(Fetching::Message(id));
         } else {
             self.ask(id, report);
         }
@@ -92,20 +100,25 @@ impl Core {
     /// The next message to be fetched, as `get` wants to know it.
     pub fn fetch(&self, id: Id) -> Option<Fetch> {
         let message = self.arrivals.get(id)?;
-        let (Phase::Offered(Some(remote)), Some(target)) = (&message.phase, &message.target) else {
+        let Phase::Offered(Some(remote)) = &message.phase else {
             return None;
+        };
+        let into = match (&message.inlet, &message.target) {
+            (Some(inlet), _) => self.inlet_memory(inlet)?,
+            (None, target) => target.as_ref()?.iov,
         };
         Some(Fetch {
             from: message.from,
             remote: **remote,
-            into: target.iov,
+            into,
             len: message.goal,
         })
     }
 
     /// A get has ended.
     pub fn fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
-        if self.fetch(id).is_none() {
+        let offered = |message: &Message| matches!(message.phase, Phase::Offered(Some(_)));
+        if !self.arrivals.get(id).is_some_and(offered) {
         } else if ok {
             self.finish(id, report);
         } else {
@@ -123,6 +136,7 @@ impl Core {
         let header = Header {
             packet: Packet::Send,
             flags: 0,
+            code: 0,
             id: number,
             tag: 0,
             data: 0,
@@ -156,12 +170,14 @@ impl Core {
         if send.to != from || !matches!(send.stage, Stage::Offered | Stage::Sent) {
             return Err(Malformed);
         }
-        let failed = header.flags & flag::FAILED != 0;
-        let failure = failed.then_some(Failure {
-            error: Error::Protocol,
-            overflow: 0,
-        });
-        self.end_send(id, failure, report);
+        if header.flags & flag::FAILED != 0 {
+            self.operation_failed(id, error(header.data), report);
+            return Ok(());
+        }
+        if !send.may_be_done() {
+            return Err(Malformed);
+        }
+        self.end_send(id, None, report);
         Ok(())
     }
 }

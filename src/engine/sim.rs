@@ -4,14 +4,16 @@
 //! application's side. Buffers are scribbled over as soon as the engine says it is done with them, so that a late
 //! look or write is seen. `script` uses it for plain stories, `chance` for random ones that it judges by the log.
 
-use super::op::{Completion, Context, Ended, Kind, Level, Look, Recv, Refused, Report, Send};
+use super::op::{Completion, Context, Ended, Error, Kind, Level, Look, Recv, Refused, RemotePart, Report, Send};
 use super::port::*;
 use super::wire::{Header, Packet};
 use super::{Config, Engine};
+use crate::util::regions::Regions;
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How the lanes behave.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +38,7 @@ impl Default for Manner {
                 max_body: 100,
                 eager: 300,
                 can_get: true,
+                at_once: true,
             },
             depth: 1000,
             delay: 0,
@@ -101,6 +104,13 @@ pub struct World {
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
     pub looks: Vec<(PeerId, Look, Recv)>,
+    /// Ends of operations on memory.
+    pub done: Vec<(PeerId, Completion)>,
+    /// By node: memory to be looked at whenever it receives a message, and what was seen.
+    pub watched: Vec<Lent>,
+    pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
+    /// Accesses that the engines refused.
+    pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
     pub knocks: usize,
     /// Packets pushed, by kind.
@@ -152,7 +162,12 @@ pub struct Wire {
 
 impl Transport for Wire {
     fn limits(&self) -> Limits {
-        self.world.borrow().manner.limits
+        let manner = self.world.borrow().manner;
+        let at_once = manner.late == 0 && manner.gets.iter().sum::<u64>() == 16;
+        Limits {
+            at_once: at_once && manner.limits.at_once,
+            ..manner.limits
+        }
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
@@ -280,7 +295,19 @@ impl Wire {
                 (token, Moving::Keep(flight.body))
             }
             Place::Drop => return true,
-            Place::Refuse => panic!("the engine takes what honest peers send"),
+            Place::Refuse => {
+                // Only while something before it is still landing: the engine takes what honest peers send.
+                let lands = self.moving.iter().any(|(of, ..)| *of == from);
+                assert!(lands, "an honest peer is refused");
+                let mut world = self.world.borrow_mut();
+                if begins {
+                    world.log.pop();
+                }
+                let (due, body) = (now, flight.body);
+                let lane = world.lanes.entry((from, to)).or_default();
+                lane.push_front(Flight { due, header, body });
+                return false;
+            }
         };
         if later {
             self.moving.push((from, token, moving));
@@ -323,7 +350,7 @@ impl Wire {
 }
 
 /// The application's side of a node: notes every end, and plays with the memory that it was given back.
-struct Teller {
+pub(super) struct Teller {
     world: Rc<RefCell<World>>,
     node: PeerId,
 }
@@ -332,6 +359,12 @@ impl Report for Teller {
     fn report(&mut self, completion: Completion) {
         let mut world = self.world.borrow_mut();
         world.log.push(Event::Ended(self.node, completion));
+        if completion.ended == Ended::Recv
+            && let Some(memory) = world.watched.get(self.node as usize)
+        {
+            let seen = memory.bytes();
+            world.shots.push((self.node, completion, seen));
+        }
         match completion.ended {
             Ended::Send => scribble(&world.sent[completion.context].memory),
             Ended::Recv if completion.context < LOOK => {
@@ -343,12 +376,18 @@ impl Report for Teller {
                 assert!(whole || completion.peeked, "more bytes than the buffer has");
                 received.found.push((completion, bytes));
             }
-            Ended::Recv | Ended::Rma(_) | Ended::Atomic(_) | Ended::Target { .. } => {}
+            Ended::Recv | Ended::Target { .. } => {}
+            // As for sends: nobody looks at operands any more.
+            Ended::Rma(_) | Ended::Atomic(_) => world.done.push((self.node, completion)),
         }
+    }
+
+    fn refused(&mut self, _: PeerId, part: &RemotePart, error: Error) {
+        self.world.borrow_mut().refused.push((self.node, *part, error));
     }
 }
 
-fn scribble(memory: &Lent) {
+pub(super) fn scribble(memory: &Lent) {
     memory.set(&vec![0xee; memory.iov().len()]);
 }
 
@@ -357,7 +396,8 @@ pub const LOOK: usize = 1 << 32;
 
 pub struct Node {
     pub engine: Engine<Wire>,
-    teller: Teller,
+    pub(super) teller: Teller,
+    pub regions: Arc<Regions>,
 }
 
 /// All nodes and what is between them.
@@ -423,12 +463,16 @@ impl Bed {
                 world: world.clone(),
                 node: me,
             },
+            regions: Arc::new(Regions::new(false, false)),
         };
-        let nodes = (0..nodes).map(node).collect();
+        let mut nodes: Vec<Node> = (0..nodes).map(node).collect();
+        for node in &mut nodes {
+            node.engine.open(node.regions.clone(), 0, false);
+        }
         Bed { world, nodes }
     }
 
-    fn node(&mut self, node: PeerId) -> &mut Node {
+    pub fn node(&mut self, node: PeerId) -> &mut Node {
         &mut self.nodes[node as usize]
     }
 
@@ -456,7 +500,7 @@ impl Bed {
             bytes,
             memory,
         });
-        let Node { engine, teller } = self.node(from);
+        let Node { engine, teller, .. } = self.node(from);
         let taken = engine.send(&send, teller);
         if taken.is_err() {
             self.world.borrow_mut().sent.pop();
@@ -472,7 +516,7 @@ impl Bed {
         let recv = self.note(node, memory, recv);
         let number = recv.context;
         self.world.borrow_mut().log.push(Event::Post { recv: number });
-        let Node { engine, teller } = self.node(node);
+        let Node { engine, teller, .. } = self.node(node);
         engine.recv(&recv, teller).expect("receives are never refused");
         number
     }
@@ -498,7 +542,7 @@ impl Bed {
         let number = world.looks.len();
         world.looks.push((node, look, recv));
         drop(world);
-        let Node { engine, teller } = self.node(node);
+        let Node { engine, teller, .. } = self.node(node);
         let result = engine.look(look, &recv, teller);
         // After it, since what comes while it looks is found.
         let look = if result.is_ok() { number } else { usize::MAX };
@@ -517,7 +561,7 @@ impl Bed {
 
     pub fn cancel(&mut self, node: PeerId, context: Context) -> bool {
         self.world.borrow_mut().log.push(Event::Cancel { node, context });
-        let Node { engine, teller } = self.node(node);
+        let Node { engine, teller, .. } = self.node(node);
         engine.cancel(context, teller)
     }
 
@@ -525,7 +569,7 @@ impl Bed {
         if self.world.borrow().dead.contains(&node) {
             return 0;
         }
-        let Node { engine, teller } = self.node(node);
+        let Node { engine, teller, .. } = self.node(node);
         engine.progress(teller)
     }
 

@@ -57,6 +57,15 @@ pub(super) struct Open {
     pub counted: bool,
 }
 
+/// What `get` is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetching {
+    /// A message, or a long write of a peer's.
+    Message(Id),
+    /// A long read of ours.
+    Read(Id),
+}
+
 #[derive(Debug)]
 pub(super) struct Core {
     /// None: nothing.
@@ -81,8 +90,14 @@ pub(super) struct Core {
     pub landings: Slab<Landing>,
     /// Messages whose segments are coming, by sender and the sender's number.
     pub streams: Map<(PeerId, u32), Id>,
-    /// Messages to be fetched from their sender's memory.
-    pub fetches: VecDeque<Id>,
+    /// What is to be fetched from peers' memory.
+    pub fetches: VecDeque<Fetching>,
+    /// Short operations that were not acknowledged, all peers together.
+    pub unacked: usize,
+    /// Buffers for the next packets.
+    pub spare: Vec<Vec<u8>>,
+    /// For bodies put together.
+    pub scratch: Vec<u8>,
     pub multis: Slab<Multi>,
     pub claims: Map<Context, Claim>,
     /// What held messages take, all peers together.
@@ -115,6 +130,9 @@ impl Core {
             landings: Slab::default(),
             streams: Map::default(),
             fetches: VecDeque::new(),
+            unacked: 0,
+            spare: Vec::new(),
+            scratch: Vec::new(),
             multis: Slab::default(),
             claims: Map::default(),
             kept: 0,
@@ -144,7 +162,7 @@ mod tests {
     fn sizes() {
         let sizes = [
             ("Peer", size_of::<Peer>(), 176),
-            ("Outgoing", size_of::<Outgoing>(), 160),
+            ("Outgoing", size_of::<Outgoing>(), 184),
             ("Post", size_of::<Post>(), 120),
             ("Message", size_of::<Message>(), 288),
             ("Landing", size_of::<Landing>(), 104),

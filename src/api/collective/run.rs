@@ -65,6 +65,8 @@ struct Run {
     at: usize,
     /// Sends and receives that have not ended.
     open: usize,
+    /// Steps to be taken again.
+    again: Vec<Transfer>,
     input: UserIov,
     result: UserIov,
     scratch: Scratch,
@@ -76,9 +78,7 @@ struct Run {
 /// One send or receive of a run.
 struct Part {
     run: Id,
-    with: Rank,
-    /// Bytes to be received.
-    due: Option<usize>,
+    transfer: Transfer,
 }
 
 #[derive(Default)]
@@ -96,6 +96,7 @@ pub struct Runner {
 }
 
 /// A step that needs another member.
+#[derive(Clone, Copy)]
 struct Transfer {
     with: Rank,
     span: Span,
@@ -185,6 +186,7 @@ impl Runner {
             plan,
             at: 0,
             open: 0,
+            again: Vec::new(),
             input: buffers.input,
             result: buffers.result,
             scratch,
@@ -202,24 +204,29 @@ impl Runner {
             return;
         };
         let Some(run) = self.runs.get_mut(part.run) else { return };
-        let lost = matches!(end.failure, Some(failure) if failure.error != Error::Truncated);
-        let failure = match (end.failure, part.due) {
-            (Some(failure), _) => Some(errno(failure.error)),
-            (None, Some(_)) if end.data.is_some() => Some(sent_error(end.data)),
-            (None, Some(due)) if due != end.len => Some(FI_ETRUNC as i32),
-            (None, _) => None,
+        let Transfer { with, span, sends } = part.transfer;
+        run.open -= 1;
+        let error = end.failure.map(|failure| failure.error);
+        if run.joins() && error == Some(Error::Unreachable) {
+            run.again.push(part.transfer);
+            return self.stalled.push_back(part.run);
+        }
+        let failure = match error {
+            Some(error) => Some(errno(error)),
+            None if sends => None,
+            None if end.data.is_some() => Some(sent_error(end.data)),
+            None => (end.len != span.len).then_some(FI_ETRUNC as i32),
         };
         run.failure = run.failure.or(failure);
-        run.open -= 1;
         if run.open == 0 {
             self.ready.push_back(part.run);
         }
-        if lost
-            && let Some(member) = self
-                .groups
-                .get_mut(&run.group)
-                .and_then(|group| group.members.get_mut(part.with))
-        {
+        let lost = error.is_some_and(|error| error != Error::Truncated);
+        let member = self
+            .groups
+            .get_mut(&run.group)
+            .and_then(|group| group.members.get_mut(with));
+        if let Some(member) = member.filter(|_| lost) {
             member.lost = member.lost.or(failure);
         }
     }
@@ -262,6 +269,17 @@ impl Runner {
         let Some(group) = self.groups.get_mut(&run.group) else {
             return;
         };
+        while let Some(transfer) = run.again.pop() {
+            let member = group.members.get_mut(transfer.with);
+            match run.transfer(id, member, transfer, &mut self.parts, hands) {
+                Ok(()) => run.open += 1,
+                Err(Stop::Full) => {
+                    run.again.push(transfer);
+                    return self.stalled.push_back(id);
+                }
+                Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
+            }
+        }
         while let Some(step) = run.plan.steps.get(run.at).copied() {
             let transfer = match step {
                 Step::Wait if run.open > 0 => return,
@@ -282,7 +300,7 @@ impl Runner {
                 },
             };
             let member = group.members.get_mut(transfer.with);
-            match run.transfer(id, member, &transfer, &mut self.parts, hands) {
+            match run.transfer(id, member, transfer, &mut self.parts, hands) {
                 Ok(()) => run.open += 1,
                 Err(Stop::Full) => return self.stalled.push_back(id),
                 Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
@@ -292,9 +310,9 @@ impl Runner {
         if run.open > 0 {
             return;
         }
-        let (end, failure) = (run.end, run.failure.map(Errno));
+        let (end, failure, joins) = (run.end, run.failure.map(Errno), run.joins());
         group.running -= 1;
-        if matches!(end, End::Join { .. }) {
+        if joins {
             group.state = if failure.is_none() {
                 State::Joined
             } else {
@@ -307,6 +325,11 @@ impl Runner {
 }
 
 impl Run {
+    /// Who is not there when others join may still come; later it is one that has been there.
+    fn joins(&self) -> bool {
+        matches!(self.end, End::Join { .. })
+    }
+
     fn memory(&self, span: Span) -> UserIov {
         let whole = match span.buffer {
             Buffer::Input => self.input,
@@ -348,11 +371,11 @@ impl Run {
         &self,
         id: Id,
         member: Option<&mut Member>,
-        transfer: &Transfer,
+        transfer: Transfer,
         parts: &mut Slab<Part>,
         hands: &mut impl Hands,
     ) -> core::result::Result<(), Stop> {
-        let Transfer { with, span, sends } = *transfer;
+        let Transfer { span, sends, .. } = transfer;
         let member = member.ok_or(Stop::Lost(FI_EINVAL))?;
         if member.lost.is_none() && hands.deaths(member.peer) != member.deaths {
             member.lost = Some(errno(Error::PeerGone));
@@ -360,11 +383,7 @@ impl Run {
         if let Some(error) = member.lost {
             return Err(Stop::Lost(error));
         }
-        let part = parts.insert(Part {
-            run: id,
-            with,
-            due: (!sends).then_some(span.len),
-        });
+        let part = parts.insert(Part { run: id, transfer });
         let context = part.bits() as Context;
         let asked = if sends {
             hands.send(&self.send(member.peer, span, context))
@@ -373,9 +392,7 @@ impl Run {
         };
         asked.map_err(|refused| {
             parts.remove(part);
-            // Who is not there when others join may still come; later it is one that has been there.
-            let joins = matches!(self.end, End::Join { .. });
-            if refused == Refused::Again || joins && refused == Refused::Unreachable {
+            if refused == Refused::Again || self.joins() && refused == Refused::Unreachable {
                 return Stop::Full;
             }
             let error = if refused == Refused::Unreachable {

@@ -132,6 +132,7 @@ fn a_message_that_was_cut_off_fails_its_receive_and_is_not_answered() {
         let header = Header {
             packet,
             flags,
+            code: 0,
             id: 1,
             tag: 0,
             data: 0,
@@ -162,6 +163,7 @@ fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
     let plain = Header {
         packet: Packet::Eager,
         flags: flag::TAGGED,
+        code: 0,
         id: 0,
         tag: 0,
         data: 0,
@@ -179,7 +181,7 @@ fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
         (with(Packet::Eager, 0, max), 8),
         (
             Header {
-                flags: 1 << (!flag::ALL).trailing_zeros(),
+                flags: flag::TAGGED | flag::COLLECTIVE,
                 ..plain
             },
             0,
@@ -242,6 +244,7 @@ fn a_peer_that_breaks_its_own_message_is_not_believed() {
     let first = Header {
         packet: Packet::First,
         flags: flag::TAGGED,
+        code: 0,
         id: 1,
         tag: 0,
         data: 0,
@@ -250,6 +253,7 @@ fn a_peer_that_breaks_its_own_message_is_not_believed() {
     let segment = |total| Header {
         packet: Packet::Segment,
         flags: 0,
+        code: 0,
         total,
         ..first
     };

@@ -70,6 +70,7 @@ impl Config {
             max_body: MAX_BODY,
             eager: self.eager,
             can_get: self.fetch,
+            at_once: true,
         }
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod hostile;
 mod life;
 mod plain;
+mod whole;
 
 use super::*;
 use crate::engine::port::Place;
@@ -89,6 +90,7 @@ fn header(id: u32) -> Header {
     Header {
         packet: Packet::Eager,
         flags: 0,
+        code: 0,
         id,
         tag: u64::from(id) << 7,
         data: !u64::from(id),

@@ -1,0 +1,254 @@
+//! Atomic operations, as their initiator sees them: always one packet, with the operands in it.
+//!
+//! One that gives nothing back is acknowledged like a short write; the others have a number, and are answered with what
+//! was there before.
+
+use super::credit;
+use super::endpoint::Engine;
+use super::op::{
+    Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Refused, RemotePart, Report,
+};
+use super::outgoing::{Outgoing, Source, Stage};
+use super::pieces::LIST;
+use super::port::{Body, PeerId, Push, Transport};
+use super::rma::{Operation, What, aim};
+use super::side::{Short, ended};
+use super::state::Core;
+use super::wire::{Header, Packet, flag};
+use crate::util::slab::Id;
+use crate::util::user::UserIov;
+
+fn packet(form: Form) -> Packet {
+    match form {
+        Form::Base => Packet::Atomic,
+        Form::Fetch => Packet::FetchAtomic,
+        Form::Compare => Packet::CompareAtomic,
+    }
+}
+
+/// Remote CQ data with the base form, else the length.
+fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
+    match (form, data) {
+        (Form::Base, Some(data)) => (flag::DATA, data),
+        (Form::Base, None) => (0, 0),
+        (Form::Fetch | Form::Compare, _) => (0, len as u64),
+    }
+}
+
+impl Outgoing {
+    fn atomic(atomic: &Atomic) -> Outgoing {
+        let operand = atomic.operand.len();
+        let compare = if atomic.form == Form::Compare { atomic.len } else { 0 };
+        let mut operands = vec![0; operand + compare].into_boxed_slice();
+        let (first, second) = operands.split_at_mut(operand);
+        atomic.operand.read(0, first);
+        atomic.compare.read(0, second);
+        let operation = Operation {
+            form: atomic.form,
+            code: code(atomic),
+            target: atomic.target,
+            result: atomic.result,
+        };
+        let (kind, tag) = match atomic.target {
+            AtomicTarget::Memory(_) => (Kind::Message, 0),
+            AtomicTarget::Tagged { tag, .. } => (Kind::Tagged, tag),
+        };
+        let (what, level) = (What::Atomic(Box::new(operation)), Level::Delivery);
+        Outgoing {
+            kind,
+            tag,
+            data: atomic.data,
+            source: Source::Copy(operands),
+            fence: atomic.fence,
+            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.report, atomic.context)
+        }
+    }
+}
+
+fn code(atomic: &Atomic) -> u16 {
+    u16::from(atomic.op) | u16::from(atomic.datatype) << 8
+}
+
+/// The header for memory in one piece.
+fn one(atomic: &Atomic, part: &RemotePart, id: u32) -> Header {
+    let (flags, total) = total(atomic.form, atomic.data, atomic.len);
+    Header {
+        flags,
+        code: code(atomic),
+        tag: part.addr,
+        data: part.key,
+        total,
+        ..Header::new(packet(atomic.form), id)
+    }
+}
+
+impl<T: Transport> Engine<T> {
+    /// The most bytes that an atomic of this form can work on.
+    pub fn atomic_limit(&self, form: Form) -> usize {
+        let most = self.core.small.saturating_sub(LIST);
+        match form {
+            Form::Base | Form::Fetch => most,
+            Form::Compare => most / 2,
+        }
+    }
+
+    /// Starts an atomic operation on a peer's memory.
+    #[inline]
+    pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
+        if atomic.len > self.atomic_limit(atomic.form) {
+            return Err(Refused::TooLong);
+        }
+        if !fits(atomic) {
+            return Err(Refused::Invalid);
+        }
+        if let AtomicTarget::Memory(remote) = &atomic.target
+            && let [part] = remote.parts()
+            && let Some(operands) = operands(atomic)
+            && !atomic.fence
+            && self.core.free(atomic.to)
+        {
+            return match atomic.form {
+                Form::Base => self.atomic_base(atomic, part, &operands, report),
+                Form::Fetch | Form::Compare => self.atomic_fetch(atomic, part, &operands, report),
+            };
+        }
+        self.atomic_queued(atomic, report)
+    }
+
+    #[cold]
+    fn atomic_queued(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
+        self.queue(atomic.to, || Outgoing::atomic(atomic), report)
+    }
+
+    fn atomic_base(
+        &mut self,
+        atomic: &Atomic,
+        part: &RemotePart,
+        operands: &UserIov,
+        report: &mut impl Report,
+    ) -> Result<(), Refused> {
+        match Self::carry(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
+            Push::Done => {
+                self.core.begun(atomic.to);
+                let short = Short {
+                    context: atomic.context,
+                    len: atomic.len,
+                    report: atomic.report,
+                    atomic: true,
+                };
+                self.core.expect_ack(atomic.to, short);
+                Ok(())
+            }
+            Push::Full => self.atomic_queued(atomic, report),
+            push => self.not_begun(atomic.to, push, broken(atomic), report),
+        }
+    }
+
+    fn atomic_fetch(
+        &mut self,
+        atomic: &Atomic,
+        part: &RemotePart,
+        operands: &UserIov,
+        report: &mut impl Report,
+    ) -> Result<(), Refused> {
+        if self.core.sends.len() >= Id::SHORT_MAX {
+            return Err(Refused::Again);
+        }
+        let what = What::Fetch(atomic.form);
+        let level = Level::Delivery;
+        let id = self.core.sends.insert(Outgoing {
+            stage: Stage::Sent,
+            source: Source::User(atomic.result),
+            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.report, atomic.context)
+        });
+        match Self::carry(
+            &mut self.transport,
+            atomic.to,
+            &one(atomic, part, id.short()),
+            whole(operands),
+        ) {
+            Push::Done => {
+                self.core.begun(atomic.to);
+                Ok(())
+            }
+            push => {
+                self.core.sends.remove(id);
+                if push == Push::Full {
+                    return self.atomic_queued(atomic, report);
+                }
+                self.not_begun(atomic.to, push, broken(atomic), report)
+            }
+        }
+    }
+}
+
+/// Whether the buffers are as long as the operation wants them.
+fn fits(atomic: &Atomic) -> bool {
+    let len = atomic.len;
+    let remote = match &atomic.target {
+        AtomicTarget::Memory(remote) => remote.len() == len,
+        AtomicTarget::Tagged { .. } => true,
+    };
+    // FI_ATOMIC_READ has no operand.
+    let operand = atomic.operand.len() == len || atomic.form == Form::Fetch && atomic.operand.is_empty();
+    let compare = atomic.form != Form::Compare || atomic.compare.len() == len;
+    let result = atomic.form == Form::Base || atomic.result.len() == len;
+    remote && operand && compare && result
+}
+
+/// Both operands as one, if they do not lie in too many places.
+fn operands(atomic: &Atomic) -> Option<UserIov> {
+    match atomic.form {
+        Form::Base | Form::Fetch => Some(atomic.operand),
+        Form::Compare => UserIov::new(atomic.operand.parts().iter().chain(atomic.compare.parts()).copied()),
+    }
+}
+
+fn whole(iov: &UserIov) -> Body<'_> {
+    match iov.len() {
+        0 => Body::Empty,
+        len => Body::User { iov, at: 0, len },
+    }
+}
+
+fn broken(atomic: &Atomic) -> Completion {
+    let failure = Failure {
+        error: Error::PeerGone,
+        overflow: 0,
+    };
+    Completion {
+        failure: Some(failure),
+        ..ended(Ended::Atomic(atomic.form), atomic.to, atomic.context, atomic.report)
+    }
+}
+
+impl Core {
+    /// The header of an atomic that was queued, if it may go now.
+    pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &Operation) -> Option<Header> {
+        let peer = self.peers.get(to as usize)?;
+        if peer.special && peer.has_longs() {
+            return None; // it must not pass them
+        }
+        let (flags, total) = total(operation.form, send.data, send.len);
+        let header = Header {
+            flags,
+            code: operation.code,
+            total,
+            ..Header::new(packet(operation.form), id.short())
+        };
+        match &operation.target {
+            AtomicTarget::Memory(remote) => Some(aim(header, remote)),
+            AtomicTarget::Tagged { tag, at } => {
+                // It may be held over there as messages are, so it costs as much.
+                let afford = credit::cost(send.source.len()) <= peer.credit;
+                let free = if afford { 0 } else { flag::WITHHELD };
+                (afford || peer.pressed).then_some(Header {
+                    flags: flags | flag::TAGGED | free,
+                    tag: *at,
+                    data: *tag,
+                    ..header
+                })
+            }
+        }
+    }
+}

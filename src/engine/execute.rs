@@ -1,0 +1,167 @@
+//! Atomic operations at their target: checked, done in one go, answered.
+
+use super::kernel::Kernel;
+use super::op::{Access, Error, Form, RemoteIov, RemotePart, Report};
+use super::peer::Malformed;
+use super::pieces::{Reached, Refusal, read_list};
+use super::port::PeerId;
+use super::state::Core;
+use super::target::{short_data, told};
+use super::wire::{Header, Packet, flag};
+use crate::util::regions::Rights;
+use crate::util::user::UserIov;
+
+/// An operation and its operands.
+pub(super) struct Work<'a> {
+    pub form: Form,
+    pub len: usize,
+    kernel: Option<Kernel>,
+    operand: &'a [u8],
+    compare: &'a [u8],
+}
+
+impl<'a> Work<'a> {
+    /// None if there are not the bytes that such an operation has.
+    pub fn of(form: Form, code: u16, len: usize, bytes: &'a [u8]) -> Option<Work<'a>> {
+        let kernel = Kernel::new(form, code);
+        let (operand, compare) = match form {
+            Form::Base | Form::Fetch => (bytes, Default::default()),
+            Form::Compare => bytes.split_at_checked(len)?,
+        };
+        let only_reads = kernel.is_none_or(Kernel::only_reads);
+        let fits = operand.len() == len || only_reads && operand.is_empty();
+        let fits = fits && (form != Form::Compare || compare.len() == len);
+        fits.then_some(Work {
+            form,
+            len,
+            kernel,
+            operand,
+            compare,
+        })
+    }
+
+    /// The operation, if there is one on so many bytes.
+    pub fn kernel(&self) -> Result<Kernel, Error> {
+        let whole = |kernel: &Kernel| self.len % kernel.size() == 0;
+        self.kernel.filter(whole).ok_or(Error::NoSuchAtomic)
+    }
+
+    fn only_reads(&self) -> bool {
+        self.kernel.is_some_and(Kernel::only_reads)
+    }
+
+    fn rights(&self) -> Rights {
+        match self.form {
+            Form::Base => Rights::WRITE,
+            Form::Fetch | Form::Compare if self.only_reads() => Rights::READ,
+            Form::Fetch | Form::Compare => Rights::BOTH,
+        }
+    }
+
+    fn access(&self) -> Access {
+        if self.only_reads() { Access::Read } else { Access::Write }
+    }
+
+    /// Bytes that it gives back.
+    pub fn result(&self) -> usize {
+        if self.form == Form::Base { 0 } else { self.len }
+    }
+
+    /// Does it, unless an element lies across two pieces of memory: that is never reached at once.
+    pub fn execute(&self, target: &[UserIov], result: &mut [u8]) -> Result<(), Error> {
+        let kernel = self.kernel()?;
+        let mut pieces = target.iter().flat_map(|iov| iov.parts());
+        if pieces.any(|piece| piece.len() % kernel.size() != 0) {
+            return Err(Error::OutOfRange);
+        }
+        let mut at = 0;
+        for iov in target {
+            let end = at + iov.len();
+            let of = |bytes: &'a [u8]| bytes.get(at..end).unwrap_or_default();
+            let (operand, compare) = (of(self.operand), of(self.compare));
+            kernel.execute(iov, operand, compare, result.get_mut(at..end).unwrap_or_default())?;
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// An atomic has come.
+    pub fn atomic(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        body: &[u8],
+        report: &mut impl Report,
+    ) -> Result<(), Malformed> {
+        let form = match header.packet {
+            Packet::FetchAtomic => Form::Fetch,
+            Packet::CompareAtomic => Form::Compare,
+            _ => Form::Base,
+        };
+        if header.flags & flag::TAGGED != 0 {
+            let len = self.atomic_len(form, header, body)?;
+            let work = Work::of(form, header.code, len, body).ok_or(Malformed)?;
+            return self.tagged_atomic(from, header, body, &work, report);
+        }
+        let in_header = if header.flags & flag::LIST == 0 {
+            self.atomic_len(form, header, body)?
+        } else {
+            0
+        };
+        let (remote, bytes) = read_list(header, body, in_header)?;
+        let len = self.atomic_len(form, header, bytes)?;
+        let work = Work::of(form, header.code, len, bytes).ok_or(Malformed)?;
+        if remote.len() != len {
+            return Err(Malformed);
+        }
+        let (reached, result) = match self.work(&work, &remote) {
+            Ok(done) => done,
+            Err((part, error)) => {
+                let refusal = Refusal { from, part, error };
+                match form {
+                    Form::Base => self.refuse_short(&refusal, report),
+                    Form::Fetch | Form::Compare => self.refuse(header.id, &refusal, report),
+                }
+                return Ok(());
+            }
+        };
+        let mut data = None;
+        if form == Form::Base {
+            data = short_data(header);
+            self.recycle(result);
+            self.ack(from);
+        } else {
+            self.reply(from, header.id, result);
+        }
+        if reached.counted || data.is_some() {
+            report.report(told(from, work.access(), reached.part.key, true, len, data));
+        }
+        Ok(())
+    }
+
+    /// Does the work; says where, and what it gives back.
+    fn work(&mut self, work: &Work, remote: &RemoteIov) -> Result<(Reached, Vec<u8>), (RemotePart, Error)> {
+        let somewhere = |error| (Core::some_part(remote), error);
+        work.kernel().map_err(somewhere)?;
+        let reached = self.reach(remote, 0, work.len, work.rights())?;
+        let mut result = self.spare(work.result());
+        work.execute(reached.parts(), &mut result).map_err(somewhere)?;
+        Ok((reached, result))
+    }
+
+    /// How many bytes a peer wants worked on.
+    fn atomic_len(&self, form: Form, header: &Header, operand: &[u8]) -> Result<usize, Malformed> {
+        if form == Form::Base {
+            return Ok(operand.len());
+        }
+        let len = usize::try_from(header.total).map_err(|_| Malformed)?;
+        // The answer is one packet.
+        if len <= self.limits.max_body {
+            Ok(len)
+        } else {
+            Err(Malformed)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Stories of operations on memory: reads, writes and atomics between two or three endpoints.
+
+use super::Config;
+use super::op::*;
+use super::port::*;
+use super::sim::*;
+use super::wire::Packet;
+use crate::util::regions::{Region, Rights};
+use crate::util::user::{Lent, UserIov};
+
+mod atomic;
+mod chance;
+mod order;
+mod rma;
+mod tagged;
+
+/// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
+fn manners() -> [Manner; 5] {
+    let limits = Limits {
+        max_body: 300,
+        eager: 250,
+        can_get: true,
+        at_once: true,
+    };
+    let manner = Manner {
+        limits,
+        ..Manner::default()
+    };
+    let by_asking = Limits {
+        can_get: false,
+        ..limits
+    };
+    [
+        manner,
+        Manner {
+            limits: by_asking,
+            ..manner
+        },
+        Manner {
+            limits: by_asking,
+            late: 10,
+            ..manner
+        },
+        Manner {
+            gets: [4, 8, 4],
+            full: 3,
+            ..manner
+        },
+        Manner {
+            gets: [3, 3, 5],
+            late: 8,
+            delay: 3,
+            ..manner
+        },
+    ]
+}
+
+fn small() -> Config {
+    Config {
+        window: 4096,
+        room: 40_000,
+        share: 2048,
+        sends: 8,
+    }
+}
+
+/// Registers memory of a node under a key.
+fn register(bed: &Bed, node: PeerId, key: u64, memory: &Lent, rights: Rights) {
+    let region = Region {
+        memory: memory.iov(),
+        rights,
+        base: 0,
+        enabled: true,
+        endpoint: None,
+        watched: false,
+    };
+    assert_eq!(bed.nodes[node as usize].regions.add(region, key), Some(key));
+}
+
+fn remote(parts: &[(u64, usize, u64)]) -> RemoteIov {
+    let part = |(addr, len, key)| RemotePart { addr, len, key };
+    RemoteIov::new(parts.iter().copied().map(part)).unwrap()
+}
+
+fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
+    Rma {
+        access,
+        to,
+        local: local.iov(),
+        remote,
+        data: None,
+        inject: false,
+        level: Level::Transmit,
+        fence: false,
+        context: 77,
+        report: true,
+    }
+}
+
+impl Bed {
+    fn rma(&mut self, from: PeerId, rma: &Rma) -> Result<(), Refused> {
+        let Node { engine, teller, .. } = self.node(from);
+        engine.rma(rma, teller)
+    }
+
+    fn atomic(&mut self, from: PeerId, atomic: &Atomic) -> Result<(), Refused> {
+        let Node { engine, teller, .. } = self.node(from);
+        engine.atomic(atomic, teller)
+    }
+
+    /// What operations of a node have ended since this was last asked.
+    fn done(&mut self, node: PeerId) -> Vec<Completion> {
+        let done = std::mem::take(&mut self.world.borrow_mut().done);
+        let (mine, others): (Vec<_>, Vec<_>) = done.into_iter().partition(|(by, _)| *by == node);
+        self.world.borrow_mut().done = others;
+        mine.into_iter().map(|(_, end)| end).collect()
+    }
+
+    fn told(&self, node: PeerId) -> Vec<Completion> {
+        let ends = self.ends(node).into_iter();
+        ends.filter(|end| matches!(end.ended, Ended::Target { .. })).collect()
+    }
+
+    fn check_nothing_left(&self) {
+        for (node, end) in self.nodes.iter().enumerate() {
+            let state = (end.engine.leftovers(), end.engine.malformed());
+            assert_eq!(state, ([0; 5], 0), "node {node}");
+        }
+    }
+}
+
+/// The end of an operation, as it should be.
+fn end(ended: Ended, to: PeerId, len: usize, error: Option<Error>) -> Completion {
+    Completion {
+        ended,
+        kind: Kind::Message,
+        context: 77,
+        report: true,
+        len: if error.is_none() { len } else { 0 },
+        buf: 0,
+        tag: 0,
+        data: None,
+        source: Some(to),
+        released: false,
+        peeked: false,
+        failure: error.map(|error| Failure { error, overflow: 0 }),
+    }
+}
+
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len)
+        .map(|at| (at as u8).wrapping_mul(7).wrapping_add(seed))
+        .collect()
+}

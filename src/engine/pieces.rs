@@ -1,0 +1,189 @@
+//! The remote side of an operation in memory: from pieces with keys to memory that may be touched now.
+//!
+//! What is found here is never kept longer than one call of the engine: a region may be closed between two.
+
+use super::op::{Error, RemoteIov, RemotePart};
+use super::peer::Malformed;
+use super::port::PeerId;
+use super::state::Core;
+use super::wire::{Header, flag};
+use crate::util::regions::{Denied, Rights};
+use crate::util::user::{IOV_LIMIT, UserIov};
+
+/// A piece in a list: address, length, key.
+const PIECE: usize = 24;
+/// The longest list.
+pub(super) const LIST: usize = IOV_LIMIT * PIECE;
+
+/// Pieces of memory that were found, in order.
+#[derive(Debug, Default)]
+pub(super) struct Reached {
+    parts: [UserIov; IOV_LIMIT],
+    count: usize,
+    /// The first piece in a region that is watched, or else the first.
+    pub part: RemotePart,
+    /// Whether anybody counts what peers do there.
+    pub counted: bool,
+}
+
+impl Reached {
+    pub fn parts(&self) -> &[UserIov] {
+        self.parts.get(..self.count).unwrap_or_default()
+    }
+
+    /// As one, if it does not lie in too many places.
+    pub fn one(&self) -> Option<UserIov> {
+        match self.parts() {
+            [part] => Some(*part),
+            parts => UserIov::new(parts.iter().flat_map(|part| part.parts()).copied()),
+        }
+    }
+
+    pub fn write(&self, mut bytes: &[u8]) {
+        for part in self.parts() {
+            let (now, rest) = bytes.split_at(part.len().min(bytes.len()));
+            part.write(0, now);
+            bytes = rest;
+        }
+    }
+
+    pub fn read(&self, mut bytes: &mut [u8]) {
+        for part in self.parts() {
+            let len = part.len().min(bytes.len());
+            let (now, rest) = bytes.split_at_mut(len);
+            part.read(0, now);
+            bytes = rest;
+        }
+    }
+}
+
+pub(super) fn write_list(remote: &RemoteIov, into: &mut Vec<u8>) {
+    for part in remote.parts() {
+        for word in [part.addr, part.len as u64, part.key] {
+            into.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// The remote pieces that a packet names, and the rest of its body. `len` is that of the piece in the header.
+pub(super) fn read_list<'a>(header: &Header, body: &'a [u8], len: usize) -> Result<(RemoteIov, &'a [u8]), Malformed> {
+    if header.flags & flag::LIST == 0 {
+        let (addr, key) = (header.tag, header.data);
+        return Ok((RemoteIov::one(RemotePart { addr, len, key }), body));
+    }
+    let count = usize::try_from(header.tag).map_err(|_| Malformed)?;
+    if count > IOV_LIMIT {
+        return Err(Malformed);
+    }
+    let (list, rest) = body.split_at_checked(count * PIECE).ok_or(Malformed)?;
+    let remote = RemoteIov::new(list.chunks_exact(PIECE).map(piece)).ok_or(Malformed)?;
+    Ok((remote, rest))
+}
+
+fn piece(bytes: &[u8]) -> RemotePart {
+    let mut words = [0; 3];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+    let [addr, len, key] = words;
+    // A length beyond an address space is in no region.
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    RemotePart { addr, len, key }
+}
+
+/// The part of each piece that holds the `len` bytes from byte `at` on.
+fn window(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item = RemotePart> + '_ {
+    let (mut skip, mut left) = (at, len);
+    let whole = at == 0 && len == remote.len();
+    remote.parts().iter().filter_map(move |part| {
+        let from = skip.min(part.len);
+        skip -= from;
+        let take = (part.len - from).min(left);
+        left -= take;
+        // Empty pieces are looked up when all is: they too must be allowed.
+        (take > 0 || whole).then(|| RemotePart {
+            addr: part.addr.wrapping_add(from as u64),
+            len: take,
+            key: part.key,
+        })
+    })
+}
+
+impl Core {
+    /// The memory of one piece.
+    #[inline]
+    pub fn region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
+        let open = self.open.as_ref().ok_or(Error::NoKey)?;
+        let found = open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted);
+        let found = found.map_err(|denied| match denied {
+            Denied::Key => Error::NoKey,
+            Denied::Rights => Error::NoRights,
+            Denied::Range => Error::OutOfRange,
+        })?;
+        Ok((found.memory, found.watched || open.counted))
+    }
+
+    /// The memory of the `len` bytes from byte `at` on; or the piece that is not allowed.
+    pub fn reach(
+        &self,
+        remote: &RemoteIov,
+        at: usize,
+        len: usize,
+        wanted: Rights,
+    ) -> Result<Reached, (RemotePart, Error)> {
+        let mut reached = Reached::default();
+        let mut watched = false;
+        for part in window(remote, at, len) {
+            let (memory, counted) = self.region(&part, wanted).map_err(|error| (part, error))?;
+            if reached.count == 0 || counted && !watched {
+                reached.part = part;
+            }
+            watched |= counted;
+            if let Some(place) = reached.parts.get_mut(reached.count) {
+                *place = memory;
+                reached.count += 1;
+            }
+        }
+        reached.counted = watched;
+        Ok(reached)
+    }
+}
+
+/// How a refusal is told.
+pub(super) fn code(error: Error) -> u64 {
+    match error {
+        Error::NoKey => 1,
+        Error::NoRights => 2,
+        Error::OutOfRange => 3,
+        Error::NoSuchAtomic => 4,
+        Error::Canceled => 5,
+        _ => 0,
+    }
+}
+
+pub(super) fn error(code: u64) -> Error {
+    match code {
+        1 => Error::NoKey,
+        2 => Error::NoRights,
+        3 => Error::OutOfRange,
+        4 => Error::NoSuchAtomic,
+        5 => Error::Canceled,
+        _ => Error::Protocol,
+    }
+}
+
+/// The answer that operation `id` has failed.
+pub(super) fn failed(id: u32, error: Error) -> Header {
+    Header {
+        flags: flag::FAILED,
+        data: code(error),
+        ..super::message::done(id)
+    }
+}
+
+/// A refusal, for the log.
+pub(super) struct Refusal {
+    pub from: PeerId,
+    pub part: RemotePart,
+    pub error: Error,
+}

@@ -1,0 +1,197 @@
+//! What comes back to the initiator of a read or an atomic: the bytes, leave to fetch them, or why not.
+
+use super::message::Landing;
+use super::op::{Error, Failure, Form, Report};
+use super::outgoing::{Outgoing, Source, Stage};
+use super::peer::Malformed;
+use super::port::{PeerId, Place, Remote, Token};
+use super::rendezvous::Fetch;
+use super::rma::{Pull, What};
+use super::state::{Core, Fetching};
+use super::wire::{Header, Packet, flag};
+use crate::util::slab::Id;
+
+/// Marks the `Token` of a get that belongs to a read of ours. Names of arrivals stay below.
+const READ: Token = 1 << 63;
+
+/// What `Got` has to say: address and key of a piece, as `Exposed` gave them.
+pub(super) type Told = (u64, u64);
+
+impl Fetching {
+    pub fn token(self) -> Token {
+        match self {
+            Fetching::Message(id) => id.bits(),
+            Fetching::Read(id) => id.bits() | READ,
+        }
+    }
+
+    pub fn of(token: Token) -> Fetching {
+        if token & READ == 0 {
+            Fetching::Message(Id::from_bits(token))
+        } else {
+            Fetching::Read(Id::from_bits(token & !READ))
+        }
+    }
+}
+
+impl Outgoing {
+    /// Whether the peer owes bytes.
+    fn wants_bytes(&self) -> bool {
+        matches!(self.what, What::Read(_) | What::Fetch(Form::Fetch | Form::Compare))
+    }
+
+    /// Whether the peer may say that it is done, without more.
+    pub fn may_be_done(&self) -> bool {
+        matches!(self.what, What::Message | What::Write(_) | What::Fetch(Form::Base))
+    }
+
+    /// Bytes that are on their way to our memory.
+    fn moving(&self) -> bool {
+        self.len - self.until < self.at
+    }
+}
+
+impl Core {
+    /// A get has ended.
+    pub fn got_all(&mut self, what: Fetching, ok: bool, report: &mut impl Report) {
+        match what {
+            Fetching::Message(id) => self.fetched(id, ok, report),
+            Fetching::Read(id) => self.pulled(id, ok, report),
+        }
+    }
+
+    /// An operation of ours that this peer may speak of.
+    fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
+        let id = self.sends.find_short(header.id).ok_or(Malformed)?;
+        let send = self.sends.get_mut(id).ok_or(Malformed)?;
+        let waits = send.to == from && send.stage == Stage::Sent && send.wants_bytes();
+        waits.then_some((id, send)).ok_or(Malformed)
+    }
+
+    /// Bytes that we asked for.
+    pub fn place_reply(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        let (id, send) = self.operation(from, header)?;
+        let at = send.at;
+        let end = at.checked_add(len).ok_or(Malformed)?;
+        if header.total != at as u64 || end > send.len || len == 0 && send.len > 0 {
+            return Err(Malformed);
+        }
+        send.at = end;
+        let Source::User(iov) = send.source else {
+            return Err(Malformed);
+        };
+        if len == 0 {
+            self.end_send(id, None, report);
+            return Ok(Place::Drop);
+        }
+        let token = self.landings.insert(Landing::Reply { operation: id, len }).bits();
+        Ok(Place::Into { iov, at, token })
+    }
+
+    /// They are in place.
+    pub fn reply_landed(&mut self, id: Id, len: usize, report: &mut impl Report) {
+        let Some(send) = self.sends.get_mut(id) else { return };
+        send.until = send.until.saturating_sub(len);
+        match send.stage {
+            Stage::Failed(error) if !send.moving() => self.end_send(id, Some(Failure { error, overflow: 0 }), report),
+            Stage::Sent if send.until == 0 => self.end_send(id, None, report),
+            _ => {}
+        }
+    }
+
+    /// An operation of ours has failed at its target.
+    pub fn operation_failed(&mut self, id: Id, error: Error, report: &mut impl Report) {
+        let Some(send) = self.sends.get_mut(id) else { return };
+        if send.wants_bytes() && send.moving() {
+            send.stage = Stage::Failed(error);
+        } else {
+            self.end_send(id, Some(Failure { error, overflow: 0 }), report);
+        }
+    }
+
+    /// We may fetch what we wanted to read.
+    pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Place, Malformed> {
+        let can_get = self.limits.can_get;
+        let (id, send) = self.operation(from, header)?;
+        if !can_get || !send.long || send.at > 0 || len != Remote::SIZE || !matches!(send.what, What::Read(_)) {
+            return Err(Malformed);
+        }
+        send.stage = Stage::Fetching;
+        let tell = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
+        let buffer = self.spare(len);
+        let token = self.landings.insert(Landing::Exposed { operation: id, tell }).bits();
+        Ok(Place::Keep { buffer, token })
+    }
+
+    pub fn exposed_landed(&mut self, id: Id, tell: Option<Told>, buffer: Option<Vec<u8>>) {
+        let Some(send) = self.sends.get_mut(id) else { return };
+        let Some(Ok(bytes)) = buffer.map(<[u8; Remote::SIZE]>::try_from) else {
+            return;
+        };
+        if let What::Read(away) = std::mem::replace(&mut send.what, What::Message) {
+            let remote = Remote { bytes };
+            send.what = What::Pull(Box::new(Pull { away, remote, tell }));
+            self.fetches.push_back(Fetching::Read(id));
+        }
+    }
+
+    /// The next read to be fetched, as `get` wants to know it.
+    pub fn pull(&self, id: Id) -> Option<Fetch> {
+        let send = self.sends.get(id)?;
+        let (What::Pull(pull), Source::User(into)) = (&send.what, &send.source) else {
+            return None;
+        };
+        Some(Fetch {
+            from: send.to,
+            remote: pull.remote,
+            into: *into,
+            len: send.len,
+        })
+    }
+
+    /// A get for a read has ended.
+    pub fn pulled(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+        let Some(send) = self.sends.get_mut(id) else { return };
+        let (to, len) = (send.to, send.len);
+        let What::Pull(pull) = std::mem::replace(&mut send.what, What::Message) else {
+            return;
+        };
+        let Pull { away, tell, .. } = *pull;
+        if !ok {
+            send.what = What::Read(away);
+            send.stage = Stage::Again;
+            self.peer(to).answers.push_back(id);
+            return self.wake(to);
+        }
+        send.what = What::Read(away);
+        if let Some((addr, key)) = tell {
+            let header = Header {
+                tag: addr,
+                data: key,
+                total: len as u64,
+                ..Header::new(Packet::Got, 0)
+            };
+            self.say(to, header);
+        }
+        self.end_send(id, None, report);
+    }
+
+    /// The peer has been asked for bytes that could not be fetched.
+    pub fn asked_again(&mut self, to: PeerId, id: Id) {
+        let peer = self.peer(to);
+        peer.answer_next = false;
+        peer.answers.pop_front();
+        if let Some(side) = &mut peer.side {
+            side.serve_next = true;
+        }
+        if let Some(send) = self.sends.get_mut(id) {
+            send.stage = Stage::Sent;
+        }
+    }
+}

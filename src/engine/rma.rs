@@ -1,0 +1,426 @@
+//! Reads and writes of a peer's memory, as their initiator sees them.
+//!
+//! A short write is one packet that carries its bytes, and is acknowledged with others (`side`). A long one is offered,
+//! and then a message whose receive is a region. A read is asked for by its number, and answered with the bytes, or with
+//! leave to fetch them (`replies`). Short ones are done at the target in the order they began; messages and atomics wait
+//! until the long ones before them have ended.
+
+use super::endpoint::Engine;
+use super::op::{Access, AtomicTarget, Ended, Error, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma};
+use super::outgoing::{Job, Outgoing, Source, Stage, Work};
+use super::pieces::{self, LIST, Reached};
+use super::port::{Body, PeerId, Push, Remote, Transport};
+use super::replies::Told;
+use super::side::Short;
+use super::state::Core;
+use super::wire::{Header, Packet, flag};
+use crate::util::regions::Rights;
+use crate::util::slab::Id;
+use crate::util::user::UserIov;
+
+/// What a queued operation is.
+#[derive(Debug)]
+pub(super) enum What {
+    Message,
+    Write(Away),
+    /// Its bytes go to `Outgoing::source`.
+    Read(Away),
+    /// A read that the target gave leave to fetch.
+    Pull(Box<Pull>),
+    /// An atomic that has not been pushed; `Outgoing::source` has its operands.
+    Atomic(Box<Operation>),
+    /// An atomic that has: its result goes to `Outgoing::source`.
+    Fetch(Form),
+}
+
+/// The remote side. One piece needs no list: its address is `Outgoing::tag`.
+#[derive(Debug)]
+pub(super) enum Away {
+    One { key: u64 },
+    Several(Box<RemoteIov>),
+}
+
+#[derive(Debug)]
+pub(super) struct Pull {
+    pub away: Away,
+    pub remote: Remote,
+    /// The target wants to know when it is over.
+    pub tell: Option<Told>,
+}
+
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub form: Form,
+    pub code: u16,
+    pub target: AtomicTarget,
+    pub result: UserIov,
+}
+
+impl Away {
+    fn of(remote: &RemoteIov) -> (u64, Away) {
+        match remote.parts() {
+            [part] => (part.addr, Away::One { key: part.key }),
+            _ => (0, Away::Several(Box::new(*remote))),
+        }
+    }
+
+    /// What its list takes in a body.
+    fn list(&self) -> usize {
+        match self {
+            Away::One { .. } => 0,
+            Away::Several(_) => LIST,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Away::One { .. } => 1,
+            Away::Several(remote) => remote.parts().len() as u64,
+        }
+    }
+
+    pub fn remote(&self, addr: u64, len: usize) -> RemoteIov {
+        match self {
+            Away::One { key } => RemoteIov::one(RemotePart { addr, len, key: *key }),
+            Away::Several(remote) => **remote,
+        }
+    }
+}
+
+impl What {
+    /// Whether `Outgoing::tag` is a tag.
+    pub fn has_tag(&self) -> bool {
+        matches!(self, What::Message | What::Atomic(_) | What::Fetch(_))
+    }
+
+    pub fn ended(&self) -> Ended {
+        match self {
+            What::Message => Ended::Send,
+            What::Write(_) => Ended::Rma(Access::Write),
+            What::Read(_) | What::Pull(_) => Ended::Rma(Access::Read),
+            What::Atomic(operation) => Ended::Atomic(operation.form),
+            What::Fetch(form) => Ended::Atomic(*form),
+        }
+    }
+}
+
+impl Outgoing {
+    fn rma(rma: &Rma) -> Outgoing {
+        let (tag, away) = Away::of(&rma.remote);
+        let what = match rma.access {
+            Access::Write => What::Write(away),
+            Access::Read => What::Read(away),
+        };
+        let inject = rma.inject && rma.access == Access::Write;
+        let level = Level::Delivery;
+        Outgoing {
+            tag,
+            data: rma.data,
+            source: Source::new(&rma.local, inject),
+            fence: rma.fence,
+            ..Outgoing::bare(rma.to, what, rma.local.len(), level, rma.report, rma.context)
+        }
+    }
+}
+
+/// The header for one remote piece, or for a list.
+pub(super) fn aim(header: Header, remote: &RemoteIov) -> Header {
+    match remote.parts() {
+        [part] => Header {
+            tag: part.addr,
+            data: part.key,
+            ..header
+        },
+        parts => Header {
+            flags: header.flags | flag::LIST,
+            tag: parts.len() as u64,
+            ..header
+        },
+    }
+}
+
+impl<T: Transport> Engine<T> {
+    /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
+    #[inline]
+    pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
+        let len = rma.local.len();
+        if len != rma.remote.len() {
+            return Err(Refused::Invalid);
+        }
+        let short = rma.access == Access::Write && len <= self.core.small && !rma.fence;
+        let ([part], true) = (rma.remote.parts(), short) else {
+            return self.rma_queued(rma, report);
+        };
+        if !self.core.free(rma.to) {
+            return self.rma_queued(rma, report);
+        }
+        let header = Header {
+            flags: if rma.data.is_some() { flag::DATA } else { 0 },
+            tag: part.addr,
+            data: part.key,
+            total: rma.data.unwrap_or(0),
+            ..Header::new(Packet::Write, 0)
+        };
+        let body = Body::User {
+            iov: &rma.local,
+            at: 0,
+            len,
+        };
+        let short = Short {
+            context: rma.context,
+            len,
+            report: rma.report,
+            atomic: false,
+        };
+        match Self::carry(&mut self.transport, rma.to, &header, body) {
+            Push::Done => {
+                self.core.begun(rma.to);
+                self.core.expect_ack(rma.to, short);
+                Ok(())
+            }
+            Push::Full => self.rma_queued(rma, report),
+            push => self.not_begun(rma.to, push, short.end(rma.to, Some(Error::PeerGone)), report),
+        }
+    }
+
+    #[cold]
+    fn rma_queued(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
+        if rma.remote.parts().len() != 1 && self.core.limits.max_body < LIST + Remote::SIZE {
+            return Err(Refused::Unsupported);
+        }
+        self.queue(rma.to, || Outgoing::rma(rma), report)
+    }
+
+    /// The one push of all that is not the short way of a message: there it is inlined.
+    #[inline(never)]
+    pub(super) fn carry(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+        transport.push(to, header, body)
+    }
+
+    /// Pushes the first packet of an operation, or asks again for a read that could not be fetched.
+    pub(super) fn push_operation(&mut self, to: PeerId, job: &Job, id: Id) -> Push {
+        let mut body = std::mem::take(&mut self.core.scratch);
+        body.clear();
+        let push = self.push_built(to, job, id, &mut body);
+        self.core.scratch = body;
+        push
+    }
+
+    fn push_built(&mut self, to: PeerId, job: &Job, id: Id, body: &mut Vec<u8>) -> Push {
+        let Some(send) = self.core.sends.get(id) else {
+            return Push::Full;
+        };
+        let (header, len) = (&job.header, send.len);
+        if let Some(list) = list(send, header) {
+            pieces::write_list(&list, body);
+        }
+        match (&send.source, header.packet) {
+            (_, Packet::Read) | (Source::Copy(_), Packet::Offer) => {}
+            (Source::User(iov), Packet::Offer) if self.core.limits.can_get => {
+                body.extend_from_slice(&self.transport.expose(to, iov).bytes);
+            }
+            (Source::User(_), Packet::Offer) => {}
+            (Source::User(iov), _) if body.is_empty() && len > 0 => {
+                return Self::carry(&mut self.transport, to, header, Body::User { iov, at: 0, len });
+            }
+            (Source::User(iov), _) => {
+                let at = body.len();
+                body.resize(at + len, 0);
+                iov.read(0, body.get_mut(at..).unwrap_or_default());
+            }
+            (Source::Copy(bytes), _) => body.extend_from_slice(bytes),
+        }
+        let body = if body.is_empty() {
+            Body::Empty
+        } else {
+            Body::Bytes(body)
+        };
+        Self::carry(&mut self.transport, to, header, body)
+    }
+
+    /// Pushes bytes that a peer asked for.
+    pub(super) fn push_reply(&mut self, to: PeerId) -> Push {
+        let Some(reply) = self.core.first_reply(to) else {
+            return Push::Full;
+        };
+        let body = match &reply.body[..] {
+            [] => Body::Empty,
+            body => Body::Bytes(body),
+        };
+        Self::carry(&mut self.transport, to, &reply.header, body)
+    }
+
+    /// Pushes some of a region that a peer reads.
+    pub(super) fn push_served(&mut self, to: PeerId, job: &Job) -> Push {
+        if job.header.packet == Packet::Done {
+            return Self::carry(&mut self.transport, to, &job.header, Body::Empty);
+        }
+        let Some(reached) = self.core.serving(to, job) else {
+            return Push::Full; // closed since we looked: the next packet tells
+        };
+        let (at, len) = (0, job.len);
+        match (job.header.packet, reached.one()) {
+            (Packet::Exposed, Some(iov)) => {
+                let remote = self.transport.expose(to, &iov);
+                Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&remote.bytes))
+            }
+            (_, Some(iov)) => Self::carry(&mut self.transport, to, &job.header, Body::User { iov: &iov, at, len }),
+            (_, None) => {
+                let mut body = self.core.spare(len);
+                reached.read(&mut body);
+                let push = Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&body));
+                self.core.recycle(body);
+                push
+            }
+        }
+    }
+
+    /// The first packet of an operation did not go.
+    #[cold]
+    pub(super) fn not_begun(
+        &mut self,
+        to: PeerId,
+        push: Push,
+        end: super::op::Completion,
+        report: &mut impl Report,
+    ) -> Result<(), Refused> {
+        if push == Push::Unreachable {
+            self.core.nobody(to, Error::Unreachable, report);
+            return Err(Refused::Unreachable);
+        }
+        self.core.gone(to, Error::PeerGone, report);
+        report.report(end);
+        Ok(())
+    }
+}
+
+/// The list in front of a packet's body.
+fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
+    if header.flags & flag::LIST == 0 {
+        return None;
+    }
+    match &send.what {
+        What::Write(away) | What::Read(away) => Some(away.remote(send.tag, send.len)),
+        What::Atomic(operation) => match operation.target {
+            AtomicTarget::Memory(remote) => Some(remote),
+            AtomicTarget::Tagged { .. } => None,
+        },
+        What::Message | What::Pull(_) | What::Fetch(_) => None,
+    }
+}
+
+impl Core {
+    /// Whether a short operation may go to a peer at once.
+    #[inline]
+    pub fn free(&self, to: PeerId) -> bool {
+        let most = self.config.sends;
+        let peer = self.peers.get(to as usize);
+        peer.is_some_and(|peer| peer.queue.is_empty() && !peer.special && (peer.unfinished as usize) < most)
+    }
+
+    /// An operation that was not queued has begun.
+    #[inline]
+    pub fn begun(&mut self, to: PeerId) {
+        self.peer(to).unfinished += 1;
+    }
+
+    /// The first packet of an operation that is first in its queue, if it may go.
+    pub fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<Job> {
+        let header = match &send.what {
+            What::Write(away) => self.write_header(id, send, away),
+            What::Read(away) => self.read_header(id, send, away, self.limits.can_get && send.len > self.small),
+            What::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
+            What::Message | What::Pull(_) | What::Fetch(_) => return None,
+        };
+        Some(Job::bare(Work::Start(id), header))
+    }
+
+    fn write_header(&self, id: Id, send: &Outgoing, away: &Away) -> Header {
+        let flags = if send.data.is_some() { flag::DATA } else { 0 };
+        let data = send.data.unwrap_or(0);
+        if send.len <= self.small && away.list() + send.len <= self.limits.max_body {
+            let header = Header {
+                flags,
+                total: data,
+                ..Header::new(Packet::Write, 0)
+            };
+            return aim(header, &away.remote(send.tag, send.len));
+        }
+        Header {
+            flags: flags | flag::LIST,
+            tag: away.count(),
+            data,
+            total: send.len as u64,
+            ..Header::new(Packet::Offer, id.short())
+        }
+    }
+
+    pub fn read_header(&self, id: Id, send: &Outgoing, away: &Away, get: bool) -> Header {
+        let header = Header {
+            flags: if get { flag::GET } else { 0 },
+            total: send.len as u64,
+            ..Header::new(Packet::Read, id.short())
+        };
+        aim(header, &away.remote(send.tag, send.len))
+    }
+
+    /// An operation's first packet is on its way.
+    pub fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
+        let small = self.small;
+        let Some(send) = self.sends.get_mut(id) else { return };
+        let long = match header.packet {
+            Packet::Offer => true,
+            Packet::Read => send.len > small,
+            _ => false,
+        };
+        send.long = long;
+        send.stage = if header.packet == Packet::Offer {
+            Stage::Offered
+        } else {
+            Stage::Sent
+        };
+        if let What::Atomic(operation) = &send.what {
+            let (form, result) = (operation.form, operation.result);
+            if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
+                let cost = super::credit::cost(send.source.len());
+                let peer = self.peer(to);
+                peer.credit = peer.credit.saturating_sub(cost);
+            }
+            if let Some(send) = self.sends.get_mut(id) {
+                send.what = What::Fetch(form);
+                send.source = Source::User(result);
+            }
+        }
+        let peer = self.peer(to);
+        peer.answer_next = true;
+        peer.queue.pop_front();
+        if long {
+            peer.side().longs += 1;
+            peer.look_out();
+        }
+        let short = match header.packet {
+            Packet::Write => true,
+            Packet::Atomic => header.flags & flag::TAGGED == 0,
+            _ => false,
+        };
+        if short && let Some(send) = self.sends.remove(id) {
+            let short = Short {
+                context: send.context,
+                len: send.len,
+                report: send.report,
+                atomic: matches!(send.what, What::Fetch(_)),
+            };
+            self.expect_ack(to, short);
+        }
+    }
+
+    /// The memory that a packet of a long read shows or carries.
+    pub fn serving(&self, to: PeerId, job: &Job) -> Option<Reached> {
+        let serve = self.peers.get(to as usize)?.side.as_ref()?.serving.front()?;
+        let (at, len) = match job.header.packet {
+            Packet::Exposed => (0, serve.remote.len()),
+            _ => (serve.at, job.len),
+        };
+        self.reach(&serve.remote, at, len, Rights::READ).ok()
+    }
+}

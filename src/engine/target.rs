@@ -1,0 +1,334 @@
+//! Reads and writes of this endpoint's memory by its peers.
+//!
+//! Every access is looked up when it is made, all pieces before the first byte is touched. A short write goes straight
+//! to its place where the transport puts it there at once; all else is looked at when its packet is here. While a packet
+//! is still coming, what is behind it waits in the transport, so short operations and messages keep their order. A long
+//! write is a message (`message`) whose receive is a region.
+
+use super::deliver::ANSWERS;
+use super::message::{Landing, Message, Phase, data, done};
+use super::op::{Access, Completion, Ended, Error, RemoteIov, RemotePart, Report};
+use super::peer::Malformed;
+use super::pieces::{Reached, Refusal, failed, read_list};
+use super::port::{PeerId, Place, Remote, Token};
+use super::side::{Serve, ended};
+use super::state::{Core, Fetching};
+use super::wire::{Header, Packet, flag};
+use crate::util::regions::Rights;
+use crate::util::slab::Id;
+use crate::util::user::UserIov;
+
+/// For a place whose end nobody waits for.
+const NOBODY: Token = u64::MAX;
+
+/// Where a long write goes.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    pub remote: RemoteIov,
+    /// Its region is gone, or no longer for peers: what still comes is dropped.
+    pub failed: Option<Error>,
+}
+
+impl Core {
+    // ---- short operations, and the beginning of long ones ----
+
+    /// A short write has come.
+    #[inline]
+    pub fn place_write(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        if header.flags & flag::LIST != 0 || !self.limits.at_once {
+            return self.place_packet(from, header, len, report);
+        }
+        let (addr, key) = (header.tag, header.data);
+        let part = RemotePart { addr, len, key };
+        match self.region(&part, Rights::WRITE) {
+            Ok((iov, counted)) => {
+                let token = match short_data(header) {
+                    None if !counted => NOBODY,
+                    data => self.landings.insert(Landing::Write { from, key, len, data }).bits(),
+                };
+                self.ack(from);
+                if len > 0 {
+                    return Ok(Place::Into { iov, at: 0, token });
+                }
+                if self.landings.remove(Id::from_bits(token)).is_some() {
+                    self.tell_write(from, key, len, short_data(header), report);
+                }
+            }
+            Err(error) => self.refuse_short(&Refusal { from, part, error }, report),
+        }
+        Ok(Place::Drop)
+    }
+
+    /// An operation has come that is looked at when its packet is here.
+    pub fn place_packet(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        len: usize,
+        report: &mut impl Report,
+    ) -> Result<Place, Malformed> {
+        if self.owes_much(from, ANSWERS) {
+            return Ok(Place::Refuse);
+        }
+        if len == 0 {
+            self.carry_out(from, header, &[], report)?;
+            return Ok(Place::Drop);
+        }
+        if !self.limits.at_once {
+            let peer = self.peer(from);
+            peer.side().landing += 1;
+            peer.look_out();
+        }
+        let buffer = self.spare(len);
+        let header = *header;
+        let token = self.landings.insert(Landing::Packet { from, header }).bits();
+        Ok(Place::Keep { buffer, token })
+    }
+
+    /// It is here.
+    pub fn packet_landed(&mut self, from: PeerId, header: &Header, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+        if !self.limits.at_once {
+            let peer = self.peer(from);
+            let side = peer.side();
+            side.landing = side.landing.saturating_sub(1);
+            peer.look_out();
+        }
+        let buffer = buffer.unwrap_or_default();
+        if self.carry_out(from, header, &buffer, report).is_err() {
+            self.shun(from, report);
+        }
+        self.recycle(buffer);
+    }
+
+    fn carry_out(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        body: &[u8],
+        report: &mut impl Report,
+    ) -> Result<(), Malformed> {
+        match header.packet {
+            Packet::Write => self.write(from, header, body, report),
+            Packet::Offer => self.offered(from, header, body, report),
+            Packet::Read => self.read(from, header, body, report),
+            _ => self.atomic(from, header, body, report),
+        }
+    }
+
+    fn write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Result<(), Malformed> {
+        let (remote, bytes) = read_list(header, body, body.len())?;
+        if remote.len() != bytes.len() {
+            return Err(Malformed);
+        }
+        match self.reach(&remote, 0, bytes.len(), Rights::WRITE) {
+            Ok(reached) => {
+                reached.write(bytes);
+                self.ack(from);
+                self.tell(from, Access::Write, &reached, bytes.len(), short_data(header), report);
+            }
+            Err((part, error)) => self.refuse_short(&Refusal { from, part, error }, report),
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Result<(), Malformed> {
+        let len = usize::try_from(header.total).map_err(|_| Malformed)?;
+        let (remote, rest) = read_list(header, body, len)?;
+        if remote.len() != len || !rest.is_empty() {
+            return Err(Malformed);
+        }
+        let number = header.id;
+        match self.reach(&remote, 0, len, Rights::READ) {
+            Err((part, error)) => self.refuse(number, &Refusal { from, part, error }, report),
+            Ok(reached) if len <= self.small => {
+                let mut bytes = self.spare(len);
+                reached.read(&mut bytes);
+                self.reply(from, number, bytes);
+                self.tell(from, Access::Read, &reached, len, None, report);
+            }
+            Ok(_) => {
+                let get = header.flags & flag::GET != 0 && self.limits.can_get;
+                let at = 0;
+                let serve = Serve {
+                    number,
+                    remote,
+                    at,
+                    get,
+                };
+                self.serve(from, serve);
+            }
+        }
+        Ok(())
+    }
+
+    /// A long write is offered.
+    fn offered(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        body: &[u8],
+        report: &mut impl Report,
+    ) -> Result<(), Malformed> {
+        let total = usize::try_from(header.total).map_err(|_| Malformed)?;
+        let (remote, rest) = read_list(header, body, total)?;
+        if remote.len() != total {
+            return Err(Malformed);
+        }
+        let source = match rest {
+            [] => None,
+            rest => {
+                let bytes = rest.try_into().map_err(|_| Malformed)?;
+                Some(Box::new(Remote { bytes }))
+            }
+        };
+        if let Err((part, error)) = self.reach(&remote, 0, total, Rights::WRITE) {
+            self.refuse(header.id, &Refusal { from, part, error }, report);
+            return Ok(());
+        }
+        let mut message = Message::new(from, header, Phase::Offered(source), total);
+        message.data = data(header);
+        message.inlet = Some(Box::new(Inlet { remote, failed: None }));
+        let id = self.arrivals.insert(message);
+        self.accept(id, report);
+        Ok(())
+    }
+
+    // ---- long writes ----
+
+    /// The memory that a long write is fetched into.
+    pub fn inlet_memory(&self, inlet: &Inlet) -> Option<UserIov> {
+        let reached = self.reach(&inlet.remote, 0, inlet.remote.len(), Rights::WRITE);
+        reached.ok()?.one()
+    }
+
+    /// What was to be fetched has no one place any more: its region was closed, or there are too many pieces.
+    pub fn not_fetched(&mut self, what: Fetching, report: &mut impl Report) {
+        let Fetching::Message(id) = what else { return };
+        let Some(message) = self.arrivals.get(id) else { return };
+        let Some(inlet) = &message.inlet else { return };
+        match self.reach(&inlet.remote, 0, inlet.remote.len(), Rights::WRITE) {
+            Ok(_) => self.ask(id, report),
+            Err((_, error)) => {
+                self.fail_inlet(id, error);
+                self.finish(id, report);
+            }
+        }
+    }
+
+    fn fail_inlet(&mut self, id: Id, error: Error) {
+        let message = self.arrivals.get_mut(id);
+        if let Some(inlet) = message.and_then(|message| message.inlet.as_mut()) {
+            inlet.failed = inlet.failed.or(Some(error));
+        }
+    }
+
+    /// The memory for `len` bytes of a long write, if it may still be written.
+    fn window(&mut self, id: Id, at: usize, len: usize) -> Option<Reached> {
+        let inlet = self.arrivals.get(id)?.inlet.as_ref()?;
+        if inlet.failed.is_some() {
+            return None;
+        }
+        match self.reach(&inlet.remote, at, len, Rights::WRITE) {
+            Ok(reached) => Some(reached),
+            Err((_, error)) => {
+                self.fail_inlet(id, error);
+                None
+            }
+        }
+    }
+
+    /// A place for bytes of a long write, which `place_part` has counted.
+    pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Place {
+        let Some(reached) = self.window(id, at, len) else {
+            self.settle(id, report);
+            return Place::Drop;
+        };
+        if let Some(message) = self.arrivals.get_mut(id) {
+            message.moving += 1;
+        }
+        let token = self.landings.insert(Landing::Part { message: id, at }).bits();
+        match reached.one() {
+            Some(iov) if self.limits.at_once => Place::Into { iov, at: 0, token },
+            _ => Place::Keep {
+                buffer: self.spare(len),
+                token,
+            },
+        }
+    }
+
+    /// They are there, or here.
+    pub fn landed_in_region(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+        if let Some(bytes) = buffer {
+            if let Some(reached) = self.window(id, at, bytes.len()) {
+                reached.write(&bytes);
+            }
+            self.recycle(bytes);
+        }
+        self.settle(id, report);
+    }
+
+    /// A long write has ended.
+    pub fn written(&mut self, message: &Message, inlet: &Inlet, report: &mut impl Report) {
+        let (from, number, len) = (message.from, message.number, message.total);
+        let Some(error) = inlet.failed else {
+            self.say(from, done(number));
+            // A region may have been closed just now; the bytes were there before.
+            if let Ok(reached) = self.reach(&inlet.remote, 0, len, Rights::WRITE) {
+                self.tell(from, Access::Write, &reached, len, message.data, report);
+            }
+            return;
+        };
+        self.say(from, failed(number, error));
+        report.refused(from, &Core::some_part(&inlet.remote), error);
+    }
+
+    // ---- telling the application ----
+
+    /// All of a peer's operation is done: says so if there is anybody who wants to know.
+    pub fn tell(
+        &mut self,
+        from: PeerId,
+        access: Access,
+        reached: &Reached,
+        len: usize,
+        data: Option<u64>,
+        report: &mut impl Report,
+    ) {
+        if reached.counted || data.is_some() {
+            report.report(told(from, access, reached.part.key, false, len, data));
+        }
+    }
+
+    pub fn tell_write(&mut self, from: PeerId, key: u64, len: usize, data: Option<u64>, report: &mut impl Report) {
+        report.report(told(from, Access::Write, key, false, len, data));
+    }
+
+    /// A peer has fetched what it was shown.
+    pub fn got(&mut self, from: PeerId, header: &Header, report: &mut impl Report) {
+        let len = usize::try_from(header.total).unwrap_or(usize::MAX);
+        let (addr, key) = (header.tag, header.data);
+        let part = RemotePart { addr, len: 0, key };
+        if let Ok((_, true)) = self.region(&part, Rights::READ) {
+            report.report(told(from, Access::Read, key, false, len, None));
+        }
+    }
+}
+
+/// Remote CQ data of a short write or atomic.
+pub(super) fn short_data(header: &Header) -> Option<u64> {
+    (header.flags & flag::DATA != 0).then_some(header.total)
+}
+
+pub(super) fn told(from: PeerId, access: Access, key: u64, atomic: bool, len: usize, data: Option<u64>) -> Completion {
+    Completion {
+        len,
+        data,
+        ..ended(Ended::Target { access, key, atomic }, from, 0, data.is_some())
+    }
+}
