@@ -11,6 +11,7 @@ pub mod log;
 pub mod av;
 pub mod av_set;
 pub mod cntr;
+pub mod collective;
 pub mod config;
 pub mod cq;
 pub mod domain;

@@ -82,7 +82,8 @@ impl Core {
         len: usize,
         report: &mut impl Report,
     ) -> Result<Place, Malformed> {
-        if header.flags & !flag::ALL != 0 {
+        let begins = matches!(header.packet, Packet::Eager | Packet::First | Packet::Rendezvous);
+        if !flag::fit(header.flags) || header.flags & flag::COLLECTIVE != 0 && !begins {
             return Err(Malformed);
         }
         match header.packet {

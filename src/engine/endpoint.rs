@@ -199,10 +199,11 @@ impl<T: Transport> Engine<T> {
 
     /// Whether an operation waits for a peer.
     pub fn unfinished(&self) -> bool {
-        self.sending() + self.posted() + self.core.streams.len() + self.core.fetches.len() > 0
+        let posted = self.posted() + self.core.collective.posted_len();
+        self.sending() + posted + self.core.streams.len() + self.core.fetches.len() > 0
     }
 
-    /// Receives that have not met a message.
+    /// Receives of the application's that have not met a message.
     pub fn posted(&self) -> usize {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
     }
@@ -210,6 +211,11 @@ impl<T: Transport> Engine<T> {
     /// Sends and operations that have not ended.
     pub fn sending(&self) -> usize {
         self.core.sends.len() + self.core.unacked
+    }
+
+    /// How often a peer was gone: whoever counts on one for longer than an operation sees by this that it is another.
+    pub fn deaths(&self, peer: PeerId) -> u32 {
+        self.core.peers.get(peer as usize).map_or(0, |peer| peer.deaths)
     }
 
     /// Packets that came and made no sense.

@@ -25,6 +25,8 @@ impl Core {
     pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
         self.nobody(peer, error, report);
+        let known = self.peer(peer);
+        known.deaths = known.deaths.wrapping_add(1);
         // Other contexts of the same name may still send.
         if !self.peers.iter().any(|other| other.source == Some(source)) {
             self.end_receives(source, error, report);
@@ -44,10 +46,11 @@ impl Core {
     fn forget(&mut self, peer: PeerId) -> Option<Box<Side>> {
         let config = self.config;
         let old = self.peer(peer);
-        let (busy, kept, side) = (old.busy, old.kept, old.side.take());
+        let (busy, kept, deaths, side) = (old.busy, old.kept, old.deaths, old.side.take());
         *old = Peer {
             busy,
             kept,
+            deaths,
             ..Peer::new(&config)
         };
         self.starved.retain(|starved| *starved != peer);
@@ -122,7 +125,7 @@ impl Core {
     }
 
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        for kind in [Kind::Message, Kind::Tagged] {
+        for kind in Kind::ALL {
             for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }

@@ -157,16 +157,16 @@ impl Message {
 }
 
 pub(super) fn kind(header: &Header) -> Kind {
-    if header.flags & flag::TAGGED != 0 {
-        Kind::Tagged
-    } else {
-        Kind::Message
+    match header.flags & (flag::TAGGED | flag::COLLECTIVE) {
+        0 => Kind::Message,
+        flag::TAGGED => Kind::Tagged,
+        _ => Kind::Collective,
     }
 }
 
 /// Untagged messages are matched by tag 0.
 pub(super) fn tag(header: &Header) -> u64 {
-    if header.flags & flag::TAGGED != 0 {
+    if header.flags & (flag::TAGGED | flag::COLLECTIVE) != 0 {
         header.tag
     } else {
         0

@@ -14,6 +14,12 @@ pub type Context = usize;
 pub enum Kind {
     Message,
     Tagged,
+    /// Tagged too, but what a collective operation is made of: never the application's.
+    Collective,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Message, Kind::Tagged, Kind::Collective];
 }
 
 /// How far a send must have come when it is reported.

@@ -144,6 +144,7 @@ pub(super) fn message(packet: Packet, kind: Kind, tag: u64, data: Option<u64>, l
     let (tagged, tag) = match kind {
         Kind::Message => (0, 0),
         Kind::Tagged => (flag::TAGGED, tag),
+        Kind::Collective => (flag::COLLECTIVE, tag),
     };
     let with_data = if data.is_some() { flag::DATA } else { 0 };
     Header {

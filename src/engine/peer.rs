@@ -27,6 +27,8 @@ pub(super) struct Peer {
     pub control: VecDeque<Header>,
     /// Sends that have not ended.
     pub unfinished: u32,
+    /// How often it was gone.
+    pub deaths: u32,
     /// Whether it is in `Core::busy`.
     pub busy: bool,
     /// Whose turn it is: `queue` or `answers`.
@@ -60,6 +62,7 @@ impl Peer {
             answers: VecDeque::new(),
             control: VecDeque::new(),
             unfinished: 0,
+            deaths: 0,
             busy: false,
             answer_next: false,
             pressed: false,

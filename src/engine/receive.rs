@@ -51,7 +51,7 @@ pub(super) fn want(recv: &Recv) -> Want {
             tag: 0,
             ignore: 0,
         },
-        Kind::Tagged => Want {
+        Kind::Tagged | Kind::Collective => Want {
             source,
             tag: recv.tag,
             ignore: recv.ignore,
@@ -158,7 +158,7 @@ impl Core {
         }
     }
 
-    /// Cancels the oldest receive with this context that has not met a message.
+    /// Cancels the oldest receive of the application's with this context that has not met a message.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         [Kind::Message, Kind::Tagged].into_iter().any(|kind| {
             let found = self.matcher(kind).search_posted(|post| post.context == context);

@@ -125,6 +125,29 @@ fn untagged_messages_have_matching_of_their_own() {
 }
 
 #[test]
+fn collectives_have_matching_of_their_own_and_no_look_at_the_applications() {
+    for len in LENGTHS {
+        let mut bed = bed();
+        let kinds = [Kind::Collective, Kind::Tagged, Kind::Message];
+        let tag = |kind| if kind == Kind::Message { 0 } else { 3 };
+        let recvs = kinds.map(|kind| bed.recv(1, &[len], Recv { kind, ..tagged(3) }));
+        assert!(!bed.cancel(1, recvs[0]), "not the application's to cancel");
+        let sent = [2, 1, 0].map(|at| {
+            let (kind, tag) = (kinds[at], tag(kinds[at]));
+            bed.send(Letter {
+                kind,
+                ..letter(0, 1, tag, len)
+            })
+            .unwrap()
+        });
+        bed.settle();
+        for (recv, sent) in recvs.into_iter().zip(sent.into_iter().rev()) {
+            check(&bed, recv, sent);
+        }
+    }
+}
+
+#[test]
 fn directed_receives_take_only_their_sources_messages() {
     let mut bed = bed();
     let from_two = bed.recv(

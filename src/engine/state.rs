@@ -83,6 +83,7 @@ pub(super) struct Core {
     pub sends: Slab<Outgoing>,
     pub messages: Matcher<Post, Id>,
     pub tagged: Matcher<Post, Id>,
+    pub collective: Matcher<Post, Id>,
     /// Messages on their way in, or held.
     pub arrivals: Slab<Message>,
     /// Bodies that the transport was told a place for.
@@ -124,6 +125,7 @@ impl Core {
             sends: Slab::default(),
             messages: Matcher::default(),
             tagged: Matcher::default(),
+            collective: Matcher::default(),
             arrivals: Slab::default(),
             landings: Slab::default(),
             streams: Map::default(),
@@ -144,6 +146,7 @@ impl Core {
         match kind {
             Kind::Message => &mut self.messages,
             Kind::Tagged => &mut self.tagged,
+            Kind::Collective => &mut self.collective,
         }
     }
 }

@@ -137,7 +137,7 @@ fn order_size() -> usize {
 
 /// What every endpoint of this provider can do.
 fn template(settings: &Settings) -> Info {
-    const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+    const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE;
     const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX;
     const RECV: u64 = FAMILIES | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | MANY | DIRECTED | SOURCES;
     const MANY: u64 = FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_refused() {
-        let asks = [FI_REMOTE_COMM, FI_COLLECTIVE, FI_HMEM];
+        let asks = [FI_REMOTE_COMM, FI_HMEM];
         for caps in asks {
             assert!(
                 ask(
@@ -511,7 +511,7 @@ mod tests {
                 "{caps:#x}"
             );
         }
-        let caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_LOCAL_COMM;
+        let caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_COLLECTIVE | FI_LOCAL_COMM;
         let info = &ask(
             None,
             None,

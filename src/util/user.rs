@@ -5,6 +5,7 @@
 //! promises that the memory stays valid until the operation it belongs to has ended.
 
 use core::ptr::copy_nonoverlapping;
+use std::alloc::Layout;
 
 /// One piece of memory of the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +132,24 @@ impl UserIov {
         part
     }
 
+    /// Copies as much of this as `into` has room for; both may be the same memory. Says how much.
+    pub fn copy_to(&self, into: &UserIov) -> usize {
+        let len = self.len.min(into.len);
+        let mut at = 0;
+        while at < len {
+            let from = self.slices(at, len - at).next().unwrap_or_default();
+            let to = into.slices(at, len - at).next().unwrap_or_default();
+            let run = from.len.min(to.len);
+            if run == 0 {
+                break;
+            }
+            // SAFETY: their makers promised the memory; `run` is within both.
+            unsafe { core::ptr::copy(from.addr as *const u8, to.addr as *mut u8, run) };
+            at += run;
+        }
+        at
+    }
+
     /// Where byte `at` lies; for the end of the last piece, just behind it.
     pub fn address(&self, at: usize) -> usize {
         let last = |part: &UserBuf| part.addr.wrapping_add(part.len);
@@ -158,6 +177,51 @@ impl UserIov {
         self.slices(at, bytes.len()).fold(0, |done, piece| {
             done + piece.read(bytes.get_mut(done..).unwrap_or_default())
         })
+    }
+}
+
+/// Memory of ours that is lent to operations as if it were the application's: zero at first, aligned for any element.
+///
+/// Its owner makes the promise that an application makes: it is kept until every operation that it was lent to has ended,
+/// or nobody is left to carry them out.
+#[derive(Debug)]
+pub struct Scratch {
+    memory: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: an allocation, used only through what `lend` gives out, as an application's memory is.
+unsafe impl Send for Scratch {}
+
+impl Scratch {
+    const ALIGN: usize = 64;
+
+    /// None when there is not that much.
+    pub fn new(len: usize) -> Option<Scratch> {
+        let layout = Layout::from_size_align(len, Scratch::ALIGN).ok()?;
+        let memory = if len == 0 {
+            core::ptr::null_mut()
+        } else {
+            // SAFETY: the layout has a size.
+            unsafe { std::alloc::alloc_zeroed(layout) }
+        };
+        (len == 0 || !memory.is_null()).then_some(Scratch { memory, layout })
+    }
+
+    pub fn lend(&self) -> UserIov {
+        UserIov::one(UserBuf {
+            addr: self.memory as usize,
+            len: self.layout.size(),
+        })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.memory.is_null() {
+            // SAFETY: allocated with this layout.
+            unsafe { std::alloc::dealloc(self.memory, self.layout) };
+        }
     }
 }
 
@@ -250,6 +314,41 @@ mod tests {
         let places = [0, 2, 3, 6, 7, 8].map(|at| whole.iov().address(at));
         let end = last.addr + 4;
         assert_eq!(places, [first.addr, first.addr + 2, last.addr, last.addr + 3, end, end]);
+    }
+
+    #[test]
+    fn copies_go_between_any_pieces() {
+        for (from, to) in [
+            (&[10][..], &[10][..]),
+            (&[3, 7], &[1, 0, 9]),
+            (&[4, 4], &[12]),
+            (&[12], &[2, 5]),
+        ] {
+            let (from, to) = (Lent::new(from, 0), Lent::new(to, 9));
+            let bytes: Vec<u8> = (1..=from.iov().len() as u8).collect();
+            from.set(&bytes);
+            let fits = from.iov().len().min(to.iov().len());
+            assert_eq!(from.iov().copy_to(&to.iov()), fits);
+            assert_eq!(to.bytes()[..fits], bytes[..fits]);
+            assert!(to.bytes()[fits..].iter().all(|byte| *byte == 9));
+        }
+        let same = Lent::new(&[8], 0);
+        same.set(b"abcdefgh");
+        assert_eq!(same.iov().part(0, 6).copy_to(&same.iov().part(2, 6)), 6);
+        assert_eq!(same.bytes(), b"ababcdef");
+    }
+
+    #[test]
+    fn scratch_is_zero_aligned_and_lent() {
+        assert!(Scratch::new(usize::MAX).is_none());
+        for len in [0, 1, 100, 1 << 20] {
+            let scratch = Scratch::new(len).unwrap();
+            assert_eq!(scratch.lend().len(), len);
+            let mut bytes = vec![1; len];
+            assert_eq!(scratch.lend().read(0, &mut bytes), len);
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            assert_eq!(scratch.lend().address(0) % 64, 0);
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ static SET_OPS: fi_ops = fi_ops {
 
 /// # Safety
 /// NULL or a live set of ours.
-unsafe fn of<'a>(set: *const fid_av_set) -> Result<&'a Arc<AvSet>> {
+pub unsafe fn of<'a>(set: *const fid_av_set) -> Result<&'a Arc<AvSet>> {
     if set.is_null() {
         return Err(Errno(FI_EINVAL));
     }

@@ -3,7 +3,7 @@
 //! All have the same operations: what they do not share is behind `Managed`.
 
 use super::messaging::{Opened, Tables};
-use super::{Object, atomic, av, cntr, cq, eq, head, lacking, mr, rma, size_status, srx, status, stx};
+use super::{Object, atomic, av, cntr, cq, eq, head, lacking, mc, mr, rma, size_status, srx, status, stx};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
@@ -49,6 +49,7 @@ impl<V: Managed> Over<V> {
     const CM: fi_ops_cm = fi_ops_cm {
         setname: Some(setname::<V>),
         getname: Some(getname::<V>),
+        join: Some(mc::join::<V>),
         ..lacking::CM
     };
 }
@@ -63,14 +64,14 @@ pub fn give<V: Managed>(endpoint: V, class: u32, context: *mut c_void) -> *mut f
         rma: (&raw const *const { &rma::Table::<Over<V>>::RMA }).cast_mut(),
         tagged: (&raw const *const { &Tables::<Over<V>>::TAGGED }).cast_mut(),
         atomic: (&raw const *const { &atomic::Table::<Over<V>>::ATOMIC }).cast_mut(),
-        collective: (&raw const lacking::COLLECTIVE).cast_mut(),
+        collective: (&raw const *const { &Over::<V>::COLLECTIVE }).cast_mut(),
     };
     Object::give(c, endpoint)
 }
 
 /// # Safety
 /// A live endpoint of this kind.
-unsafe fn of<'a, V: Managed>(fid: *const fid) -> &'a V {
+pub unsafe fn of<'a, V: Managed>(fid: *const fid) -> &'a V {
     // SAFETY: by contract.
     unsafe { Object::<fid_ep, V>::value(fid.cast()) }
 }

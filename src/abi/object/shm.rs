@@ -1,6 +1,6 @@
 //! What a domain of provider `shm` opens: endpoints over shared memory, and vectors of their names.
 
-use super::{atomic, av, cntr, cq, domain, lacking, poll_set, status, stx};
+use super::{atomic, av, cntr, collective, cq, domain, lacking, poll_set, status, stx};
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
@@ -24,6 +24,7 @@ pub static OPS: fi_ops_domain = fi_ops_domain {
     stx_ctx: Some(stx::open),
     srx_ctx: Some(open_srx),
     query_atomic: Some(atomic::query),
+    query_collective: Some(collective::query),
     ..lacking::DOMAIN
 };
 

@@ -5,6 +5,7 @@
 use super::managed::{Managed, is_transmit, wanted};
 use super::pool::Pool;
 use super::side::Side;
+use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
@@ -93,6 +94,10 @@ impl<B: Managed<Base = B> + Clone> Managed for Alias<B> {
 
     fn local_address(&self) -> Vec<u8> {
         self.endpoint.local_address()
+    }
+
+    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
+        self.endpoint.collectives()
     }
 
     fn set_address(&self, address: &[u8]) -> Result<()> {

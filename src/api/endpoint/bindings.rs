@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind};
+use crate::engine::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind};
 use std::sync::Arc;
 
 struct BoundCq {
@@ -73,6 +73,8 @@ pub struct Bindings {
     rx: Option<BoundCq>,
     cntrs: Cntrs,
     eq: Option<Arc<Eq>>,
+    /// The endpoint, if reading the event queue drives it.
+    driven_by_eq: Option<Arc<dyn Progress>>,
 }
 
 impl Bindings {
@@ -120,9 +122,30 @@ impl Bindings {
     /// In place of the one before.
     pub fn bind_eq(&mut self, eq: &Arc<Eq>) {
         eq.refs().take();
+        if let Some(endpoint) = &self.driven_by_eq {
+            eq.attach(endpoint.clone());
+        }
         if let Some(before) = self.eq.replace(eq.clone()) {
+            if let Some(endpoint) = &self.driven_by_eq {
+                let _ = before.detach(endpoint);
+            }
             before.refs().give();
         }
+    }
+
+    pub fn eq(&self) -> Option<&Arc<Eq>> {
+        self.eq.as_ref()
+    }
+
+    /// From now on reading the event queue drives the endpoint too: it will tell of what needs that. -FI_ENOEQ: none is
+    /// bound.
+    pub fn drive_by_eq(&mut self, endpoint: &Arc<dyn Progress>) -> Result<()> {
+        let eq = self.eq.as_ref().ok_or(Errno(FI_ENOEQ as i32))?;
+        if self.driven_by_eq.is_none() {
+            eq.attach(endpoint.clone());
+            self.driven_by_eq = Some(endpoint.clone());
+        }
+        Ok(())
     }
 
     /// Whether there is somebody to tell of each direction that the endpoint has.
@@ -162,6 +185,9 @@ impl Bindings {
         }
         for cntr in self.counters() {
             let _ = cntr.detach(endpoint);
+        }
+        if let (Some(eq), Some(_)) = (&self.eq, &self.driven_by_eq) {
+            let _ = eq.detach(endpoint);
         }
     }
 
@@ -222,6 +248,26 @@ impl Bindings {
             });
         }
     }
+
+    /// Tells the queue of sends of a collective's end. No counter counts them, as in the C library.
+    pub fn tell_collective(&self, context: Context, report: bool, failure: Option<Errno>) {
+        let Some(bound) = &self.tx else { return };
+        match failure {
+            Some(Errno(err)) => bound.cq.post_error(ErrorEntry {
+                context,
+                flags: FI_COLLECTIVE,
+                err,
+                prov_errno: err,
+                ..ErrorEntry::default()
+            }),
+            None if report => bound.cq.post(&Entry {
+                context,
+                flags: FI_COLLECTIVE,
+                ..Entry::default()
+            }),
+            None => {}
+        }
+    }
 }
 
 impl Bindings {
@@ -247,6 +293,7 @@ fn flags(end: &Completion) -> u64 {
     let message = match end.kind {
         Kind::Message => FI_MSG,
         Kind::Tagged => FI_TAGGED,
+        Kind::Collective => FI_COLLECTIVE,
     };
     let what = match end.ended {
         Ended::Send => message | FI_SEND,
@@ -302,7 +349,8 @@ fn error_entry(end: &Completion, err: i32, source: fi_addr_t) -> ErrorEntry {
     }
 }
 
-fn errno(error: Error) -> i32 {
+/// fi_errno of an end.
+pub fn errno(error: Error) -> i32 {
     match error {
         Error::Truncated => FI_ETRUNC as i32,
         Error::Canceled => FI_ECANCELED,

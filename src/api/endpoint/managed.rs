@@ -10,6 +10,7 @@ use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cntr::Cntr;
+use crate::api::collective::Collectives;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
 use crate::api::driver::Driver;
@@ -50,6 +51,11 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
 
     /// fi_getname.
     fn local_address(&self) -> Vec<u8>;
+
+    /// Itself as one that takes part in collectives, if it is of a kind that can.
+    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
+        None
+    }
 
     /// fi_setname, with the address without its end. -FI_EBUSY once enabled: peers may know the old one.
     fn set_address(&self, _: &[u8]) -> Result<()> {

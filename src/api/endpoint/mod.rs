@@ -5,6 +5,7 @@
 
 pub mod alias;
 mod bindings;
+mod collective;
 mod lanes;
 mod managed;
 mod peers;
@@ -13,6 +14,8 @@ pub mod scalable;
 mod side;
 pub mod stx;
 
+use super::collective::Collectives;
+use super::collective::run::Runner;
 use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
@@ -21,7 +24,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::Context;
+use crate::engine::op::{Context, Kind};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
 use managed::{ByThread, Sleeper};
@@ -29,6 +32,7 @@ use side::{Told, refused};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+pub use bindings::errno;
 pub use managed::Managed;
 pub use side::Side;
 
@@ -67,6 +71,8 @@ struct Core<T: Wire> {
     side: Side,
     /// Somebody sleeps who was told that nothing is unfinished.
     deep: bool,
+    /// After the engine, which may still use its memory: fields go in this order.
+    runner: Runner,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
@@ -80,6 +86,7 @@ impl<T: Wire + 'static> Endpoint<T> {
             engine: Engine::with(transport, side::engine_config(info)),
             side: Side::new(info),
             deep: false,
+            runner: Runner::default(),
             name: None,
             ended: Told::default(),
         };
@@ -120,6 +127,10 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
             Some(name) => name.clone(),
             None => core.engine.transport().local_address(),
         }
+    }
+
+    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
+        Some(self.clone())
     }
 
     fn set_address(&self, address: &[u8]) -> Result<()> {
@@ -174,7 +185,7 @@ impl<T: Wire> Endpoint<T> {
     /// From now on he must look at the peers now and then.
     #[cold]
     fn begun(&self, core: &mut Core<T>) {
-        if !core.engine.unfinished() {
+        if !core.unfinished() {
             return;
         }
         core.deep = false;
@@ -192,15 +203,31 @@ impl<T: Wire> Drop for Endpoint<T> {
 }
 
 impl<T: Wire> Core<T> {
+    /// Whether something waits for a peer.
+    fn unfinished(&self) -> bool {
+        self.engine.unfinished() || self.runner.is_stalled()
+    }
+
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
     fn tell(&mut self) {
-        if self.ended.ends.is_empty() {
-            return;
+        if !self.ended.ends.is_empty() {
+            self.tell_ended();
         }
+        if self.runner.is_ready() {
+            self.tell_collectives();
+        }
+    }
+
+    #[inline]
+    fn tell_ended(&mut self) {
         let transport = self.engine.transport();
         for completion in self.ended.ends.drain(..) {
-            self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+            if completion.kind == Kind::Collective {
+                self.runner.ended(&completion);
+            } else {
+                self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+            }
         }
     }
 }
@@ -288,6 +315,7 @@ impl<T: Wire> Progress for Endpoint<T> {
         let mut core = self.core.lock();
         let core = &mut *core;
         core.engine.progress(&mut core.ended);
+        core.runner.retry();
         core.tell();
         if !core.ended.refusals.is_empty() {
             core.audit();
@@ -301,7 +329,7 @@ impl<T: Wire> Progress for Endpoint<T> {
 
     fn unfinished(&self) -> bool {
         let mut core = self.core.lock();
-        let unfinished = core.engine.unfinished();
+        let unfinished = core.unfinished();
         core.deep = !unfinished;
         unfinished
     }

@@ -45,6 +45,8 @@ pub struct Settings {
     pub can_atomic: bool,
     /// Peers may do something with memory of ours.
     pub is_target: bool,
+    /// FI_COLLECTIVE is among its capabilities.
+    pub collective: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
     pub shares_tx: bool,
     /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
@@ -78,6 +80,7 @@ impl Directed {
         match kind {
             Kind::Message => self.messages,
             Kind::Tagged => self.tagged,
+            Kind::Collective => true,
         }
     }
 }
@@ -113,6 +116,7 @@ impl Settings {
             can_write: rma && moves(FI_WRITE),
             can_atomic: atomic && moves(FI_READ | FI_WRITE),
             is_target: is_rma_target(info.caps),
+            collective: has(FI_COLLECTIVE),
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
         }
@@ -424,7 +428,7 @@ impl Side {
 
     /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
     #[inline]
-    fn send_flags(&self, flags: Flags) -> (u64, bool) {
+    pub(super) fn send_flags(&self, flags: Flags) -> (u64, bool) {
         let selective = self.bindings.tx_selective();
         match flags {
             Flags::Endpoint => {

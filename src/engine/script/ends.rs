@@ -179,7 +179,13 @@ fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
     let nonsense = [
         (with(Packet::Eager, 0, 1), 0),
         (with(Packet::Eager, 0, max), 8),
-        (Header { flags: 0x80, ..plain }, 0),
+        (
+            Header {
+                flags: flag::TAGGED | flag::COLLECTIVE,
+                ..plain
+            },
+            0,
+        ),
         (with(Packet::First, 1, 0), 0),
         (with(Packet::First, 1, 10), 10),
         (with(Packet::First, 1, max), 10),

@@ -63,7 +63,14 @@ pub mod flag {
     pub const LIST: u8 = 1 << 5;
     /// With `Read`: the reader can fetch the bytes itself.
     pub const GET: u8 = 1 << 6;
-    pub const ALL: u8 = TAGGED | DATA | ACK | FAILED | WITHHELD | LIST | GET;
+    /// Goes to the matcher of collective operations.
+    pub const COLLECTIVE: u8 = 1 << 7;
+
+    /// Whether they may stand together.
+    #[inline]
+    pub fn fit(flags: u8) -> bool {
+        flags & (TAGGED | COLLECTIVE) != TAGGED | COLLECTIVE
+    }
 }
 
 /// The header of every packet.

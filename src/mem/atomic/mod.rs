@@ -182,6 +182,36 @@ fn split_element(op: Op, datatype: Datatype, at: usize, needed: [(bool, &UserIov
     }
 }
 
+/// `combine` on memory of the application, each in any pieces. The two have nothing in common.
+pub fn combine_iov(op: Op, datatype: Datatype, dst: &UserIov, src: &UserIov) -> Result<(), Invalid> {
+    if !valid(Kind::Base, op, datatype) {
+        return Err(Invalid::Combination);
+    }
+    count(datatype, dst.len(), [(true, src.len()), (false, 0), (false, 0)])?;
+    let (len, size) = (dst.len(), datatype.size());
+    let mut at = 0;
+    while at < len {
+        let [into, from] = [dst, src].map(|iov| iov.slices(at, len - at).next().unwrap_or_default());
+        let run = into.len().min(from.len()) / size * size;
+        if run == 0 {
+            let nothing = (false, dst);
+            split_element(op, datatype, at, [(true, dst), (true, src), nothing, nothing]);
+            at += size;
+            continue;
+        }
+        // SAFETY: the pieces have `run` bytes, their makers promised the memory, and the caller that they are apart.
+        let (dst, src) = unsafe {
+            (
+                core::slice::from_raw_parts_mut(into.addr() as *mut u8, run),
+                core::slice::from_raw_parts(from.addr() as *const u8, run),
+            )
+        };
+        for_type(datatype, Combine { op, dst, src });
+        at += run;
+    }
+    Ok(())
+}
+
 /// `dst = dst op src` for each element, in memory that nobody else touches meanwhile: no atomics, and several elements at
 /// a time where the processor can. The operations are those of base calls.
 pub fn combine(op: Op, datatype: Datatype, dst: &mut [u8], src: &[u8]) -> Result<(), Invalid> {

@@ -1,0 +1,101 @@
+//! fid_mc: a collective group that an endpoint joined, and fi_join.
+
+use super::endpoint::of;
+use super::{Object, av_set, head, status};
+use crate::abi::no_ops::NO_OPS;
+use crate::abi::types::*;
+use crate::api::av_set::SetHold;
+use crate::api::collective::group::new_address;
+use crate::api::collective::{Collectives, JoinCall};
+use crate::api::endpoint::Managed;
+use crate::api::errno::{Errno, Result};
+use core::ffi::{c_int, c_void};
+use std::sync::{Arc, Weak};
+
+static MC_OPS: fi_ops = fi_ops {
+    close: Some(close),
+    ..NO_OPS
+};
+
+struct Opened {
+    /// Closing it does not wait for its groups to be closed.
+    endpoint: Weak<dyn Collectives>,
+    /// Kept open by this.
+    _set: SetHold,
+}
+
+/// fi_join: of collective groups only.
+pub unsafe extern "C" fn join<V: Managed>(
+    ep: *mut fid_ep,
+    addr: *const c_void,
+    flags: u64,
+    out: *mut *mut fid_mc,
+    context: *mut c_void,
+) -> c_int {
+    if flags & FI_COLLECTIVE == 0 {
+        return -FI_ENOSYS;
+    }
+    if addr.is_null() || out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: a live endpoint of ours; the flag says what the address is.
+    unsafe {
+        let endpoint = of::<V>(ep.cast()).collectives().ok_or(Errno(FI_ENOSYS));
+        let addr = &*addr.cast::<fi_collective_addr>();
+        status(endpoint.and_then(|endpoint| enter(endpoint, addr, out, context)))
+    }
+}
+
+/// # Safety
+/// `addr` names a live set of ours or none; `out` is a place for a pointer.
+unsafe fn enter(
+    endpoint: Arc<dyn Collectives>,
+    addr: &fi_collective_addr,
+    out: *mut *mut fid_mc,
+    context: *mut c_void,
+) -> Result<()> {
+    // SAFETY: by contract.
+    let set = unsafe { av_set::of(addr.set) }?;
+    let c = fid_mc {
+        fid: head(FI_CLASS_MC, context, &MC_OPS),
+        fi_addr: new_address(),
+    };
+    let mc = Object::give(
+        c,
+        Opened {
+            endpoint: Arc::downgrade(&endpoint),
+            _set: set.hold(),
+        },
+    );
+    let call = JoinCall {
+        address: c.fi_addr,
+        fid: mc as usize,
+        set: set.clone(),
+        coll_addr: addr.coll_addr,
+        context: context as usize,
+    };
+    // SAFETY: `mc` was made above, and nobody knows it unless the join has begun; it is told first, since another thread
+    // may read the event at once.
+    unsafe {
+        out.write(mc);
+        endpoint.join(&call).inspect_err(|_| {
+            out.write(core::ptr::null_mut());
+            drop(Object::<fid_mc, Opened>::take(mc));
+        })
+    }
+}
+
+/// -FI_EBUSY while an operation of the group goes on, unless its endpoint is closed.
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: only groups made here have this operation; closing ends their life unless they are in use.
+    unsafe {
+        let mc = fid.cast::<fid_mc>();
+        let opened = Object::<fid_mc, Opened>::value(mc);
+        let endpoint = opened.endpoint.upgrade();
+        let result = endpoint.map_or(Ok(()), |endpoint| endpoint.leave((*mc).fi_addr, mc as usize));
+        if result.is_ok() {
+            drop(Object::<fid_mc, Opened>::take(mc));
+        }
+        status(result)
+    }
+}

@@ -1,0 +1,160 @@
+//! Who takes part in a collective, and how its messages are told from those of others.
+//!
+//! A group's identity is a hash that every member works out by itself: of the members' addresses in their order, of the
+//! group or key that it was made from, and of how often this endpoint had joined just that before. So agreeing on a
+//! group costs no messages, and groups that share members need no numbers that are free at all of them. What can be
+//! wrong with it, two members that see the same group differently, is as wrong with any other way.
+//!
+//! A message's tag is a hash of the group's identity and of which of its collectives it belongs to; receives name their
+//! sender. Within a collective the messages of one member to another are matched by their order.
+
+use super::plan::Rank;
+use crate::abi::types::fi_addr_t;
+use crate::engine::port::PeerId;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+
+/// Addresses of groups are numbers that neither an address of a vector nor that of a set has.
+const GROUP_ADDR: u64 = 1 << 63;
+
+static NEXT_ADDR: AtomicU64 = AtomicU64::new(GROUP_ADDR);
+
+/// The address of a new group; no other group of this process has had it.
+pub fn new_address() -> fi_addr_t {
+    NEXT_ADDR.fetch_add(1, Ordering::Relaxed)
+}
+
+pub fn is_group(addr: fi_addr_t) -> bool {
+    addr & GROUP_ADDR != 0
+}
+
+/// A hash of what members must have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Digest(0x243f_6a88_85a3_08d3)
+    }
+}
+
+impl Digest {
+    pub fn number(self, number: u64) -> Digest {
+        let mut mixed = (self.0 ^ number).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Digest(mixed ^ (mixed >> 31))
+    }
+
+    pub fn bytes(self, bytes: &[u8]) -> Digest {
+        let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let words = bytes.chunks(8).map(word);
+        words.fold(self.number(bytes.len() as u64), Digest::number)
+    }
+
+    fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// One of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    pub addr: fi_addr_t,
+    pub peer: PeerId,
+    /// How often it had been gone when the group was made.
+    pub deaths: u32,
+    /// Why it is as good as gone to this group.
+    pub lost: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Joining,
+    Joined,
+    /// The join ended in error.
+    Failed,
+}
+
+#[derive(Debug)]
+pub struct Group {
+    pub state: State,
+    pub identity: Digest,
+    /// Of this endpoint.
+    pub rank: Rank,
+    pub members: Vec<Member>,
+    /// The operations it is for (FI_BARRIER_SET ...); 0: all.
+    pub operations: u64,
+    /// Operations that go on, the join among them.
+    pub running: usize,
+    /// The number of the next one.
+    next: u64,
+    ranks: HashMap<fi_addr_t, Rank>,
+}
+
+impl Group {
+    pub fn new(identity: Digest, rank: Rank, members: Vec<Member>, operations: u64) -> Group {
+        Group {
+            state: State::Joining,
+            identity,
+            rank,
+            ranks: members
+                .iter()
+                .enumerate()
+                .map(|(rank, member)| (member.addr, rank))
+                .collect(),
+            members,
+            operations,
+            running: 0,
+            next: 0,
+        }
+    }
+
+    pub fn rank_of(&self, addr: fi_addr_t) -> Option<Rank> {
+        self.ranks.get(&addr).copied()
+    }
+
+    /// The tag of a new operation's messages.
+    pub fn next_tag(&mut self) -> u64 {
+        self.next += 1;
+        self.identity.number(self.next).get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn whatever_differs_makes_another_group() {
+        let of = |names: &[&[u8]]| names.iter().fold(Digest::default(), |digest, name| digest.bytes(name));
+        let groups = [
+            of(&[]),
+            of(&[b""]),
+            of(&[b"a"]),
+            of(&[b"a", b"b"]),
+            of(&[b"b", b"a"]),
+            of(&[b"ab"]),
+            of(&[b"ab\0"]),
+            of(&[b"abcdefgh", b"i"]),
+            of(&[b"abcdefghi"]),
+        ];
+        assert_eq!(groups.iter().collect::<HashSet<_>>().len(), groups.len());
+        assert_eq!(of(&[b"a", b"b"]), of(&[b"a", b"b"]));
+    }
+
+    #[test]
+    fn tags_of_many_operations_differ_and_are_the_same_everywhere() {
+        let group = |identity| Group::new(Digest::default().number(identity), 0, Vec::new(), 0);
+        let mut tags = HashSet::new();
+        for identity in 0..100 {
+            let (mut one, mut other) = (group(identity), group(identity));
+            for _ in 0..1000 {
+                let tag = one.next_tag();
+                assert_eq!(tag, other.next_tag());
+                assert!(tags.insert(tag));
+            }
+        }
+    }
+}

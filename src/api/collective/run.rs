@@ -1,0 +1,447 @@
+//! Carries plans out: the groups of one endpoint, and their operations that go on.
+//!
+//! Every send and receive of a plan is one of the engine's, of a kind that no application sees; its end comes back here
+//! (`ended`), and the last of a round lets the plan go on (`advance`). What the engine has no room for is tried again
+//! when the endpoint makes progress.
+//!
+//! When something fails, the operation goes on to its end without doing its work: what it still has to send goes as an
+//! empty message that carries the error, and what is sent to it is received. So every member that a failure concerns
+//! hears of it, nobody waits for ever for somebody who has given up, and memory is the caller's again when the one end
+//! is told. A member that is gone is not waited for by any later operation of the group.
+
+use super::group::{Digest, Group, Member, State};
+use super::plan::{Buffer, Plan, Rank, Span, Step, Team};
+use super::request::{Buffers, Combining, Kind, buffers};
+use super::{CollectiveCall, plan};
+use crate::abi::types::*;
+use crate::api::endpoint::errno;
+use crate::api::errno::{Errno, Result};
+use crate::engine;
+use crate::engine::op::{Completion, Context, Error, Level, Recv, Refused, Send};
+use crate::engine::port::PeerId;
+use crate::mem::atomic::{Datatype, combine_iov};
+use crate::util::slab::{Id, Slab};
+use crate::util::user::{Scratch, UserIov};
+use std::collections::{HashMap, VecDeque};
+
+/// What a run does things with: an endpoint's engine.
+pub trait Hands {
+    fn send(&mut self, send: &Send) -> core::result::Result<(), Refused>;
+    fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused>;
+    /// How often a peer was gone.
+    fn deaths(&self, peer: PeerId) -> u32;
+}
+
+/// Who is to be told of an end, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Join { fid: usize, context: Context },
+    Operation { context: Context, report: bool },
+}
+
+/// An operation that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub end: End,
+    pub failure: Option<Errno>,
+}
+
+/// A group to be joined.
+pub struct Membership {
+    /// What the members have in common.
+    pub digest: Digest,
+    pub rank: Rank,
+    pub members: Vec<Member>,
+    pub operations: u64,
+    /// The application has agreed with the others: nothing is to be exchanged.
+    pub agreed: bool,
+}
+
+struct Run {
+    group: fi_addr_t,
+    tag: u64,
+    plan: Plan,
+    /// The next step.
+    at: usize,
+    /// Sends and receives that have not ended.
+    open: usize,
+    /// Steps to be taken again.
+    again: Vec<Transfer>,
+    input: UserIov,
+    result: UserIov,
+    scratch: Scratch,
+    reduce: Option<(Combining, Datatype)>,
+    failure: Option<i32>,
+    end: End,
+}
+
+/// One send or receive of a run.
+struct Part {
+    run: Id,
+    transfer: Transfer,
+}
+
+#[derive(Default)]
+pub struct Runner {
+    groups: HashMap<fi_addr_t, Group>,
+    /// How often the same was joined.
+    joins: HashMap<Digest, u64>,
+    runs: Slab<Run>,
+    parts: Slab<Part>,
+    /// Runs that can go on.
+    ready: VecDeque<Id>,
+    /// Runs that the engine had no room for.
+    stalled: VecDeque<Id>,
+    finished: VecDeque<Finished>,
+}
+
+/// A step that needs another member.
+#[derive(Clone, Copy)]
+struct Transfer {
+    with: Rank,
+    span: Span,
+    sends: bool,
+}
+
+/// Why a step was not taken.
+enum Stop {
+    Full,
+    /// There is nobody.
+    Lost(i32),
+}
+
+impl Runner {
+    /// Joins a group: without `agreed`, the end comes when all members have.
+    pub fn join(&mut self, address: fi_addr_t, membership: Membership, end: End) -> Result<()> {
+        let Membership { rank, members, .. } = membership;
+        let team = Team::new(rank, members.len());
+        let times = self.joins.entry(membership.digest).or_default();
+        let identity = membership.digest.number(*times);
+        *times += 1;
+        let plan = if membership.agreed {
+            Plan::default()
+        } else {
+            Plan::new(plan::Operation::Barrier, team, 0, 0)
+        };
+        let group = Group::new(identity, rank, members, membership.operations);
+        self.groups.insert(address, group);
+        self.begin(address, plan, Buffers::default(), None, end)
+    }
+
+    /// What a group that is joined has in common, for those made of it.
+    pub fn identity(&self, address: fi_addr_t) -> Result<Digest> {
+        let group = self.groups.get(&address).filter(|group| group.state == State::Joined);
+        group.map(|group| group.identity).ok_or(Errno(FI_EINVAL))
+    }
+
+    /// Forgets a group.
+    pub fn leave(&mut self, address: fi_addr_t) -> Result<()> {
+        match self.groups.get(&address) {
+            Some(group) if group.running > 0 => Err(Errno(FI_EBUSY)),
+            _ => {
+                self.groups.remove(&address);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins an operation; `most` may go on at once.
+    pub fn collective(&mut self, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
+        let group = self.groups.get(&call.coll_addr).ok_or(Errno(FI_EINVAL))?;
+        let Kind { element, reduce } = call.asked.kind()?;
+        if group.state != State::Joined {
+            return Err(Errno(FI_EOPBADSTATE as i32));
+        }
+        if group.operations != 0 && call.asked.set_flag().is_none_or(|flag| group.operations & flag == 0) {
+            return Err(Errno(FI_EOPNOTSUPP));
+        }
+        let team = Team::new(group.rank, group.members.len());
+        let operation = call.asked.operation(|addr| group.rank_of(addr))?;
+        let buffers = buffers(operation, team, element, call.count, &call.input, &call.result)?;
+        if self.runs.len() >= most {
+            return Err(Errno(FI_EAGAIN));
+        }
+        let plan = Plan::new(operation, team, buffers.count, element);
+        let end = End::Operation {
+            context: call.context,
+            report,
+        };
+        self.begin(call.coll_addr, plan, buffers, reduce, end)
+    }
+
+    fn begin(
+        &mut self,
+        address: fi_addr_t,
+        plan: Plan,
+        buffers: Buffers,
+        reduce: Option<(Combining, Datatype)>,
+        end: End,
+    ) -> Result<()> {
+        let scratch = Scratch::new(plan.scratch).ok_or(Errno(FI_ENOMEM))?;
+        let group = self.groups.get_mut(&address).ok_or(Errno(FI_EINVAL))?;
+        group.running += 1;
+        let run = self.runs.insert(Run {
+            group: address,
+            tag: group.next_tag(),
+            plan,
+            at: 0,
+            open: 0,
+            again: Vec::new(),
+            input: buffers.input,
+            result: buffers.result,
+            scratch,
+            reduce,
+            failure: None,
+            end,
+        });
+        self.ready.push_back(run);
+        Ok(())
+    }
+
+    /// A send or receive of ours has ended.
+    pub fn ended(&mut self, end: &Completion) {
+        let Some(part) = self.parts.remove(Id::from_bits(end.context as u64)) else {
+            return;
+        };
+        let Some(run) = self.runs.get_mut(part.run) else { return };
+        let Transfer { with, span, sends } = part.transfer;
+        run.open -= 1;
+        let error = end.failure.map(|failure| failure.error);
+        if run.joins() && error == Some(Error::Unreachable) {
+            run.again.push(part.transfer);
+            return self.stalled.push_back(part.run);
+        }
+        let failure = match error {
+            Some(error) => Some(errno(error)),
+            None if sends => None,
+            None if end.data.is_some() => Some(sent_error(end.data)),
+            None => (end.len != span.len).then_some(FI_ETRUNC as i32),
+        };
+        run.failure = run.failure.or(failure);
+        if run.open == 0 {
+            self.ready.push_back(part.run);
+        }
+        let lost = error.is_some_and(|error| error != Error::Truncated);
+        let member = self
+            .groups
+            .get_mut(&run.group)
+            .and_then(|group| group.members.get_mut(with));
+        if let Some(member) = member.filter(|_| lost) {
+            member.lost = member.lost.or(failure);
+        }
+    }
+
+    /// Whether `advance` has something to do.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.finished.is_empty()
+    }
+
+    /// Whether something is to be tried again.
+    pub fn is_stalled(&self) -> bool {
+        !self.stalled.is_empty()
+    }
+
+    /// There may be room in the engine again.
+    pub fn retry(&mut self) {
+        self.ready.append(&mut self.stalled);
+    }
+
+    /// Operations that go on.
+    pub fn running(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The next that is over.
+    pub fn finished(&mut self) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    /// Lets all that can go on, as far as they can now.
+    pub fn advance(&mut self, hands: &mut impl Hands) {
+        for _ in 0..self.ready.len() {
+            let Some(id) = self.ready.pop_front() else { return };
+            self.advance_one(id, hands);
+        }
+    }
+
+    fn advance_one(&mut self, id: Id, hands: &mut impl Hands) {
+        let Some(run) = self.runs.get_mut(id) else { return };
+        let Some(group) = self.groups.get_mut(&run.group) else {
+            return;
+        };
+        while let Some(transfer) = run.again.pop() {
+            let member = group.members.get_mut(transfer.with);
+            match run.transfer(id, member, transfer, &mut self.parts, hands) {
+                Ok(()) => run.open += 1,
+                Err(Stop::Full) => {
+                    run.again.push(transfer);
+                    return self.stalled.push_back(id);
+                }
+                Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
+            }
+        }
+        while let Some(step) = run.plan.steps.get(run.at).copied() {
+            let transfer = match step {
+                Step::Wait if run.open > 0 => return,
+                Step::Wait | Step::Copy { .. } | Step::Combine { .. } => {
+                    run.work(step);
+                    run.at += 1;
+                    continue;
+                }
+                Step::Send { to, span } => Transfer {
+                    with: to,
+                    span,
+                    sends: true,
+                },
+                Step::Recv { from, span } => Transfer {
+                    with: from,
+                    span,
+                    sends: false,
+                },
+            };
+            let member = group.members.get_mut(transfer.with);
+            match run.transfer(id, member, transfer, &mut self.parts, hands) {
+                Ok(()) => run.open += 1,
+                Err(Stop::Full) => return self.stalled.push_back(id),
+                Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
+            }
+            run.at += 1;
+        }
+        if run.open > 0 {
+            return;
+        }
+        let (end, failure, joins) = (run.end, run.failure.map(Errno), run.joins());
+        group.running -= 1;
+        if joins {
+            group.state = if failure.is_none() {
+                State::Joined
+            } else {
+                State::Failed
+            };
+        }
+        self.runs.remove(id);
+        self.finished.push_back(Finished { end, failure });
+    }
+}
+
+impl Run {
+    /// Who is not there when others join may still come; later it is one that has been there.
+    fn joins(&self) -> bool {
+        matches!(self.end, End::Join { .. })
+    }
+
+    fn memory(&self, span: Span) -> UserIov {
+        let whole = match span.buffer {
+            Buffer::Input => self.input,
+            Buffer::Result => self.result,
+            Buffer::Scratch => self.scratch.lend(),
+        };
+        whole.part(span.at, span.len)
+    }
+
+    /// A step that is between our buffers.
+    fn work(&mut self, step: Step) {
+        if self.failure.is_some() {
+            return;
+        }
+        match step {
+            Step::Copy { from, into } => {
+                self.memory(from).copy_to(&self.memory(into));
+            }
+            Step::Combine { from, into } => {
+                let (from, into) = (self.memory(from), self.memory(into));
+                match self.reduce {
+                    Some((Combining::Apply(op), datatype)) => {
+                        if combine_iov(op, datatype, &into, &from).is_err() {
+                            self.failure = Some(FI_EOPNOTSUPP);
+                        }
+                    }
+                    Some((Combining::Replace, _)) => {
+                        from.copy_to(&into);
+                    }
+                    Some((Combining::Keep, _)) | None => {}
+                }
+            }
+            Step::Wait | Step::Send { .. } | Step::Recv { .. } => {}
+        }
+    }
+
+    /// Begins a send or receive.
+    fn transfer(
+        &self,
+        id: Id,
+        member: Option<&mut Member>,
+        transfer: Transfer,
+        parts: &mut Slab<Part>,
+        hands: &mut impl Hands,
+    ) -> core::result::Result<(), Stop> {
+        let Transfer { span, sends, .. } = transfer;
+        let member = member.ok_or(Stop::Lost(FI_EINVAL))?;
+        if member.lost.is_none() && hands.deaths(member.peer) != member.deaths {
+            member.lost = Some(errno(Error::PeerGone));
+        }
+        if let Some(error) = member.lost {
+            return Err(Stop::Lost(error));
+        }
+        let part = parts.insert(Part { run: id, transfer });
+        let context = part.bits() as Context;
+        let asked = if sends {
+            hands.send(&self.send(member.peer, span, context))
+        } else {
+            hands.recv(&self.recv(member.peer, span, context))
+        };
+        asked.map_err(|refused| {
+            parts.remove(part);
+            if refused == Refused::Again || self.joins() && refused == Refused::Unreachable {
+                return Stop::Full;
+            }
+            let error = if refused == Refused::Unreachable {
+                FI_EHOSTUNREACH
+            } else {
+                FI_EIO
+            };
+            member.lost = Some(error);
+            Stop::Lost(error)
+        })
+    }
+
+    fn send(&self, to: PeerId, span: Span, context: Context) -> Send {
+        Send {
+            kind: engine::op::Kind::Collective,
+            to,
+            tag: self.tag,
+            data: self.failure.map(|error| error as u64),
+            body: match self.failure {
+                Some(_) => UserIov::default(),
+                None => self.memory(span),
+            },
+            inject: false,
+            level: Level::Inject,
+            fence: false,
+            context,
+            report: false,
+        }
+    }
+
+    fn recv(&self, from: PeerId, span: Span, context: Context) -> Recv {
+        Recv {
+            kind: engine::op::Kind::Collective,
+            from: Some(from),
+            tag: self.tag,
+            ignore: 0,
+            body: self.memory(span),
+            multi: None,
+            context,
+            report: false,
+        }
+    }
+}
+
+/// The error that another member has met, as it says.
+fn sent_error(data: Option<u64>) -> i32 {
+    let known = data.and_then(|data| i32::try_from(data).ok());
+    known.filter(|error| (1..4096).contains(error)).unwrap_or(FI_EIO)
+}
+
+#[cfg(test)]
+mod tests;
