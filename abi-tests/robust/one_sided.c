@@ -491,6 +491,8 @@ static void open_all(void)
 
 static void close_all(void)
 {
+	int i;
+
 	OK(fi_close(&lent->fid));
 	OK(fi_close(&area_mr->fid));
 	OK(fi_close(&counter_mr->fid));
@@ -499,6 +501,15 @@ static void close_all(void)
 	OK(fi_close(&av->fid));
 	OK(fi_close(&domain->fid));
 	OK(fi_close(&fabric->fid));
+	munmap(lent_memory, LENT_SIZE);
+	for (i = 0; i < AT_ONCE; i++) {
+		free(ops[i].buf);
+		free(ops[i].want);
+	}
+	for (i = 0; i < processes * POSTED; i++)
+		free(receives[i / POSTED][i % POSTED].buf);
+	free(areas);
+	free(counters);
 }
 
 /* All that was begun has ended; what is everywhere is what the model says. */

@@ -327,6 +327,8 @@ impl Wire for ShmTransport {
 
 #[cfg(test)]
 mod contexts;
+#[cfg(test)]
+mod remote;
 
 #[cfg(test)]
 mod tests {
