@@ -359,9 +359,8 @@ impl Report for Teller {
     fn report(&mut self, completion: Completion) {
         let mut world = self.world.borrow_mut();
         world.log.push(Event::Ended(self.node, completion));
-        if completion.ended == Ended::Recv
-            && let Some(memory) = world.watched.get(self.node as usize)
-        {
+        let watched = world.watched.get(self.node as usize);
+        if let Some(memory) = watched.filter(|_| completion.ended == Ended::Recv) {
             let seen = memory.bytes();
             world.shots.push((self.node, completion, seen));
         }
