@@ -106,6 +106,9 @@ pub struct World {
     pub looks: Vec<(PeerId, Look, Recv)>,
     /// Ends of operations on memory.
     pub done: Vec<(PeerId, Completion)>,
+    /// By node: memory to be looked at whenever it receives a message, and what was seen.
+    pub watched: Vec<Lent>,
+    pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
     /// Accesses that the engines refused.
     pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
@@ -356,6 +359,11 @@ impl Report for Teller {
     fn report(&mut self, completion: Completion) {
         let mut world = self.world.borrow_mut();
         world.log.push(Event::Ended(self.node, completion));
+        let watched = world.watched.get(self.node as usize);
+        if let Some(memory) = watched.filter(|_| completion.ended == Ended::Recv) {
+            let seen = memory.bytes();
+            world.shots.push((self.node, completion, seen));
+        }
         match completion.ended {
             Ended::Send => scribble(&world.sent[completion.context].memory),
             Ended::Recv if completion.context < LOOK => {

@@ -9,6 +9,7 @@ use crate::util::regions::{Region, Rights};
 use crate::util::user::{Lent, UserIov};
 
 mod atomic;
+mod chance;
 mod order;
 mod rma;
 mod tagged;
