@@ -1136,6 +1136,42 @@ static void between_processes(void)
 	in_two(&usual, between_processes_body);
 }
 
+/* With FI_PROGRESS_AUTO the target does not have to call anything. */
+static void auto_progress_body(struct bed *bed, int me, int pipe)
+{
+	struct window w;
+	struct remote remote;
+	unsigned i;
+	char c = 'c';
+
+	if (me) {
+		fill(there, SIZE, 5);
+		w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+		pipe_send(pipe, &w.remote, sizeof(w.remote));
+		pipe_recv(pipe, &c, 1); /* and does nothing meanwhile */
+		conceal(&w);
+		return;
+	}
+	ep = bed->side[0].ep;
+	pipe_recv(pipe, &remote, sizeof(remote));
+	EACH_SIZE(i) {
+		POST(bed, fi_read(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		have_read(bed, 1);
+		SAME(here, sizes[i], 5);
+		POST(bed, fi_write(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		wrote(bed, 1);
+	}
+	pipe_send(pipe, &c, 1);
+}
+
+static void auto_progress(void)
+{
+	struct setup s = usual;
+
+	s.progress = FI_PROGRESS_AUTO;
+	in_two(&s, auto_progress_body);
+}
+
 /* ---- who may not ---- */
 
 static void without_the_capability(void)
@@ -1171,7 +1207,7 @@ static const struct test tests[] = {
 	TEST(unknown_key), TEST(wrong_rights), TEST(outside_the_region), TEST(one_piece_is_bad), TEST(a_closed_key),
 	TEST(close_in_the_middle),
 	TEST(counters), TEST(counters_of_bytes), TEST(errors_are_counted), TEST(counter_of_a_region),
-	TEST(between_processes), TEST(without_the_capability), TEST(not_before_enable),
+	TEST(between_processes), TEST(auto_progress), TEST(without_the_capability), TEST(not_before_enable),
 };
 
 MAIN(tests)
