@@ -1136,6 +1136,47 @@ static void between_processes(void)
 	in_two(&usual, between_processes_body);
 }
 
+/* Two processes that sleep until the other writes. */
+static void waiting_for_writes_body(struct bed *bed, int me, int pipe)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
+	struct window w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+	struct remote remote;
+	struct fid_cntr *cntr;
+	unsigned round;
+	int ret;
+
+	OK(fi_cntr_open(bed->domain, &attr, &cntr, NULL));
+	ret = bed->info->domain_attr->mr_mode & FI_MR_ENDPOINT ? -FI_ENOSYS : fi_mr_bind(w.mr, &cntr->fid, FI_REMOTE_WRITE);
+	NEED(!lacking(ret), "fi_mr_bind: %s", fi_strerror(-ret));
+	OK(ret);
+	pipe_send(pipe, &w.remote, sizeof(w.remote));
+	pipe_recv(pipe, &remote, sizeof(remote));
+	for (round = 1; round <= 100; round++) {
+		size_t len = sizes[round % (sizeof(sizes) / sizeof(*sizes))];
+
+		if (me) {
+			GIVES(0, fi_cntr_wait(cntr, round, GIVE_UP_MS));
+			SAME(there, len, round);
+		}
+		fill(here, len, round);
+		POST(bed, fi_write(bed->side[0].ep, here, len, NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		COMPLETION(bed, bed->side[0].tx, ctx(1));
+		if (!me) {
+			GIVES(0, fi_cntr_wait(cntr, round, GIVE_UP_MS));
+			SAME(there, len, round);
+		}
+	}
+	meet(bed, pipe);
+	conceal(&w);
+	OK(fi_close(&cntr->fid));
+}
+
+static void waiting_for_writes(void)
+{
+	in_two(&events, waiting_for_writes_body);
+}
+
 /* With FI_PROGRESS_AUTO the target does not have to call anything. */
 static void auto_progress_body(struct bed *bed, int me, int pipe)
 {
@@ -1207,7 +1248,7 @@ static const struct test tests[] = {
 	TEST(unknown_key), TEST(wrong_rights), TEST(outside_the_region), TEST(one_piece_is_bad), TEST(a_closed_key),
 	TEST(close_in_the_middle),
 	TEST(counters), TEST(counters_of_bytes), TEST(errors_are_counted), TEST(counter_of_a_region),
-	TEST(between_processes), TEST(auto_progress), TEST(without_the_capability), TEST(not_before_enable),
+	TEST(between_processes), TEST(waiting_for_writes), TEST(auto_progress), TEST(without_the_capability), TEST(not_before_enable),
 };
 
 MAIN(tests)
