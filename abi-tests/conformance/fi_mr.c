@@ -509,6 +509,7 @@ static void a_region_with_events(void)
 	close_bed(&bed);
 }
 
+#if HEADERS_2
 static void single_use(void)
 {
 	struct setup s = { .more_caps = FI_RMA };
@@ -525,6 +526,7 @@ static void single_use(void)
 	OK(fi_close(&mr->fid));
 	close_bed(&bed);
 }
+#endif
 
 static void pieces_are_one_region(void)
 {
@@ -557,9 +559,9 @@ static const struct test tests[] = {
 	TEST(attributes), TEST(descriptions_in_transfers), TEST(raw_attributes), TEST(map_and_unmap_a_raw_key), TEST(refresh),
 	TEST(bind_to_a_counter), TEST(local_memory_takes_no_key), TEST(a_key_that_is_too_wide), TEST(no_offset),
 #if HEADERS_2
-	TEST(device_memory), TEST(a_part_of_a_region), TEST(attributes_of_an_old_program),
+	TEST(device_memory), TEST(a_part_of_a_region), TEST(attributes_of_an_old_program), TEST(single_use),
 #endif
-	TEST(modes), TEST(a_region_of_an_endpoint), TEST(a_region_with_events), TEST(single_use), TEST(pieces_are_one_region),
+	TEST(modes), TEST(a_region_of_an_endpoint), TEST(a_region_with_events), TEST(pieces_are_one_region),
 };
 
 MAIN(tests)
