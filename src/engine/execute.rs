@@ -58,8 +58,12 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// As what it is counted: that which gives old values back, as a read.
     fn access(&self) -> Access {
-        if self.only_reads() { Access::Read } else { Access::Write }
+        match self.form {
+            Form::Base => Access::Write,
+            Form::Fetch | Form::Compare => Access::Read,
+        }
     }
 
     /// Bytes that it gives back.

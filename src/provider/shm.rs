@@ -347,6 +347,8 @@ impl Wire for ShmTransport {
 
 #[cfg(test)]
 mod contexts;
+#[cfg(test)]
+mod remote;
 
 #[cfg(test)]
 mod tests {
