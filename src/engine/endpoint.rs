@@ -74,15 +74,15 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Starts a send. Its end is reported, perhaps before this returns.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
         let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
-            return self.send_long(send, report);
+            return self.send_long(*send, report);
         };
         if !peer.queue.is_empty() || peer.shunned || peer.credit < credit::cost(len) {
-            return self.send_long(send, report);
+            return self.send_long(*send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
         let iov = &send.body;
@@ -92,10 +92,9 @@ impl<T: Transport> Engine<T> {
                 report.report(ended(send, None));
                 Ok(())
             }
-            Push::Full => self.send_long(send, report),
+            Push::Full => self.send_long(*send, report),
             Push::Gone => {
-                self.core.gone(send.to, Error::PeerGone, report);
-                report.report(ended(send, Some(Error::PeerGone)));
+                self.send_failed(*send, report);
                 Ok(())
             }
             Push::Unreachable => {
@@ -105,9 +104,16 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A send that needs more than one push: it is queued, and begun if it is the first.
     #[cold]
-    fn send_long(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
+    fn send_failed(&mut self, send: Send, report: &mut impl Report) {
+        self.core.gone(send.to, Error::PeerGone, report);
+        report.report(ended(&send, Some(Error::PeerGone)));
+    }
+
+    /// A send that needs more than one push: it is queued, and begun if it is the first. By value, as in `send_failed`:
+    /// on the short way the send then need not exist in memory.
+    #[cold]
+    fn send_long(&mut self, send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let most = self.core.config.sends;
         let room = self.core.sends.len() < Id::SHORT_MAX;
         let peer = self.core.peer(send.to);
@@ -119,7 +125,7 @@ impl<T: Transport> Engine<T> {
         }
         peer.unfinished += 1;
         let first = peer.queue.is_empty();
-        let id = self.core.sends.insert(Outgoing::new(send));
+        let id = self.core.sends.insert(Outgoing::new(&send));
         self.core.peer(send.to).queue.push_back(id);
         if first {
             self.push_to(send.to, report);
@@ -223,6 +229,7 @@ impl<T: Transport> Engine<T> {
         }
     }
 
+    #[inline(never)]
     fn push_waiting(&mut self, report: &mut impl Report) {
         self.more = false;
         self.fetch_all(report);
@@ -273,18 +280,20 @@ impl<T: Transport> Engine<T> {
         };
         let (at, len) = (job.at, job.len);
         let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
-        match send.map(|send| &send.source) {
+        let remote;
+        let body = match send.map(|send| &send.source) {
             Some(Source::User(iov)) if offer && !iov.is_empty() => {
-                let remote = self.transport.expose(to, iov);
-                self.transport.push(to, &job.header, Body::Bytes(&remote.bytes))
+                remote = self.transport.expose(to, iov);
+                Body::Bytes(&remote.bytes)
             }
-            Some(Source::User(iov)) if len > 0 => self.transport.push(to, &job.header, Body::User { iov, at, len }),
+            Some(Source::User(iov)) if len > 0 => Body::User { iov, at, len },
             Some(Source::Copy(bytes)) if len > 0 => {
-                let part = bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default();
-                self.transport.push(to, &job.header, Body::Bytes(part))
+                Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
             }
-            Some(Source::User(_) | Source::Copy(_)) | None => self.transport.push(to, &job.header, Body::Empty),
-        }
+            Some(Source::User(_) | Source::Copy(_)) | None => Body::Empty,
+        };
+        // The only push besides that of a short send, so both can be inlined.
+        self.transport.push(to, &job.header, body)
     }
 
     /// Fetches messages that have met their receive.

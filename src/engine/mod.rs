@@ -23,6 +23,7 @@ pub mod op;
 pub mod port;
 pub mod wire;
 
+mod chains;
 mod credit;
 mod deliver;
 mod eager;

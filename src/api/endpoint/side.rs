@@ -200,6 +200,15 @@ impl Side {
         Ok((recv, look(flags)))
     }
 
+    /// What an end's entry says of its source; None: it must be looked up.
+    #[inline]
+    pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
+        match end.source {
+            Some(peer) if self.settings.sourced && end.ended == Ended::Recv => self.peers.known_source(peer),
+            _ => Some(FI_ADDR_NOTAVAIL),
+        }
+    }
+
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
     pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl FnOnce(PeerId) -> Option<&'a [u8]>) {

@@ -52,11 +52,18 @@ impl Inbound {
                 Ok(None) => break,
                 Err(_) => return Look::Broken,
             };
-            let Some(header) = wire::Header::decode(&self.ring.read_header(record.line)) else {
+            let Some(header) = wire::Header::from_words(self.ring.read_header(record.line)) else {
                 return Look::Broken;
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
+            if sink.take(self.peer, &header, body) {
+                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
+                    look = Look::Starved;
+                }
+                *done += 1;
+                continue;
+            }
             let finished = match sink.place(self.peer, &header, body.len()) {
                 Place::Into { iov, at, token } => {
                     iov.write(at, body);

@@ -320,21 +320,21 @@ impl Ring {
 
     /// Writes a header's words behind the control word of a line.
     #[inline]
-    pub fn write_header(&self, line: u64, header: &[u8; 32]) {
-        // SAFETY: the header lies in the line, which is the producer's.
+    pub fn write_header(&self, line: u64, header: [u64; 4]) {
+        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
         unsafe {
             self.line(line)
                 .add(super::ring::HEADER_AT)
-                .cast::<[u8; 32]>()
-                .write(*header)
+                .cast::<[u64; 4]>()
+                .write(header)
         };
     }
 
     #[inline]
-    pub fn read_header(&self, line: u64) -> [u8; 32] {
+    pub fn read_header(&self, line: u64) -> [u64; 4] {
         // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
         // other bytes, which are checked as any bytes are.
-        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u8; 32]>().read() }
+        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
     }
 
     /// The body of a record, as far as it lies within the ring.

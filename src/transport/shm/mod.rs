@@ -211,7 +211,7 @@ impl Transport for ShmTransport {
         self.peers.number(address)
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         if !self.own.is_ours() || body.len() > MAX_BODY {
             return Push::Gone;

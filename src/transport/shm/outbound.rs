@@ -90,7 +90,7 @@ impl Outbound {
     }
 
     /// Writes one record. `body` is no longer than a record may be.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Sent {
         let len = body.len();
         let slot = match self.producer.reserve(&self.ring, len) {
@@ -107,7 +107,7 @@ impl Outbound {
                 iov.read(at, room);
             }
         }
-        self.ring.write_header(slot.line, &header.encode());
+        self.ring.write_header(slot.line, header.words());
         self.publish(slot, len)
     }
 
