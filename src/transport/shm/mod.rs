@@ -18,6 +18,7 @@ mod outbound;
 mod peers;
 mod region;
 mod ring;
+mod share;
 mod turns;
 mod wake;
 
@@ -49,6 +50,9 @@ pub struct Config {
     /// Messages up to this size are sent without asking. Measured: a fetch (1.8 us for 16 KiB, 4.9 for 64) and the two
     /// packets around it are quicker than the ring (2.6 and 7.0) from somewhere between 8 and 16 KiB on.
     pub eager: usize,
+    /// Messages from this size on are fetched by both sides together. Measured: 64 KiB take 2.8 us so and 4.5 alone,
+    /// 1 MiB 46 and 93.
+    pub together: usize,
     /// Who is told, once each, what an administrator should know.
     pub warn: fn(&str),
 }
@@ -59,6 +63,7 @@ impl Default for Config {
             dir: PathBuf::from("/dev/shm"),
             fetch: true,
             eager: 16 << 10,
+            together: 64 << 10,
             warn: |_| {},
         }
     }
@@ -139,7 +144,17 @@ pub struct ShmTransport {
     odd: Vec<(usize, Look)>,
     /// Peers whose ring was full.
     starved: Vec<PeerId>,
+    /// Large messages that their sender has not finished with.
+    waiting: Vec<share::Waiting>,
     sleeps: u64,
+}
+
+impl Drop for ShmTransport {
+    fn drop(&mut self) {
+        if self.own.is_ours() {
+            self.wait_for_helpers();
+        }
+    }
 }
 
 impl ShmTransport {
@@ -156,6 +171,7 @@ impl ShmTransport {
             rung: Vec::new(),
             odd: Vec::new(),
             starved: Vec::new(),
+            waiting: Vec::new(),
             sleeps: 0,
         })
     }
@@ -185,6 +201,14 @@ impl ShmTransport {
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
         Ok(peer.out.insert(out))
+    }
+
+    /// What the kernel refused once is not tried again.
+    #[cold]
+    fn never_again(&mut self, peer: PeerId) {
+        if let Some(peer) = self.peers.get_mut(peer) {
+            peer.reach = Reach::Never;
+        }
     }
 
     #[cold]
@@ -239,6 +263,9 @@ impl Transport for ShmTransport {
         if self.turns_left == 0 || !self.odd.is_empty() {
             done += self.take_turn(sink, budget.saturating_sub(done));
         }
+        if !self.waiting.is_empty() {
+            done += self.collect(sink);
+        }
         done
     }
 
@@ -246,7 +273,15 @@ impl Transport for ShmTransport {
         get::expose(self.own.instance, self.own.pid, iov)
     }
 
-    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, _: Token) -> port::Get {
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Token,
+    ) -> port::Get {
         if !self.config.fetch || !self.own.is_ours() {
             return port::Get::Unsupported;
         }
@@ -268,9 +303,18 @@ impl Transport for ShmTransport {
         if peer.reach == Reach::Never {
             return port::Get::Unsupported;
         }
-        let got = get::get(out.instance(), out.pid(), remote, local, at, len);
+        let (instance, pid) = (out.instance(), out.pid());
+        if len >= self.config.together
+            && let Some(got) = self.get_together(from, remote, local, at, len, token)
+        {
+            if got == port::Get::Unsupported {
+                self.never_again(from);
+            }
+            return got;
+        }
+        let got = get::get(instance, pid, remote, local, at, len);
         if got == port::Get::Unsupported {
-            peer.reach = Reach::Never;
+            self.never_again(from);
         }
         got
     }
