@@ -116,13 +116,10 @@ impl<const N: usize> Chains<N> {
         None
     }
 
-    /// Takes an entry out. It must be in these chains.
+    /// Takes out the entry that has this link, which is one of these chains.
     #[inline]
-    pub fn unlink<E: Linked>(&mut self, slab: &mut Slab<E>, id: Id) {
-        let Some(Link { hash, before, after }) = slab.get_mut(id).and_then(|entry| entry.links().get(N).copied())
-        else {
-            return;
-        };
+    pub fn unlink<E: Linked>(&mut self, slab: &mut Slab<E>, link: Link) {
+        let Link { hash, before, after } = link;
         let at = hash as usize & self.chains.len().wrapping_sub(1);
         let Some(ends) = self.chains.get_mut(at) else { return };
         match before {

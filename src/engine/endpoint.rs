@@ -134,7 +134,7 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Takes a message that has come, or waits for one.
-    #[inline]
+    #[inline(always)]
     pub fn recv(&mut self, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
         if self.core.receive(recv, report) {
             self.push_all(report);

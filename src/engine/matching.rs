@@ -272,10 +272,10 @@ impl<P> Posted<P> {
 
     #[inline]
     fn unlink(&mut self, id: Id) {
-        if let Some(kind) = self.slab.get(id).map(|post| post.kind)
+        if let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0]))
             && let Some(kind) = self.kinds.get_mut(kind)
         {
-            kind.chains.unlink(&mut self.slab, id);
+            kind.chains.unlink(&mut self.slab, link);
         }
     }
 
@@ -364,13 +364,14 @@ impl<M> Held<M> {
     }
 
     fn hide(&mut self, id: Id) -> bool {
-        match self.slab.get_mut(id) {
-            Some(message) if !message.hidden => message.hidden = true,
-            _ => return false,
-        }
-        self.by_source.unlink(&mut self.slab, id);
-        self.by_tag.unlink(&mut self.slab, id);
-        self.all.unlink(&mut self.slab, id);
+        let Some(message) = self.slab.get_mut(id).filter(|message| !message.hidden) else {
+            return false;
+        };
+        message.hidden = true;
+        let [first, second, third] = message.links;
+        self.by_source.unlink(&mut self.slab, first);
+        self.by_tag.unlink(&mut self.slab, second);
+        self.all.unlink(&mut self.slab, third);
         true
     }
 }

@@ -210,7 +210,9 @@ impl<T: Wire> Core<T> {
 }
 
 impl<T: Wire> Messaging for Endpoint<T> {
-    #[inline]
+    // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
+    // stalls the processor.
+    #[inline(always)]
     fn send(&self, call: SendCall) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
@@ -225,7 +227,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
         result.map_err(refused)
     }
 
-    #[inline]
+    #[inline(always)]
     fn recv(&self, call: RecvCall) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;

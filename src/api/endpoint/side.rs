@@ -142,7 +142,7 @@ impl Side {
     }
 
     /// The send that a call asks for. `find` numbers a peer by its address.
-    #[inline]
+    #[inline(always)]
     pub fn outgoing<T: Wire>(&mut self, call: &SendCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Send> {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
@@ -172,7 +172,7 @@ impl Side {
     }
 
     /// The receive that a call asks for, or the look.
-    #[inline]
+    #[inline(always)]
     pub fn incoming<T: Wire>(
         &mut self,
         call: &RecvCall,
@@ -248,6 +248,7 @@ impl Side {
 }
 
 /// The level that flags ask for.
+#[inline]
 fn level(flags: u64) -> Level {
     if flags & FI_DELIVERY_COMPLETE != 0 {
         Level::Delivery
@@ -258,6 +259,7 @@ fn level(flags: u64) -> Level {
     }
 }
 
+#[inline]
 fn look(flags: u64) -> Option<Look> {
     match flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) {
         0 => None,
