@@ -149,14 +149,14 @@ impl Bindings {
     }
 
     /// Tells queue and counter of the direction.
-    #[inline]
+    #[inline(always)]
     pub fn tell(&self, end: &Completion, source: fi_addr_t) {
         let (bound, cntr) = match end.ended {
             Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => (&self.tx, &self.send_cntr),
             Ended::Recv | Ended::Target { .. } => (&self.rx, &self.recv_cntr),
         };
-        if let Some(failure) = &end.failure {
-            return fail(bound.as_ref(), cntr.as_ref(), end, failure, source);
+        if let Some(failure) = end.failure {
+            return fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
         }
         // A look is an answer, not an operation that a counter counts.
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
@@ -192,7 +192,7 @@ fn flags(end: &Completion) -> u64 {
 }
 
 #[cold]
-fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: &Completion, failure: &Failure, source: fi_addr_t) {
+fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: Completion, failure: Failure, source: fi_addr_t) {
     if let Some(cntr) = cntr.filter(|_| !end.peeked) {
         cntr.fail();
     }
@@ -200,7 +200,7 @@ fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: &Completion, fai
     let err = errno(failure.error);
     bound.cq.post_error(ErrorEntry {
         context: end.context,
-        flags: flags(end),
+        flags: flags(&end),
         len: end.len,
         buf: end.buf,
         data: end.data.unwrap_or(0),

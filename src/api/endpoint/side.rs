@@ -142,7 +142,7 @@ impl Side {
     }
 
     /// The send that a call asks for. `find` numbers a peer by its address.
-    #[inline]
+    #[inline(always)]
     pub fn outgoing<T: Wire>(&mut self, call: &SendCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Send> {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
@@ -172,7 +172,7 @@ impl Side {
     }
 
     /// The receive that a call asks for, or the look.
-    #[inline]
+    #[inline(always)]
     pub fn incoming<T: Wire>(
         &mut self,
         call: &RecvCall,
@@ -198,6 +198,15 @@ impl Side {
             report,
         };
         Ok((recv, look(flags)))
+    }
+
+    /// What an end's entry says of its source; None: it must be looked up.
+    #[inline]
+    pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
+        match end.source {
+            Some(peer) if self.settings.sourced && end.ended == Ended::Recv => self.peers.known_source(peer),
+            _ => Some(FI_ADDR_NOTAVAIL),
+        }
     }
 
     /// Tells queues and counters of an end. `address` is that of a peer.
@@ -239,6 +248,7 @@ impl Side {
 }
 
 /// The level that flags ask for.
+#[inline]
 fn level(flags: u64) -> Level {
     if flags & FI_DELIVERY_COMPLETE != 0 {
         Level::Delivery
@@ -249,6 +259,7 @@ fn level(flags: u64) -> Level {
     }
 }
 
+#[inline]
 fn look(flags: u64) -> Option<Look> {
     match flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) {
         0 => None,
