@@ -24,7 +24,12 @@ impl<R: Report> Sink for Deliver<'_, R> {
         self.core.peer(peer).source = Some(source);
     }
 
-    #[inline]
+    #[inline(always)]
+    fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
+        self.core.take_eager(from, header, body, self.report)
+    }
+
+    #[inline(never)]
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let peer = core.peer(from);
@@ -48,7 +53,7 @@ impl<R: Report> Sink for Deliver<'_, R> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let landing = core.landings.remove(Id::from_bits(token));

@@ -2,14 +2,63 @@
 
 use super::credit;
 use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
-use super::op::Report;
+use super::op::{Completion, Ended, Kind, Report};
 use super::peer::Malformed;
 use super::port::{PeerId, Place};
-use super::receive::Target;
+use super::receive::{Target, truncated};
 use super::state::Core;
-use super::wire::{Header, flag};
+use super::wire::{Header, Packet, flag};
 
 impl Core {
+    /// The short way of most messages: all of it is here, and its receive is posted. False: nothing was done.
+    #[inline(always)]
+    pub fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
+        let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
+        let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.special) else {
+            return false;
+        };
+        let cost = credit::cost(body.len());
+        if !simple || header.total != body.len() as u64 || peer.allowed < cost {
+            return false;
+        }
+        let (kind, tag) = (kind(header), tag(header));
+        let matcher = match kind {
+            Kind::Message => &mut self.messages,
+            Kind::Tagged => &mut self.tagged,
+            Kind::Collective => &mut self.collective,
+        };
+        let Some(id) = matcher.find_posted(u64::from(peer.source.unwrap_or(from)), tag) else {
+            return false;
+        };
+        let Some(post) = matcher.posted(id).filter(|post| post.multi.is_none()) else {
+            return false;
+        };
+        post.body.write(0, body);
+        let overflow = body.len().saturating_sub(post.body.len());
+        let end = Completion {
+            ended: Ended::Recv,
+            kind,
+            context: post.context,
+            report: post.report,
+            len: body.len() - overflow,
+            buf: 0,
+            tag,
+            data: data(header),
+            source: Some(from),
+            released: false,
+            peeked: false,
+            failure: truncated(overflow),
+        };
+        matcher.drop_posted(id);
+        peer.allowed -= cost;
+        peer.owed += cost;
+        if peer.owed >= self.config.window / 4 {
+            self.wake(from);
+        }
+        report.report(end);
+        true
+    }
+
     /// A whole message has come.
     #[inline]
     pub fn place_eager(

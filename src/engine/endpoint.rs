@@ -77,15 +77,15 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Starts a send. Its end is reported, perhaps before this returns.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
         let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
-            return self.send_long(send, report);
+            return self.send_long(*send, report);
         };
         if !peer.queue.is_empty() || peer.special || peer.credit < credit::cost(len) {
-            return self.send_long(send, report);
+            return self.send_long(*send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
         let iov = &send.body;
@@ -95,10 +95,9 @@ impl<T: Transport> Engine<T> {
                 report.report(ended(send, None));
                 Ok(())
             }
-            Push::Full => self.send_long(send, report),
+            Push::Full => self.send_long(*send, report),
             Push::Gone => {
-                self.core.gone(send.to, Error::PeerGone, report);
-                report.report(ended(send, Some(Error::PeerGone)));
+                self.send_failed(*send, report);
                 Ok(())
             }
             Push::Unreachable => {
@@ -108,10 +107,17 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A send that needs more than one push: it is queued, and begun if it is the first.
     #[cold]
-    fn send_long(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
-        self.queue(send.to, || Outgoing::new(send), report)
+    fn send_failed(&mut self, send: Send, report: &mut impl Report) {
+        self.core.gone(send.to, Error::PeerGone, report);
+        report.report(ended(&send, Some(Error::PeerGone)));
+    }
+
+    /// A send that needs more than one push: it is queued, and begun if it is the first. By value, as in `send_failed`:
+    /// on the short way the send then need not exist in memory.
+    #[cold]
+    fn send_long(&mut self, send: Send, report: &mut impl Report) -> Result<(), Refused> {
+        self.queue(send.to, || Outgoing::new(&send), report)
     }
 
     /// Queues a send or operation, and begins it if it is the first.
@@ -141,7 +147,7 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Takes a message that has come, or waits for one.
-    #[inline]
+    #[inline(always)]
     pub fn recv(&mut self, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
         if self.core.receive(recv, report) {
             self.push_all(report);
@@ -254,6 +260,7 @@ impl<T: Transport> Engine<T> {
         }
     }
 
+    #[inline(never)]
     fn push_waiting(&mut self, report: &mut impl Report) {
         self.more = false;
         self.fetch_all(report);
@@ -313,18 +320,20 @@ impl<T: Transport> Engine<T> {
         };
         let (at, len) = (job.at, job.len);
         let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
-        match send.map(|send| &send.source) {
+        let remote;
+        let body = match send.map(|send| &send.source) {
             Some(Source::User(iov)) if offer && !iov.is_empty() => {
-                let remote = self.transport.expose(to, iov);
-                self.transport.push(to, &job.header, Body::Bytes(&remote.bytes))
+                remote = self.transport.expose(to, iov);
+                Body::Bytes(&remote.bytes)
             }
-            Some(Source::User(iov)) if len > 0 => self.transport.push(to, &job.header, Body::User { iov, at, len }),
+            Some(Source::User(iov)) if len > 0 => Body::User { iov, at, len },
             Some(Source::Copy(bytes)) if len > 0 => {
-                let part = bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default();
-                self.transport.push(to, &job.header, Body::Bytes(part))
+                Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
             }
-            Some(Source::User(_) | Source::Copy(_)) | None => self.transport.push(to, &job.header, Body::Empty),
-        }
+            Some(Source::User(_) | Source::Copy(_)) | None => Body::Empty,
+        };
+        // The only push besides that of a short send, so both can be inlined.
+        self.transport.push(to, &job.header, body)
     }
 
     /// Fetches messages that have met their receive.

@@ -3,14 +3,13 @@
 //! A receive names a source (or any) and a tag with a mask of bits to ignore. A message goes to the oldest posted
 //! receive that fits, a new receive takes the oldest held message that fits; both orders are exact, as MPI needs them.
 //! Receives of one kind (same mask, source given or not) are found by hash, so an arrival costs one look-up per kind in
-//! use, however many are posted. Held messages are found by hash when the receive has no mask.
+//! use, however many are posted. Held messages are found by hash when the receive has no mask. Both stand in `chains`.
 //!
 //! Used by the endpoint, once for tagged and once for untagged messages (whose tag is always 0).
 
+use super::chains::{Chains, Link, Linked};
 use crate::util::slab::{Id, Slab};
-use std::collections::HashMap;
-use std::collections::VecDeque;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 
 /// Where a message comes from: the number that the endpoint's address vector gave the peer.
 pub type Source = u64;
@@ -49,15 +48,23 @@ impl<P, M> Default for Matcher<P, M> {
 
 impl<P, M> Matcher<P, M> {
     /// Adds a receive for which `find_held` found nothing.
+    #[inline]
     pub fn post(&mut self, want: Want, receive: P) -> Id {
         self.posted.insert(want, receive)
     }
 
     /// The oldest receive that a message fits. It stays posted until `unpost`, as a multi-receive does.
+    #[inline]
     pub fn find_posted(&mut self, source: Source, tag: u64) -> Option<Id> {
         self.posted.find(source, tag)
     }
 
+    #[inline]
+    pub fn posted(&self, receive: Id) -> Option<&P> {
+        self.posted.slab.get(receive).map(|post| &post.value)
+    }
+
+    #[inline]
     pub fn posted_mut(&mut self, receive: Id) -> Option<&mut P> {
         self.posted.slab.get_mut(receive).map(|post| &mut post.value)
     }
@@ -75,12 +82,20 @@ impl<P, M> Matcher<P, M> {
         self.posted.remove(receive)
     }
 
+    /// The same, when there is nothing more to be known of it.
+    #[inline]
+    pub fn drop_posted(&mut self, receive: Id) {
+        self.posted.unlink(receive);
+        self.posted.slab.forget(receive);
+    }
+
     /// Keeps a message for which `find_posted` found nothing.
     pub fn hold(&mut self, source: Source, tag: u64, message: M) -> Id {
         self.held.insert(source, tag, message)
     }
 
     /// The oldest message that a receive wants. It stays held until `release`, as FI_PEEK asks.
+    #[inline]
     pub fn find_held(&mut self, want: &Want) -> Option<Id> {
         self.held.find(want)
     }
@@ -124,60 +139,36 @@ impl Hasher for Fold {
     fn write_usize(&mut self, word: usize) {
         self.write_u64(word as u64);
     }
+    #[inline]
     fn write_u64(&mut self, word: u64) {
         let wide = u128::from(self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xd6e8_feb8_6659_fd93_u64);
         self.0 = wide as u64 ^ (wide >> 64) as u64;
     }
 }
 
-type Buckets = HashMap<(Source, u64), VecDeque<Id>, BuildHasherDefault<Fold>>;
-
-/// Numbers in the order they came, by key. An entry that was removed elsewhere is skipped when it comes to the front.
-#[derive(Debug, Default)]
-struct Index {
-    buckets: Buckets,
-    /// Names in the buckets, dead ones included.
-    names: usize,
+#[inline]
+fn hash(source: Source, tag: u64) -> u32 {
+    let mut fold = Fold(source.rotate_left(32));
+    fold.write_u64(tag);
+    fold.finish() as u32
 }
 
-impl Index {
-    fn push(&mut self, key: (Source, u64), id: Id) {
-        self.buckets.entry(key).or_default().push_back(id);
-        self.names += 1;
-    }
-
-    /// The first name of a key that is alive; dead ones before it are dropped.
-    fn first(&mut self, key: (Source, u64), alive: impl Fn(Id) -> bool) -> Option<Id> {
-        let queue = self.buckets.get_mut(&key)?;
-        while let Some(id) = queue.front() {
-            if alive(*id) {
-                return Some(*id);
-            }
-            queue.pop_front();
-            self.names -= 1;
-        }
-        None
-    }
-
-    /// Drops dead names and empty queues once they outnumber the living, so that memory follows use.
-    fn tidy(&mut self, living: usize, alive: impl Fn(Id) -> bool) {
-        const SLACK: usize = 64;
-        if self.names.max(self.buckets.len()) <= 2 * living + SLACK {
-            return;
-        }
-        self.buckets.retain(|_, queue| {
-            queue.retain(|id| alive(*id));
-            !queue.is_empty()
-        });
-        self.names = self.buckets.values().map(VecDeque::len).sum();
-    }
-}
-
+/// A posted receive that is one of a kind (`Kind`).
 #[derive(Debug)]
 struct Post<P> {
     value: P,
+    source: Source,
+    tag: u64,
     kind: usize,
     order: u64,
+    links: [Link; 1],
+}
+
+impl<P> Linked for Post<P> {
+    #[inline]
+    fn links(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
 }
 
 /// Receives that share a mask and whether they name a source.
@@ -185,11 +176,11 @@ struct Post<P> {
 struct Kind {
     ignore: u64,
     any_source: bool,
-    posts: usize,
-    index: Index,
+    chains: Chains<0>,
 }
 
 impl Kind {
+    #[inline]
     fn key(&self, source: Source, tag: u64) -> (Source, u64) {
         (if self.any_source { 0 } else { source }, tag & !self.ignore)
     }
@@ -213,40 +204,46 @@ impl<P> Default for Posted<P> {
 }
 
 impl<P> Posted<P> {
+    #[inline]
     fn insert(&mut self, want: Want, value: P) -> Id {
-        let kind = self.kind_of(&want);
+        let at = self.kind_of(&want);
         self.order += 1;
+        let kind = &mut self.kinds[at];
+        let (source, tag) = kind.key(want.source.unwrap_or(0), want.tag);
         let id = self.slab.insert(Post {
             value,
-            kind,
+            source,
+            tag,
+            kind: at,
             order: self.order,
+            links: [Link::default()],
         });
-        if let Some(kind) = self.kinds.get_mut(kind) {
-            kind.posts += 1;
-            let key = kind.key(want.source.unwrap_or(0), want.tag);
-            kind.index.push(key, id);
-            kind.index.tidy(kind.posts, |id| self.slab.get(id).is_some());
-        }
+        kind.chains.push(&mut self.slab, hash(source, tag), id);
         id
     }
 
+    #[inline]
     fn kind_of(&mut self, want: &Want) -> usize {
         let any_source = want.source.is_none();
         let same = |kind: &Kind| kind.ignore == want.ignore && kind.any_source == any_source;
-        let found = self.kinds.iter().position(same);
-        // A kind without posts can change its mask, so there are never more kinds than were once in use together.
-        let place = found.or_else(|| self.kinds.iter().position(|kind| kind.posts == 0));
+        match self.kinds.iter().position(same) {
+            Some(found) => found,
+            None => self.new_kind(want.ignore, any_source),
+        }
+    }
+
+    #[cold]
+    fn new_kind(&mut self, ignore: u64, any_source: bool) -> usize {
         let fresh = Kind {
-            ignore: want.ignore,
+            ignore,
             any_source,
-            posts: 0,
-            index: Index::default(),
+            chains: Chains::default(),
         };
-        match place.and_then(|place| Some((place, self.kinds.get_mut(place)?))) {
+        // A kind without posts can change its mask, so there are never more kinds than were once in use together.
+        let unused = self.kinds.iter().position(|kind| kind.chains.is_empty());
+        match unused.and_then(|place| Some((place, self.kinds.get_mut(place)?))) {
             Some((place, kind)) => {
-                if found.is_none() {
-                    *kind = fresh;
-                }
+                *kind = fresh;
                 place
             }
             None => {
@@ -256,28 +253,35 @@ impl<P> Posted<P> {
         }
     }
 
-    fn find(&mut self, source: Source, tag: u64) -> Option<Id> {
-        let slab = &self.slab;
+    #[inline]
+    fn find(&self, source: Source, tag: u64) -> Option<Id> {
         let mut oldest: Option<(u64, Id)> = None;
-        for kind in self.kinds.iter_mut().filter(|kind| kind.posts > 0) {
-            let key = kind.key(source, tag);
-            let Some(id) = kind.index.first(key, |id| slab.get(id).is_some()) else {
-                continue;
-            };
-            let Some(post) = slab.get(id) else { continue };
-            if oldest.is_none_or(|(order, _)| post.order < order) {
+        for kind in self.kinds.iter().filter(|kind| !kind.chains.is_empty()) {
+            let (source, tag) = kind.key(source, tag);
+            let same = |post: &Post<P>| post.source == source && post.tag == tag;
+            if let Some((id, post)) = kind
+                .chains
+                .find(&self.slab, hash(source, tag), |post| post.links[0], same)
+                && oldest.is_none_or(|(order, _)| post.order < order)
+            {
                 oldest = Some((post.order, id));
             }
         }
         oldest.map(|(_, id)| id)
     }
 
-    fn remove(&mut self, id: Id) -> Option<P> {
-        let post = self.slab.remove(id)?;
-        if let Some(kind) = self.kinds.get_mut(post.kind) {
-            kind.posts -= 1;
+    #[inline]
+    fn unlink(&mut self, id: Id) {
+        if let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0]))
+            && let Some(kind) = self.kinds.get_mut(kind)
+        {
+            kind.chains.unlink(&mut self.slab, link);
         }
-        Some(post.value)
+    }
+
+    fn remove(&mut self, id: Id) -> Option<P> {
+        self.unlink(id);
+        self.slab.remove(id).map(|post| post.value)
     }
 }
 
@@ -286,25 +290,34 @@ struct Message<M> {
     value: M,
     source: Source,
     tag: u64,
+    /// In no chain, so nobody finds it.
     hidden: bool,
+    links: [Link; 3],
+}
+
+impl<M> Linked for Message<M> {
+    #[inline]
+    fn links(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
 }
 
 #[derive(Debug)]
 struct Held<M> {
     slab: Slab<Message<M>>,
-    /// In order of arrival; dead names are dropped by `tidy`.
-    arrivals: VecDeque<Id>,
-    by_source: Index,
-    by_tag: Index,
+    by_source: Chains<0>,
+    by_tag: Chains<1>,
+    /// One chain, in order of arrival.
+    all: Chains<2>,
 }
 
 impl<M> Default for Held<M> {
     fn default() -> Self {
         Held {
             slab: Slab::default(),
-            arrivals: VecDeque::new(),
-            by_source: Index::default(),
-            by_tag: Index::default(),
+            by_source: Chains::default(),
+            by_tag: Chains::default(),
+            all: Chains::only_one(),
         }
     }
 }
@@ -316,61 +329,50 @@ impl<M> Held<M> {
             source,
             tag,
             hidden: false,
+            links: [Link::default(); 3],
         });
-        self.arrivals.push_back(id);
-        self.by_source.push((source, tag), id);
-        self.by_tag.push((0, tag), id);
-        self.tidy();
+        self.by_source.push(&mut self.slab, hash(source, tag), id);
+        self.by_tag.push(&mut self.slab, hash(0, tag), id);
+        self.all.push(&mut self.slab, 0, id);
         id
     }
 
-    fn find(&mut self, want: &Want) -> Option<Id> {
-        let slab = &self.slab;
-        let visible = |id: Id| slab.get(id).is_some_and(|message| !message.hidden);
-        if want.ignore == 0 {
-            return match want.source {
-                Some(source) => self.by_source.first((source, want.tag), visible),
-                None => self.by_tag.first((0, want.tag), visible),
-            };
+    #[inline]
+    fn find(&self, want: &Want) -> Option<Id> {
+        if self.all.is_empty() {
+            return None;
         }
-        let wanted = |id: &Id| {
-            slab.get(*id)
-                .is_some_and(|message| !message.hidden && want.fits(message.source, message.tag))
+        self.search(want)
+    }
+
+    fn search(&self, want: &Want) -> Option<Id> {
+        let (slab, tag) = (&self.slab, want.tag);
+        let fits = |message: &Message<M>| want.fits(message.source, message.tag);
+        let found = match want.source {
+            _ if want.ignore != 0 => self.all.find(slab, 0, |message| message.links[2], fits),
+            Some(source) => self
+                .by_source
+                .find(slab, hash(source, tag), |message| message.links[0], fits),
+            None => self.by_tag.find(slab, hash(0, tag), |message| message.links[1], fits),
         };
-        self.arrivals.iter().copied().find(|id| wanted(id))
+        found.map(|(id, _)| id)
     }
 
     fn remove(&mut self, id: Id) -> Option<M> {
-        let message = self.slab.remove(id)?;
-        while self
-            .arrivals
-            .front()
-            .is_some_and(|first| self.slab.get(*first).is_none())
-        {
-            self.arrivals.pop_front();
-        }
-        self.tidy();
-        Some(message.value)
+        self.hide(id);
+        self.slab.remove(id).map(|message| message.value)
     }
 
     fn hide(&mut self, id: Id) -> bool {
-        match self.slab.get_mut(id) {
-            Some(message) if !message.hidden => {
-                message.hidden = true;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn tidy(&mut self) {
-        let (slab, living) = (&self.slab, self.slab.len());
-        let visible = |id: Id| slab.get(id).is_some_and(|message| !message.hidden);
-        self.by_source.tidy(living, visible);
-        self.by_tag.tidy(living, visible);
-        if self.arrivals.len() > 2 * living + 64 {
-            self.arrivals.retain(|id| slab.get(*id).is_some());
-        }
+        let Some(message) = self.slab.get_mut(id).filter(|message| !message.hidden) else {
+            return false;
+        };
+        message.hidden = true;
+        let [first, second, third] = message.links;
+        self.by_source.unlink(&mut self.slab, first);
+        self.by_tag.unlink(&mut self.slab, second);
+        self.all.unlink(&mut self.slab, third);
+        true
     }
 }
 
@@ -459,12 +461,46 @@ mod tests {
             assert_eq!(matcher.find_held(&want), Some(message));
             matcher.release(message);
         }
-        let sizes = [
-            matcher.posted.kinds[0].index.buckets.len(),
-            matcher.held.by_tag.names,
-            matcher.held.arrivals.len(),
-        ];
-        assert!(sizes.iter().all(|size| *size <= 65), "{sizes:?}");
+        assert_eq!(matcher.posted.kinds[0].chains.width(), matcher.held.by_tag.width());
+        assert!(matcher.held.by_tag.width() <= 65);
+    }
+
+    /// Many at once make many chains, which keep the order and do not outlive their entries.
+    #[test]
+    fn chains_grow_and_shrink() {
+        let want = |tag| Want {
+            source: Some(tag % 3),
+            tag: tag / 2,
+            ignore: 0,
+        };
+        let mut matcher: Matcher<u64, u64> = Matcher::default();
+        const MANY: u64 = 10_000;
+        for name in 0..MANY {
+            matcher.post(want(name % 600), name);
+            matcher.hold(name % 3, name % 300, name);
+        }
+        let mut last = vec![None; 600];
+        for name in 0..MANY {
+            let Want { source, tag, .. } = want(name % 600);
+            let found = matcher
+                .find_posted(source.unwrap(), tag)
+                .and_then(|id| matcher.unpost(id))
+                .unwrap();
+            let place = &mut last[(name % 600) as usize];
+            assert!(*place < Some(found), "oldest first");
+            *place = Some(found);
+        }
+        assert!(matcher.posted.kinds[0].chains.width() == 0);
+        let any = Want {
+            source: None,
+            tag: 0,
+            ignore: u64::MAX,
+        };
+        for name in 0..MANY {
+            let found = matcher.find_held(&any).and_then(|id| matcher.release(id));
+            assert_eq!(found, Some(name));
+        }
+        assert_eq!((matcher.held.by_tag.width(), matcher.held_len()), (0, 0));
     }
 
     #[test]

@@ -156,6 +156,7 @@ impl Message {
     }
 }
 
+#[inline]
 pub(super) fn kind(header: &Header) -> Kind {
     match header.flags & (flag::TAGGED | flag::COLLECTIVE) {
         0 => Kind::Message,
@@ -165,6 +166,7 @@ pub(super) fn kind(header: &Header) -> Kind {
 }
 
 /// Untagged messages are matched by tag 0.
+#[inline]
 pub(super) fn tag(header: &Header) -> u64 {
     if header.flags & (flag::TAGGED | flag::COLLECTIVE) != 0 {
         header.tag
@@ -173,6 +175,7 @@ pub(super) fn tag(header: &Header) -> u64 {
     }
 }
 
+#[inline]
 pub(super) fn data(header: &Header) -> Option<u64> {
     (header.flags & flag::DATA != 0).then_some(header.data)
 }

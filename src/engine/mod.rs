@@ -30,6 +30,7 @@ pub mod port;
 pub mod wire;
 
 mod atomic;
+mod chains;
 mod credit;
 mod deliver;
 mod eager;

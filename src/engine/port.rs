@@ -144,6 +144,14 @@ pub trait Sink {
     /// for. To be said before its first packet, and again after `gone`; a peer never named is its own source.
     fn met(&mut self, _peer: PeerId, _source: PeerId) {}
 
+    /// A packet has come, all of it, and its body lies where the engine can read it now. True: the engine has taken it
+    /// and there is nothing more to do. Else it is as if nothing had been said: `place` is next. Worth a try for a
+    /// transport that would move the body at once.
+    #[inline]
+    fn take(&mut self, _from: PeerId, _header: &Header, _body: &[u8]) -> bool {
+        false
+    }
+
     /// A packet with a body of `len` bytes has come.
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place;
 

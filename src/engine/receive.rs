@@ -43,6 +43,7 @@ impl Target {
     }
 }
 
+#[inline]
 pub(super) fn want(recv: &Recv) -> Want {
     let source = recv.from.map(u64::from);
     match recv.kind {
@@ -77,20 +78,24 @@ pub(super) fn failed(kind: Kind, context: Context, error: Error) -> Completion {
     }
 }
 
+/// A message that was longer than its receive.
+#[inline]
+pub(super) fn truncated(overflow: usize) -> Option<Failure> {
+    let error = Error::Truncated;
+    (overflow > 0).then_some(Failure { error, overflow })
+}
+
 impl Core {
     /// Takes a held message, or posts. Says whether a message was taken.
+    #[inline]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
-            return self.receive_many(recv, least, report);
+            return self.receive_many(&{ *recv }, least, report);
         }
         let want = want(recv);
         let matcher = self.matcher(recv.kind);
         if let Some(held) = matcher.find_held(&want) {
-            let message = matcher.release(held);
-            let target = Target::single(recv.body, recv.context, recv.report);
-            if let Some(message) = message {
-                self.attach(message, target, report);
-            }
+            self.receive_held(held, *recv, report);
             return true;
         }
         matcher.post(
@@ -104,6 +109,14 @@ impl Core {
             },
         );
         false
+    }
+
+    #[inline(never)]
+    fn receive_held(&mut self, held: Id, recv: Recv, report: &mut impl Report) {
+        let target = Target::single(recv.body, recv.context, recv.report);
+        if let Some(message) = self.matcher(recv.kind).release(held) {
+            self.attach(message, target, report);
+        }
     }
 
     /// The posted receive that a message goes to, taken away unless more can follow.
@@ -129,11 +142,7 @@ impl Core {
         let overflow = delivery.total.saturating_sub(delivery.room);
         let failure = match error {
             Some(error) => Some(Failure { error, overflow: 0 }),
-            None if overflow > 0 => Some(Failure {
-                error: Error::Truncated,
-                overflow,
-            }),
-            None => None,
+            None => truncated(overflow),
         };
         let len = delivery.total - overflow;
         report.report(Completion {

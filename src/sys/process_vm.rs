@@ -17,23 +17,37 @@ const PIECES: usize = 8;
 /// # Safety
 /// The local ranges are writable memory that nobody else uses during the call.
 pub unsafe fn read(pid: i32, remote: &[Range], local: &[Range]) -> io::Result<usize> {
-    let vector = |ranges: &[Range]| {
-        let mut pieces = [libc::iovec {
-            iov_base: core::ptr::null_mut(),
-            iov_len: 0,
-        }; PIECES];
-        for (piece, range) in pieces.iter_mut().zip(ranges) {
-            piece.iov_base = range.addr as *mut libc::c_void;
-            piece.iov_len = range.len as usize;
-        }
-        pieces
-    };
     let (theirs, ours) = (vector(remote), vector(local));
     let counts = (remote.len().min(PIECES), local.len().min(PIECES));
     // SAFETY: both vectors have as many pieces as told; the caller promised the local ones, the kernel checks the rest.
     let copied =
         unsafe { libc::process_vm_readv(pid, ours.as_ptr(), counts.1 as u64, theirs.as_ptr(), counts.0 as u64, 0) };
     usize::try_from(copied).map_err(|_| io::Error::last_os_error())
+}
+
+/// Copies to another process; says how many bytes, which may be fewer than asked. The kernel checks both sides.
+///
+/// # Safety
+/// The remote ranges are memory that their owner wants written, and nobody else uses during the call.
+pub unsafe fn write(pid: i32, remote: &[Range], local: &[Range]) -> io::Result<usize> {
+    let (theirs, ours) = (vector(remote), vector(local));
+    let counts = (remote.len().min(PIECES), local.len().min(PIECES));
+    // SAFETY: both vectors have as many pieces as told; the caller promised the remote ones.
+    let copied =
+        unsafe { libc::process_vm_writev(pid, ours.as_ptr(), counts.1 as u64, theirs.as_ptr(), counts.0 as u64, 0) };
+    usize::try_from(copied).map_err(|_| io::Error::last_os_error())
+}
+
+fn vector(ranges: &[Range]) -> [libc::iovec; PIECES] {
+    let mut pieces = [libc::iovec {
+        iov_base: core::ptr::null_mut(),
+        iov_len: 0,
+    }; PIECES];
+    for (piece, range) in pieces.iter_mut().zip(ranges) {
+        piece.iov_base = range.addr as *mut libc::c_void;
+        piece.iov_len = range.len as usize;
+    }
+    pieces
 }
 
 const GLOBAL_EXPEDITED: c_int = 1 << 1;

@@ -66,14 +66,17 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    #[inline]
     pub fn insert(&mut self, value: T) -> Id {
         self.len += 1;
         if let Some(slot) = self.slots.get_mut(self.free as usize) {
@@ -95,6 +98,7 @@ impl<T> Slab<T> {
         Id { index, generation: 0 }
     }
 
+    #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
         match self.slots.get(id.index as usize) {
             Some(Slot {
@@ -105,6 +109,7 @@ impl<T> Slab<T> {
         }
     }
 
+    #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         match self.slots.get_mut(id.index as usize) {
             Some(Slot {
@@ -135,6 +140,20 @@ impl<T> Slab<T> {
             }
             State::Free { .. } => None,
         })
+    }
+
+    /// Removes without giving the value back: what is large is then not moved.
+    #[inline]
+    pub fn forget(&mut self, id: Id) {
+        if let Some(slot) = self.slots.get_mut(id.index as usize)
+            && slot.generation == id.generation
+            && matches!(slot.state, State::Taken(_))
+        {
+            slot.state = State::Free { next: self.free };
+            slot.generation = slot.generation.wrapping_add(1);
+            self.free = id.index;
+            self.len -= 1;
+        }
     }
 
     pub fn remove(&mut self, id: Id) -> Option<T> {

@@ -7,6 +7,25 @@
 use core::ptr::copy_nonoverlapping;
 use std::alloc::Layout;
 
+/// As `copy_nonoverlapping`; what fits a line's near body is copied without a call.
+///
+/// # Safety
+/// As for that.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: every access lies within the first `len` bytes; the second of two may overlap the first.
+    unsafe {
+        if (8..=16).contains(&len) {
+            let (first, last) = (from.cast::<u64>(), from.add(len - 8).cast::<u64>());
+            let (first, last) = (first.read_unaligned(), last.read_unaligned());
+            to.cast::<u64>().write_unaligned(first);
+            to.add(len - 8).cast::<u64>().write_unaligned(last);
+        } else {
+            copy_nonoverlapping(from, to, len);
+        }
+    }
+}
+
 /// One piece of memory of the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserBuf {
@@ -37,6 +56,7 @@ impl UserBuf {
     }
 
     /// The part that starts at `at` and has at most `len` bytes.
+    #[inline]
     pub fn part(&self, at: usize, len: usize) -> UserBuf {
         let at = at.min(self.len);
         UserBuf {
@@ -50,7 +70,7 @@ impl UserBuf {
     pub fn write(&self, bytes: &[u8]) -> usize {
         let fits = bytes.len().min(self.len);
         // SAFETY: `new` promised the memory; `fits` is within both. A slice of ours does not overlap it.
-        unsafe { copy_nonoverlapping(bytes.as_ptr(), self.addr as *mut u8, fits) };
+        unsafe { copy(bytes.as_ptr(), self.addr as *mut u8, fits) };
         fits
     }
 
@@ -59,7 +79,7 @@ impl UserBuf {
     pub fn read(&self, bytes: &mut [u8]) -> usize {
         let fits = bytes.len().min(self.len);
         // SAFETY: as in `write`.
-        unsafe { copy_nonoverlapping(self.addr as *const u8, bytes.as_mut_ptr(), fits) };
+        unsafe { copy(self.addr as *const u8, bytes.as_mut_ptr(), fits) };
         fits
     }
 }
@@ -160,9 +180,15 @@ impl UserIov {
     /// Copies in from byte `at` on. Says how much fitted.
     #[inline]
     pub fn write(&self, at: usize, bytes: &[u8]) -> usize {
-        if at == 0 && self.count == 1 {
-            return self.parts[0].write(bytes);
+        if self.count == 1 {
+            return self.parts[0].part(at, bytes.len()).write(bytes);
         }
+        self.write_pieces(at, bytes)
+    }
+
+    /// By value, as `read_pieces`: an operation of one piece then need not exist in memory.
+    #[inline(never)]
+    fn write_pieces(self, at: usize, bytes: &[u8]) -> usize {
         self.slices(at, bytes.len()).fold(0, |done, piece| {
             done + piece.write(bytes.get(done..).unwrap_or_default())
         })
@@ -171,9 +197,14 @@ impl UserIov {
     /// Copies out from byte `at` on. Says how much was there.
     #[inline]
     pub fn read(&self, at: usize, bytes: &mut [u8]) -> usize {
-        if at == 0 && self.count == 1 {
-            return self.parts[0].read(bytes);
+        if self.count == 1 {
+            return self.parts[0].part(at, bytes.len()).read(bytes);
         }
+        self.read_pieces(at, bytes)
+    }
+
+    #[inline(never)]
+    fn read_pieces(self, at: usize, bytes: &mut [u8]) -> usize {
         self.slices(at, bytes.len()).fold(0, |done, piece| {
             done + piece.read(bytes.get_mut(done..).unwrap_or_default())
         })

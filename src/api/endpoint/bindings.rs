@@ -222,15 +222,15 @@ impl Bindings {
     }
 
     /// Tells queue and counter of the direction.
-    #[inline]
+    #[inline(always)]
     pub fn tell(&self, end: &Completion, source: fi_addr_t) {
         let bound = match end.ended {
             Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => &self.tx,
             Ended::Recv | Ended::Target { .. } => &self.rx,
         };
         let cntr = self.cntrs.of(end.ended);
-        if let Some(failure) = &end.failure {
-            return fail(bound.as_ref(), cntr.as_ref(), end, failure, source);
+        if let Some(failure) = end.failure {
+            return fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
         }
         // A look is an answer, not an operation that a counter counts.
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
@@ -323,14 +323,14 @@ fn direction(access: Access) -> u64 {
 }
 
 #[cold]
-fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: &Completion, failure: &Failure, source: fi_addr_t) {
+fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: Completion, failure: Failure, source: fi_addr_t) {
     if let Some(cntr) = cntr.filter(|_| !end.peeked) {
         cntr.fail();
     }
     let Some(bound) = bound else { return };
     bound.cq.post_error(ErrorEntry {
         olen: failure.overflow,
-        ..error_entry(end, errno(failure.error), source)
+        ..error_entry(&end, errno(failure.error), source)
     });
 }
 

@@ -173,6 +173,14 @@ struct Tap<'a, S> {
 
 impl<S: Sink> Sink for Tap<'_, S> {
     #[inline]
+    fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
+        match self.known.get(from as usize) {
+            Some(Some(known)) if known.met => self.sink.take(known.id, header, body),
+            _ => false,
+        }
+    }
+
+    #[inline]
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
         let Some(Some(known)) = self.known.get_mut(from as usize) else {
             self.fresh.push(from);

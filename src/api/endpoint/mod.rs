@@ -24,7 +24,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Context, Kind};
+use crate::engine::op::{Completion, Context, Error, Kind, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
 use managed::{ByThread, Sleeper};
@@ -202,10 +202,46 @@ impl<T: Wire> Drop for Endpoint<T> {
     }
 }
 
+/// Tells ends to queues and counters as the engine reports them. One whose source must be looked up waits in `ended`
+/// until the engine has returned, and those after it too.
+struct Teller<'a> {
+    side: &'a mut Side,
+    ended: &'a mut Told,
+}
+
+impl Report for Teller<'_> {
+    #[inline(always)]
+    fn report(&mut self, end: Completion) {
+        match self.side.known_source(&end) {
+            Some(source) if self.ended.ends.is_empty() => self.side.bindings.tell(&end, source),
+            _ => self.wait(end),
+        }
+    }
+
+    #[cold]
+    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
+        self.ended.refused(from, part, error);
+    }
+}
+
+impl Teller<'_> {
+    #[cold]
+    fn wait(&mut self, end: Completion) {
+        self.ended.ends.push(end);
+    }
+}
+
 impl<T: Wire> Core<T> {
     /// Whether something waits for a peer.
     fn unfinished(&self) -> bool {
         self.engine.unfinished() || self.runner.is_stalled()
+    }
+
+    /// The engine, and whom it reports to.
+    #[inline]
+    fn parts(&mut self) -> (&mut Engine<T>, Teller<'_>) {
+        let (side, ended) = (&mut self.side, &mut self.ended);
+        (&mut self.engine, Teller { side, ended })
     }
 
     /// Passes on what the engine has told, with sources as the application knows them.
@@ -219,7 +255,7 @@ impl<T: Wire> Core<T> {
         }
     }
 
-    #[inline]
+    #[cold]
     fn tell_ended(&mut self) {
         let transport = self.engine.transport();
         for completion in self.ended.ends.drain(..) {
@@ -243,13 +279,16 @@ impl<T: Wire> Core<T> {
 }
 
 impl<T: Wire> Messaging for Endpoint<T> {
-    #[inline]
+    // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
+    // stalls the processor.
+    #[inline(always)]
     fn send(&self, call: SendCall) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let transport = core.engine.transport_mut();
         let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
-        let result = core.engine.send(&send, &mut core.ended);
+        let (engine, mut teller) = core.parts();
+        let result = engine.send(&send, &mut teller);
         core.tell();
         if core.deep || core.side.driven.is_some() {
             self.begun(core);
@@ -257,14 +296,17 @@ impl<T: Wire> Messaging for Endpoint<T> {
         result.map_err(refused)
     }
 
-    #[inline]
+    #[inline(always)]
     fn recv(&self, call: RecvCall) -> Result<()> {
         let mut core = self.core.lock();
         let core = &mut *core;
         let transport = core.engine.transport_mut();
         let (recv, look) = core.side.incoming::<T>(&call, |address| transport.peer(address))?;
         let result = match look {
-            None => core.engine.recv(&recv, &mut core.ended),
+            None => {
+                let (engine, mut teller) = core.parts();
+                engine.recv(&recv, &mut teller)
+            }
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
@@ -314,7 +356,8 @@ impl<T: Wire> Progress for Endpoint<T> {
     fn progress(&self) {
         let mut core = self.core.lock();
         let core = &mut *core;
-        core.engine.progress(&mut core.ended);
+        let (engine, mut teller) = core.parts();
+        engine.progress(&mut teller);
         core.runner.retry();
         core.tell();
         if !core.ended.refusals.is_empty() {

@@ -139,6 +139,14 @@ impl Peers {
         }
     }
 
+    /// The same without looking further than here.
+    #[inline]
+    pub fn known_source(&self, peer: PeerId) -> Option<fi_addr_t> {
+        let av = self.av.as_ref()?.av();
+        let current = av.generation() == self.removals && av.additions() == self.additions;
+        *self.to_source.get(peer as usize).filter(|_| current)?
+    }
+
     #[cold]
     fn look_up_source<T: Wire>(&mut self, peer: PeerId, address: &[u8]) -> fi_addr_t {
         let Some(av) = self.av.as_ref().map(Hold::av) else {

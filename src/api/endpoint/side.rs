@@ -273,7 +273,7 @@ impl Side {
     }
 
     /// The send that a call asks for. `find` numbers a peer by its address.
-    #[inline]
+    #[inline(always)]
     pub fn outgoing<T: Wire>(&mut self, call: &SendCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Send> {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
@@ -370,7 +370,7 @@ impl Side {
     }
 
     /// The receive that a call asks for, or the look.
-    #[inline]
+    #[inline(always)]
     pub fn incoming<T: Wire>(
         &mut self,
         call: &RecvCall,
@@ -398,6 +398,21 @@ impl Side {
             report,
         };
         Ok((recv, look(flags)))
+    }
+
+    /// What an end's entry says of its source; None: it must be looked up.
+    #[inline]
+    pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
+        match (end.ended, end.source) {
+            // Not the queues' and counters' alone.
+            _ if end.kind == Kind::Collective => None,
+            (Ended::Target { .. }, _) => None,
+            (Ended::Recv, Some(peer)) if self.settings.sourced => {
+                let known = self.peers.known_source(peer);
+                known.filter(|source| *source != FI_ADDR_NOTAVAIL || !self.settings.names_strangers)
+            }
+            _ => Some(FI_ADDR_NOTAVAIL),
+        }
     }
 
     /// Tells queues and counters of an end. `address` is that of a peer.
@@ -454,6 +469,7 @@ impl Side {
 
 /// The level that flags ask for. Delivery is told of when a receive has the message, or somebody discards it: so is a
 /// match.
+#[inline]
 fn level(flags: u64) -> Level {
     if flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
         Level::Delivery
@@ -500,6 +516,7 @@ fn check_arrays(call: &AtomicCall) -> Result<()> {
     Ok(())
 }
 
+#[inline]
 fn look(flags: u64) -> Option<Look> {
     match flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) {
         0 => None,

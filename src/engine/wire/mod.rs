@@ -104,12 +104,17 @@ impl Header {
         }
     }
 
+    /// The header as four words, for transports between processes of one machine.
+    #[inline]
+    pub fn words(&self) -> [u64; Header::SIZE / 8] {
+        let first = u64::from(self.packet as u8) | u64::from(self.flags) << 8 | u64::from(self.code) << 16;
+        [first | u64::from(self.id) << 32, self.tag, self.data, self.total]
+    }
+
     #[inline]
     pub fn encode(&self) -> [u8; Header::SIZE] {
-        let first = u64::from(self.packet as u8) | u64::from(self.flags) << 8 | u64::from(self.code) << 16;
-        let first = first | u64::from(self.id) << 32;
         let mut bytes = [0; Header::SIZE];
-        for (place, word) in bytes.chunks_exact_mut(8).zip([first, self.tag, self.data, self.total]) {
+        for (place, word) in bytes.chunks_exact_mut(8).zip(self.words()) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -122,7 +127,12 @@ impl Header {
         for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_le_bytes(place.try_into().ok()?);
         }
-        let [first, tag, data, total] = words;
+        Header::from_words(words)
+    }
+
+    /// As `decode`, of what `words` gave.
+    #[inline]
+    pub fn from_words([first, tag, data, total]: [u64; Header::SIZE / 8]) -> Option<Header> {
         let packet = match first as u8 {
             1 => Packet::Eager,
             2 => Packet::First,

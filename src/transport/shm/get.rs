@@ -134,6 +134,45 @@ pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize,
     Get::Done
 }
 
+/// The other way: bytes of ours written into a peer's memory, both named as in a `Remote`.
+pub struct Put {
+    theirs: Name,
+    ours: Name,
+    pid: i32,
+}
+
+impl Put {
+    /// None unless the names are of these endpoints, told by instance and process.
+    pub fn new(remote: &Remote, local: &Remote, them: (u64, u32), us: (u64, u32)) -> Option<Put> {
+        let (theirs, ours) = (parse(remote), parse(local));
+        let right = (theirs.instance, theirs.pid) == them && (ours.instance, ours.pid) == us;
+        let pid = i32::try_from(them.1).ok().filter(|_| right)?;
+        Some(Put { theirs, ours, pid })
+    }
+
+    /// Writes bytes `at` to `at + len`; false if they could not all be written.
+    pub fn put(&mut self, at: usize, len: usize) -> bool {
+        let ranges = |name: &Name| name.ranges.into_iter().take(name.count as usize);
+        let (mut from, end) = (at as u64, (at as u64).saturating_add(len as u64));
+        while from < end {
+            let (remote, remotes) = cut(ranges(&self.theirs), from, end - from);
+            let (local, locals) = cut(ranges(&self.ours), from, end - from);
+            let (remote, local) = (
+                remote.get(..remotes).unwrap_or_default(),
+                local.get(..locals).unwrap_or_default(),
+            );
+            // SAFETY: the peer named this memory to have it written, and waits for that.
+            match unsafe { process_vm::write(self.pid, remote, local) } {
+                Ok(0) => return false,
+                Ok(copied) => from += copied as u64,
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,8 @@
 
 use super::layout::{self, Header, MAX_RINGS, Ring};
 use super::ring::Consumer;
-use crate::engine::port::{PeerId, Place, Sink};
+use super::share::Cut;
+use crate::engine::port::{PeerId, Place, Remote, Sink};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::BorrowedFd;
@@ -18,6 +19,8 @@ pub struct Inbound {
     pub peer: PeerId,
     /// The sender is dead: once empty, the ring goes.
     pub ending: bool,
+    /// What its sender asked us to do, to be done when the ring has been looked at.
+    help: Option<Help>,
     /// The engine would not take the next record.
     refused: bool,
     hot: bool,
@@ -38,6 +41,19 @@ pub enum Look {
     Broken,
     /// Its sender waits for room in its sleep.
     Starved,
+    /// Its sender asks for help with a message of ours.
+    Help,
+}
+
+/// A request for help: see `share`.
+#[derive(Debug)]
+pub struct Help {
+    pub number: u32,
+    pub cut: Cut,
+    /// The receiver's memory.
+    pub remote: Remote,
+    /// Ours, as we named it.
+    pub local: Remote,
 }
 
 impl Inbound {
@@ -52,11 +68,27 @@ impl Inbound {
                 Ok(None) => break,
                 Err(_) => return Look::Broken,
             };
-            let Some(header) = wire::Header::decode(&self.ring.read_header(record.line)) else {
-                return Look::Broken;
-            };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
+            let words = self.ring.read_header(record.line);
+            let Some(header) = wire::Header::from_words(words) else {
+                if !asked_for_help(&mut self.help, words, body) {
+                    return Look::Broken;
+                }
+                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
+                    look = Look::Starved;
+                }
+                look = if look == Look::Fine { Look::Help } else { look };
+                *done += 1;
+                continue;
+            };
+            if sink.take(self.peer, &header, body) {
+                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
+                    look = Look::Starved;
+                }
+                *done += 1;
+                continue;
+            }
             let finished = match sink.place(self.peer, &header, body.len()) {
                 Place::Into { iov, at, token } => {
                     iov.write(at, body);
@@ -116,6 +148,19 @@ impl Inbound {
     }
 }
 
+/// A record that is no packet: the sender, who receives a large message of ours, asks for help with it. It never asks
+/// again before it has got an answer.
+#[cold]
+fn asked_for_help(asked: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> bool {
+    match Help::of(words, body) {
+        Some(help) if asked.is_none() => {
+            *asked = Some(help);
+            true
+        }
+        _ => false,
+    }
+}
+
 /// The most rings that every poll looks at.
 const HOT_MOST: usize = 32;
 
@@ -137,6 +182,16 @@ impl Inbox {
         self.rings.get(index)?.as_ref()
     }
 
+    pub fn ring(&self, index: usize) -> Option<&Ring> {
+        self.get(index).map(|inbound| &inbound.ring)
+    }
+
+    /// A request for help that came through this ring, and whose it is.
+    pub fn take_help(&mut self, index: usize) -> Option<(PeerId, Help)> {
+        let inbound = self.get_mut(index)?;
+        Some((inbound.peer, inbound.help.take()?))
+    }
+
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Inbound> {
         self.rings.get_mut(index)?.as_mut()
     }
@@ -156,6 +211,7 @@ impl Inbox {
                 ring,
                 peer,
                 ending: false,
+                help: None,
                 refused: false,
                 hot: false,
                 lively: false,

@@ -2,7 +2,7 @@
 //!
 //! First the header, which the owner writes before anyone sees the file, then a state for every ring, then the rings:
 //! a control block and the lines. The rings' memory is given by whoever claims one, so a file has room for many peers
-//! and memory for real ones. Every cache line has one writer after a ring was claimed:
+//! and memory for real ones. Every cache line but one has one writer after a ring was claimed:
 //!
 //! | line of a control block | written by | holds |
 //! | --- | --- | --- |
@@ -10,6 +10,8 @@
 //! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
 //! | taken | the receiver, every quarter ring | how far it has read |
 //! | sender | the sender, seldom | closed, starved |
+//! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
+//! | helped | the sender, for a large message | what it has done of it |
 //!
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
@@ -64,8 +66,10 @@ const AT_HOT: usize = LINE;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SENDER: usize = 3 * LINE;
 const AT_WHO_ADDRESS: usize = 4 * LINE;
-const CONTROL_BYTES: usize = 8 * LINE;
-const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= CONTROL_BYTES);
+const AT_PIECES: usize = 8 * LINE;
+const AT_HELPED: usize = 9 * LINE;
+pub const CONTROL_BYTES: usize = 10 * LINE;
+const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
 impl Word for AtomicU64 {
     #[inline]
@@ -288,7 +292,7 @@ impl Ring {
 
     /// Empties the ring and says whose it is.
     pub fn init(&self, instance: u64, address: &[u8]) {
-        for at in [AT_HOT, AT_TAKEN, AT_SENDER] {
+        for at in [AT_HOT, AT_TAKEN, AT_SENDER, AT_PIECES, AT_HELPED] {
             self.map.word(at).store(0, Ordering::Relaxed);
         }
         self.clear(0);
@@ -322,6 +326,14 @@ impl Ring {
         self.map.word(AT_SENDER)
     }
 
+    pub fn pieces(&self) -> &AtomicU64 {
+        self.map.word(AT_PIECES)
+    }
+
+    pub fn helped(&self) -> &AtomicU64 {
+        self.map.word(AT_HELPED)
+    }
+
     /// The first byte of a line, masked into the ring.
     #[inline]
     fn line(&self, line: u64) -> *mut u8 {
@@ -338,21 +350,21 @@ impl Ring {
 
     /// Writes a header's words behind the control word of a line.
     #[inline]
-    pub fn write_header(&self, line: u64, header: &[u8; 32]) {
-        // SAFETY: the header lies in the line, which is the producer's.
+    pub fn write_header(&self, line: u64, header: [u64; 4]) {
+        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
         unsafe {
             self.line(line)
                 .add(super::ring::HEADER_AT)
-                .cast::<[u8; 32]>()
-                .write(*header)
+                .cast::<[u64; 4]>()
+                .write(header)
         };
     }
 
     #[inline]
-    pub fn read_header(&self, line: u64) -> [u8; 32] {
+    pub fn read_header(&self, line: u64) -> [u64; 4] {
         // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
         // other bytes, which are checked as any bytes are.
-        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u8; 32]>().read() }
+        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
     }
 
     /// The body of a record, as far as it lies within the ring.

@@ -91,8 +91,22 @@ impl Outbound {
     }
 
     /// Writes one record. `body` is no longer than a record may be.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Sent {
+        self.write(header.words(), body)
+    }
+
+    /// The same for a record of this transport's own.
+    pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Sent {
+        self.write(header, Body::Bytes(body))
+    }
+
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    #[inline(always)]
+    fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
         let len = body.len();
         let slot = match self.producer.reserve(&self.ring, len) {
             Ok(Some(slot)) => slot,
@@ -108,7 +122,7 @@ impl Outbound {
                 iov.read(at, room);
             }
         }
-        self.ring.write_header(slot.line, &header.encode());
+        self.ring.write_header(slot.line, header);
         self.publish(slot, len)
     }
 

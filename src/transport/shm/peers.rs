@@ -37,6 +37,8 @@ pub struct Peer {
     pub reach: Reach,
     /// In the list of those whose ring was full.
     pub starved: bool,
+    /// The number of the last message that was fetched together (`share`).
+    pub shares: u32,
 }
 
 #[derive(Default)]
@@ -65,6 +67,7 @@ impl Peers {
             ending: false,
             reach: Reach::default(),
             starved: false,
+            shares: 0,
         });
         self.numbers.insert(address.into(), number);
         Some(number)
@@ -134,6 +137,7 @@ impl Peers {
             entry.ending = false;
             entry.out = None;
             entry.ring = None;
+            entry.shares = 0;
             entry.reach = Reach::default();
         }
     }

@@ -59,8 +59,11 @@ impl ShmTransport {
     }
 
     fn settle(&mut self, index: usize, look: Look) {
+        if let Some((peer, help)) = self.inbox.take_help(index) {
+            self.help(peer, &help);
+        }
         match look {
-            Look::Fine => {}
+            Look::Fine | Look::Help => {}
             Look::Over | Look::Broken => self.drop_ring(index),
             Look::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
@@ -118,6 +121,7 @@ impl ShmTransport {
             // Receives that name its endpoint end too, though it may never have sent anything.
             sink.met(peer, self.peers.source(peer));
             self.peers.forget(peer);
+            self.waiting.retain(|waiting| waiting.peer != peer);
             sink.gone(peer);
         }
     }
@@ -136,7 +140,7 @@ impl ShmTransport {
         shared::is_locked(self.own.file(), LOCK_RINGS + index as i64).unwrap_or(true)
     }
 
-    fn lives(&self, peer: &Peer) -> bool {
+    pub(super) fn lives(&self, peer: &Peer) -> bool {
         match peer.ring {
             Some(ring) => self.claimer_lives(ring),
             None => is_alive(&self.config.dir, &peer.address, peer.instance),

@@ -56,7 +56,9 @@ impl ShmTransport {
         });
         self.look_at_peers();
         let room = self.has_room_for_the_starved();
-        !(room || !self.peers.over.is_empty() || self.inbox.would_find(&self.own.header))
+        // Nobody rings when the end of a large message has been written; it does not take long.
+        let quiet = self.waiting.is_empty() && self.peers.over.is_empty();
+        quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
     /// Peers that died do not wake anybody: a sleeper that comes by now and then looks.

@@ -110,7 +110,7 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     push_all(&mut good, from_good, 0..1, &mut Kept::default());
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 2);
     // The second record of the first ring.
-    let second_line = layout::bytes_needed(0) as u64 + 512 + 64;
+    let second_line = layout::bytes_needed(0) as u64 + layout::CONTROL_BYTES as u64 + 64;
     scribble(&dir, "hub", &[(second_line, vec![0x55; 8])]);
     poll_until(&mut hub, &mut kept, |kept| kept.gone.len() == 1);
     let number = hub.peer(b"bad").unwrap();

@@ -327,7 +327,7 @@ fn barriers_may_be_forbidden() {
 }
 
 /// Has the kernel refuse one call to this process from now on, with EPERM.
-fn forbid(call: libc::c_long) {
+pub(super) fn forbid(call: libc::c_long) {
     let step = |code: u32, jt, jf, k| libc::sock_filter {
         code: code as u16,
         jt,

@@ -4,6 +4,7 @@ mod bench;
 mod hostile;
 mod life;
 mod plain;
+mod together;
 mod whole;
 
 use super::*;

@@ -1,0 +1,437 @@
+//! Fetching a large message with both processors: the receiver reads its beginning, and the sender, asked by a record in
+//! its ring, writes its end. They meet wherever they meet.
+//!
+//! The message is cut into pieces. A word in the control block of the sender's ring says which are left: the receiver
+//! takes them from the front, the sender from the back, with a compare-and-swap. A sender that is busy elsewhere takes
+//! none, and the receiver does it all: nobody waits for a piece that nobody is working at. The sender says in a word of
+//! its own how many it has done, and when it will take no more; only then is the next message shared.
+//!
+//! Neither believes the other: both check what they take against their own count. A sender writes only to where the
+//! receiver told it to, and only out of memory that its own name (`expose`) tells.
+
+use super::ShmTransport;
+use super::get;
+use super::inbound::Help;
+use super::layout::Ring;
+use super::outbound::Sent;
+use super::peers::Reach;
+use crate::engine::port::{Get, PeerId, Remote, Sink, Token};
+use crate::util::user::UserIov;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A message is cut into about so many pieces, but none smaller than is worth a system call.
+const PIECES: usize = 8;
+const LEAST_PIECE: usize = 32 << 10;
+const MOST_PIECE: usize = 256 << 10;
+/// The most pieces of a request that is believed.
+const MOST_PIECES: u16 = 1 << 14;
+/// Looks at a piece that the sender is at, before other things are done.
+const SPINS: u32 = 2000;
+/// How long a closing endpoint waits for a sender at its memory: far longer than a piece takes.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How a message is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub at: usize,
+    pub len: usize,
+    pub piece: usize,
+    pub count: u16,
+}
+
+impl Cut {
+    fn of(at: usize, len: usize) -> Option<Cut> {
+        let piece = (len / PIECES)
+            .next_multiple_of(4096)
+            .clamp(LEAST_PIECE, MOST_PIECE)
+            .max(len.div_ceil(usize::from(MOST_PIECES)));
+        let count = u16::try_from(len.div_ceil(piece)).ok().filter(|count| *count > 1)?;
+        Some(Cut { at, len, piece, count })
+    }
+
+    /// As it came in a request.
+    pub fn checked(at: u64, len: u64, piece: u64, count: u64) -> Option<Cut> {
+        let cut = Cut {
+            at: at.try_into().ok()?,
+            len: len.try_into().ok()?,
+            piece: piece.try_into().ok()?,
+            count: u16::try_from(count).ok().filter(|count| *count <= MOST_PIECES)?,
+        };
+        let whole = cut.at.checked_add(cut.len).is_some() && cut.piece > 0;
+        (whole && cut.len.div_ceil(cut.piece) == usize::from(cut.count)).then_some(cut)
+    }
+
+    /// Where a piece lies.
+    fn range(&self, piece: u16) -> (usize, usize) {
+        let from = (usize::from(piece) * self.piece).min(self.len);
+        (self.at + from, self.piece.min(self.len - from))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+/// Pieces that nobody has taken: those from `front` on, before `back`, of share `number`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Left {
+    number: u32,
+    front: u16,
+    back: u16,
+}
+
+impl Left {
+    fn word(self) -> u64 {
+        u64::from(self.number) << 32 | u64::from(self.front) << 16 | u64::from(self.back)
+    }
+
+    fn of(word: u64) -> Left {
+        Left {
+            number: (word >> 32) as u32,
+            front: (word >> 16) as u16,
+            back: word as u16,
+        }
+    }
+}
+
+/// Takes a piece of this share from one end.
+fn take(word: &AtomicU64, number: u32, end: End) -> Option<u16> {
+    // A peer that keeps changing the word keeps nobody here for ever.
+    for _ in 0..1000 {
+        let seen = word.load(Ordering::Acquire);
+        let left = Left::of(seen);
+        if left.number != number || left.front >= left.back {
+            return None;
+        }
+        let (next, piece) = match end {
+            End::Front => (
+                Left {
+                    front: left.front + 1,
+                    ..left
+                },
+                left.front,
+            ),
+            End::Back => (
+                Left {
+                    back: left.back - 1,
+                    ..left
+                },
+                left.back - 1,
+            ),
+        };
+        // SYNC POINT pieces: nothing but the pieces themselves depends on it.
+        if word
+            .compare_exchange_weak(seen, next.word(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return Some(piece);
+        }
+    }
+    None
+}
+
+/// What a sender says of its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Working = 0,
+    Over = 1,
+    /// It could not do the last piece that it took, and takes no more.
+    Failed = 2,
+}
+
+fn told(number: u32, state: State, done: u16) -> u64 {
+    u64::from(number) << 32 | (state as u64) << 16 | u64::from(done)
+}
+
+/// Number, whether it takes no more, whether it failed, how many are done.
+fn hear(word: u64) -> (u32, bool, bool, u16) {
+    let state = (word >> 16) as u16;
+    (
+        (word >> 32) as u32,
+        state != State::Working as u16,
+        state == State::Failed as u16,
+        word as u16,
+    )
+}
+
+/// A message whose end the sender is still writing.
+#[derive(Debug)]
+pub struct Waiting {
+    pub peer: PeerId,
+    token: Token,
+    number: u32,
+    cut: Cut,
+    remote: Remote,
+    local: UserIov,
+    /// Pieces before this one were ours, all others are the sender's.
+    front: u16,
+    /// Our own part went well.
+    ok: bool,
+}
+
+impl ShmTransport {
+    /// Fetches together with the sender. None: this one is to be fetched alone.
+    pub(super) fn get_together(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Token,
+    ) -> Option<Get> {
+        let cut = Cut::of(at, len)?;
+        if self.waiting.iter().any(|waiting| waiting.peer == from) {
+            return None;
+        }
+        let peer = self.peers.get_mut(from)?;
+        let (ring, out) = (self.inbox.ring(peer.ring?)?, peer.out.as_mut()?);
+        let (number, at_rest, ..) = hear(ring.helped().load(Ordering::Acquire));
+        if peer.shares != 0 && !(at_rest && number == peer.shares) {
+            return None; // it has not come to our last request yet
+        }
+        let number = peer.shares.wrapping_add(1).max(1);
+        let back = cut.count;
+        // SYNC POINT pieces: before the request, which is published with a release.
+        let left = Left { number, front: 0, back };
+        ring.pieces().store(left.word(), Ordering::Release);
+        let ours = get::expose(self.own.instance, self.own.pid, local);
+        match out.push_words(request(number, &cut), [ours.bytes, remote.bytes].as_flattened()) {
+            Sent::Done => peer.shares = number,
+            Sent::Full => return None,
+            Sent::Gone => {
+                let _ = self.not_sent(from, Sent::Gone);
+                return Some(Get::Gone);
+            }
+        }
+        let (instance, pid) = (out.instance(), out.pid());
+        let (mut front, mut ok) = (0, true);
+        while let Some(piece) = take(ring.pieces(), number, End::Front) {
+            if piece != front || piece >= cut.count {
+                break; // the sender has written there; what it cannot have done is done below
+            }
+            front += 1;
+            let (at, len) = cut.range(piece);
+            match get::get(instance, pid, remote, local, at, len) {
+                _ if !ok => {} // only to leave nothing to be taken
+                Get::Done => {}
+                Get::Gone => return Some(Get::Gone),
+                Get::Unsupported | Get::Later | Get::Full => ok = false,
+            }
+        }
+        let waiting = Waiting {
+            peer: from,
+            token,
+            number,
+            cut,
+            remote: *remote,
+            local: *local,
+            front,
+            ok,
+        };
+        for _ in 0..SPINS {
+            if let Some(got) = waiting.end(ring, instance, pid) {
+                return Some(got);
+            }
+            core::hint::spin_loop();
+        }
+        self.waiting.push(waiting);
+        Some(Get::Later)
+    }
+
+    /// Messages whose end has been written by now.
+    #[cold]
+    pub(super) fn collect<S: Sink>(&mut self, sink: &mut S) -> usize {
+        let mut done = 0;
+        let (peers, inbox) = (&self.peers, &self.inbox);
+        self.waiting.retain(|waiting| {
+            let peer = peers.get(waiting.peer);
+            let ring = peer.and_then(|peer| inbox.ring(peer.ring?));
+            let out = peer.and_then(|peer| peer.out.as_ref());
+            let (Some(ring), Some(out)) = (ring, out) else {
+                return true; // it is ending, and soon gone
+            };
+            let got = waiting.end(ring, out.instance(), out.pid());
+            if let Some(got) = got {
+                sink.finished(waiting.token, got == Get::Done);
+                done += 1;
+            }
+            got.is_none()
+        });
+        done
+    }
+
+    /// Does the part of a message of ours that its receiver asked for.
+    pub(super) fn help(&mut self, to: PeerId, help: &Help) {
+        let (instance, pid) = (self.own.instance, self.own.pid);
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let Some(out) = &peer.out else { return };
+        if peer.reach == Reach::Untried {
+            peer.reach = get::probe(out);
+        }
+        let helped = out.ring().helped();
+        let works = peer.reach == Reach::Works && self.config.fetch;
+        let Some(mut put) = get::Put::new(&help.remote, &help.local, (out.instance(), out.pid()), (instance, pid))
+        else {
+            return helped.store(told(help.number, State::Over, 0), Ordering::Release);
+        };
+        let (mut state, mut done) = (State::Over, 0);
+        helped.store(told(help.number, State::Working, 0), Ordering::Release);
+        while works && done < help.cut.count {
+            let Some(piece) = take(out.ring().pieces(), help.number, End::Back) else {
+                break;
+            };
+            let (at, len) = help.cut.range(piece);
+            if !put.put(at, len) {
+                state = State::Failed;
+                break;
+            }
+            done += 1;
+            // SYNC POINT helped: what the kernel wrote is seen by whoever sees this.
+            helped.store(told(help.number, State::Working, done), Ordering::Release);
+        }
+        helped.store(told(help.number, state, done), Ordering::Release);
+    }
+
+    /// Before the memory of receives goes back to the application: no sender is at it any more.
+    pub(super) fn wait_for_helpers(&mut self) {
+        let start = Instant::now();
+        for waiting in core::mem::take(&mut self.waiting) {
+            loop {
+                let peer = self.peers.get(waiting.peer);
+                let Some(ring) = peer.and_then(|peer| self.inbox.ring(peer.ring?)) else {
+                    break;
+                };
+                let (number, rest, ..) = hear(ring.helped().load(Ordering::Acquire));
+                let dead = !peer.is_some_and(|peer| self.lives(peer));
+                if dead || rest || number != waiting.number || start.elapsed() > PATIENCE {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// How the get has ended, if it has. What the sender failed at is read here.
+    fn end(&self, ring: &Ring, instance: u64, pid: u32) -> Option<Get> {
+        let theirs = self.cut.count.saturating_sub(self.front);
+        let (number, _, failed, done) = hear(ring.helped().load(Ordering::Acquire));
+        let (done, failed) = if number == self.number {
+            (done, failed)
+        } else {
+            (0, false)
+        };
+        if done < theirs && !failed {
+            return None;
+        }
+        if !self.ok {
+            return Some(Get::Unsupported);
+        }
+        // It works from the back, so the pieces not done are the first of its part.
+        for piece in (self.front..self.cut.count).take(usize::from(theirs.saturating_sub(done))) {
+            let (at, len) = self.cut.range(piece);
+            let got = get::get(instance, pid, &self.remote, &self.local, at, len);
+            if got != Get::Done {
+                return Some(got);
+            }
+        }
+        Some(Get::Done)
+    }
+}
+
+/// The lowest byte of a request's header, where packets of the engine have their kind.
+pub const HELP: u8 = 0xff;
+
+fn request(number: u32, cut: &Cut) -> [u64; 4] {
+    let words = [
+        cut.at as u64,
+        cut.len as u64,
+        (cut.piece as u64) << 16 | u64::from(cut.count),
+    ];
+    [u64::from(HELP) | u64::from(number) << 32, words[0], words[1], words[2]]
+}
+
+impl Help {
+    /// Reads a request; None for what is none.
+    pub fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<Help> {
+        if first as u32 != u32::from(HELP) {
+            return None;
+        }
+        let (remote, local) = body.split_at_checked(Remote::SIZE)?;
+        Some(Help {
+            number: (first >> 32) as u32,
+            cut: Cut::checked(at, len, pieces >> 16, pieces & 0xffff)?,
+            remote: Remote {
+                bytes: remote.try_into().ok()?,
+            },
+            local: Remote {
+                bytes: local.try_into().ok()?,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_whole() {
+        for len in [65536, 65537, 100_000, 262_144, 1 << 20, 4 << 20, 1 << 30, (1 << 40) + 7] {
+            let cut = Cut::of(5, len).unwrap();
+            let mut next = 5;
+            for piece in 0..cut.count {
+                let (at, len) = cut.range(piece);
+                assert!(at == next && len > 0);
+                next += len;
+            }
+            assert_eq!(next, 5 + len);
+            let [_, at, size, pieces] = request(1, &cut);
+            assert_eq!(Cut::checked(at, size, pieces >> 16, pieces & 0xffff), Some(cut));
+        }
+        assert_eq!(Cut::of(0, LEAST_PIECE), None);
+    }
+
+    #[test]
+    fn requests_that_cannot_be_are_refused() {
+        for (at, len, piece, count) in [
+            (0, 10, 0, 1),
+            (0, 10, 5, 3),
+            (0, 10, 5, 1),
+            (u64::MAX, 10, 5, 2),
+            (0, u64::MAX, 1 << 32, u64::from(MOST_PIECES) + 1),
+        ] {
+            assert_eq!(Cut::checked(at, len, piece, count), None);
+        }
+        assert!(Help::of([0, 0, 10, 5 << 16 | 2], &[0; 160]).is_none());
+        assert!(Help::of([u64::from(HELP), 0, 10, 5 << 16 | 2], &[0; 159]).is_none());
+        assert!(Help::of([u64::from(HELP), 0, 10, 5 << 16 | 2], &[0; 160]).is_some());
+    }
+
+    /// Every piece is taken once, whoever is faster; those of another share are nobody's.
+    #[test]
+    fn a_piece_is_taken_once() {
+        const COUNT: u16 = 5000;
+        let left = Left {
+            number: 7,
+            front: 0,
+            back: COUNT,
+        };
+        let word = AtomicU64::new(left.word());
+        let all = |end| core::iter::from_fn(|| take(&word, 7, end)).collect::<Vec<u16>>();
+        let (front, mut back) = std::thread::scope(|scope| {
+            let back = scope.spawn(|| all(End::Back));
+            (all(End::Front), back.join().unwrap())
+        });
+        back.reverse();
+        assert_eq!([front, back].concat(), (0..COUNT).collect::<Vec<u16>>());
+        word.store(left.word(), Ordering::Relaxed);
+        assert_eq!(take(&word, 8, End::Front), None);
+        assert_eq!(take(&word, 7, End::Back), Some(COUNT - 1));
+    }
+}

@@ -1,0 +1,163 @@
+//! Large messages that the receiver and the sender fetch together.
+
+use super::*;
+use crate::util::user::UserBuf;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const LEN: usize = 3 << 20;
+
+/// Only knows how its gets end.
+#[derive(Default)]
+struct Ends {
+    ended: Vec<(Token, bool)>,
+    gone: Vec<PeerId>,
+}
+
+impl Sink for Ends {
+    fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Place {
+        Place::Drop
+    }
+    fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+    fn finished(&mut self, token: Token, ok: bool) {
+        self.ended.push((token, ok));
+    }
+    fn gone(&mut self, peer: PeerId) {
+        self.gone.push(peer);
+    }
+}
+
+fn iov(bytes: &mut [u8]) -> UserIov {
+    let (first, rest) = bytes.split_at_mut(bytes.len() / 3);
+    // SAFETY: the memory outlives the calls in every test.
+    UserIov::new([first, rest].map(|part| unsafe { UserBuf::new(part.as_mut_ptr(), part.len()) })).unwrap()
+}
+
+fn pattern(round: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 7 + at / 4096 + round) as u8).collect()
+}
+
+/// Gets, and polls until it has ended. Whether well.
+fn fetch(end: &mut ShmTransport, from: PeerId, remote: &Remote, into: &UserIov, at: usize, len: usize) -> bool {
+    let mut sink = Ends::default();
+    match end.get(from, remote, into, at, len, Some(9)) {
+        port::Get::Done => return true,
+        port::Get::Later => {}
+        other => panic!("{other:?}"),
+    }
+    let start = Instant::now();
+    while sink.ended.is_empty() {
+        end.poll(&mut sink, 64);
+        assert!(start.elapsed() < Duration::from_secs(20), "never finished");
+    }
+    assert_eq!(sink.ended.first().map(|(token, _)| *token), Some(9));
+    sink.ended.iter().all(|(_, ok)| *ok)
+}
+
+/// Opens two ends that have met both ways: `b` has a ring of `a`'s.
+fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
+    let (mut a, mut b) = (dir.open("a"), dir.open("b"));
+    let (to_b, to_a) = (a.peer(b"b").unwrap(), b.peer(b"a").unwrap());
+    for (end, to) in [(&mut a, to_b), (&mut b, to_a)] {
+        assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
+    }
+    for end in [&mut a, &mut b] {
+        poll_until(end, &mut Kept::default(), |kept| !kept.packets.is_empty());
+    }
+    (a, b, to_b, to_a)
+}
+
+/// Pieces that a sender did of its last message.
+fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
+    let ring = end.peers.get(peer).and_then(|peer| peer.ring).unwrap();
+    end.inbox.ring(ring).unwrap().helped().load(Ordering::Acquire) & 0xffff
+}
+
+#[test]
+fn whoever_does_how_much_the_bytes_are_there() {
+    let dir = Dir::new();
+    let (mut a, mut b, to_b, to_a) = joined(&dir);
+    let mut from = pattern(0, LEN);
+    let remote = a.expose(to_b, &iov(&mut from));
+    let (stop, done_by_a) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                a.poll(&mut Ends::default(), 64);
+                std::thread::yield_now();
+            }
+        });
+        scope.spawn(|| {
+            // Until the sender has done something, however the two are scheduled.
+            let start = Instant::now();
+            for round in 0.. {
+                let at = round * 1001 % 5000;
+                let len = (64 << 10) + round * 77_777 % (LEN - (128 << 10));
+                let mut to = vec![0u8; LEN];
+                assert!(fetch(&mut b, to_a, &remote, &iov(&mut to), at, len));
+                assert!(to[at..at + len] == pattern(0, LEN)[at..at + len]);
+                assert!(to[..at].iter().chain(&to[at + len..]).all(|byte| *byte == 0));
+                done_by_a.fetch_add(helped(&b, to_a), Ordering::Relaxed);
+                if round > 40 && done_by_a.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
+                assert!(start.elapsed() < Duration::from_secs(60), "the sender never helps");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
+/// A sender that looks only later finds nothing left, and is asked again only then.
+#[test]
+fn a_busy_sender_is_not_waited_for() {
+    let dir = Dir::new();
+    let (mut a, mut b, to_b, to_a) = joined(&dir);
+    let mut from = pattern(3, LEN);
+    let remote = a.expose(to_b, &iov(&mut from));
+    for round in 0..2000 {
+        let mut to = vec![0u8; 128 << 10];
+        let len = to.len();
+        assert_eq!(b.get(to_a, &remote, &iov(&mut to), 0, len, Some(1)), port::Get::Done);
+        assert!(to == from[..len]);
+        if round % 500 == 499 {
+            let asked = b.peers.get(to_a).unwrap().shares;
+            assert_eq!(asked, round / 500 + 1);
+            a.poll(&mut Ends::default(), 64);
+            assert_eq!(helped(&b, to_a), 0);
+        }
+    }
+}
+
+/// A request in two halves of a message: what the sender does is what it is asked, no more.
+#[test]
+fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
+    let dir = Dir::new();
+    let mut from = pattern(5, LEN);
+    let mut to = vec![0u8; LEN];
+    let (source, target) = (iov(&mut from), iov(&mut to));
+    let mut receiver = dir.open("b");
+    let child = Child::run(|| {
+        super::life::forbid(libc::SYS_process_vm_writev);
+        let mut a = dir.open("a");
+        let to_b = a.peer(b"b").unwrap();
+        let remote = a.expose(to_b, &source);
+        assert_eq!(a.push(to_b, &header(1), Body::Bytes(&remote.bytes)), Push::Done);
+        let mut sink = Ends::default();
+        while sink.gone.is_empty() {
+            a.poll(&mut sink, 64);
+        }
+    });
+    let mut kept = Kept::default();
+    poll_until(&mut receiver, &mut kept, |kept| !kept.packets.is_empty());
+    let (peer, _, bytes) = kept.packets.remove(0);
+    let remote = Remote {
+        bytes: bytes.try_into().unwrap(),
+    };
+    for _ in 0..20 {
+        assert!(fetch(&mut receiver, peer, &remote, &target, 0, LEN));
+        assert!(to == pattern(5, LEN));
+        target.write(0, &vec![0; LEN]);
+    }
+    drop(receiver);
+    assert_eq!(child.wait(), 0);
+}
