@@ -72,7 +72,7 @@ pub trait Managed: Messaging + Sized + 'static {
         })
     }
 
-    /// Nothing is told to it, but programs bind one.
+    /// Told of groups that are joined; other programs bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
         self.side(|side| side.bindings.bind_eq(eq));
     }
