@@ -101,12 +101,11 @@ impl<T: Transport> Engine<T> {
         if !fits(atomic) {
             return Err(Refused::Invalid);
         }
-        if let AtomicTarget::Memory(remote) = &atomic.target
-            && let [part] = remote.parts()
-            && let Some(operands) = operands(atomic)
-            && !atomic.fence
-            && self.core.free(atomic.to)
-        {
+        let part = match &atomic.target {
+            AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
+            _ => None,
+        };
+        if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.free(atomic.to)) {
             return match atomic.form {
                 Form::Base => self.atomic_base(atomic, part, &operands, report),
                 Form::Fetch | Form::Compare => self.atomic_fetch(atomic, part, &operands, report),
@@ -194,6 +193,13 @@ fn fits(atomic: &Atomic) -> bool {
     let compare = atomic.form != Form::Compare || atomic.compare.len() == len;
     let result = atomic.form == Form::Base || atomic.result.len() == len;
     remote && operand && compare && result
+}
+
+fn only(parts: &[RemotePart]) -> Option<&RemotePart> {
+    match parts {
+        [part] => Some(part),
+        _ => None,
+    }
 }
 
 /// Both operands as one, if they do not lie in too many places.

@@ -152,6 +152,7 @@ impl Core {
             remote: pull.remote,
             into: *into,
             len: send.len,
+            now: false,
         })
     }
 

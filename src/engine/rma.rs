@@ -1,9 +1,9 @@
 //! Reads and writes of a peer's memory, as their initiator sees them.
 //!
 //! A short write is one packet that carries its bytes, and is acknowledged with others (`side`). A long one is offered,
-//! and then a message whose receive is a region. A read is asked for by its number, and answered with the bytes, or with
-//! leave to fetch them (`replies`). Short ones are done at the target in the order they began; messages and atomics wait
-//! until the long ones before them have ended.
+//! and then is a message whose receive is a region. A read is asked for by its number, and answered with the bytes, or
+//! with leave to fetch them (`replies`). Short ones are done at the target in the order they began; messages and atomics
+//! wait until the long ones before them have ended.
 
 use super::endpoint::Engine;
 use super::op::{Access, AtomicTarget, Ended, Error, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma};
@@ -403,7 +403,8 @@ impl Core {
             Packet::Atomic => header.flags & flag::TAGGED == 0,
             _ => false,
         };
-        if short && let Some(send) = self.sends.remove(id) {
+        let Some(id) = short.then_some(id) else { return };
+        if let Some(send) = self.sends.remove(id) {
             let short = Short {
                 context: send.context,
                 len: send.len,

@@ -471,7 +471,7 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
         let mut taker = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
         let mut begun = None;
         until("room for a get", || {
-            begun = Some(a.get(b_of_a, &remote, &ours.iov(), at, part, token));
+            begun = Some(a.get(b_of_a, &remote, &ours.iov(), at, part, Some(token)));
             taker.poll(&mut a, 10);
             Taker::new(a_of_b, |_: &Header, _| Wish::Keep).poll(&mut b, 10);
             begun != Some(Get::Full)
