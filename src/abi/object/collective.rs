@@ -357,6 +357,9 @@ unsafe fn message(
 }
 
 /// What a domain of any provider of ours offers.
+///
+/// # Safety
+/// As the manual page says of fi_query_collective.
 pub unsafe extern "C" fn query(
     _domain: *mut fid_domain,
     coll: fi_collective_op,

@@ -25,6 +25,9 @@ struct Opened {
 }
 
 /// fi_join: of collective groups only.
+///
+/// # Safety
+/// As the manual page says.
 pub unsafe extern "C" fn join<V: Managed>(
     ep: *mut fid_ep,
     addr: *const c_void,

@@ -75,7 +75,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
         })
     }
 
-    /// Nothing is told to it, but programs bind one.
+    /// Told of groups that are joined; other programs bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
         self.side(|side| side.bindings.bind_eq(eq));
     }
