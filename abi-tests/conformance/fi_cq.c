@@ -281,6 +281,10 @@ static void unknown_source_with_source_err(void)
 	CHECK(err.op_context == ctx(1) && err.len == 8 && err.tag == 5, "the completion: %zu bytes, tag %llu", err.len,
 	      (unsigned long long) err.tag);
 	SAME(in, 8, 3); /* the data were received */
+	start(&bed, 6, 8, 1, 2); /* and it is no less a stranger the second time */
+	COMPLETION(&bed, bed.side[0].tx, ctx(2));
+	err = ERROR_COMPLETION(&bed, bed.side[1].rx);
+	CHECK(err.err == FI_EADDRNOTAVAIL && err.tag == 6, "err %d, tag %llu", err.err, (unsigned long long) err.tag);
 	CHECK(err.err_data && err.err_data_size >= 8, "no address: %zu bytes", err.err_data_size);
 	/* The address goes straight into the AV, and then the source is known. */
 	pack(&bed, packed, err.err_data, err.err_data_size);

@@ -186,6 +186,48 @@ fn at(name: u64, context: u64) -> u64 {
     context << (64 - BITS) | name
 }
 
+/// tx_attr.size and rx_attr.size, larger than by default: nothing within them is refused, whoever else does nothing.
+#[test]
+fn an_endpoint_takes_as_much_as_its_sizes_say() {
+    const SIZE: usize = 1500;
+    let mut bed = Bed::new();
+    bed.info.tx.as_mut().unwrap().size = SIZE;
+    bed.info.rx.as_mut().unwrap().size = SIZE;
+    let (a, a_cq, _) = bed.plain();
+    let (b, b_cq, b_name) = bed.plain();
+    // Each waits for its receive, so stays under way.
+    let text = vec![5; 100_000];
+    let memory = Lent::new(&[text.len()], 0);
+    memory.set(&text);
+    let call = |tag| SendCall {
+        kind: Kind::Tagged,
+        dest: b_name,
+        tag,
+        data: None,
+        body: memory.iov(),
+        flags: Flags::Endpoint,
+        context: 7,
+    };
+    for tag in 0..SIZE {
+        assert_eq!(a.send(call(tag as u64)), Ok(()), "send {tag}");
+    }
+    assert_eq!((a.tx_size_left(), a.rx_size_left()), (Ok(0), Ok(SIZE)));
+    let into: Vec<Lent> = (0..SIZE)
+        .map(|tag| recv(&b, FI_ADDR_UNSPEC, tag as u64, tag, Flags::Endpoint, 8))
+        .collect();
+    assert_eq!(into.len(), SIZE);
+    for _ in 0..SIZE {
+        // Too little room: an error each, but every one of them.
+        let mut error = Err(Errno(FI_EAGAIN));
+        while error.is_err() {
+            let _ = (a_cq.read(0, |_| {}), b_cq.read(0, |_| {}));
+            error = b_cq.read_error(|error| error.err);
+        }
+        assert_eq!(error, Ok(FI_ETRUNC as i32));
+    }
+    entries(&a_cq, SIZE, &[&b_cq]);
+}
+
 #[test]
 fn messages_reach_the_context_that_they_name() {
     let bed = Bed::new();

@@ -16,6 +16,7 @@
 
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines};
+use super::sleep::Word;
 use crate::sys::shared::{self, Map};
 use core::num::NonZeroU32;
 use core::ptr::NonNull;
@@ -65,6 +66,23 @@ const AT_SENDER: usize = 3 * LINE;
 const AT_WHO_ADDRESS: usize = 4 * LINE;
 const CONTROL_BYTES: usize = 8 * LINE;
 const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= CONTROL_BYTES);
+
+impl Word for AtomicU64 {
+    #[inline]
+    fn load(&self) -> u64 {
+        self.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, value: u64) {
+        self.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn replace(&self, seen: u64, new: u64) {
+        let _ = self.compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
 
 /// Bits of the attention word.
 pub const SLEEPING: u64 = 1;

@@ -2,7 +2,7 @@
 //!
 //! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
-//! woken (`wake`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
+//! woken (`wake`, `sleep`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
 //! messages may be fetched from the peer's memory (`get`). `peers` knows who is who and who still lives.
 //!
 //! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
@@ -18,6 +18,7 @@ mod outbound;
 mod peers;
 mod region;
 mod ring;
+mod sleep;
 mod turns;
 mod wake;
 

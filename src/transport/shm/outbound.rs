@@ -9,6 +9,7 @@ use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::region::{self, Region};
 use super::ring::{Producer, Slot};
+use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::shared;
@@ -133,19 +134,11 @@ impl Outbound {
     /// The peer sleeps, or has closed.
     #[cold]
     fn attend(&self) -> Sent {
-        let seen = self.header.attention().load(Ordering::Relaxed);
-        if seen & layout::CLOSED != 0 {
-            return Sent::Gone;
+        if sleep::wake(self.header.attention(), || shared::poke_fifo(&self.pipe)) {
+            Sent::Done
+        } else {
+            Sent::Gone
         }
-        if seen & layout::SLEEPING != 0 {
-            // Woken first and then noted, so that dying in between loses nothing. The word counts sleeps: a note that
-            // comes late does not meet the next one.
-            shared::poke_fifo(&self.pipe);
-            let woken = seen & !layout::SLEEPING;
-            let order = Ordering::Relaxed;
-            let _ = self.header.attention().compare_exchange(seen, woken, order, order);
-        }
-        Sent::Done
     }
 
     #[cold]

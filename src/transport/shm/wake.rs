@@ -7,15 +7,12 @@
 //! the directory, and is a real descriptor to poll.
 
 use super::ShmTransport;
-use super::layout;
 use super::name;
 use super::outbound::Outbound;
+use super::sleep;
 use crate::sys::{process_vm, shared};
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
-
-/// The attention word counts sleeps above its bits, so that a late note of one waking does not touch the next sleep.
-const ONE_SLEEP: u64 = 1 << 8;
 
 impl ShmTransport {
     /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
@@ -32,7 +29,7 @@ impl ShmTransport {
     pub fn arm(&mut self) -> bool {
         let quiet = self.announce();
         if !quiet {
-            self.own.header.attention().store(self.sleeps, Ordering::Relaxed);
+            sleep::awake(self.own.header.attention(), self.sleeps);
         }
         quiet
     }
@@ -50,13 +47,13 @@ impl ShmTransport {
         if !self.own.is_ours() {
             return true;
         }
-        self.sleeps = self.sleeps.wrapping_add(ONE_SLEEP);
-        let attention = self.own.header.attention();
-        attention.store(self.sleeps | layout::SLEEPING, Ordering::Relaxed);
-        // SYNC POINT sleep: the senders' half is their own fence, or this call.
-        if self.own.header.wants_fence() || !process_vm::barrier_everywhere() {
-            fence(Ordering::SeqCst);
-        }
+        let header = &self.own.header;
+        sleep::announce(header.attention(), &mut self.sleeps, || {
+            // The senders' half is their own fence, or this call.
+            if header.wants_fence() || !process_vm::barrier_everywhere() {
+                fence(Ordering::SeqCst);
+            }
+        });
         self.look_at_peers();
         let room = self.has_room_for_the_starved();
         !(room || !self.peers.over.is_empty() || self.inbox.would_find(&self.own.header))
@@ -89,7 +86,7 @@ impl ShmTransport {
     /// Ends a sleep that `arm` announced, whatever ended it.
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
-            self.own.header.attention().store(self.sleeps, Ordering::Relaxed);
+            sleep::awake(self.own.header.attention(), self.sleeps);
             shared::drain_fifo(self.own.pipe());
         }
     }
