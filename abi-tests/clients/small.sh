@@ -13,7 +13,7 @@ small() { # NAME WANTED COMMAND...: it says what it counted, and two processes h
     if [ -n "$why" ]; then row small "$name" 2 0 1 0 "$took"; echo "FAIL $name: $why"
     else row small "$name" 2 "${said##*, }" 0 0 "$took"; echo "ok $name"; fi
 }
-row() { printf '%-13s %-28s %5s %6s %6s %7s %5s\n' "$1" "$2" "$3" "${4% messages}" "${@:5}" >>"$table"; }
+row() { printf '%-14s %-28s %5s %6s %6s %7s %5s\n' "$1" "$2" "$3" "${4% messages}" "${@:5}" >>"$table"; }
 
 # shellcheck disable=SC2046
 if $CC -std=gnu11 -O2 -Wall -Wextra -o "$WORK/exchange" "$clients/exchange.c" \
