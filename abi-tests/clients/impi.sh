@@ -49,7 +49,7 @@ if [ "$CLIENTS" = full ]; then
     imb IMB-RMA-2 IMB-RMA 2 1200 "$rma" -npmin 2 -time 1
     imb IMB-RMA-4 IMB-RMA 4 1200 "$rma" -npmin 4 -time 1 -msglog 18
 else
-    quick=(-iter 20 -time 0.1)
+    quick=(-iter 20 -time 2)
     imb IMB-MPI1-2 IMB-MPI1 2 120 "$mpi1" -npmin 2 "${quick[@]}"
     imb IMB-MPI1-4 IMB-MPI1 4 120 "Sendrecv Exchange Allreduce Alltoall Bcast Barrier" -npmin 4 -msglog 16 "${quick[@]}"
     imb IMB-NBC-2 IMB-NBC 2 120 "$nbc" -npmin 2 -msglog 18 "${quick[@]}"
