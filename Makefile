@@ -3,6 +3,7 @@
 #
 #   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}
 #   make check                every test; make check SUITES="symbols robust" some of them
+#   make soak                 30 minutes of MPI jobs that come, go and are killed; make soak MINUTES=5 for less
 #   make demo                 shows what works, with programs nobody changed
 #   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
 #   make headers              writes include/rdma anew from src/abi
@@ -18,6 +19,7 @@ CFLAGS  ?= -O2
 CARGO   ?= cargo
 SUITES  ?=
 BENCH   ?=
+MINUTES ?= 30
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SONAME  := libfabric.so.1
@@ -38,7 +40,7 @@ SOFLAGS := -Wl,-soname,$(SONAME) -Wl,--version-script=$(LINK)/libfabric.map -Wl,
 	-Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--as-needed -Wl,-O1 -Wl,--build-id -Wl,--strip-debug \
 	-Wl,-z,relro,-z,now,-z,defs,-z,noexecstack
 
-.PHONY: all stage install uninstall check demo headers bench clean tools FORCE
+.PHONY: all stage install uninstall check soak demo headers bench clean tools FORCE
 .DELETE_ON_ERROR:
 
 all: stage
@@ -111,6 +113,10 @@ uninstall:
 check: stage
 	@.ci/tools check
 	@abi-tests/run $(SUITES)
+
+soak: stage
+	@.ci/tools check
+	@abi-tests/clients/soak $(MINUTES)
 
 demo: stage
 	@abi-tests/demo
