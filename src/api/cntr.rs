@@ -3,6 +3,7 @@
 //! Two numbers that endpoints step and programs set, read and wait for. Stepping takes no lock; where calls come one
 //! after the other by agreement, it is a plain load and store. Called by the shims of fi_cntr and by endpoints.
 
+use super::deferred::due::Due;
 use super::errno::{Errno, Result};
 use super::progress::{Attached, Progress};
 use super::refs::Refs;
@@ -13,8 +14,8 @@ use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_event
 use crate::abi::types::{FI_EAVAIL, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER};
 use crate::util::lock::OptLock;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// struct fi_cntr_attr, and what the domain knows.
 #[derive(Clone)]
@@ -27,11 +28,19 @@ pub struct CntrAttr {
     pub locked: bool,
 }
 
+/// Who wants to know of changes: somebody sleeps until there is one.
+const SLEEPERS: u8 = 1;
+/// Deferred work waits for a total.
+const WORK: u8 = 2;
+
 pub struct Cntr {
     value: AtomicU64,
     errors: AtomicU64,
-    /// Somebody sleeps until one of them changes.
-    armed: AtomicBool,
+    /// Who wants to know when one of them changes.
+    heed: AtomicU8,
+    /// The least total that deferred work waits for, and what is set when it is reached.
+    awaited: AtomicU64,
+    due: OnceLock<Arc<Due>>,
     locked: bool,
     counts_bytes: bool,
     endpoints: Attached,
@@ -54,7 +63,9 @@ impl Cntr {
         let cntr = Arc::new(Cntr {
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            armed: AtomicBool::new(false),
+            heed: AtomicU8::new(0),
+            awaited: AtomicU64::new(0),
+            due: OnceLock::new(),
             locked: attr.locked,
             counts_bytes: attr.events == FI_CNTR_EVENTS_BYTES,
             endpoints: wait::endpoints(&wait, attr.locked),
@@ -112,10 +123,32 @@ impl Cntr {
         self.errors.load(Ordering::SeqCst)
     }
 
-    /// The value as it is, without driving anything: for deferred work.
-    #[inline]
-    pub fn value(&self) -> u64 {
-        self.value.load(Ordering::SeqCst)
+    /// Successes and errors as they are, without driving anything: what deferred work waits for.
+    pub fn total(&self) -> u64 {
+        let errors = self.errors.load(Ordering::SeqCst);
+        self.value.load(Ordering::SeqCst).saturating_add(errors)
+    }
+
+    /// Deferred work waits for this total, and is to be told by `due`; or none does. Whoever calls looks at the total
+    /// afterwards.
+    pub fn await_total(&self, least: Option<u64>, due: &Arc<Due>) {
+        let Some(least) = least else {
+            self.heed.fetch_and(!WORK, Ordering::SeqCst);
+            return;
+        };
+        self.due.get_or_init(|| due.clone());
+        self.awaited.store(least, Ordering::SeqCst);
+        self.heed.fetch_or(WORK, Ordering::SeqCst);
+    }
+
+    /// Deferred work adds to the value.
+    pub fn advance(&self, by: u64) {
+        self.step(&self.value, by);
+    }
+
+    /// Deferred work sets the value.
+    pub fn assign(&self, value: u64) {
+        self.put(&self.value, value);
     }
 
     /// fi_cntr_add.
@@ -158,7 +191,7 @@ impl Cntr {
             answer()
         };
         let announce = || {
-            self.armed.store(true, Ordering::SeqCst);
+            self.heed.fetch_or(SLEEPERS, Ordering::SeqCst);
             answer().is_none() && self.endpoints.arm()
         };
         let answer = block(bell, timeout, look, announce);
@@ -219,18 +252,24 @@ impl Cntr {
         self.tell();
     }
 
-    /// SYNC POINT: the number is changed, then `armed` looked at; a sleeper sets `armed`, then looks at the number. Both
-    /// in one order for all threads, so one of the two sees the other.
+    /// SYNC POINT: the number is changed, then `heed` looked at; a sleeper sets `heed`, then looks at the number, and so
+    /// does deferred work. Both in one order for all threads, so one of the two sees the other.
     #[inline]
     fn tell(&self) {
-        if self.armed.load(Ordering::SeqCst) {
+        if self.heed.load(Ordering::SeqCst) != 0 {
             self.wake();
         }
     }
 
     #[cold]
     fn wake(&self) {
-        if self.armed.swap(false, Ordering::SeqCst) {
+        if self.heed.load(Ordering::SeqCst) & WORK != 0
+            && self.total() >= self.awaited.load(Ordering::SeqCst)
+            && let Some(due) = self.due.get()
+        {
+            due.set();
+        }
+        if self.heed.fetch_and(!SLEEPERS, Ordering::SeqCst) & SLEEPERS != 0 {
             self.wait.raise();
         }
     }
@@ -280,7 +319,7 @@ impl Waitable for Cntr {
     }
 
     fn announce(&self, mark: &Mark) -> bool {
-        self.armed.store(true, Ordering::SeqCst);
+        self.heed.fetch_or(SLEEPERS, Ordering::SeqCst);
         !self.since(mark).1 && self.endpoints.arm()
     }
 }
@@ -406,7 +445,7 @@ mod tests {
         let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| cntr.wait(1, -1));
-            while !cntr.armed.load(Ordering::SeqCst) {
+            while cntr.heed.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
             cntr.fail();

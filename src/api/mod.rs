@@ -13,6 +13,7 @@ pub mod av_set;
 pub mod cntr;
 pub mod config;
 pub mod cq;
+pub mod deferred;
 pub mod domain;
 pub mod driver;
 pub mod endpoint;

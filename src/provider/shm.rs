@@ -121,7 +121,7 @@ const ORDER: u64 = FI_ORDER_SAS
 /// What every endpoint of this provider can do.
 fn template() -> Info {
     const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-    const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX;
+    const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX | FI_TRIGGER;
     const RECV: u64 = FAMILIES
         | FI_RECV
         | FI_REMOTE_READ
@@ -129,14 +129,15 @@ fn template() -> Info {
         | FI_RMA_EVENT
         | FI_MULTI_RECV
         | FI_DIRECTED_RECV
-        | FI_SOURCE;
+        | FI_SOURCE
+        | FI_TRIGGER;
     const REPORTS: u64 = FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
     Info {
         caps: SEND | RECV | FI_LOCAL_COMM,
         addr_format: FI_ADDR_STR,
         tx: Some(TxAttr {
             caps: SEND,
-            op_flags: REPORTS | FI_INJECT,
+            op_flags: REPORTS | FI_INJECT | FI_TRIGGER,
             msg_order: ORDER,
             inject_size: INJECT_SIZE,
             size: QUEUE_SIZE,
@@ -146,7 +147,7 @@ fn template() -> Info {
         }),
         rx: Some(RxAttr {
             caps: RECV,
-            op_flags: FI_COMPLETION | FI_MULTI_RECV,
+            op_flags: FI_COMPLETION | FI_MULTI_RECV | FI_TRIGGER,
             msg_order: ORDER,
             size: QUEUE_SIZE,
             iov_limit: IOV_LIMIT,

@@ -1,6 +1,6 @@
 //! fid_domain of a provider of ours.
 
-use super::{Object, head, mr, shm, status};
+use super::{Object, deferred, head, mr, shm, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, Fabric, unused};
@@ -68,13 +68,15 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, _flags: u64) -> c_int 
     }
 }
 
-/// Raw keys of peers.
-unsafe extern "C" fn control(_: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+/// Raw keys of peers, and deferred work.
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     match command as u32 {
         FI_MAP_RAW_MR | FI_UNMAP_KEY if arg.is_null() => -FI_EINVAL,
         // SAFETY: the command says what its argument is.
         FI_MAP_RAW_MR => unsafe { mr::map_raw(arg.cast()) },
         FI_UNMAP_KEY => FI_SUCCESS,
+        // SAFETY: as above; a live domain of ours.
+        FI_QUEUE_WORK | FI_CANCEL_WORK | FI_FLUSH_WORK => unsafe { deferred::control(opened(fid), command, arg) },
         _ => -FI_ENOSYS,
     }
 }

@@ -8,6 +8,7 @@ pub mod av;
 pub mod av_set;
 pub mod cntr;
 pub mod cq;
+pub mod deferred;
 pub mod domain;
 pub mod endpoint;
 pub mod eq;

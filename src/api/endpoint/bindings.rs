@@ -175,6 +175,14 @@ impl Bindings {
         }
     }
 
+    /// Whether this is the counter of such operations.
+    pub fn counts_with(&self, ended: Ended, cntr: &Arc<Cntr>) -> bool {
+        self.cntrs
+            .of(ended)
+            .as_ref()
+            .is_some_and(|bound| Arc::ptr_eq(bound, cntr))
+    }
+
     /// Whether somebody counts what peers do.
     pub fn counts_peers(&self) -> bool {
         self.cntrs.remote_read.is_some() || self.cntrs.remote_write.is_some()

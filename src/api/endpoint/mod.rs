@@ -13,6 +13,7 @@ pub mod scalable;
 mod side;
 pub mod stx;
 
+use super::deferred::Deferred;
 use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
@@ -55,6 +56,7 @@ pub trait Wire: Transport + core::marker::Send {
 
 pub struct Endpoint<T: Wire> {
     pub domain: Arc<Domain>,
+    deferred: Arc<Deferred>,
     core: OptLock<Core<T>>,
 }
 
@@ -78,6 +80,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         };
         Arc::new(Endpoint {
             domain: domain.clone(),
+            deferred: domain.deferred.clone(),
             core: OptLock::new(core, domain.locked),
         })
     }
@@ -142,10 +145,12 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
+        drop(guard);
+        self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }
 }
@@ -153,8 +158,8 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 impl<T: Wire + 'static> Endpoint<T> {
     /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
     fn open_memory(&self, number: u64) {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         if core.side.settings.is_target && !core.side.enabled {
             let counted = core.side.bindings.counts_peers();
             core.engine.open(self.domain.memory.regions.clone(), number, counted);
@@ -204,25 +209,27 @@ impl<T: Wire> Core<T> {
 
 impl<T: Wire> Messaging for Endpoint<T> {
     #[inline]
-    fn send(&self, call: SendCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn send(&self, call: &SendCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
+        let send = core.side.outgoing::<T>(call, |address| transport.peer(address))?;
         let result = core.engine.send(&send, &mut core.ended);
         core.tell();
         if core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 
     #[inline]
-    fn recv(&self, call: RecvCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn recv(&self, call: &RecvCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(&call, |address| transport.peer(address))?;
+        let (recv, look) = core.side.incoming::<T>(call, |address| transport.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.ended),
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
@@ -231,36 +238,42 @@ impl<T: Wire> Messaging for Endpoint<T> {
         if core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 }
 
 impl<T: Wire> Rma for Endpoint<T> {
-    fn rma(&self, call: RmaCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn rma(&self, call: &RmaCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let rma = core.side.reaching::<T>(&call, |address| transport.peer(address))?;
+        let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
         let result = core.engine.rma(&rma, &mut core.ended);
         core.tell();
         if core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 }
 
 impl<T: Wire> Atomics for Endpoint<T> {
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let atomic = core.side.operating::<T>(&call, |address| transport.peer(address))?;
+        let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
         let result = core.engine.atomic(&atomic, &mut core.ended);
         core.tell();
         if core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 }
@@ -272,13 +285,15 @@ impl<T: Wire> Progress for Endpoint<T> {
 
     #[inline]
     fn progress(&self) {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         core.engine.progress(&mut core.ended);
         core.tell();
         if !core.ended.refusals.is_empty() {
             core.audit();
         }
+        drop(guard);
+        self.deferred.run();
     }
 
     /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.
@@ -301,7 +316,7 @@ impl<T: Wire> Progress for Endpoint<T> {
 impl<T: Wire> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
         let mut core = self.core.lock();
-        core.engine.transport_mut().arm() && !core.engine.has_work()
+        core.engine.transport_mut().arm() && !core.engine.has_work() && !self.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {

@@ -7,6 +7,8 @@ use super::bindings::Bindings;
 use super::peers::Peers;
 use super::stx::Stx;
 use crate::abi::types::*;
+use crate::api::deferred::work::Call;
+use crate::api::deferred::{Deferred, TRIGGERED, is_own};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
@@ -15,8 +17,8 @@ use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
 use crate::engine::op::{
-    Access, Atomic, AtomicTarget, Completion, Ended, Error, Form, Level, Look, Recv, Refused, RemotePart, Report, Rma,
-    Send,
+    Access, Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Look, Recv, Refused,
+    RemotePart, Report, Rma, Send,
 };
 use crate::engine::port::PeerId;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub struct Settings {
     pub can_read: bool,
     pub can_write: bool,
     pub can_atomic: bool,
+    /// FI_TRIGGER: its operations may wait for counters.
+    pub can_trigger: bool,
     /// Peers may do something with memory of ours.
     pub is_target: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
@@ -78,6 +82,7 @@ impl Settings {
             can_read: rma && moves(FI_READ),
             can_write: rma && moves(FI_WRITE),
             can_atomic: atomic && moves(FI_READ | FI_WRITE),
+            can_trigger: has(FI_TRIGGER),
             is_target: is_rma_target(info.caps),
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
             rx_selective: false,
@@ -140,6 +145,8 @@ pub struct Side {
     pub number: Option<u64>,
     /// The domain's, from fi_enable on.
     pub memory: Option<Arc<Memory>>,
+    /// The domain's, from fi_enable on: what its own operations end at.
+    pub deferred: Option<Arc<Deferred>>,
     /// The transmit context that it shares with others.
     pub stx: Option<Arc<Stx>>,
     /// Known by this to the domain's thread.
@@ -157,6 +164,7 @@ impl Side {
             enabled: false,
             number: None,
             memory: None,
+            deferred: None,
             stx: None,
             driven: None,
             aliases: Arc::default(),
@@ -186,6 +194,29 @@ impl Side {
             Ok(())
         } else {
             Err(Errno(FI_EOPBADSTATE as i32))
+        }
+    }
+
+    /// Whether it can do an operation that waits for a counter.
+    pub fn can_wait(&self, call: &Call) -> Result<()> {
+        self.must_be_enabled()?;
+        let settings = &self.settings;
+        let able = match call {
+            Call::Send(_) => settings.can_send,
+            Call::Recv(_) => settings.can_recv,
+            Call::Rma(call) if call.access == Access::Read => settings.can_read,
+            Call::Rma(_) => settings.can_write,
+            Call::Atomic(_) => settings.can_atomic,
+        };
+        if able && settings.can_trigger {
+            Ok(())
+        } else {
+            log!(
+                Warn,
+                EpCtrl,
+                "the endpoint is not one of FI_TRIGGER and this kind of operation"
+            );
+            Err(Errno(FI_EOPNOTSUPP))
         }
     }
 
@@ -222,6 +253,9 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.send_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         let inject = flags & FI_INJECT != 0;
         if call.body.len() > self.settings.max_msg_size || inject && call.body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE));
@@ -253,6 +287,9 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.send_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         // What is read has no source buffer to be given back early.
         let inject = write && flags & FI_INJECT != 0;
         let len = call.local.len();
@@ -287,6 +324,9 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.send_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         check_arrays(call)?;
         let inject = flags & FI_INJECT != 0;
         if inject && call.operand.len() + call.compare.len() > self.settings.inject_size {
@@ -323,6 +363,9 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, report) = self.recv_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         let from = match call.source {
             FI_ADDR_UNSPEC => None,
             _ if !self.settings.directed => None,
@@ -344,6 +387,9 @@ impl Side {
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
     pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl FnOnce(PeerId) -> Option<&'a [u8]>) {
+        if is_own(end) {
+            return self.tell_own(end);
+        }
         let named = match end.ended {
             Ended::Recv => true,
             Ended::Target { .. } => end.report,
@@ -359,6 +405,59 @@ impl Side {
         self.bindings.tell(end, source);
     }
 
+    /// Tells the counter of a deferred operation, and queue and counter of the endpoint only if it asked for that.
+    #[cold]
+    fn tell_own(&self, end: &Completion) {
+        let Some(landed) = self.deferred.as_ref().and_then(|deferred| deferred.landed(end)) else {
+            return;
+        };
+        if let Some(context) = landed.entry {
+            let end = Completion {
+                context,
+                report: true,
+                ..*end
+            };
+            self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
+        }
+        let Some(counted) = &landed.counted else { return };
+        // A counter that the endpoint has counted with already counts an operation once.
+        let twice = landed.entry.is_some() && self.bindings.counts_with(end.ended, counted.cntr());
+        match end.failure {
+            _ if twice => {}
+            None => counted.cntr().advance(1),
+            Some(_) => counted.cntr().fail(),
+        }
+    }
+
+    /// An operation with FI_TRIGGER was cancelled before it began.
+    #[cold]
+    pub fn tell_canceled(&self, call: &Call) {
+        let (ended, kind) = match call {
+            Call::Send(call) => (Ended::Send, call.kind),
+            Call::Recv(call) => (Ended::Recv, call.kind),
+            Call::Rma(call) => (Ended::Rma(call.access), Kind::Message),
+            Call::Atomic(call) => (Ended::Atomic(call.kind.form), Kind::Message),
+        };
+        let end = Completion {
+            ended,
+            kind,
+            context: call.context(),
+            report: true,
+            len: 0,
+            buf: 0,
+            tag: 0,
+            data: None,
+            source: None,
+            released: false,
+            peeked: false,
+            failure: Some(Failure {
+                error: Error::Canceled,
+                overflow: 0,
+            }),
+        };
+        self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
+    }
+
     /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
     #[inline]
     fn send_flags(&self, flags: Flags) -> (u64, bool) {
@@ -369,7 +468,8 @@ impl Side {
                 (flags, !selective || flags & FI_COMPLETION != 0)
             }
             Flags::Call(flags) | Flags::Alias(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
-            Flags::Inject => (self.settings.tx_flags | FI_INJECT, false),
+            Flags::Own(flags) => (flags, false),
+            Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, false),
         }
     }
 
@@ -379,6 +479,7 @@ impl Side {
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
             Flags::Call(flags) | Flags::Alias(flags) => flags,
+            Flags::Own(flags) => return (flags, false),
             Flags::Inject => 0,
         };
         (flags, !selective || flags & FI_COMPLETION != 0)

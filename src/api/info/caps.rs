@@ -35,6 +35,10 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_LOCAL_COMM
     | FI_REMOTE_COMM;
 
+/// Those of them that are not given away: naming the source of each message costs time, and operations that start by
+/// themselves cost locks at threading levels that need none otherwise.
+const COSTLY: u64 = FI_SOURCE | FI_TRIGGER;
+
 /// Receive bits that programs leave in tx_attr.caps; they mean nothing there.
 pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
     | FI_REMOTE_WRITE
@@ -57,8 +61,7 @@ pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
     let caps = if hinted == 0 {
         (whole & own & PRIMARY) | (own & SECONDARY)
     } else {
-        // Naming the source of each message costs time, so this one is not given away.
-        (hinted & own & (PRIMARY | FI_SOURCE)) | (own & SECONDARY & !FI_SOURCE)
+        (hinted & own & (PRIMARY | COSTLY)) | (own & SECONDARY & !COSTLY)
     };
     with_directions(caps, own)
 }
