@@ -560,7 +560,7 @@ static void more_to_come(void)
 /* More at once than any queue holds. */
 static void a_flood(void)
 {
-	enum { COUNT = 20000 };
+	enum { COUNT = 25000 };
 	struct fi_cq_tagged_entry entry;
 	struct window w;
 	struct bed bed;
@@ -1136,6 +1136,83 @@ static void between_processes(void)
 	in_two(&usual, between_processes_body);
 }
 
+/* Two processes that sleep until the other writes. */
+static void waiting_for_writes_body(struct bed *bed, int me, int pipe)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
+	struct window w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+	struct remote remote;
+	struct fid_cntr *cntr;
+	unsigned round;
+	int ret;
+
+	OK(fi_cntr_open(bed->domain, &attr, &cntr, NULL));
+	ret = bed->info->domain_attr->mr_mode & FI_MR_ENDPOINT ? -FI_ENOSYS : fi_mr_bind(w.mr, &cntr->fid, FI_REMOTE_WRITE);
+	NEED(!lacking(ret), "fi_mr_bind: %s", fi_strerror(-ret));
+	OK(ret);
+	pipe_send(pipe, &w.remote, sizeof(w.remote));
+	pipe_recv(pipe, &remote, sizeof(remote));
+	for (round = 1; round <= 100; round++) {
+		size_t len = sizes[round % (sizeof(sizes) / sizeof(*sizes))];
+
+		if (me) {
+			GIVES(0, fi_cntr_wait(cntr, round, GIVE_UP_MS));
+			SAME(there, len, round);
+		}
+		fill(here, len, round);
+		POST(bed, fi_write(bed->side[0].ep, here, len, NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		COMPLETION(bed, bed->side[0].tx, ctx(1));
+		if (!me) {
+			GIVES(0, fi_cntr_wait(cntr, round, GIVE_UP_MS));
+			SAME(there, len, round);
+		}
+	}
+	meet(bed, pipe);
+	conceal(&w);
+	OK(fi_close(&cntr->fid));
+}
+
+static void waiting_for_writes(void)
+{
+	in_two(&events, waiting_for_writes_body);
+}
+
+/* With FI_PROGRESS_AUTO the target does not have to call anything. */
+static void auto_progress_body(struct bed *bed, int me, int pipe)
+{
+	struct window w;
+	struct remote remote;
+	unsigned i;
+	char c = 'c';
+
+	if (me) {
+		fill(there, SIZE, 5);
+		w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+		pipe_send(pipe, &w.remote, sizeof(w.remote));
+		pipe_recv(pipe, &c, 1); /* and does nothing meanwhile */
+		conceal(&w);
+		return;
+	}
+	ep = bed->side[0].ep;
+	pipe_recv(pipe, &remote, sizeof(remote));
+	EACH_SIZE(i) {
+		POST(bed, fi_read(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		have_read(bed, 1);
+		SAME(here, sizes[i], 5);
+		POST(bed, fi_write(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		wrote(bed, 1);
+	}
+	pipe_send(pipe, &c, 1);
+}
+
+static void auto_progress(void)
+{
+	struct setup s = usual;
+
+	s.progress = FI_PROGRESS_AUTO;
+	in_two(&s, auto_progress_body);
+}
+
 /* ---- who may not ---- */
 
 static void without_the_capability(void)
@@ -1171,7 +1248,7 @@ static const struct test tests[] = {
 	TEST(unknown_key), TEST(wrong_rights), TEST(outside_the_region), TEST(one_piece_is_bad), TEST(a_closed_key),
 	TEST(close_in_the_middle),
 	TEST(counters), TEST(counters_of_bytes), TEST(errors_are_counted), TEST(counter_of_a_region),
-	TEST(between_processes), TEST(without_the_capability), TEST(not_before_enable),
+	TEST(between_processes), TEST(waiting_for_writes), TEST(auto_progress), TEST(without_the_capability), TEST(not_before_enable),
 };
 
 MAIN(tests)

@@ -32,7 +32,7 @@ __attribute__((unused)) static struct window expose(struct bed *bed, int side, v
 		OK(fi_mr_bind(window.mr, &bed->side[side].ep->fid, 0));
 		OK(fi_mr_enable(window.mr));
 	}
-	window.remote.base = mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) ? (uintptr_t) memory : 0;
+	window.remote.base = mode & (FI_MR_VIRT_ADDR | 1 /* FI_MR_BASIC */) ? (uintptr_t) memory : 0;
 	window.remote.key = fi_mr_key(window.mr);
 	return window;
 }

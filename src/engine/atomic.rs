@@ -37,7 +37,8 @@ fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
 
 impl Outgoing {
     fn atomic(atomic: &Atomic) -> Outgoing {
-        let (operand, compare) = (atomic.operand.len(), atomic.compare.len());
+        let operand = atomic.operand.len();
+        let compare = if atomic.form == Form::Compare { atomic.len } else { 0 };
         let mut operands = vec![0; operand + compare].into_boxed_slice();
         let (first, second) = operands.split_at_mut(operand);
         atomic.operand.read(0, first);
@@ -100,12 +101,11 @@ impl<T: Transport> Engine<T> {
         if !fits(atomic) {
             return Err(Refused::Invalid);
         }
-        if let AtomicTarget::Memory(remote) = &atomic.target
-            && let [part] = remote.parts()
-            && let Some(operands) = operands(atomic)
-            && !atomic.fence
-            && self.core.free(atomic.to)
-        {
+        let part = match &atomic.target {
+            AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
+            _ => None,
+        };
+        if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.free(atomic.to)) {
             return match atomic.form {
                 Form::Base => self.atomic_base(atomic, part, &operands, report),
                 Form::Fetch | Form::Compare => self.atomic_fetch(atomic, part, &operands, report),
@@ -126,7 +126,7 @@ impl<T: Transport> Engine<T> {
         operands: &UserIov,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        match self.transport.push(atomic.to, &one(atomic, part, 0), whole(operands)) {
+        match Self::carry(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
             Push::Done => {
                 self.core.begun(atomic.to);
                 let short = Short {
@@ -160,10 +160,12 @@ impl<T: Transport> Engine<T> {
             source: Source::User(atomic.result),
             ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.report, atomic.context)
         });
-        match self
-            .transport
-            .push(atomic.to, &one(atomic, part, id.short()), whole(operands))
-        {
+        match Self::carry(
+            &mut self.transport,
+            atomic.to,
+            &one(atomic, part, id.short()),
+            whole(operands),
+        ) {
             Push::Done => {
                 self.core.begun(atomic.to);
                 Ok(())
@@ -191,6 +193,13 @@ fn fits(atomic: &Atomic) -> bool {
     let compare = atomic.form != Form::Compare || atomic.compare.len() == len;
     let result = atomic.form == Form::Base || atomic.result.len() == len;
     remote && operand && compare && result
+}
+
+fn only(parts: &[RemotePart]) -> Option<&RemotePart> {
+    match parts {
+        [part] => Some(part),
+        _ => None,
+    }
 }
 
 /// Both operands as one, if they do not lie in too many places.

@@ -336,10 +336,8 @@ impl<T: Transport> Engine<T> {
                 continue;
             };
             let (from, len) = (fetch.from, fetch.len);
-            match self
-                .transport
-                .get(from, &fetch.remote, &fetch.into, 0, len, what.token())
-            {
+            let token = (!fetch.now).then(|| what.token());
+            match self.transport.get(from, &fetch.remote, &fetch.into, 0, len, token) {
                 Get::Done => self.core.got_all(what, true, report),
                 Get::Later => {}
                 Get::Full => self.core.fetches.push_back(what),

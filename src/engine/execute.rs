@@ -1,6 +1,6 @@
 //! Atomic operations at their target: checked, done in one go, answered.
 
-use super::kernel;
+use super::kernel::Kernel;
 use super::op::{Access, Error, Form, RemoteIov, RemotePart, Report};
 use super::peer::Malformed;
 use super::pieces::{Reached, Refusal, read_list};
@@ -14,8 +14,8 @@ use crate::util::user::UserIov;
 /// An operation and its operands.
 pub(super) struct Work<'a> {
     pub form: Form,
-    code: u16,
     pub len: usize,
+    kernel: Option<Kernel>,
     operand: &'a [u8],
     compare: &'a [u8],
 }
@@ -23,46 +23,46 @@ pub(super) struct Work<'a> {
 impl<'a> Work<'a> {
     /// None if there are not the bytes that such an operation has.
     pub fn of(form: Form, code: u16, len: usize, bytes: &'a [u8]) -> Option<Work<'a>> {
+        let kernel = Kernel::new(form, code);
         let (operand, compare) = match form {
             Form::Base | Form::Fetch => (bytes, Default::default()),
             Form::Compare => bytes.split_at_checked(len)?,
         };
-        // Nothing to read with: fetching alone.
-        let only_fetches = form == Form::Fetch && kernel::only_reads(code);
-        let fits = operand.len() == len || only_fetches && operand.is_empty();
+        let only_reads = kernel.is_none_or(Kernel::only_reads);
+        let fits = operand.len() == len || only_reads && operand.is_empty();
         let fits = fits && (form != Form::Compare || compare.len() == len);
         fits.then_some(Work {
             form,
-            code,
             len,
+            kernel,
             operand,
             compare,
         })
     }
 
-    /// Whether there is such an operation on so many bytes.
-    pub fn check(&self) -> Result<(), Error> {
-        let size = kernel::element(self.form, self.code).ok_or(Error::NoSuchAtomic)?;
-        if self.len % size == 0 {
-            Ok(())
-        } else {
-            Err(Error::NoSuchAtomic)
-        }
+    /// The operation, if there is one on so many bytes.
+    pub fn kernel(&self) -> Result<Kernel, Error> {
+        let whole = |kernel: &Kernel| self.len % kernel.size() == 0;
+        self.kernel.filter(whole).ok_or(Error::NoSuchAtomic)
+    }
+
+    fn only_reads(&self) -> bool {
+        self.kernel.is_some_and(Kernel::only_reads)
     }
 
     fn rights(&self) -> Rights {
         match self.form {
             Form::Base => Rights::WRITE,
-            Form::Fetch if kernel::only_reads(self.code) => Rights::READ,
+            Form::Fetch | Form::Compare if self.only_reads() => Rights::READ,
             Form::Fetch | Form::Compare => Rights::BOTH,
         }
     }
 
+    /// As what it is counted: that which gives old values back, as a read.
     fn access(&self) -> Access {
-        if kernel::only_reads(self.code) {
-            Access::Read
-        } else {
-            Access::Write
+        match self.form {
+            Form::Base => Access::Write,
+            Form::Fetch | Form::Compare => Access::Read,
         }
     }
 
@@ -71,11 +71,11 @@ impl<'a> Work<'a> {
         if self.form == Form::Base { 0 } else { self.len }
     }
 
-    /// Does it, unless a piece holds a part of an element.
+    /// Does it, unless an element lies across two pieces of memory: that is never reached at once.
     pub fn execute(&self, target: &[UserIov], result: &mut [u8]) -> Result<(), Error> {
-        let size = kernel::element(self.form, self.code).ok_or(Error::NoSuchAtomic)?;
+        let kernel = self.kernel()?;
         let mut pieces = target.iter().flat_map(|iov| iov.parts());
-        if pieces.any(|piece| piece.len() % size != 0) {
+        if pieces.any(|piece| piece.len() % kernel.size() != 0) {
             return Err(Error::OutOfRange);
         }
         let mut at = 0;
@@ -83,8 +83,7 @@ impl<'a> Work<'a> {
             let end = at + iov.len();
             let of = |bytes: &'a [u8]| bytes.get(at..end).unwrap_or_default();
             let (operand, compare) = (of(self.operand), of(self.compare));
-            let result = result.get_mut(at..end).unwrap_or_default();
-            kernel::execute(self.form, self.code, iov, operand, compare, result);
+            kernel.execute(iov, operand, compare, result.get_mut(at..end).unwrap_or_default())?;
             at = end;
         }
         Ok(())
@@ -141,7 +140,7 @@ impl Core {
             self.reply(from, header.id, result);
         }
         if reached.counted || data.is_some() {
-            report.report(told(from, work.access(), reached.key, true, len, data));
+            report.report(told(from, work.access(), reached.part.key, true, len, data));
         }
         Ok(())
     }
@@ -149,7 +148,7 @@ impl Core {
     /// Does the work; says where, and what it gives back.
     fn work(&mut self, work: &Work, remote: &RemoteIov) -> Result<(Reached, Vec<u8>), (RemotePart, Error)> {
         let somewhere = |error| (Core::some_part(remote), error);
-        work.check().map_err(somewhere)?;
+        work.kernel().map_err(somewhere)?;
         let reached = self.reach(remote, 0, work.len, work.rights())?;
         let mut result = self.spare(work.result());
         work.execute(reached.parts(), &mut result).map_err(somewhere)?;

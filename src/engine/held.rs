@@ -58,7 +58,7 @@ impl Core {
             self.charge(from, cost)?;
         }
         let tag = header.data;
-        if let Err(error) = work.check() {
+        if let Err(error) = work.kernel() {
             self.say(from, failed(header.id, error));
             if charged {
                 self.repay(from, cost);

@@ -1,41 +1,52 @@
-//! The one door from the engine to the kernels of atomic operations.
+//! The one door from the engine to the kernels of atomic operations, which know what its numbers mean.
 
-use super::op::Form;
+use super::op::{Error, Form};
+use crate::mem::atomic::{self, Datatype, Kind, Op};
 use crate::util::user::UserIov;
 
-/// Whether there is such an operation, and how long its elements are.
-pub(super) fn element(form: Form, code: u16) -> Option<usize> {
-    match (code >> 8, code & 255, form) {
-        (7, 2, _) => Some(8),
-        _ => None,
+/// An operation that there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    kind: Kind,
+    op: Op,
+    datatype: Datatype,
+}
+
+impl Kernel {
+    /// As packets number it: fi_op in the low byte, fi_datatype in the high one.
+    pub fn new(form: Form, code: u16) -> Option<Kernel> {
+        let kind = match form {
+            Form::Base => Kind::Base,
+            Form::Fetch => Kind::Fetch,
+            Form::Compare => Kind::Compare,
+        };
+        let op = Op::from_raw(u32::from(code & 255))?;
+        let datatype = Datatype::from_raw(u32::from(code >> 8))?;
+        atomic::valid(kind, op, datatype).then_some(Kernel { kind, op, datatype })
     }
-}
 
-/// Whether an operation only reads.
-pub(super) fn only_reads(code: u16) -> bool {
-    code & 255 == 10
-}
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        self.datatype.size()
+    }
 
-/// Does it: all of `target`, whose pieces hold whole elements. `compare` and `result` are as long, or empty if the form
-/// has none.
-pub(super) fn execute(_form: Form, _code: u16, target: &UserIov, operand: &[u8], _compare: &[u8], result: &mut [u8]) {
-    let mut at = 0;
-    for part in target.parts() {
-        for at_part in (0..part.len()).step_by(8) {
-            let piece = part.part(at_part, 8);
-            let mut old = [0; 8];
-            piece.read(&mut old);
-            let mut with = [0; 8];
-            with.copy_from_slice(operand.get(at..at + 8).unwrap_or(&[0; 8]));
-            piece.write(
-                &u64::from_le_bytes(old)
-                    .wrapping_add(u64::from_le_bytes(with))
-                    .to_le_bytes(),
-            );
-            if let Some(place) = result.get_mut(at..at + 8) {
-                place.copy_from_slice(&old);
-            }
-            at += 8;
+    /// Has no operand and changes nothing: FI_ATOMIC_READ.
+    pub fn only_reads(self) -> bool {
+        self.op == Op::Read
+    }
+
+    /// Works on all of `target`, whose pieces hold whole elements; the others are as long, if the operation has them.
+    pub fn execute(self, target: &UserIov, operand: &[u8], compare: &[u8], result: &mut [u8]) -> Result<(), Error> {
+        let mut at = 0;
+        for piece in target.parts() {
+            let end = at + piece.len();
+            let (operand, compare) = (operand.get(at..end), compare.get(at..end));
+            let (operand, compare) = (operand.unwrap_or_default(), compare.unwrap_or_default());
+            let result = result.get_mut(at..end).unwrap_or_default();
+            let done = atomic::execute(self.op, self.datatype, self.kind, *piece, operand, compare, result);
+            done.map_err(|_| Error::NoSuchAtomic)?;
+            at = end;
         }
+        Ok(())
     }
 }

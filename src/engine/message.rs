@@ -7,6 +7,7 @@ use super::held::Task;
 use super::op::{Context, Kind};
 use super::port::{PeerId, Place, Remote};
 use super::receive::Target;
+use super::replies::Told;
 use super::state::Core;
 use super::target::Inlet;
 use super::wire::{Header, Packet, flag};
@@ -52,7 +53,7 @@ pub(super) enum Landing {
     /// Bytes that an operation of ours asked for.
     Reply { operation: Id, len: usize },
     /// What `get` needs for a read of ours.
-    Exposed { operation: Id, tell: bool },
+    Exposed { operation: Id, tell: Option<Told> },
 }
 
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //! is reported when.
 //!
 //! No `unsafe`, no system call, no clock, no socket, no lock: those are the transport's and the endpoint's. The engine
-//! is called with operations (`op`), calls its transport (`port`), and reports ends. Knows `util` only; a test compiles
-//! this folder alone to hold that line. Called by `api::endpoint`.
+//! is called with operations (`op`), calls its transport (`port`), and reports ends. Knows `util` and the kernels of
+//! `mem`; a test compiles them alone to hold that line. Called by `api::endpoint`.
 //!
 //! How a message travels, in files:
 //!
@@ -14,6 +14,12 @@
 //! - `message`: one that is on its way in, or is held until its receive comes.
 //! - `credit`: why a flood neither fills memory nor stops the answers behind it.
 //! - `gone`: how everything ends when a peer does.
+//!
+//! And operations on a peer's memory:
+//!
+//! - `rma`, `atomic`: the calls, and the short ways. `replies`: what comes back. `side`: what is owed to whom.
+//! - `target`: reads and writes by a peer. `execute`: its atomics; `held`: those on the buffer of a tagged receive.
+//! - `pieces`: from addresses and keys to memory. `kernel`: the door to `mem`.
 
 #![forbid(unsafe_code)]
 

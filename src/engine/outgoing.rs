@@ -78,7 +78,7 @@ pub(super) struct Outgoing {
     pub len: usize,
     /// Bytes pushed; of what we asked for, bytes that a place was found for.
     pub at: usize,
-    /// Bytes to push: less than `len` if the receiver has no room for all. Of what we asked for, bytes that are not here.
+    /// Bytes to push: less than `len` if the receiver has no room for all. Of what we asked for, bytes not yet here.
     pub until: usize,
 }
 

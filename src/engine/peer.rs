@@ -124,9 +124,7 @@ impl Core {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
-        if send.long
-            && let Some(side) = &mut peer.side
-        {
+        if let Some(side) = peer.side.as_mut().filter(|_| send.long) {
             side.longs = side.longs.saturating_sub(1);
             peer.look_out();
         }

@@ -20,8 +20,8 @@ pub(super) const LIST: usize = IOV_LIMIT * PIECE;
 pub(super) struct Reached {
     parts: [UserIov; IOV_LIMIT],
     count: usize,
-    /// The first region that is watched, or else the first.
-    pub key: u64,
+    /// The first piece in a region that is watched, or else the first.
+    pub part: RemotePart,
     /// Whether anybody counts what peers do there.
     pub counted: bool,
 }
@@ -136,7 +136,7 @@ impl Core {
         for part in window(remote, at, len) {
             let (memory, counted) = self.region(&part, wanted).map_err(|error| (part, error))?;
             if reached.count == 0 || counted && !watched {
-                reached.key = part.key;
+                reached.part = part;
             }
             watched |= counted;
             if let Some(place) = reached.parts.get_mut(reached.count) {

@@ -27,8 +27,8 @@ pub struct Limits {
     pub eager: usize,
     /// Whether `get` can work at all; it may still answer `Unsupported` for a peer.
     pub can_get: bool,
-    /// What `place` said is done, `placed` called, and a `get` over, before the next call of either. A region of memory
-    /// may be closed between two calls of the engine, so only then the engine lets the transport touch one itself.
+    /// What `place` said is done, and `placed` called, before the next packet's `place` and before `poll` returns. A
+    /// region of memory may be closed between two calls of the engine, so only then the transport may touch one itself.
     pub at_once: bool,
 }
 
@@ -113,8 +113,17 @@ pub trait Transport {
     /// Names memory of ours for a peer's `get`.
     fn expose(&self, to: PeerId, iov: &UserIov) -> Remote;
 
-    /// Copies `len` bytes from byte `at` of a peer's memory into ours, from byte `at` on too.
-    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get;
+    /// Copies `len` bytes from byte `at` of a peer's memory into ours, from byte `at` on too. Without a token, our memory
+    /// may be touched until this returns and no longer, by anybody: then `Later` is no answer.
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Option<Token>,
+    ) -> Get;
 }
 
 /// Where the body of an arriving packet goes.

@@ -21,6 +21,8 @@ pub(super) struct Fetch {
     pub remote: Remote,
     pub into: UserIov,
     pub len: usize,
+    /// `into` is a region, which may be closed after this call.
+    pub now: bool,
 }
 
 impl Core {
@@ -84,13 +86,9 @@ impl Core {
             (None, target) => target.as_ref().map_or(0, |target| target.iov.len()),
         };
         message.goal = message.total.min(room);
-        let inlet = message.inlet.is_some();
         if message.goal == 0 {
             self.finish(id, report);
-        } else if matches!(message.phase, Phase::Offered(Some(_)))
-            && self.limits.can_get
-            && (!inlet || self.limits.at_once)
-        {
+        } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
             self.fetches.push_back(Fetching::Message(id));
         } else {
             self.ask(id, report);
@@ -112,6 +110,7 @@ impl Core {
             remote: **remote,
             into,
             len: message.goal,
+            now: message.inlet.is_some(),
         })
     }
 

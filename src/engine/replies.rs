@@ -14,6 +14,9 @@ use crate::util::slab::Id;
 /// Marks the `Token` of a get that belongs to a read of ours. Names of arrivals stay below.
 const READ: Token = 1 << 63;
 
+/// What `Got` has to say: address and key of a piece, as `Exposed` gave them.
+pub(super) type Told = (u64, u64);
+
 impl Fetching {
     pub fn token(self) -> Token {
         match self {
@@ -120,13 +123,13 @@ impl Core {
             return Err(Malformed);
         }
         send.stage = Stage::Fetching;
-        let tell = header.flags & flag::ACK != 0;
+        let tell = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
         let buffer = self.spare(len);
         let token = self.landings.insert(Landing::Exposed { operation: id, tell }).bits();
         Ok(Place::Keep { buffer, token })
     }
 
-    pub fn exposed_landed(&mut self, id: Id, tell: bool, buffer: Option<Vec<u8>>) {
+    pub fn exposed_landed(&mut self, id: Id, tell: Option<Told>, buffer: Option<Vec<u8>>) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let Some(Ok(bytes)) = buffer.map(<[u8; Remote::SIZE]>::try_from) else {
             return;
@@ -149,13 +152,14 @@ impl Core {
             remote: pull.remote,
             into: *into,
             len: send.len,
+            now: false,
         })
     }
 
     /// A get for a read has ended.
     pub fn pulled(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
-        let (to, addr, len) = (send.to, send.tag, send.len);
+        let (to, len) = (send.to, send.len);
         let What::Pull(pull) = std::mem::replace(&mut send.what, What::Message) else {
             return;
         };
@@ -166,12 +170,11 @@ impl Core {
             self.peer(to).answers.push_back(id);
             return self.wake(to);
         }
-        let part = away.remote(addr, len).parts().first().copied().unwrap_or_default();
         send.what = What::Read(away);
-        if tell {
+        if let Some((addr, key)) = tell {
             let header = Header {
-                tag: part.addr,
-                data: part.key,
+                tag: addr,
+                data: key,
                 total: len as u64,
                 ..Header::new(Packet::Got, 0)
             };

@@ -1,15 +1,16 @@
 //! Reads and writes of a peer's memory, as their initiator sees them.
 //!
 //! A short write is one packet that carries its bytes, and is acknowledged with others (`side`). A long one is offered,
-//! and then a message whose receive is a region. A read is asked for by its number, and answered with the bytes, or with
-//! leave to fetch them (`replies`). Short ones are done at the target in the order they began; messages and atomics wait
-//! until the long ones before them have ended.
+//! and then is a message whose receive is a region. A read is asked for by its number, and answered with the bytes, or
+//! with leave to fetch them (`replies`). Short ones are done at the target in the order they began; messages and atomics
+//! wait until the long ones before them have ended.
 
 use super::endpoint::Engine;
 use super::op::{Access, AtomicTarget, Ended, Error, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma};
 use super::outgoing::{Job, Outgoing, Source, Stage, Work};
 use super::pieces::{self, LIST, Reached};
 use super::port::{Body, PeerId, Push, Remote, Transport};
+use super::replies::Told;
 use super::side::Short;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
@@ -44,7 +45,7 @@ pub(super) struct Pull {
     pub away: Away,
     pub remote: Remote,
     /// The target wants to know when it is over.
-    pub tell: bool,
+    pub tell: Option<Told>,
 }
 
 #[derive(Debug)]
@@ -171,7 +172,7 @@ impl<T: Transport> Engine<T> {
             report: rma.report,
             atomic: false,
         };
-        match self.transport.push(rma.to, &header, body) {
+        match Self::carry(&mut self.transport, rma.to, &header, body) {
             Push::Done => {
                 self.core.begun(rma.to);
                 self.core.expect_ack(rma.to, short);
@@ -188,6 +189,12 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Unsupported);
         }
         self.queue(rma.to, || Outgoing::rma(rma), report)
+    }
+
+    /// The one push of all that is not the short way of a message: there it is inlined.
+    #[inline(never)]
+    pub(super) fn carry(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+        transport.push(to, header, body)
     }
 
     /// Pushes the first packet of an operation, or asks again for a read that could not be fetched.
@@ -214,7 +221,7 @@ impl<T: Transport> Engine<T> {
             }
             (Source::User(_), Packet::Offer) => {}
             (Source::User(iov), _) if body.is_empty() && len > 0 => {
-                return self.transport.push(to, header, Body::User { iov, at: 0, len });
+                return Self::carry(&mut self.transport, to, header, Body::User { iov, at: 0, len });
             }
             (Source::User(iov), _) => {
                 let at = body.len();
@@ -228,7 +235,7 @@ impl<T: Transport> Engine<T> {
         } else {
             Body::Bytes(body)
         };
-        self.transport.push(to, header, body)
+        Self::carry(&mut self.transport, to, header, body)
     }
 
     /// Pushes bytes that a peer asked for.
@@ -240,13 +247,13 @@ impl<T: Transport> Engine<T> {
             [] => Body::Empty,
             body => Body::Bytes(body),
         };
-        self.transport.push(to, &reply.header, body)
+        Self::carry(&mut self.transport, to, &reply.header, body)
     }
 
     /// Pushes some of a region that a peer reads.
     pub(super) fn push_served(&mut self, to: PeerId, job: &Job) -> Push {
         if job.header.packet == Packet::Done {
-            return self.transport.push(to, &job.header, Body::Empty);
+            return Self::carry(&mut self.transport, to, &job.header, Body::Empty);
         }
         let Some(reached) = self.core.serving(to, job) else {
             return Push::Full; // closed since we looked: the next packet tells
@@ -255,13 +262,13 @@ impl<T: Transport> Engine<T> {
         match (job.header.packet, reached.one()) {
             (Packet::Exposed, Some(iov)) => {
                 let remote = self.transport.expose(to, &iov);
-                self.transport.push(to, &job.header, Body::Bytes(&remote.bytes))
+                Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&remote.bytes))
             }
-            (_, Some(iov)) => self.transport.push(to, &job.header, Body::User { iov: &iov, at, len }),
+            (_, Some(iov)) => Self::carry(&mut self.transport, to, &job.header, Body::User { iov: &iov, at, len }),
             (_, None) => {
                 let mut body = self.core.spare(len);
                 reached.read(&mut body);
-                let push = self.transport.push(to, &job.header, Body::Bytes(&body));
+                let push = Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&body));
                 self.core.recycle(body);
                 push
             }
@@ -396,7 +403,8 @@ impl Core {
             Packet::Atomic => header.flags & flag::TAGGED == 0,
             _ => false,
         };
-        if short && let Some(send) = self.sends.remove(id) {
+        let Some(id) = short.then_some(id) else { return };
+        if let Some(send) = self.sends.remove(id) {
             let short = Short {
                 context: send.context,
                 len: send.len,

@@ -24,7 +24,7 @@ fn small() -> Config {
     }
 }
 
-fn sends_ended(bed: &Bed, node: PeerId) -> Vec<usize> {
+pub(super) fn sends_ended(bed: &Bed, node: PeerId) -> Vec<usize> {
     let sends = bed.ends(node).into_iter().filter(|end| end.ended == Ended::Send);
     sends.map(|end| end.context).collect()
 }

@@ -265,6 +265,8 @@ impl Core {
             let flags = if reached.counted { flag::ACK } else { 0 };
             let header = Header {
                 flags,
+                tag: reached.part.addr,
+                data: reached.part.key,
                 ..Header::new(Packet::Exposed, serve.number)
             };
             return Some((header, 0));

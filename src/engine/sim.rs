@@ -106,6 +106,9 @@ pub struct World {
     pub looks: Vec<(PeerId, Look, Recv)>,
     /// Ends of operations on memory.
     pub done: Vec<(PeerId, Completion)>,
+    /// By node: memory to be looked at whenever it receives a message, and what was seen.
+    pub watched: Vec<Lent>,
+    pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
     /// Accesses that the engines refused.
     pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
@@ -160,7 +163,7 @@ pub struct Wire {
 impl Transport for Wire {
     fn limits(&self) -> Limits {
         let manner = self.world.borrow().manner;
-        let at_once = manner.late == 0 && manner.gets.iter().sum::<u64>() == 16;
+        let at_once = manner.late == 0;
         Limits {
             at_once: at_once && manner.limits.at_once,
             ..manner.limits
@@ -222,7 +225,15 @@ impl Transport for Wire {
         Remote { bytes }
     }
 
-    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get {
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Option<Token>,
+    ) -> Get {
         let mut world = self.world.borrow_mut();
         let [unsupported, failing, at_once] = world.manner.gets;
         let (full, roll) = (world.manner.full, world.roll(16));
@@ -247,6 +258,10 @@ impl Transport for Wire {
             land(get);
             return Get::Done;
         }
+        // Like a card: what is later for one is too late for the other.
+        let Some(token) = token else {
+            return Get::Unsupported;
+        };
         drop(world);
         self.moving.push((from, token, get));
         Get::Later
@@ -356,6 +371,11 @@ impl Report for Teller {
     fn report(&mut self, completion: Completion) {
         let mut world = self.world.borrow_mut();
         world.log.push(Event::Ended(self.node, completion));
+        let watched = world.watched.get(self.node as usize);
+        if let Some(memory) = watched.filter(|_| completion.ended == Ended::Recv) {
+            let seen = memory.bytes();
+            world.shots.push((self.node, completion, seen));
+        }
         match completion.ended {
             Ended::Send => scribble(&world.sent[completion.context].memory),
             Ended::Recv if completion.context < LOOK => {

@@ -1,8 +1,8 @@
 //! Reads and writes of this endpoint's memory by its peers.
 //!
 //! Every access is looked up when it is made, all pieces before the first byte is touched. A short write goes straight
-//! to its place where the transport puts it there at once; all else is looked at when its packet is here. While a packet
-//! is still coming, what is behind it waits in the transport, so short operations and messages keep their order. A long
+//! to its place where the transport puts it there at once; all else is looked at when its packet is here. While one is
+//! still coming, what is behind it waits in the transport, so short operations and messages keep their order. A long
 //! write is a message (`message`) whose receive is a region.
 
 use super::deliver::ANSWERS;
@@ -301,7 +301,7 @@ impl Core {
         report: &mut impl Report,
     ) {
         if reached.counted || data.is_some() {
-            report.report(told(from, access, reached.key, false, len, data));
+            report.report(told(from, access, reached.part.key, false, len, data));
         }
     }
 

@@ -118,6 +118,14 @@ const ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
 
+/// Up to this size, reads and writes of a peer's memory are carried out in order: those that are one packet, which has
+/// room for naming several pieces besides. Longer ones are fetched when their turn comes; messages wait for them.
+fn order_size() -> usize {
+    const PIECES: usize = 256;
+    let limits = limits();
+    limits.max_body.min(limits.eager).saturating_sub(PIECES)
+}
+
 /// What every endpoint of this provider can do.
 fn template() -> Info {
     const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
@@ -158,9 +166,9 @@ fn template() -> Info {
             protocol: FI_PROTO_SHM,
             protocol_version: 1,
             max_msg_size: isize::MAX as usize,
-            max_order_raw_size: usize::MAX,
-            max_order_war_size: usize::MAX,
-            max_order_waw_size: usize::MAX,
+            max_order_raw_size: order_size(),
+            max_order_war_size: order_size(),
+            max_order_waw_size: order_size(),
             mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
             // What an endpoint may ask for; one that asks for nothing has one of each.
             tx_ctx_cnt: 1,
@@ -320,6 +328,8 @@ impl Wire for ShmTransport {
 
 #[cfg(test)]
 mod contexts;
+#[cfg(test)]
+mod remote;
 
 #[cfg(test)]
 mod tests {

@@ -158,7 +158,7 @@ impl Transport for Loopback {
         }
     }
 
-    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Token) -> Get {
+    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {
         Get::Unsupported
     }
 }

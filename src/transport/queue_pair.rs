@@ -182,12 +182,15 @@ impl Transport for QueuePair {
         Remote { bytes }
     }
 
-    fn get(&mut self, _: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get {
+    fn get(&mut self, _: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Option<Token>) -> Get {
         if self.peer_closed() {
             self.told = true;
             self.begun.clear();
             return Get::Gone;
         }
+        let Some(token) = token else {
+            return Get::Unsupported; // the card does it when it does it
+        };
         let busy = self.begun.iter().filter(|work| matches!(work, Work::Get(..))).count();
         if busy == GETS {
             return Get::Full;

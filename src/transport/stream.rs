@@ -188,7 +188,7 @@ impl Transport for Stream {
         }
     }
 
-    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Token) -> Get {
+    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {
         Get::Unsupported
     }
 }

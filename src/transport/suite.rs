@@ -5,6 +5,7 @@
 //! happened, and give up after a time that only a broken transport takes.
 
 mod engines;
+mod memory;
 
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 pub use engines::*;
+pub use memory::*;
 
 /// Two endpoints and their names for each other. `b` may be dropped while `a` goes on.
 pub struct Ends<T> {
@@ -44,6 +46,9 @@ macro_rules! tests {
             engines_exchange_messages,
             engines_stand_a_flood,
             engines_notice_the_end_of_a_peer,
+            engines_reach_each_others_memory,
+            engines_refuse_what_is_not_open,
+            engines_keep_short_operations_and_messages_in_order,
         );
     };
     ($pair:ty: $($test:ident,)*) => {
@@ -466,7 +471,7 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
         let mut taker = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
         let mut begun = None;
         until("room for a get", || {
-            begun = Some(a.get(b_of_a, &remote, &ours.iov(), at, part, token));
+            begun = Some(a.get(b_of_a, &remote, &ours.iov(), at, part, Some(token)));
             taker.poll(&mut a, 10);
             Taker::new(a_of_b, |_: &Header, _| Wish::Keep).poll(&mut b, 10);
             begun != Some(Get::Full)

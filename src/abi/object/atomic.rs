@@ -111,13 +111,10 @@ struct What {
 /// The arrays are the operation's until it has ended.
 #[inline]
 unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<(UserIov, UserIov, UserIov)> {
-    let opened = |there: bool, vector: &Vector| {
+    let opened = |there: bool, vector: &Vector| match there {
         // SAFETY: by contract.
-        if there {
-            unsafe { vector.open(kind) }
-        } else {
-            Ok(UserIov::default())
-        }
+        true => unsafe { vector.open(kind) },
+        false => Ok(UserIov::default()),
     };
     Ok((
         opened(!kind.reads, &arrays.operand)?,
@@ -537,6 +534,9 @@ unsafe extern "C" fn compwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op:
 }
 
 /// fi_query_atomic. Tagged receive buffers can be targets of whatever memory can be.
+///
+/// # Safety
+/// `attr` is NULL or a place for attributes.
 pub unsafe extern "C" fn query(
     _domain: *mut fid_domain,
     datatype: fi_datatype,

@@ -297,7 +297,7 @@ fn errno(error: Error) -> i32 {
         Error::NoMemory => FI_ENOMEM,
         Error::Unreachable => FI_EHOSTUNREACH,
         Error::Protocol => FI_EPROTO,
-        Error::NoKey => FI_EKEYREJECTED as i32,
+        Error::NoKey => FI_EKEYREJECTED,
         Error::NoRights => FI_EACCES,
         Error::OutOfRange => FI_EINVAL,
         Error::NoSuchAtomic => FI_EOPNOTSUPP,

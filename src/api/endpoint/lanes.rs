@@ -238,7 +238,15 @@ impl<T: Wire> Transport for Lanes<T> {
             .map_or(nothing, |transport| transport.expose(*number, iov))
     }
 
-    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Token) -> Get {
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Option<Token>,
+    ) -> Get {
         match self.behind(from) {
             Some((transport, number)) => transport.get(number, remote, local, at, len, token),
             None => Get::Gone,

@@ -6,9 +6,13 @@ use super::port::*;
 use super::sim::*;
 use super::wire::Packet;
 use crate::util::regions::{Region, Rights};
-use crate::util::user::Lent;
+use crate::util::user::{Lent, UserIov};
 
+mod atomic;
+mod chance;
+mod order;
 mod rma;
+mod tagged;
 
 /// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
 fn manners() -> [Manner; 5] {

@@ -103,6 +103,20 @@ fn a_short_write_is_one_packet_and_many_are_acknowledged_together() {
 }
 
 #[test]
+fn an_operation_on_nothing_ends_well() {
+    for manner in manners() {
+        let mut bed = Bed::new(2, 1, manner, small());
+        let nothing = Lent::new(&[], 0);
+        for (kind, ended) in [(Access::Write, WRITE), (Access::Read, READ)] {
+            bed.rma(0, &access(kind, 1, &nothing, remote(&[]))).unwrap();
+            bed.settle();
+            assert_eq!(bed.done(0), [end(ended, 1, 0, None)]);
+        }
+        bed.check_nothing_left();
+    }
+}
+
+#[test]
 fn what_is_not_allowed_touches_nothing_and_says_why() {
     for manner in manners() {
         for len in LENGTHS {

@@ -22,21 +22,22 @@ pub enum Packet {
     Credit = 7,
     /// The body goes to remote address `tag` in region `data`; `total` is remote CQ data. Answered by `Acked`.
     Write = 8,
-    /// A long write, named `id`, of `total` bytes: the body is a list of `tag` pieces, and perhaps a `Remote`; `data` is
-    /// remote CQ data. From here on it is a message whose receive is a region: `Send`, `Segment`, `Done`.
+    /// A long write, named `id`, of `total` bytes: the body is a list of `tag` pieces, and perhaps a `Remote`; `data`
+    /// is remote CQ data. From here on it is a message whose receive is a region: `Send`, `Segment`, `Done`.
     Offer = 9,
     /// Wants `total` bytes from remote address `tag` in region `data`. Answered by `Reply`, `Exposed` or `Done`.
     Read = 10,
     /// What operation `id` asked for, from byte `total` on.
     Reply = 11,
-    /// What operation `id` asked for may be fetched: the body is a `Remote`. With `ACK`, `Got` is to follow.
+    /// What operation `id` asked for may be fetched: the body is a `Remote`. With `ACK`, `Got` is to follow, with the
+    /// same `tag` and `data`.
     Exposed = 12,
     /// `total` bytes at remote address `tag` in region `data` have been fetched.
     Got = 13,
     /// The next `total` writes and atomics that have no number are done. With `FAILED`, the one after them is not.
     Acked = 14,
-    /// An atomic operation, `code`, at remote address `tag` in region `data`; the body is the operand. `total` is remote
-    /// CQ data. Answered by `Acked`. With `TAGGED`, it works on the buffer of the receive that tag `data` meets, from
+    /// An atomic operation, `code`, at remote address `tag` in region `data`; the body is the operand. `total` is
+    /// remote CQ data. Answered by `Acked`. With `TAGGED`, it works on the buffer of the receive that tag `data` meets, from
     /// byte `tag` on; then it has a number, and is answered by `Done`.
     Atomic = 15,
     /// The same, but the `total` bytes as they were before are wanted: `Reply` or `Done`.
@@ -55,8 +56,8 @@ pub mod flag {
     pub const ACK: u8 = 1 << 2;
     /// With `Done` and `Acked`: it could not be done; `data` says why.
     pub const FAILED: u8 = 1 << 3;
-    /// With `Credit`: the receiver has more messages than it wants to keep; offer the next by `Rendezvous`. With a tagged
-    /// atomic: sent without credit because of that.
+    /// With `Credit`: the receiver has more messages than it wants to keep; offer the next by `Rendezvous`. With a
+    /// tagged atomic: sent without credit because of that.
     pub const WITHHELD: u8 = 1 << 4;
     /// The body begins with a list of `tag` remote pieces, instead of one in the header.
     pub const LIST: u8 = 1 << 5;

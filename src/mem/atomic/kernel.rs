@@ -1,7 +1,5 @@
 //! The loops over elements, written once for all types and operations.
 
-use core::ptr::null;
-
 use super::complex::Complex;
 use super::element::Element;
 use super::kinds::{Datatype, Op};
@@ -28,7 +26,7 @@ impl Job {
     /// All arrays that are there have `count` elements of the size of `W`. Operand and result may be the same.
     #[inline(always)]
     pub unsafe fn each<W: Word>(&self, work: impl Fn(*mut W, W, W) -> W) {
-        let read = |array: *const W, index: usize| match array == null() {
+        let read = |array: *const W, index: usize| match array.is_null() {
             true => W::default(),
             // SAFETY: `index` is below the count that the caller promised.
             false => unsafe { array.add(index).read_unaligned() },
@@ -97,6 +95,8 @@ impl Execute {
 impl ForType for Execute {
     type Output = ();
 
+    // Apart, so that the small types do not pay for the registers and the stack that the large ones need.
+    #[inline(never)]
     fn run<E: Element>(self) {
         let Execute { op, job } = self;
         let step = |old, operand, compare| {

@@ -65,8 +65,10 @@ pub fn native(datatype: Datatype, addr: usize) -> bool {
 
 /// Counts the elements of a target, and holds the lengths of the arrays that are needed against it.
 fn count(datatype: Datatype, target: usize, others: [(bool, usize); 3]) -> Result<usize, Invalid> {
-    let fits = target % datatype.size() == 0 && others.iter().all(|(needed, len)| !needed || *len == target);
-    fits.then_some(target / datatype.size()).ok_or(Invalid::Length)
+    // Sizes are powers of two; a division would cost more than the operation.
+    let size = datatype.size();
+    let fits = target & (size - 1) == 0 && others.iter().all(|(needed, len)| !needed || *len == target);
+    fits.then_some(target >> size.trailing_zeros()).ok_or(Invalid::Length)
 }
 
 /// Executes an operation on the elements of `target`; `result` gets the old values. The arrays that the operation has
@@ -133,7 +135,7 @@ pub fn execute_iov(
     while at < len {
         // The longest run of whole elements that is in one piece everywhere.
         let here = needed.map(|(there, iov)| there.then(|| iov.slices(at, len - at).next().unwrap_or_default()));
-        let run = here.iter().flatten().map(UserBuf::len).min().unwrap_or(0) / size * size;
+        let run = here.iter().flatten().map(UserBuf::len).min().unwrap_or(0) & !(size - 1);
         if run == 0 {
             split_element(op, datatype, at, needed);
             at += size;
@@ -141,7 +143,7 @@ pub fn execute_iov(
         }
         let [target, operand, compare, result] = here.map(|piece| piece.map_or(0, |piece| piece.addr()));
         let job = Job {
-            count: run / size,
+            count: run >> size.trailing_zeros(),
             target: target as *mut u8,
             operand: operand as *const u8,
             compare: compare as *const u8,

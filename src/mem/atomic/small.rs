@@ -37,67 +37,48 @@ impl<F: Format> Small<F> {
         true => Self::TOO_LARGE | 1 << (F::MANTISSA - 1),
         false => Self::TOO_LARGE,
     };
-    /// What the lowest bit of the smallest numbers is worth, as a power of two.
-    const LOWEST: i32 = 1 - Self::BIAS - F::MANTISSA as i32;
+    /// How far a mantissa lies from where f32 has its own.
+    const SHIFT: u32 = 23 - F::MANTISSA;
+    /// How much more f32 adds to an exponent.
+    const REBIAS: u32 = (127 - Self::BIAS) as u32;
 
     pub fn new(raw: F::Raw) -> Self {
         Small(raw, PhantomData)
     }
 
-    #[inline]
+    // Both ways are written without branches, so that loops over them can take several at a time.
+
+    #[inline(always)]
     pub fn value(self) -> f32 {
         let bits = F::bits(self.0);
         let sign = bits >> (F::EXPONENT + F::MANTISSA) & 1;
         let size = bits & ((1 << (F::EXPONENT + F::MANTISSA)) - 1);
-        let magnitude = if size >= Self::TOO_LARGE {
-            if size == Self::TOO_LARGE && F::INFINITE {
-                f32::INFINITY
-            } else {
-                f32::NAN
-            }
-        } else if size >> F::MANTISSA == 0 {
-            size as f32 * power_of_two(Self::LOWEST)
-        } else {
-            f32::from_bits((size << (23 - F::MANTISSA)).wrapping_add(((127 - Self::BIAS) as u32) << 23))
-        };
-        f32::from_bits(magnitude.to_bits() | sign << 31)
+        // Read as an f32 it is too small by a power of two, the smallest numbers too; scaling is exact.
+        let number = f32::from_bits(size << Self::SHIFT) * f32::from_bits((127 + Self::REBIAS) << 23);
+        let beyond = if size >= Self::TOO_LARGE { 0xff << 23 } else { 0 };
+        f32::from_bits(number.to_bits() | beyond | sign << 31)
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn round(value: f32) -> Self {
-        let bits = value.to_bits();
-        let sign = bits >> 31 << (F::EXPONENT + F::MANTISSA);
-        let size = if value.is_nan() {
+        let sign = value.to_bits() >> 31 << (F::EXPONENT + F::MANTISSA);
+        let bits = value.to_bits() & !(1 << 31);
+        // Half of the last place is added, a little less when that place is even, and the rest cut off. A carry out of
+        // the mantissa moves into the exponent by itself.
+        let half = (1 << (Self::SHIFT - 1)) - 1 + (bits >> Self::SHIFT & 1);
+        let normal = ((bits + half) >> Self::SHIFT).wrapping_sub(Self::REBIAS << F::MANTISSA);
+        // The smallest numbers have fewer places: a sum with a number whose last place is theirs rounds to them.
+        let ruler = (Self::REBIAS + 1 + Self::SHIFT) << 23;
+        let tiny = (f32::from_bits(bits) + f32::from_bits(ruler))
+            .to_bits()
+            .wrapping_sub(ruler);
+        let size = if bits < (Self::REBIAS + 1) << 23 { tiny } else { normal };
+        let size = if bits > 0xff << 23 {
             Self::NAN
         } else {
-            Self::rounded(bits & !(1 << 31))
+            size.min(Self::TOO_LARGE)
         };
         Self::new(F::raw(sign | size))
-    }
-
-    /// The bits of the nearest number for those of an f32 that is not negative and not NaN.
-    fn rounded(bits: u32) -> u32 {
-        let exponent = (bits >> 23) as i32;
-        // The value is `all` times two to the power of `unit`.
-        let (all, unit) = match exponent {
-            0 => (bits, -149),
-            _ => (bits & 0x7f_ffff | 0x80_0000, exponent - 150),
-        };
-        let lowest = (unit + 23 - F::MANTISSA as i32).max(Self::LOWEST);
-        // Beyond 25 places not even half of the lowest bit is left.
-        let cut = (lowest - unit).clamp(1, 25) as u32;
-        let (kept, rest, half) = (all >> cut, all & ((1 << cut) - 1), 1 << (cut - 1));
-        let up = rest > half || rest == half && kept & 1 == 1;
-        // A carry out of the mantissa moves into the exponent by itself.
-        let size = (((lowest - Self::LOWEST) as u32) << F::MANTISSA) + kept + u32::from(up);
-        size.min(Self::TOO_LARGE)
-    }
-}
-
-const fn power_of_two(exponent: i32) -> f32 {
-    match exponent < -126 {
-        true => f32::from_bits(1 << (exponent + 149)),
-        false => f32::from_bits(((exponent + 127) as u32) << 23),
     }
 }
 
@@ -114,18 +95,23 @@ impl<F: Format> PartialOrd for Small<F> {
 }
 
 impl<F: Format> Number for Small<F> {
+    #[inline(always)]
     fn sum(self, other: Self) -> Self {
         Self::round(self.value() + other.value())
     }
+    #[inline(always)]
     fn diff(self, other: Self) -> Self {
         Self::round(self.value() - other.value())
     }
+    #[inline(always)]
     fn prod(self, other: Self) -> Self {
         Self::round(self.value() * other.value())
     }
+    #[inline(always)]
     fn of(truth: bool) -> Self {
         Self::round(truth.into())
     }
+    #[inline(always)]
     fn is_true(self) -> bool {
         self.value() != 0.0
     }
@@ -134,12 +120,15 @@ impl<F: Format> Number for Small<F> {
 impl<F: Format> Element for Small<F> {
     type Word = F::Raw;
 
+    #[inline(always)]
     fn from_word(word: F::Raw) -> Self {
         Self::new(word)
     }
+    #[inline(always)]
     fn word(self) -> F::Raw {
         self.0
     }
+    #[inline(always)]
     fn step(op: Op, old: Self, operand: Self, compare: Self) -> Option<Self> {
         ordered(op, old, operand, compare)
     }

@@ -16,16 +16,23 @@ use std::sync::Arc;
 
 const BITS: u32 = 4;
 
-struct Bed {
-    domain: Arc<Domain>,
+pub(super) struct Bed {
+    pub(super) domain: Arc<Domain>,
     av: Arc<Av>,
     info: Info,
 }
 
 impl Bed {
-    fn new() -> Bed {
+    pub(super) fn new() -> Bed {
         let hints = Info {
-            caps: FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV | FI_NAMED_RX_CTX | FI_MULTI_RECV,
+            caps: FI_MSG
+                | FI_TAGGED
+                | FI_RMA
+                | FI_ATOMIC
+                | FI_SOURCE
+                | FI_DIRECTED_RECV
+                | FI_NAMED_RX_CTX
+                | FI_MULTI_RECV,
             ..Info::default()
         };
         let query = Query {
@@ -49,14 +56,14 @@ impl Bed {
         Bed { domain, av, info }
     }
 
-    fn with(&self, tx: usize, rx: usize) -> Info {
+    pub(super) fn with(&self, tx: usize, rx: usize) -> Info {
         let mut info = self.info.clone();
         let ep = info.ep.as_mut().unwrap();
         (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (tx, rx);
         info
     }
 
-    fn insert(&self, name: Vec<u8>) -> u64 {
+    pub(super) fn insert(&self, name: Vec<u8>) -> u64 {
         let mut fi_addr = [0];
         let request = Insert {
             fi_addr: Some(&mut fi_addr),
@@ -89,14 +96,14 @@ impl Bed {
         cq
     }
 
-    fn plain(&self) -> (Arc<Endpoint<ShmTransport>>, Arc<Cq>, u64) {
+    pub(super) fn plain(&self) -> (Arc<Endpoint<ShmTransport>>, Arc<Cq>, u64) {
         let endpoint = Endpoint::new(&self.domain, &self.info, open_transport(&self.info).unwrap());
         let cq = self.ready(&endpoint, FI_TRANSMIT | FI_RECV);
         let name = self.insert(endpoint.local_address());
         (endpoint, cq, name)
     }
 
-    fn scalable(&self, tx: usize, rx: usize) -> (Arc<Scalable<ShmTransport>>, u64) {
+    pub(super) fn scalable(&self, tx: usize, rx: usize) -> (Arc<Scalable<ShmTransport>>, u64) {
         let info = self.with(tx, rx);
         let first = open_transport(&info).unwrap();
         let whole = Scalable::open(&self.domain, &info, first, open_named).ok().unwrap();
@@ -104,7 +111,12 @@ impl Bed {
         (whole, name)
     }
 
-    fn context(&self, whole: &Arc<Scalable<ShmTransport>>, direction: Direction, at: usize) -> (Ctx, Arc<Cq>) {
+    pub(super) fn context(
+        &self,
+        whole: &Arc<Scalable<ShmTransport>>,
+        direction: Direction,
+        at: usize,
+    ) -> (Ctx, Arc<Cq>) {
         let context = whole.context(direction, at).ok().unwrap();
         let flags = match direction {
             Direction::Transmit => FI_TRANSMIT,
@@ -114,11 +126,11 @@ impl Bed {
         (context, cq)
     }
 
-    fn pool(&self) -> Arc<Pool<ShmTransport>> {
+    pub(super) fn pool(&self) -> Arc<Pool<ShmTransport>> {
         Pool::open(&self.domain, self.info.caps, self.info.rx.as_ref().unwrap(), limits())
     }
 
-    fn member(&self, pool: &Arc<Pool<ShmTransport>>) -> (Arc<Member<ShmTransport>>, Arc<Cq>, u64) {
+    pub(super) fn member(&self, pool: &Arc<Pool<ShmTransport>>) -> (Arc<Member<ShmTransport>>, Arc<Cq>, u64) {
         let info = self.with(1, FI_SHARED_CONTEXT);
         let member = Member::new(&self.domain, &info, open_transport(&info).unwrap());
         let name = self.insert(member.local_address());
@@ -128,7 +140,7 @@ impl Bed {
     }
 }
 
-type Ctx = Context<ShmTransport>;
+pub(super) type Ctx = Context<ShmTransport>;
 
 fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
     let memory = Lent::new(&[text.len()], 0);
@@ -161,7 +173,7 @@ fn recv(to: &impl Messaging, source: u64, tag: u64, context: usize, flags: Flags
 }
 
 /// Entries of a queue until there are so many, driving others too.
-fn entries(cq: &Arc<Cq>, count: usize, others: &[&Arc<Cq>]) -> Vec<Entry> {
+pub(super) fn entries(cq: &Arc<Cq>, count: usize, others: &[&Arc<Cq>]) -> Vec<Entry> {
     let mut found = Vec::new();
     for _ in 0..1_000_000 {
         if found.len() >= count {

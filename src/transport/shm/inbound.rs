@@ -207,7 +207,9 @@ impl Inbox {
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
             return (0, Look::Fine);
         };
-        let look = if inbound.has_news() {
+        // What was refused among the hot rings of this poll is not offered again in it.
+        let waits = inbound.hot && inbound.refused;
+        let look = if inbound.has_news() && !waits {
             inbound.drain(sink, budget, &mut done)
         } else {
             Look::Fine

@@ -247,7 +247,15 @@ impl Transport for ShmTransport {
         get::expose(self.own.instance, self.own.pid, iov)
     }
 
-    fn get(&mut self, from: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, _: Token) -> port::Get {
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        _: Option<Token>,
+    ) -> port::Get {
         if !self.config.fetch || !self.own.is_ours() {
             return port::Get::Unsupported;
         }

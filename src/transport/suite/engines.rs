@@ -7,18 +7,18 @@ use crate::engine::{Config, Engine};
 use crate::util::user::Lent;
 use std::any::Any;
 
-struct Side<T: Transport> {
-    engine: Engine<T>,
-    peer: PeerId,
-    ends: Vec<Completion>,
+pub(super) struct Side<T: Transport> {
+    pub engine: Engine<T>,
+    pub peer: PeerId,
+    pub ends: Vec<Completion>,
 }
 
 impl<T: Transport> Side<T> {
-    fn progress(&mut self) {
+    pub fn progress(&mut self) {
         self.engine.progress(&mut self.ends);
     }
 
-    fn send(&mut self, tag: u64, memory: &Lent, level: Level) -> Result<(), Refused> {
+    pub fn send(&mut self, tag: u64, memory: &Lent, level: Level) -> Result<(), Refused> {
         let send = Send {
             kind: Kind::Tagged,
             to: self.peer,
@@ -34,7 +34,7 @@ impl<T: Transport> Side<T> {
         self.engine.send(&send, &mut self.ends)
     }
 
-    fn recv(&mut self, tag: u64, memory: &Lent) {
+    pub fn recv(&mut self, tag: u64, memory: &Lent) {
         let recv = Recv {
             kind: Kind::Tagged,
             from: Some(self.peer),
@@ -54,7 +54,7 @@ impl<T: Transport> Side<T> {
 }
 
 /// An engine on each end, and what must live as long.
-fn sides<P: Pair>(config: Config) -> ([Side<P>; 2], Box<dyn Any>) {
+pub(super) fn sides<P: Pair>(config: Config) -> ([Side<P>; 2], Box<dyn Any>) {
     let Ends {
         a,
         b,

@@ -185,14 +185,14 @@ fn elements_that_overlap_in_part_keep_each_others_bytes() {
     let mut place = Place::new(63, &[0; 12]);
     let (low, high) = (place.buf().part(0, 8), place.buf().part(4, 8));
     together(|index| {
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS * 20 {
             match index % 2 {
                 0 => drop(fetch(Op::Sum, Datatype::Uint64, low, &1u64.to_ne_bytes())),
                 _ => drop(fetch(Op::Sum, Datatype::Int64, high, &(1u64 << 32).to_ne_bytes())),
             }
         }
     });
-    let count = (ROUNDS * THREADS / 2) as u32;
+    let count = (ROUNDS * 20 * THREADS / 2) as u32;
     let expected = [count.to_ne_bytes(), [0; 4], count.to_ne_bytes()].concat();
     assert_eq!(place.bytes(), expected);
 }

@@ -208,7 +208,7 @@ fn fetch_latency() {
             let to = end.peer(b"a").unwrap();
             let into = memory(len);
             let Best(best) = Best::of(1000, 2, |_| {
-                assert_eq!(end.get(to, &remote, &into, 0, len, 0), port::Get::Done);
+                assert_eq!(end.get(to, &remote, &into, 0, len, Some(0)), port::Get::Done);
             });
             println!("{len:8} bytes: {best:10.1} ns a fetch");
         });

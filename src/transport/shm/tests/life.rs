@@ -291,11 +291,11 @@ fn fetching_may_be_forbidden() {
         let to_a = |end: &mut ShmTransport| end.peer(b"a").unwrap();
         let mut free = dir.open("b");
         let peer = to_a(&mut free);
-        assert_eq!(free.get(peer, &remote, &iov, 0, 64, 0), port::Get::Done);
+        assert_eq!(free.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Done);
         forbid(libc::SYS_process_vm_readv);
         let mut bound = dir.open("c");
         let peer = to_a(&mut bound);
-        assert_eq!(bound.get(peer, &remote, &iov, 0, 64, 0), port::Get::Unsupported);
+        assert_eq!(bound.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Unsupported);
         assert_eq!(bound.peers.get(peer).unwrap().reach, Reach::Never);
         // What goes through the ring goes on.
         assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);

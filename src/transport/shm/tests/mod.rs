@@ -4,6 +4,7 @@ mod bench;
 mod hostile;
 mod life;
 mod plain;
+mod whole;
 
 use super::*;
 use crate::engine::port::Place;

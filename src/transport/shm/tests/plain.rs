@@ -273,12 +273,12 @@ fn memory_of_a_peer_is_fetched() {
     let iov = |bytes: &mut [u8]| UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
     let (source, target) = (iov(&mut from), iov(&mut to));
     let remote = a.expose(0, &source);
-    assert_eq!(b.get(to_a, &remote, &target, 5, 90_000, 0), port::Get::Done);
+    assert_eq!(b.get(to_a, &remote, &target, 5, 90_000, Some(0)), port::Get::Done);
     assert!(to[5..90_005] == from[5..90_005] && to[90_005..].iter().all(|byte| *byte == 0));
     // A name from another life of the address.
     let mut other = remote;
     other.bytes[0] ^= 1;
-    assert_eq!(b.get(to_a, &other, &target, 0, 5, 0), port::Get::Gone);
+    assert_eq!(b.get(to_a, &other, &target, 0, 5, Some(0)), port::Get::Gone);
     let config = Config {
         fetch: false,
         ..dir.config()
@@ -286,6 +286,6 @@ fn memory_of_a_peer_is_fetched() {
     let mut c = ShmTransport::open("c", &config).unwrap();
     assert!(!c.limits().can_get);
     let from_c = c.peer(b"a").unwrap();
-    assert_eq!(c.get(from_c, &remote, &target, 0, 5, 0), port::Get::Unsupported);
+    assert_eq!(c.get(from_c, &remote, &target, 0, 5, Some(0)), port::Get::Unsupported);
     let _ = to_b;
 }

@@ -1,0 +1,512 @@
+//! Random stories of messages, reads, writes and atomics, judged by a model of every target's memory.
+//!
+//! Each node has cells that one initiator works on, in the order of its calls; a counter that all add to; and long
+//! slots. What is written only ever grows, so a look at the memory tells which writes had come.
+
+use super::atomic::{SUM, UINT64, words};
+use super::*;
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+
+const NODES: PeerId = 3;
+const KEY: u64 = 1;
+/// Reading only.
+const SHUT: u64 = 2;
+
+const CELLS: usize = 4;
+const COUNTER: u64 = 3 * 32;
+const SLOTS: usize = 3;
+const SLOT: usize = 400;
+const LONGS: u64 = 128;
+const SIZE: usize = LONGS as usize + 3 * SLOTS * SLOT;
+
+fn cell(initiator: PeerId, cell: usize) -> u64 {
+    u64::from(initiator) * 32 + cell as u64 * 8
+}
+
+fn slot(initiator: PeerId, slot: usize) -> u64 {
+    LONGS + (initiator as usize * SLOTS + slot) as u64 * SLOT as u64
+}
+
+/// What one initiator has done to one target, as it must look when all is done up to now.
+#[derive(Clone, Default)]
+struct Model {
+    cells: [u64; CELLS],
+    slots: [u64; SLOTS],
+    /// Operations on a slot that may be under way.
+    users: [Vec<usize>; SLOTS],
+}
+
+/// An operation and what must come of it.
+struct Asked {
+    from: PeerId,
+    to: PeerId,
+    ended: Ended,
+    len: usize,
+    error: Option<Error>,
+    local: Lent,
+    /// What `local` must hold in the end, if it was read into.
+    expected: Option<Vec<u8>>,
+    /// It added one to the counter, and what was there is in `local`.
+    counted: bool,
+}
+
+struct Story {
+    bed: Bed,
+    memories: Vec<Lent>,
+    models: HashMap<(PeerId, PeerId), Model>,
+    asked: Vec<Asked>,
+    /// Of each message sent: the model at that time.
+    sent: Vec<(PeerId, PeerId, Model)>,
+    added: [u64; NODES as usize],
+    received: [usize; NODES as usize],
+    clock: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    what: u8,
+    node: PeerId,
+    peer: PeerId,
+    place: usize,
+    how: u8,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    (0u8..16, 0..NODES, 0..NODES, 0usize..CELLS, any::<u8>()).prop_map(|(what, node, peer, place, how)| Step {
+        what,
+        node,
+        peer,
+        place,
+        how,
+    })
+}
+
+fn manner() -> impl Strategy<Value = Manner> {
+    let gets = prop_oneof![Just([0, 0, 16]), Just([16, 0, 0]), Just([3, 3, 5]), Just([2, 6, 8])];
+    let depths = prop_oneof![Just(1usize), Just(3), Just(60)];
+    let late = prop_oneof![Just(0u64), Just(0), 0u64..16];
+    let flags = (any::<bool>(), any::<bool>());
+    (depths, 0u64..6, 0u64..8, late, flags, gets).prop_map(|(depth, delay, full, late, (can_get, at_once), gets)| {
+        Manner {
+            limits: Limits {
+                max_body: 260,
+                eager: 300,
+                can_get,
+                at_once,
+            },
+            depth,
+            delay,
+            full,
+            late,
+            gets,
+        }
+    })
+}
+
+fn config() -> Config {
+    Config {
+        window: 4096,
+        room: 40_000,
+        share: 1000,
+        sends: 12,
+    }
+}
+
+impl Story {
+    fn new(seed: u64, manner: Manner) -> Story {
+        let bed = Bed::new(NODES, seed, manner, config());
+        let memories: Vec<Lent> = (0..NODES).map(|_| Lent::new(&[40, SIZE - 40], 0)).collect();
+        for node in 0..NODES {
+            register(&bed, node, KEY, &memories[node as usize], Rights::BOTH);
+            register(&bed, node, SHUT, &Lent::new(&[1000], 7), Rights::READ);
+        }
+        bed.world.borrow_mut().watched = memories.clone();
+        Story {
+            bed,
+            memories,
+            models: HashMap::new(),
+            asked: Vec::new(),
+            sent: Vec::new(),
+            added: [0; NODES as usize],
+            received: [0; NODES as usize],
+            clock: 0,
+        }
+    }
+
+    fn dead(&self, node: PeerId) -> bool {
+        self.bed.world.borrow().dead.contains(&node)
+    }
+
+    fn model(&mut self, from: PeerId, to: PeerId) -> &mut Model {
+        self.models.entry((from, to)).or_default()
+    }
+
+    /// A number that is larger than all before, with room for sums.
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock << 16
+    }
+
+    /// Starts a read or write; says whether it was taken.
+    fn access(
+        &mut self,
+        step: &Step,
+        kind: Access,
+        parts: &[(u64, usize, u64)],
+        local: Lent,
+        error: Option<Error>,
+    ) -> bool {
+        let fence = self.must_wait(step, parts) || step.how & 0x38 == 0;
+        let begun = Rma {
+            fence,
+            inject: step.how & 1 == 1,
+            context: self.asked.len(),
+            ..access(kind, step.peer, &local, remote(parts))
+        };
+        if self.bed.rma(step.node, &begun).is_err() {
+            return false;
+        }
+        if begun.inject && kind == Access::Write {
+            scribble(&local);
+        }
+        self.note(step, Ended::Rma(kind), local, error);
+        true
+    }
+
+    fn note(&mut self, step: &Step, ended: Ended, local: Lent, error: Option<Error>) {
+        self.asked.push(Asked {
+            from: step.node,
+            to: step.peer,
+            ended,
+            len: local.iov().len(),
+            error,
+            local,
+            expected: None,
+            counted: false,
+        });
+    }
+
+    /// Whether something on the same slot may not have ended: only a fence orders long operations.
+    fn must_wait(&mut self, step: &Step, parts: &[(u64, usize, u64)]) -> bool {
+        if parts[0].0 < LONGS || parts[0].2 != KEY {
+            return false;
+        }
+        let ended: HashSet<usize> = self
+            .bed
+            .world
+            .borrow()
+            .done
+            .iter()
+            .map(|(_, end)| end.context)
+            .collect();
+        let number = self.asked.len();
+        let users = &mut self.model(step.node, step.peer).users[step.place % SLOTS];
+        users.retain(|user| !ended.contains(user));
+        let wait = !users.is_empty();
+        users.push(number);
+        wait
+    }
+
+    fn act(&mut self, step: &Step) {
+        let Step {
+            node, peer, place, how, ..
+        } = *step;
+        match step.what {
+            0..3 => self.write_cells(step),
+            3 | 4 => self.read_cells(step),
+            5 => self.add(step, cell(node, place), false),
+            6 | 7 => self.add(step, COUNTER, true),
+            8 | 9 => self.long(step),
+            10 | 11 => {
+                let tag = self.sent.len() as u64;
+                let model = self.model(node, peer).clone();
+                let len = [8, 100, 280, 500][place];
+                if self.bed.send(letter(node, peer, tag, len)).is_ok() {
+                    self.sent.push((node, peer, model));
+                }
+            }
+            12 => self.receive(node),
+            13 => self.wrong(step),
+            _ => {
+                self.bed.world.borrow_mut().now += u64::from(how & 3);
+                self.bed.progress(node);
+            }
+        }
+    }
+
+    fn receive(&mut self, node: PeerId) {
+        let ignore = u64::MAX;
+        self.bed.recv(node, &[500], Recv { ignore, ..tagged(0) });
+        self.received[node as usize] += 1;
+    }
+
+    fn write_cells(&mut self, step: &Step) {
+        let (value, other) = (self.tick(), (step.place + 1) % CELLS);
+        let (first, second) = (cell(step.node, step.place), cell(step.node, other));
+        let two = step.how & 2 == 2;
+        let (parts, local) = if two {
+            (vec![(first, 8, KEY), (second, 8, KEY)], words(&[value, value]))
+        } else {
+            (vec![(first, 8, KEY)], words(&[value]))
+        };
+        if self.access(step, Access::Write, &parts, local, None) {
+            let model = self.model(step.node, step.peer);
+            model.cells[step.place] = value;
+            if two {
+                model.cells[other] = value;
+            }
+        }
+    }
+
+    fn read_cells(&mut self, step: &Step) {
+        let at = cell(step.node, 0);
+        let cut = step.how as usize >> 3;
+        let parts = [(at, cut, KEY), (at + cut as u64, 32 - cut, KEY)];
+        let parts = if step.how & 2 == 2 {
+            &parts[..]
+        } else {
+            &[(at, 32, KEY)]
+        };
+        if self.access(step, Access::Read, parts, words(&[0; CELLS]), None) {
+            let cells = self.model(step.node, step.peer).cells;
+            self.expect(&cells);
+        }
+    }
+
+    fn expect(&mut self, words: &[u64]) {
+        self.asked.last_mut().unwrap().expected = Some(super::atomic::bytes(words));
+    }
+
+    fn add(&mut self, step: &Step, at: u64, shared: bool) {
+        let form = if step.how & 2 == 2 { Form::Fetch } else { Form::Base };
+        let (one, result) = (words(&[1]), words(&[0]));
+        let atomic = Atomic {
+            form,
+            op: SUM,
+            datatype: UINT64,
+            to: step.peer,
+            target: AtomicTarget::Memory(remote(&[(at, 8, KEY)])),
+            len: 8,
+            operand: one.iov(),
+            compare: UserIov::default(),
+            result: if form == Form::Fetch {
+                result.iov()
+            } else {
+                UserIov::default()
+            },
+            data: None,
+            inject: step.how & 1 == 1,
+            level: Level::Delivery,
+            fence: step.how & 0x38 == 0,
+            context: self.asked.len(),
+            report: true,
+        };
+        if self.bed.atomic(step.node, &atomic).is_err() {
+            return;
+        }
+        self.note(step, Ended::Atomic(form), result, None);
+        if shared {
+            self.added[step.peer as usize] += 1;
+            self.asked.last_mut().unwrap().counted = form == Form::Fetch;
+            return;
+        }
+        let cell = &mut self.model(step.node, step.peer).cells[step.place];
+        let was = *cell;
+        *cell += 1;
+        if form == Form::Fetch {
+            self.expect(&[was]);
+        }
+    }
+
+    fn long(&mut self, step: &Step) {
+        let place = step.place % SLOTS;
+        let at = slot(step.node, place);
+        let cut = step.how as usize;
+        let parts = [(at, cut, KEY), (at + cut as u64, SLOT - cut, KEY)];
+        let parts = if step.how & 2 == 2 {
+            &parts[..]
+        } else {
+            &[(at, SLOT, KEY)]
+        };
+        if step.how & 4 == 4 {
+            let value = self.model(step.node, step.peer).slots[place];
+            if self.access(step, Access::Read, parts, words(&[0; SLOT / 8]), None) {
+                self.expect(&[value; SLOT / 8]);
+            }
+            return;
+        }
+        let value = self.tick();
+        if self.access(step, Access::Write, parts, words(&[value; SLOT / 8]), None) {
+            self.model(step.node, step.peer).slots[place] = value;
+        }
+    }
+
+    /// What a target does not allow. What is read into keeps what it held.
+    fn wrong(&mut self, step: &Step) {
+        let len = [8, 300][step.place % 2];
+        let rows = [
+            (Access::Write, (0, len, SHUT), Error::NoRights),
+            (Access::Read, (0, len, 99), Error::NoKey),
+            (Access::Write, (SIZE as u64 - 7, len, KEY), Error::OutOfRange),
+            (Access::Read, (1000, len, SHUT), Error::OutOfRange),
+        ];
+        let (kind, part, error) = rows[usize::from(step.how >> 6)];
+        let parts = [(cell(step.node, 0), 8, KEY), part];
+        let parts = if step.how & 2 == 2 { &parts[..] } else { &parts[1..] };
+        let all = parts.iter().map(|(_, len, _)| len).sum();
+        let local = Lent::new(&[all], 3);
+        if self.access(step, kind, parts, local, Some(error)) && kind == Access::Read {
+            self.asked.last_mut().unwrap().expected = Some(vec![3; all]);
+        }
+    }
+
+    // ---- what must have come of it ----
+
+    fn finish(&mut self) {
+        self.bed.settle();
+        for node in (0..NODES).filter(|node| !self.dead(*node)).collect::<Vec<_>>() {
+            let sent = self.sent.iter().filter(|(_, to, _)| *to == node).count();
+            while self.received[node as usize] < sent {
+                self.receive(node);
+            }
+        }
+        self.bed.settle();
+    }
+
+    fn judge(&self) {
+        self.judge_ends();
+        self.judge_memory();
+        self.judge_messages();
+        for (node, end) in self
+            .bed
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(node, _)| !self.dead(*node as PeerId))
+        {
+            let state = (end.engine.leftovers(), end.engine.malformed());
+            assert_eq!(state, ([0; 5], 0), "node {node}");
+        }
+    }
+
+    fn judge_ends(&self) {
+        let mut ends: HashMap<usize, Vec<(PeerId, Completion)>> = HashMap::new();
+        for (node, end) in &self.bed.world.borrow().done {
+            ends.entry(end.context).or_default().push((*node, *end));
+        }
+        let mut counts: HashSet<(PeerId, Vec<u8>)> = HashSet::new();
+        for (number, asked) in self
+            .asked
+            .iter()
+            .enumerate()
+            .filter(|(_, asked)| !self.dead(asked.from))
+        {
+            let [(node, end)] = ends.get(&number).map_or(&[][..], |ends| ends) else {
+                panic!("operation {number} has ended {:?}", ends.get(&number));
+            };
+            let error = end.failure.map(|failure| failure.error);
+            if self.dead(asked.to) && error == Some(Error::PeerGone) {
+                continue;
+            }
+            let len = if asked.error.is_none() { asked.len } else { 0 };
+            assert_eq!(
+                (*node, end.ended, error),
+                (asked.from, asked.ended, asked.error),
+                "{number}"
+            );
+            assert_eq!((end.len, end.source), (len, Some(asked.to)), "{number}");
+            if self.dead(asked.to) {
+                continue;
+            }
+            if let Some(expected) = &asked.expected {
+                assert_eq!(asked.local.bytes(), *expected, "operation {number}");
+            }
+            if asked.counted {
+                assert!(counts.insert((asked.to, asked.local.bytes())), "counted twice");
+            }
+        }
+    }
+
+    fn judge_memory(&self) {
+        for to in (0..NODES).filter(|node| !self.dead(*node)) {
+            let memory = self.memories[to as usize].bytes();
+            let word = |at: u64| u64::from_le_bytes(memory[at as usize..][..8].try_into().unwrap());
+            let added = self.added[to as usize];
+            if self.bed.world.borrow().dead.is_empty() {
+                assert_eq!(word(COUNTER), added, "counter of {to}");
+            }
+            for from in (0..NODES).filter(|node| !self.dead(*node)) {
+                let model = self.models.get(&(from, to)).cloned().unwrap_or_default();
+                for (place, value) in model.cells.iter().enumerate() {
+                    assert_eq!(word(cell(from, place)), *value, "cell {place} of {from} at {to}");
+                }
+                for (place, value) in model.slots.iter().enumerate() {
+                    let at = slot(from, place);
+                    let same = (0..SLOT as u64).step_by(8).all(|offset| word(at + offset) == *value);
+                    assert!(same, "slot {place} of {from} at {to}");
+                }
+            }
+        }
+    }
+
+    /// When a message is received, all that was begun before it was sent must be there.
+    fn judge_messages(&self) {
+        let world = self.bed.world.borrow();
+        let mut came: HashSet<u64> = HashSet::new();
+        for (node, end, memory) in world.shots.iter().filter(|(_, end, _)| end.failure.is_none()) {
+            let (from, to, model) = &self.sent[end.tag as usize];
+            assert_eq!((Some(*from), to), (end.source, node));
+            assert!(came.insert(end.tag));
+            let word = |at: u64| u64::from_le_bytes(memory[at as usize..][..8].try_into().unwrap());
+            for (place, value) in model.cells.iter().enumerate() {
+                assert!(word(cell(*from, place)) >= *value, "message {} passed a write", end.tag);
+            }
+            for (place, value) in model.slots.iter().enumerate() {
+                let at = slot(*from, place);
+                let there = (0..SLOT as u64).step_by(8).all(|offset| word(at + offset) >= *value);
+                assert!(there, "message {} passed a long write", end.tag);
+            }
+        }
+        for (number, (from, to, _)) in self.sent.iter().enumerate() {
+            let lives = !self.dead(*from) && !self.dead(*to);
+            assert!(!lives || came.contains(&(number as u64)), "message {number} is lost");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn memory_becomes_what_the_calls_say(
+        seed: u64, manner in manner(), steps in proptest::collection::vec(step(), 0..120)
+    ) {
+        let mut story = Story::new(seed, manner);
+        for step in &steps {
+            story.act(step);
+        }
+        story.finish();
+        story.judge();
+    }
+
+    #[test]
+    fn whoever_lives_finds_memory_right_when_another_dies(
+        seed: u64, manner in manner(), steps in proptest::collection::vec(step(), 0..120), when in 0usize..120
+    ) {
+        let mut story = Story::new(seed, manner);
+        for (time, step) in steps.iter().enumerate() {
+            if time == when {
+                story.bed.kill(2);
+            }
+            if !story.dead(step.node) {
+                story.act(step);
+            }
+        }
+        if !story.dead(2) {
+            story.bed.kill(2);
+        }
+        story.finish();
+        story.judge();
+    }
+}
