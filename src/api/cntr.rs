@@ -124,6 +124,12 @@ impl Cntr {
         self.errors.load(Ordering::SeqCst)
     }
 
+    /// The value as it is, without driving anything.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.value.load(Ordering::SeqCst)
+    }
+
     /// Successes and errors as they are, without driving anything: what deferred work waits for.
     pub fn total(&self) -> u64 {
         let errors = self.errors.load(Ordering::SeqCst);
