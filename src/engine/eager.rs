@@ -45,7 +45,7 @@ impl Core {
         let delivery = Delivery {
             from,
             kind: kind(header),
-            report: target.report,
+            tell: target.tell,
             tag: tag(header),
             data: data(header),
             total: len,

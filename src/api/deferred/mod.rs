@@ -32,19 +32,6 @@ use work::{Action, Call, Change, Ending, Held, On, Target, Work};
 /// context hands it to `trigger`. No errno of libfabric.
 pub const TRIGGERED: Errno = Errno(i32::MAX);
 
-const MARK: u64 = 0x7a5;
-const MARK_AT: u32 = 52;
-
-/// The number of a started operation, as a context.
-fn number(id: Id) -> Context {
-    (id.bits() | MARK << MARK_AT) as Context
-}
-
-/// Whether an end is that of an operation started here.
-pub fn is_own(end: &Completion) -> bool {
-    end.context as u64 >> MARK_AT == MARK
-}
-
 /// A started operation whose end is told to a counter of its own.
 struct Flight {
     endpoint: usize,
@@ -176,7 +163,7 @@ impl Deferred {
             multi: call.is_recv() && flags & FI_MULTI_RECV != 0,
         };
         let id = self.state.lock().flights.insert(flight);
-        let result = target.begin(&work::owned(call, number(id)));
+        let result = target.begin(&work::owned(call, id.bits() as Context));
         if result.is_err() {
             // Nothing will be told of it.
             self.state.lock().flights.remove(id);
@@ -186,7 +173,7 @@ impl Deferred {
 
     /// An operation that was started here has ended, wholly or, with FI_MULTI_RECV, by one message.
     pub fn landed(&self, end: &Completion) -> Option<Landed> {
-        let id = Id::from_bits(end.context as u64 & !(MARK << MARK_AT));
+        let id = Id::from_bits(end.context as u64);
         let mut state = self.state.lock();
         let flight = state.flights.get(id)?;
         let landed = Landed {

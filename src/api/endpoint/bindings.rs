@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind};
+use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind, Tell};
 use std::sync::Arc;
 
 struct BoundCq {
@@ -218,7 +218,7 @@ impl Bindings {
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
             cntr.complete(end.len);
         }
-        if let Some(bound) = bound.as_ref().filter(|_| end.report) {
+        if let Some(bound) = bound.as_ref().filter(|_| end.tell == Tell::Queue) {
             bound.cq.post(&Entry {
                 context: end.context,
                 flags: flags(end),

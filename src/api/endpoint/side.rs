@@ -8,7 +8,7 @@ use super::peers::Peers;
 use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::deferred::work::Call;
-use crate::api::deferred::{Deferred, TRIGGERED, is_own};
+use crate::api::deferred::{Deferred, TRIGGERED};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
@@ -18,7 +18,7 @@ use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
 use crate::engine::op::{
     Access, Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Look, Recv, Refused,
-    RemotePart, Report, Rma, Send,
+    RemotePart, Report, Rma, Send, Tell,
 };
 use crate::engine::port::PeerId;
 use std::sync::Arc;
@@ -252,7 +252,7 @@ impl Side {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
         }
-        let (flags, report) = self.send_flags(call.flags);
+        let (flags, tell) = self.send_flags(call.flags);
         if flags & FI_TRIGGER != 0 {
             return Err(TRIGGERED);
         }
@@ -271,7 +271,7 @@ impl Side {
             level: level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
-            report,
+            tell,
         })
     }
 
@@ -286,7 +286,7 @@ impl Side {
         if !(self.enabled && able) {
             return Err(self.unable());
         }
-        let (flags, report) = self.send_flags(call.flags);
+        let (flags, tell) = self.send_flags(call.flags);
         if flags & FI_TRIGGER != 0 {
             return Err(TRIGGERED);
         }
@@ -310,7 +310,7 @@ impl Side {
             level: memory_level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
-            report,
+            tell,
         })
     }
 
@@ -323,7 +323,7 @@ impl Side {
         if !(self.enabled && self.settings.can_atomic) {
             return Err(self.unable());
         }
-        let (flags, report) = self.send_flags(call.flags);
+        let (flags, tell) = self.send_flags(call.flags);
         if flags & FI_TRIGGER != 0 {
             return Err(TRIGGERED);
         }
@@ -348,7 +348,7 @@ impl Side {
             level: memory_level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
-            report,
+            tell,
         })
     }
 
@@ -362,7 +362,7 @@ impl Side {
         if !(self.enabled && self.settings.can_recv) {
             return Err(self.unable());
         }
-        let (flags, report) = self.recv_flags(call.flags);
+        let (flags, tell) = self.recv_flags(call.flags);
         if flags & FI_TRIGGER != 0 {
             return Err(TRIGGERED);
         }
@@ -379,7 +379,7 @@ impl Side {
             body: call.body,
             multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
             context: call.context,
-            report,
+            tell,
         };
         Ok((recv, look(flags)))
     }
@@ -387,12 +387,12 @@ impl Side {
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
     pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl FnOnce(PeerId) -> Option<&'a [u8]>) {
-        if is_own(end) {
+        if end.tell == Tell::Own {
             return self.tell_own(end);
         }
         let named = match end.ended {
             Ended::Recv => true,
-            Ended::Target { .. } => end.report,
+            Ended::Target { .. } => end.tell == Tell::Queue,
             Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => false,
         };
         let source = match end.source {
@@ -414,7 +414,7 @@ impl Side {
         if let Some(context) = landed.entry {
             let end = Completion {
                 context,
-                report: true,
+                tell: Tell::Queue,
                 ..*end
             };
             self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
@@ -442,7 +442,7 @@ impl Side {
             ended,
             kind,
             context: call.context(),
-            report: true,
+            tell: Tell::Queue,
             len: 0,
             buf: 0,
             tag: 0,
@@ -460,29 +460,39 @@ impl Side {
 
     /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
     #[inline]
-    fn send_flags(&self, flags: Flags) -> (u64, bool) {
+    fn send_flags(&self, flags: Flags) -> (u64, Tell) {
         let selective = self.bindings.tx_selective();
         match flags {
             Flags::Endpoint => {
                 let flags = self.settings.tx_flags;
-                (flags, !selective || flags & FI_COMPLETION != 0)
+                (flags, told(selective, flags))
             }
-            Flags::Call(flags) | Flags::Alias(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
-            Flags::Own(flags) => (flags, false),
-            Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, false),
+            Flags::Call(flags) | Flags::Alias(flags) => (flags, told(selective, flags)),
+            Flags::Own(flags) => (flags, Tell::Own),
+            Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
         }
     }
 
     #[inline]
-    fn recv_flags(&self, flags: Flags) -> (u64, bool) {
+    fn recv_flags(&self, flags: Flags) -> (u64, Tell) {
         let selective = self.bindings.rx_selective() || self.settings.rx_selective;
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
             Flags::Call(flags) | Flags::Alias(flags) => flags,
-            Flags::Own(flags) => return (flags, false),
+            Flags::Own(flags) => return (flags, Tell::Own),
             Flags::Inject => 0,
         };
-        (flags, !selective || flags & FI_COMPLETION != 0)
+        (flags, told(selective, flags))
+    }
+}
+
+/// Whom an operation with these flags tells of success.
+#[inline]
+fn told(selective: bool, flags: u64) -> Tell {
+    if !selective || flags & FI_COMPLETION != 0 {
+        Tell::Queue
+    } else {
+        Tell::Counters
     }
 }
 

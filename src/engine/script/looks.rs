@@ -47,7 +47,7 @@ fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
         &[100],
         Recv {
             multi: Some(1),
-            report: false,
+            tell: Tell::Counters,
             ..tagged(0)
         },
     );
@@ -61,9 +61,12 @@ fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
     });
     let ends: Vec<_> = found
         .iter()
-        .map(|(end, _)| (end.len, end.failure, end.released, end.report))
+        .map(|(end, _)| (end.len, end.failure, end.released, end.tell))
         .collect();
-    assert_eq!(ends, [(70, None, false, false), (30, failure, true, true)]);
+    assert_eq!(
+        ends,
+        [(70, None, false, Tell::Counters), (30, failure, true, Tell::Queue)]
+    );
     assert_eq!(found[1].1, bed.bytes(1)[..30]);
 }
 
