@@ -124,6 +124,26 @@ fn cancel_ends_the_oldest_with_the_context_and_none_that_has_a_message() {
 }
 
 #[test]
+fn cancel_never_meets_what_the_library_began() {
+    let mut bed = bed();
+    let recv = bed.recv(
+        1,
+        &[8],
+        Recv {
+            tell: Tell::Own,
+            ..tagged(1)
+        },
+    );
+    assert!(!bed.cancel(1, recv));
+    bed.send(letter(0, 1, 1, 8)).unwrap();
+    bed.settle();
+    let [(end, _)] = &bed.found(recv)[..] else {
+        panic!("not one end")
+    };
+    assert_eq!((end.tell, end.len, end.failure), (Tell::Own, 8, None));
+}
+
+#[test]
 fn looking_says_what_is_there_and_leaves_it() {
     for len in LENGTHS {
         let mut bed = bed();
