@@ -291,7 +291,7 @@ pub fn trigger<V: Managed>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshol
         name: call.context(),
         action: Action::Operation {
             target: Box::new(On(endpoint.base().clone())),
-            call: work::ordinary(call, flags),
+            call: Box::new(work::ordinary(call, flags)),
             ending: Ending::Ordinary,
         },
     })
@@ -334,7 +334,7 @@ pub fn queue_operation<V: Managed>(endpoint: &V, call: Call, terms: &Terms) -> R
         name: terms.name,
         action: Action::Operation {
             target: Box::new(On(endpoint.base().clone())),
-            call,
+            call: Box::new(call),
             ending: Ending::Counted(terms.completion.map(Held::new)),
         },
     })

@@ -75,7 +75,7 @@ impl Bed {
             name: tag as usize,
             action: Action::Operation {
                 target: Box::new(To(self.noted.clone(), endpoint)),
-                call: Call::Send(send),
+                call: Box::new(Call::Send(send)),
                 ending: Ending::Counted(Some(Held::new(&self.done))),
             },
         }

@@ -136,7 +136,7 @@ pub enum Change {
 pub enum Action {
     Operation {
         target: Box<dyn Target>,
-        call: Call,
+        call: Box<Call>,
         ending: Ending,
     },
     Count {
@@ -188,7 +188,6 @@ impl Work {
     }
 
     /// It could not be started, and never can.
-
     pub fn fail(&self) {
         if let Action::Operation {
             ending: Ending::Counted(Some(cntr)),
