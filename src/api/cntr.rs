@@ -3,18 +3,20 @@
 //! Two numbers that endpoints step and programs set, read and wait for. Stepping takes no lock; where calls come one
 //! after the other by agreement, it is a plain load and store. Called by the shims of fi_cntr and by endpoints.
 
+use super::deferred::due::Due;
 use super::errno::{Errno, Result};
 use super::progress::{Attached, Progress};
 use super::refs::Refs;
+use super::wait::bell::Bell;
 use super::wait::block::{Stopped, block};
 use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_events, fi_wait_obj};
-use crate::abi::types::{FI_EAVAIL, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER};
+use crate::abi::types::{FI_EAVAIL, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER, FI_WAIT_YIELD};
 use crate::util::lock::OptLock;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// struct fi_cntr_attr, and what the domain knows.
 #[derive(Clone)]
@@ -27,11 +29,19 @@ pub struct CntrAttr {
     pub locked: bool,
 }
 
+/// Who wants to know of changes: somebody sleeps until there is one.
+const SLEEPERS: u8 = 1;
+/// Deferred work waits for a total.
+const WORK: u8 = 2;
+
 pub struct Cntr {
     value: AtomicU64,
     errors: AtomicU64,
-    /// Somebody sleeps until one of them changes.
-    armed: AtomicBool,
+    /// Who wants to know when one of them changes.
+    heed: AtomicU8,
+    /// The least total that deferred work waits for, and what is set when it is reached.
+    awaited: AtomicU64,
+    due: OnceLock<Arc<Due>>,
     locked: bool,
     counts_bytes: bool,
     endpoints: Attached,
@@ -54,7 +64,9 @@ impl Cntr {
         let cntr = Arc::new(Cntr {
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            armed: AtomicBool::new(false),
+            heed: AtomicU8::new(0),
+            awaited: AtomicU64::new(0),
+            due: OnceLock::new(),
             locked: attr.locked,
             counts_bytes: attr.events == FI_CNTR_EVENTS_BYTES,
             endpoints: wait::endpoints(&wait, attr.locked),
@@ -112,10 +124,38 @@ impl Cntr {
         self.errors.load(Ordering::SeqCst)
     }
 
-    /// The value as it is, without driving anything: for deferred work.
+    /// The value as it is, without driving anything.
     #[inline]
     pub fn value(&self) -> u64 {
         self.value.load(Ordering::SeqCst)
+    }
+
+    /// Successes and errors as they are, without driving anything: what deferred work waits for.
+    pub fn total(&self) -> u64 {
+        let errors = self.errors.load(Ordering::SeqCst);
+        self.value.load(Ordering::SeqCst).saturating_add(errors)
+    }
+
+    /// Deferred work waits for this total, and is to be told by `due`; or none does. Whoever calls looks at the total
+    /// afterwards.
+    pub fn await_total(&self, least: Option<u64>, due: &Arc<Due>) {
+        let Some(least) = least else {
+            self.heed.fetch_and(!WORK, Ordering::SeqCst);
+            return;
+        };
+        self.due.get_or_init(|| due.clone());
+        self.awaited.store(least, Ordering::SeqCst);
+        self.heed.fetch_or(WORK, Ordering::SeqCst);
+    }
+
+    /// Deferred work adds to the value.
+    pub fn advance(&self, by: u64) {
+        self.step(&self.value, by);
+    }
+
+    /// Deferred work sets the value.
+    pub fn assign(&self, value: u64) {
+        self.put(&self.value, value);
     }
 
     /// fi_cntr_add.
@@ -141,9 +181,18 @@ impl Cntr {
     }
 
     /// fi_cntr_wait: until the value is at least `threshold`. -FI_EAVAIL: the error value changed; -FI_ETIMEDOUT;
-    /// -FI_EINTR: a signal of the system came; -FI_ENOSYS: not opened for waiting.
+    /// -FI_EINTR: a signal of the system came; -FI_ENOSYS: it is a member of a wait set.
+    ///
+    /// Programs may not do this with FI_WAIT_NONE, but some do, and then it looks again and again.
     pub fn wait(&self, threshold: u64, timeout: c_int) -> Result<()> {
-        let bell = self.wait.blocking()?;
+        let spare;
+        let bell = match self.wait.bell() {
+            None => {
+                spare = Bell::new(FI_WAIT_YIELD)?;
+                &spare
+            }
+            Some(_) => self.wait.blocking()?,
+        };
         let errors = self.errors.load(Ordering::SeqCst);
         let answer = || {
             if self.value.load(Ordering::SeqCst) >= threshold {
@@ -156,7 +205,7 @@ impl Cntr {
             answer()
         };
         let announce = || {
-            self.armed.store(true, Ordering::SeqCst);
+            self.heed.fetch_or(SLEEPERS, Ordering::SeqCst);
             answer().is_none() && self.endpoints.arm()
         };
         let answer = block(bell, timeout, look, announce);
@@ -217,18 +266,24 @@ impl Cntr {
         self.tell();
     }
 
-    /// SYNC POINT: the number is changed, then `armed` looked at; a sleeper sets `armed`, then looks at the number. Both
-    /// in one order for all threads, so one of the two sees the other.
+    /// SYNC POINT: the number is changed, then `heed` looked at; a sleeper sets `heed`, then looks at the number, and so
+    /// does deferred work. Both in one order for all threads, so one of the two sees the other.
     #[inline]
     fn tell(&self) {
-        if self.armed.load(Ordering::SeqCst) {
+        if self.heed.load(Ordering::SeqCst) != 0 {
             self.wake();
         }
     }
 
     #[cold]
     fn wake(&self) {
-        if self.armed.swap(false, Ordering::SeqCst) {
+        if self.heed.load(Ordering::SeqCst) & WORK != 0
+            && self.total() >= self.awaited.load(Ordering::SeqCst)
+            && let Some(due) = self.due.get()
+        {
+            due.set();
+        }
+        if self.heed.fetch_and(!SLEEPERS, Ordering::SeqCst) & SLEEPERS != 0 {
             self.wait.raise();
         }
     }
@@ -285,7 +340,7 @@ impl Waitable for Cntr {
     }
 
     fn announce(&self, mark: &Mark) -> bool {
-        self.armed.store(true, Ordering::SeqCst);
+        self.heed.fetch_or(SLEEPERS, Ordering::SeqCst);
         !self.differs(mark) && self.endpoints.arm()
     }
 }
@@ -370,6 +425,7 @@ mod tests {
             FI_WAIT_POLLFD,
             FI_WAIT_MUTEX_COND,
             FI_WAIT_YIELD,
+            FI_WAIT_NONE,
         ] {
             let cntr = open(FI_CNTR_EVENTS_COMP, object, true);
             cntr.set(3);
@@ -379,10 +435,6 @@ mod tests {
             cntr.add_errors(1);
             assert_eq!(cntr.wait(4, 5), Err(Errno(FI_ETIMEDOUT)), "an error from before");
         }
-        assert_eq!(
-            open(FI_CNTR_EVENTS_COMP, FI_WAIT_NONE, true).wait(0, 0),
-            Err(Errno(FI_ENOSYS))
-        );
     }
 
     #[test]
@@ -411,7 +463,7 @@ mod tests {
         let cntr = open(FI_CNTR_EVENTS_COMP, FI_WAIT_FD, true);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| cntr.wait(1, -1));
-            while !cntr.armed.load(Ordering::SeqCst) {
+            while cntr.heed.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
             cntr.fail();

@@ -4,6 +4,7 @@
 //! `abi::object`.
 
 use super::av;
+use super::deferred::Deferred;
 use super::driver::Driver;
 use super::eq::Eq;
 use super::errno::{Errno, Result};
@@ -47,6 +48,10 @@ pub struct Domain {
     pub api_version: u32,
     /// What peers may reach.
     pub memory: Arc<Memory>,
+    /// Operations that wait for counters.
+    pub deferred: Arc<Deferred>,
+    /// FI_TRIGGER was asked for.
+    pub triggers: bool,
     /// What its address vectors have in common.
     pub av: av::Domain,
     /// The thread of FI_PROGRESS_AUTO.
@@ -59,8 +64,11 @@ impl Domain {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
         let auto = attr.progress == FI_PROGRESS_AUTO;
         // The thread is one more caller.
-        let locked = auto || is_shared(attr.threading);
         let crossed = auto || attr.threading != FI_THREAD_DOMAIN;
+        // Whoever comes by starts deferred work, on whatever endpoint.
+        let triggers = info.caps & FI_TRIGGER != 0;
+        let locked = auto || is_shared(attr.threading) || triggers && crossed;
+        let memory = Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed));
         fabric.users.take();
         Ok(Arc::new(Domain {
             fabric: fabric.clone(),
@@ -68,7 +76,9 @@ impl Domain {
             locked,
             crossed,
             api_version: fabric.api_version,
-            memory: Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed)),
+            deferred: Deferred::new(&memory, crossed),
+            triggers,
+            memory,
             av: av::Domain {
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,

@@ -15,6 +15,8 @@ pub enum Flags {
     Alias(u64),
     /// The `msg` form of a call names its own.
     Call(u64),
+    /// The call is deferred work's: the same, and its end is told to whoever gave it its context.
+    Own(u64),
     /// The inject forms: the buffer is the caller's again at once, and success is not reported.
     Inject,
 }
@@ -44,19 +46,19 @@ pub struct RecvCall {
 }
 
 pub trait Messaging {
-    fn send(&self, call: SendCall) -> Result<()>;
+    fn send(&self, call: &SendCall) -> Result<()>;
     /// Receives, and with FI_PEEK, FI_CLAIM or FI_DISCARD among the flags looks.
-    fn recv(&self, call: RecvCall) -> Result<()>;
+    fn recv(&self, call: &RecvCall) -> Result<()>;
 }
 
 impl<M: Messaging> Messaging for std::sync::Arc<M> {
     #[inline(always)]
-    fn send(&self, call: SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall) -> Result<()> {
         (**self).send(call)
     }
 
     #[inline(always)]
-    fn recv(&self, call: RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall) -> Result<()> {
         (**self).recv(call)
     }
 }

@@ -14,6 +14,7 @@ pub mod cntr;
 pub mod collective;
 pub mod config;
 pub mod cq;
+pub mod deferred;
 pub mod domain;
 pub mod driver;
 pub mod endpoint;

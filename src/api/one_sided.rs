@@ -38,23 +38,23 @@ pub struct AtomicCall {
 }
 
 pub trait Rma {
-    fn rma(&self, call: RmaCall) -> Result<()>;
+    fn rma(&self, call: &RmaCall) -> Result<()>;
 }
 
 pub trait Atomics {
-    fn atomic(&self, call: AtomicCall) -> Result<()>;
+    fn atomic(&self, call: &AtomicCall) -> Result<()>;
 }
 
 impl<R: Rma> Rma for std::sync::Arc<R> {
     #[inline(always)]
-    fn rma(&self, call: RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<()> {
         (**self).rma(call)
     }
 }
 
 impl<A: Atomics> Atomics for std::sync::Arc<A> {
     #[inline(always)]
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
         (**self).atomic(call)
     }
 }

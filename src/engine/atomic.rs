@@ -60,7 +60,7 @@ impl Outgoing {
             data: atomic.data,
             source: Source::Copy(operands),
             fence: atomic.fence,
-            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.report, atomic.context)
+            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.tell, atomic.context)
         }
     }
 }
@@ -132,7 +132,7 @@ impl<T: Transport> Engine<T> {
                 let short = Short {
                     context: atomic.context,
                     len: atomic.len,
-                    report: atomic.report,
+                    tell: atomic.tell,
                     atomic: true,
                 };
                 self.core.expect_ack(atomic.to, short);
@@ -158,7 +158,7 @@ impl<T: Transport> Engine<T> {
         let id = self.core.sends.insert(Outgoing {
             stage: Stage::Sent,
             source: Source::User(atomic.result),
-            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.report, atomic.context)
+            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.tell, atomic.context)
         });
         match Self::carry(
             &mut self.transport,
@@ -224,7 +224,7 @@ fn broken(atomic: &Atomic) -> Completion {
     };
     Completion {
         failure: Some(failure),
-        ..ended(Ended::Atomic(atomic.form), atomic.to, atomic.context, atomic.report)
+        ..ended(Ended::Atomic(atomic.form), atomic.to, atomic.context, atomic.tell)
     }
 }
 

@@ -303,7 +303,7 @@ fn plain(kind: Kind, context: Context) -> Completion {
         ended: Ended::Recv,
         kind,
         context,
-        report: true,
+        tell: Tell::Queue,
         len: 0,
         buf: 0,
         tag: 0,

@@ -39,7 +39,7 @@ impl Core {
             ended: Ended::Recv,
             kind,
             context: post.context,
-            report: post.report,
+            tell: post.tell,
             len: body.len() - overflow,
             buf: 0,
             tag,
@@ -94,7 +94,7 @@ impl Core {
         let delivery = Delivery {
             from,
             kind: kind(header),
-            report: target.report,
+            tell: target.tell,
             tag: tag(header),
             data: data(header),
             total: len,

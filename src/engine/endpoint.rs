@@ -35,7 +35,7 @@ fn ended(send: &Send, error: Option<Error>) -> Completion {
         ended: Ended::Send,
         kind: send.kind,
         context: send.context,
-        report: send.report,
+        tell: send.tell,
         len: if error.is_none() { send.body.len() } else { 0 },
         buf: 0,
         tag: send.tag,

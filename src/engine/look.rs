@@ -64,7 +64,7 @@ impl Core {
             report.report(Completion { peeked: false, ..seen });
             self.discard(message, report);
         } else {
-            let target = Target::single(recv.body, recv.context, recv.report);
+            let target = Target::single(recv.body, recv.context, recv.tell);
             self.attach(message, target, report);
         }
         Ok(true)
@@ -75,7 +75,7 @@ impl Core {
             return nothing(recv, Error::NoMessage);
         };
         Completion {
-            report: recv.report,
+            tell: recv.tell,
             len: message.total,
             tag: message.tag,
             data: message.data,

@@ -4,7 +4,7 @@
 //! being placed. All others are a `Message`, whether or not they have met their receive yet.
 
 use super::held::Task;
-use super::op::{Context, Kind};
+use super::op::{Context, Kind, Tell};
 use super::port::{PeerId, Place, Remote};
 use super::receive::Target;
 use super::replies::Told;
@@ -19,7 +19,7 @@ use crate::util::slab::Id;
 pub(super) struct Delivery {
     pub from: PeerId,
     pub kind: Kind,
-    pub report: bool,
+    pub tell: Tell,
     pub tag: u64,
     pub data: Option<u64>,
     pub total: usize,
@@ -143,7 +143,7 @@ impl Message {
         Delivery {
             from: self.from,
             kind: self.kind,
-            report: target.report,
+            tell: target.tell,
             tag: self.tag,
             data: self.data,
             total: self.total,

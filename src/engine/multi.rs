@@ -3,7 +3,7 @@
 //! A message gets its piece when it is matched, so pieces lie in matching order; they may be filled in any order. The
 //! buffer goes back to the application with the last piece to be filled, so that "released" means nobody writes to it.
 
-use super::op::{Completion, Context, Error, Kind, Recv, Report};
+use super::op::{Completion, Context, Error, Kind, Recv, Report, Tell};
 use super::receive::{Post, Target, failed, want};
 use super::state::Core;
 use crate::util::slab::Id;
@@ -22,7 +22,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Multi {
     kind: Kind,
-    report: bool,
+    tell: Tell,
     state: State,
     body: UserIov,
     context: Context,
@@ -47,7 +47,7 @@ impl Core {
     pub fn receive_many(&mut self, recv: &Recv, least: usize, report: &mut impl Report) -> bool {
         let multi = self.multis.insert(Multi {
             kind: recv.kind,
-            report: recv.report,
+            tell: recv.tell,
             state: State::Open,
             body: recv.body,
             context: recv.context,
@@ -72,7 +72,7 @@ impl Core {
                 body: open.body,
                 context: open.context,
                 from: recv.from,
-                report: open.report,
+                tell: open.tell,
                 multi: Some(multi),
             };
             let post = self.matcher(recv.kind).post(want, post);
@@ -90,7 +90,7 @@ impl Core {
         let target = Target {
             iov,
             context: multi.context,
-            report: multi.report,
+            tell: multi.tell,
             multi: Some(id),
             buf: multi.body.address(multi.used),
         };
@@ -129,9 +129,12 @@ impl Core {
         multi.post = None;
         multi.state = State::Closed(error);
         if multi.pieces == 0 {
-            let (kind, context) = (multi.kind, multi.context);
+            let (kind, context, tell) = (multi.kind, multi.context, multi.tell.aloud());
             self.multis.remove(id);
-            report.report(given_back(kind, context, error));
+            report.report(Completion {
+                tell,
+                ..given_back(kind, context, error)
+            });
         }
     }
 }

@@ -22,6 +22,27 @@ impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Message, Kind::Tagged, Kind::Collective];
 }
 
+/// Who is told of an operation's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// The counter of the direction; of an error the queue too.
+    Counters,
+    /// Queue and counter.
+    Queue,
+    /// Neither: whoever in this library began it, who knows it by its context.
+    Own,
+}
+
+impl Tell {
+    /// With an entry, whatever the operation asked for. What is nobody else's stays so.
+    pub fn aloud(self) -> Tell {
+        match self {
+            Tell::Own => Tell::Own,
+            Tell::Counters | Tell::Queue => Tell::Queue,
+        }
+    }
+}
+
 /// How far a send must have come when it is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -49,8 +70,8 @@ pub struct Send {
     /// FI_FENCE: starts only after everything before it to the same peer has ended.
     pub fence: bool,
     pub context: Context,
-    /// Whether success is worth an entry in the completion queue; errors and counters always are.
-    pub report: bool,
+    /// Whether success is worth an entry in the completion queue.
+    pub tell: Tell,
 }
 
 /// A receive.
@@ -65,7 +86,7 @@ pub struct Recv {
     /// FI_MULTI_RECV: the buffer takes messages one after the other until less than this many bytes are free.
     pub multi: Option<usize>,
     pub context: Context,
-    pub report: bool,
+    pub tell: Tell,
 }
 
 /// FI_PEEK, and what may come with it or after it.
@@ -154,7 +175,7 @@ pub struct Rma {
     pub level: Level,
     pub fence: bool,
     pub context: Context,
-    pub report: bool,
+    pub tell: Tell,
 }
 
 /// What an atomic operation gives back.
@@ -202,7 +223,7 @@ pub struct Atomic {
     pub level: Level,
     pub fence: bool,
     pub context: Context,
-    pub report: bool,
+    pub tell: Tell,
 }
 
 /// What kind of operation has ended.
@@ -213,7 +234,7 @@ pub enum Ended {
     Rma(Access),
     Atomic(Form),
     /// A peer has worked on a region of ours: one event for each of its operations, when all of it is done. Told if the
-    /// operation had remote CQ data, or if anybody may count it. `len` is its bytes; `report` is true with data only.
+    /// operation had remote CQ data, or if anybody may count it. `len` is its bytes; `tell` is `Queue` with data only.
     Target {
         access: Access,
         key: u64,
@@ -227,8 +248,8 @@ pub struct Completion {
     pub ended: Ended,
     pub kind: Kind,
     pub context: Context,
-    /// Whether success belongs in the completion queue (`report` of the operation).
-    pub report: bool,
+    /// As the operation said: of success, while errors belong in the queue unless it is `Own`.
+    pub tell: Tell,
     /// Bytes received; for a send, bytes sent.
     pub len: usize,
     /// Where the message lies, for a multi-receive; else 0.

@@ -5,7 +5,7 @@
 //! only after all before it to that peer have started, which is all that matching order needs.
 
 use super::credit;
-use super::op::{Context, Error, Kind, Level, Report, Send};
+use super::op::{Context, Error, Kind, Level, Report, Send, Tell};
 use super::port::PeerId;
 use super::rma::What;
 use super::state::Core;
@@ -67,7 +67,7 @@ pub(super) struct Outgoing {
     pub stage: Stage,
     pub level: Level,
     pub fence: bool,
-    pub report: bool,
+    pub tell: Tell,
     /// A long read or write that has started.
     pub long: bool,
     /// Of an operation on one remote piece, its address.
@@ -91,12 +91,12 @@ impl Outgoing {
             tag: send.tag,
             data: send.data,
             source: Source::new(&send.body, send.inject),
-            ..Outgoing::bare(send.to, What::Message, len, send.level, send.report, send.context)
+            ..Outgoing::bare(send.to, What::Message, len, send.level, send.tell, send.context)
         }
     }
 
     /// What all operations have.
-    pub fn bare(to: PeerId, what: What, len: usize, level: Level, report: bool, context: Context) -> Outgoing {
+    pub fn bare(to: PeerId, what: What, len: usize, level: Level, tell: Tell, context: Context) -> Outgoing {
         Outgoing {
             to,
             what,
@@ -104,7 +104,7 @@ impl Outgoing {
             stage: Stage::Queued,
             level,
             fence: false,
-            report,
+            tell,
             long: false,
             tag: 0,
             data: None,

@@ -138,7 +138,7 @@ impl Core {
             ended: send.what.ended(),
             kind: send.kind,
             context: send.context,
-            report: send.report,
+            tell: send.tell,
             len: if failure.is_none() { send.len } else { 0 },
             buf: 0,
             tag: if send.what.has_tag() { send.tag } else { 0 },

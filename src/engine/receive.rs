@@ -3,7 +3,7 @@
 use super::matching::Want;
 use super::message::Delivery;
 use super::multi::After;
-use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report};
+use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::slab::Id;
@@ -15,7 +15,7 @@ pub(super) struct Post {
     pub body: UserIov,
     pub context: Context,
     pub from: Option<PeerId>,
-    pub report: bool,
+    pub tell: Tell,
     /// A multi-receive; then the rest of this is only a copy.
     pub multi: Option<Id>,
 }
@@ -25,18 +25,18 @@ pub(super) struct Post {
 pub(super) struct Target {
     pub iov: UserIov,
     pub context: Context,
-    pub report: bool,
+    pub tell: Tell,
     pub multi: Option<Id>,
     /// Where `iov` begins, for a multi-receive.
     pub buf: usize,
 }
 
 impl Target {
-    pub fn single(body: UserIov, context: Context, report: bool) -> Target {
+    pub fn single(body: UserIov, context: Context, tell: Tell) -> Target {
         Target {
             iov: body,
             context,
-            report,
+            tell,
             multi: None,
             buf: 0,
         }
@@ -66,7 +66,7 @@ pub(super) fn failed(kind: Kind, context: Context, error: Error) -> Completion {
         ended: Ended::Recv,
         kind,
         context,
-        report: true,
+        tell: Tell::Queue,
         len: 0,
         buf: 0,
         tag: 0,
@@ -104,7 +104,7 @@ impl Core {
                 body: recv.body,
                 context: recv.context,
                 from: recv.from,
-                report: recv.report,
+                tell: recv.tell,
                 multi: None,
             },
         );
@@ -113,7 +113,7 @@ impl Core {
 
     #[inline(never)]
     fn receive_held(&mut self, held: Id, recv: Recv, report: &mut impl Report) {
-        let target = Target::single(recv.body, recv.context, recv.report);
+        let target = Target::single(recv.body, recv.context, recv.tell);
         if let Some(message) = self.matcher(recv.kind).release(held) {
             self.attach(message, target, report);
         }
@@ -129,7 +129,7 @@ impl Core {
             return self.carve(multi, total);
         }
         let post = matcher.unpost(id)?;
-        Some(Target::single(post.body, post.context, post.report))
+        Some(Target::single(post.body, post.context, post.tell))
     }
 
     /// Tells the application, and the sender if it wants to know.
@@ -149,7 +149,7 @@ impl Core {
             ended: Ended::Recv,
             kind: delivery.kind,
             context: delivery.context,
-            report: delivery.report || released,
+            tell: if released { delivery.tell.aloud() } else { delivery.tell },
             len: if error.is_none() { len } else { 0 },
             buf: delivery.buf,
             tag: delivery.tag,
@@ -170,7 +170,9 @@ impl Core {
     /// Cancels the oldest receive of the application's with this context that has not met a message.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         [Kind::Message, Kind::Tagged].into_iter().any(|kind| {
-            let found = self.matcher(kind).search_posted(|post| post.context == context);
+            let found = self
+                .matcher(kind)
+                .search_posted(|post| post.context == context && post.tell != Tell::Own);
             found
                 .first()
                 .is_some_and(|id| self.withdraw(kind, *id, Error::Canceled, report))
@@ -184,7 +186,10 @@ impl Core {
         };
         match post.multi {
             Some(multi) => self.close_multi(multi, error, report),
-            None => report.report(failed(kind, post.context, error)),
+            None => report.report(Completion {
+                tell: post.tell.aloud(),
+                ..failed(kind, post.context, error)
+            }),
         }
         true
     }

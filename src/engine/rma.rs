@@ -118,7 +118,7 @@ impl Outgoing {
             data: rma.data,
             source: Source::new(&rma.local, inject),
             fence: rma.fence,
-            ..Outgoing::bare(rma.to, what, rma.local.len(), level, rma.report, rma.context)
+            ..Outgoing::bare(rma.to, what, rma.local.len(), level, rma.tell, rma.context)
         }
     }
 }
@@ -169,7 +169,7 @@ impl<T: Transport> Engine<T> {
         let short = Short {
             context: rma.context,
             len,
-            report: rma.report,
+            tell: rma.tell,
             atomic: false,
         };
         match Self::carry(&mut self.transport, rma.to, &header, body) {
@@ -408,7 +408,7 @@ impl Core {
             let short = Short {
                 context: send.context,
                 len: send.len,
-                report: send.report,
+                tell: send.tell,
                 atomic: matches!(send.what, What::Fetch(_)),
             };
             self.expect_ack(to, short);

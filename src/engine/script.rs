@@ -47,7 +47,7 @@ fn check(bed: &Bed, recv: usize, sent: usize) {
         ended: Ended::Recv,
         kind: send.kind,
         context: recv,
-        report: true,
+        tell: Tell::Queue,
         len,
         buf: 0,
         tag: send.tag,

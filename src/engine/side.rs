@@ -4,7 +4,7 @@
 //! Short writes and atomics that give nothing back end in the order they began. So they have no number: the target
 //! counts them, and one `Acked` at the end of a poll ends many.
 
-use super::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, RemoteIov, RemotePart, Report};
+use super::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, RemoteIov, RemotePart, Report, Tell};
 use super::peer::{Malformed, Peer};
 use super::pieces::{Refusal, code, error, failed};
 use super::port::PeerId;
@@ -22,7 +22,7 @@ const SPARE_MOST: usize = 64 << 10;
 pub(super) struct Short {
     pub context: Context,
     pub len: usize,
-    pub report: bool,
+    pub tell: Tell,
     pub atomic: bool,
 }
 
@@ -90,12 +90,12 @@ impl Peer {
 }
 
 /// The end of an operation on a peer's memory.
-pub(super) fn ended(ended: Ended, to: PeerId, context: Context, report: bool) -> Completion {
+pub(super) fn ended(ended: Ended, to: PeerId, context: Context, tell: Tell) -> Completion {
     Completion {
         ended,
         kind: Kind::Message,
         context,
-        report,
+        tell,
         len: 0,
         buf: 0,
         tag: 0,
@@ -117,7 +117,7 @@ impl Short {
         Completion {
             len: if error.is_none() { self.len } else { 0 },
             failure: error.map(|error| Failure { error, overflow: 0 }),
-            ..ended(what, to, self.context, self.report)
+            ..ended(what, to, self.context, self.tell)
         }
     }
 }

@@ -4,7 +4,7 @@
 //! application's side. Buffers are scribbled over as soon as the engine says it is done with them, so that a late
 //! look or write is seen. `script` uses it for plain stories, `chance` for random ones that it judges by the log.
 
-use super::op::{Completion, Context, Ended, Error, Kind, Level, Look, Recv, Refused, RemotePart, Report, Send};
+use super::op::{Completion, Context, Ended, Error, Kind, Level, Look, Recv, Refused, RemotePart, Report, Send, Tell};
 use super::port::*;
 use super::wire::{Header, Packet};
 use super::{Config, Engine};
@@ -502,7 +502,7 @@ impl Bed {
             level: letter.level,
             fence: letter.fence,
             context: number,
-            report: true,
+            tell: Tell::Queue,
         };
         let from = letter.from;
         self.world.borrow_mut().sent.push(Sent {
@@ -643,7 +643,7 @@ pub fn tagged(tag: u64) -> Recv {
         body: UserIov::default(),
         multi: None,
         context: 0,
-        report: true,
+        tell: Tell::Queue,
     }
 }
 

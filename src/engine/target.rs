@@ -7,7 +7,7 @@
 
 use super::deliver::ANSWERS;
 use super::message::{Landing, Message, Phase, data, done};
-use super::op::{Access, Completion, Ended, Error, RemoteIov, RemotePart, Report};
+use super::op::{Access, Completion, Ended, Error, RemoteIov, RemotePart, Report, Tell};
 use super::peer::Malformed;
 use super::pieces::{Reached, Refusal, failed, read_list};
 use super::port::{PeerId, Place, Remote, Token};
@@ -326,9 +326,10 @@ pub(super) fn short_data(header: &Header) -> Option<u64> {
 }
 
 pub(super) fn told(from: PeerId, access: Access, key: u64, atomic: bool, len: usize, data: Option<u64>) -> Completion {
+    let tell = if data.is_some() { Tell::Queue } else { Tell::Counters };
     Completion {
         len,
         data,
-        ..ended(Ended::Target { access, key, atomic }, from, 0, data.is_some())
+        ..ended(Ended::Target { access, key, atomic }, from, 0, tell)
     }
 }

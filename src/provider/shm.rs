@@ -138,11 +138,11 @@ fn order_size() -> usize {
 /// What every endpoint of this provider can do.
 fn template(settings: &Settings) -> Info {
     const FAMILIES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE;
-    const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX;
+    const SEND: u64 = FAMILIES | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX | FI_TRIGGER;
     const RECV: u64 = FAMILIES | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | MANY | DIRECTED | SOURCES;
     const MANY: u64 = FI_MULTI_RECV | FI_TAGGED_MULTI_RECV;
     const DIRECTED: u64 = FI_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
-    const SOURCES: u64 = FI_SOURCE | FI_SOURCE_ERR;
+    const SOURCES: u64 = FI_SOURCE | FI_SOURCE_ERR | FI_TRIGGER;
     const REPORTS: u64 = FI_COMPLETION | LEVELS;
     const LEVELS: u64 = FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
     Info {
@@ -150,7 +150,7 @@ fn template(settings: &Settings) -> Info {
         addr_format: FI_ADDR_STR,
         tx: Some(TxAttr {
             caps: SEND,
-            op_flags: REPORTS | FI_INJECT,
+            op_flags: REPORTS | FI_INJECT | FI_TRIGGER,
             msg_order: ORDER,
             inject_size: INJECT_SIZE,
             size: settings.tx_size,
@@ -160,7 +160,7 @@ fn template(settings: &Settings) -> Info {
         }),
         rx: Some(RxAttr {
             caps: RECV,
-            op_flags: FI_COMPLETION | FI_MULTI_RECV,
+            op_flags: FI_COMPLETION | FI_MULTI_RECV | FI_TRIGGER,
             msg_order: ORDER,
             size: settings.rx_size,
             iov_limit: IOV_LIMIT,

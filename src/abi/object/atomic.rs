@@ -3,8 +3,9 @@
 //! Opens vectors and message structs, counts bytes where C counts elements, nothing more.
 
 use super::messaging::Opened;
-use super::{size_status, status};
+use super::{deferred, size_status, status};
 use crate::abi::types::*;
+use crate::api::deferred::work::Call;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::{AtomicCall, AtomicKind, Atomics};
@@ -45,7 +46,7 @@ struct Arrays {
 }
 
 #[derive(Clone, Copy)]
-struct Vector {
+pub(super) struct Vector {
     iov: *const fi_ioc,
     count: usize,
 }
@@ -60,7 +61,7 @@ impl Default for Vector {
 }
 
 impl Vector {
-    fn new(iov: *const fi_ioc, count: usize) -> Vector {
+    pub(super) fn new(iov: *const fi_ioc, count: usize) -> Vector {
         Vector { iov, count }
     }
 
@@ -128,7 +129,7 @@ unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<(UserIov, UserIov, 
 unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Flags, context: *mut c_void) -> ssize_t {
     // SAFETY: by contract.
     unsafe {
-        let result = AtomicKind::new(what.form, what.datatype, what.op).and_then(|kind| {
+        let call = AtomicKind::new(what.form, what.datatype, what.op).and_then(|kind| {
             let (operand, compare, result) = open(&kind, &arrays)?;
             let len = if kind.reads { result.len() } else { operand.len() };
             let target = RemotePart {
@@ -136,7 +137,7 @@ unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Fla
                 len,
                 key: what.key,
             };
-            O::open(ep).atomic(AtomicCall {
+            Ok(AtomicCall {
                 kind,
                 dest: what.dest,
                 target: AtomicTarget::Memory(RemoteIov::one(target)),
@@ -149,7 +150,25 @@ unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Fla
                 context: context as usize,
             })
         });
-        size_status(result)
+        begin::<O>(ep, call)
+    }
+}
+
+/// # Safety
+/// `ep` is a live endpoint of this kind.
+#[inline]
+unsafe fn begin<O: Opened>(ep: *mut fid_ep, call: Result<AtomicCall>) -> ssize_t {
+    // SAFETY: by contract.
+    unsafe {
+        let endpoint = O::open(ep);
+        let call = match call {
+            Ok(call) => call,
+            Err(error) => return size_status(Err(error)),
+        };
+        match endpoint.atomic(&call) {
+            Ok(()) => 0,
+            Err(error) => deferred::refused(endpoint, error, || Call::Atomic(Box::new(call))),
+        }
     }
 }
 
@@ -186,6 +205,41 @@ fn target(remote: RemoteIov, flags: u64) -> Result<AtomicTarget> {
 
 /// # Safety
 /// As the manual page asks for.
+pub(super) unsafe fn by_msg(
+    form: Form,
+    msg: *const fi_msg_atomic,
+    compare: Vector,
+    result: Vector,
+    flags: u64,
+) -> Result<AtomicCall> {
+    // SAFETY: by contract.
+    unsafe {
+        let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let arrays = Arrays {
+            operand: Vector::new(msg.msg_iov, msg.iov_count),
+            compare,
+            result,
+        };
+        let kind = AtomicKind::new(form, msg.datatype, msg.op)?;
+        let (operand, compare, result) = open(&kind, &arrays)?;
+        let remote = remote(&kind, msg.rma_iov, msg.rma_iov_count)?;
+        Ok(AtomicCall {
+            kind,
+            dest: msg.addr,
+            target: target(remote, flags)?,
+            len: remote.len(),
+            operand,
+            compare,
+            result,
+            data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
+            flags: Flags::Call(flags),
+            context: msg.context as usize,
+        })
+    }
+}
+
+/// # Safety
+/// As `run` and `by_msg`.
 unsafe fn run_msg<O: Opened>(
     ep: *mut fid_ep,
     form: Form,
@@ -195,33 +249,7 @@ unsafe fn run_msg<O: Opened>(
     flags: u64,
 ) -> ssize_t {
     // SAFETY: by contract.
-    unsafe {
-        let Some(msg) = msg.as_ref() else {
-            return size_status(Err(Errno(FI_EINVAL)));
-        };
-        let arrays = Arrays {
-            operand: Vector::new(msg.msg_iov, msg.iov_count),
-            compare,
-            result,
-        };
-        let done = AtomicKind::new(form, msg.datatype, msg.op).and_then(|kind| {
-            let (operand, compare, result) = open(&kind, &arrays)?;
-            let remote = remote(&kind, msg.rma_iov, msg.rma_iov_count)?;
-            O::open(ep).atomic(AtomicCall {
-                kind,
-                dest: msg.addr,
-                target: target(remote, flags)?,
-                len: remote.len(),
-                operand,
-                compare,
-                result,
-                data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
-                flags: Flags::Call(flags),
-                context: msg.context as usize,
-            })
-        });
-        size_status(done)
-    }
+    unsafe { begin::<O>(ep, by_msg(form, msg, compare, result, flags)) }
 }
 
 // SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;

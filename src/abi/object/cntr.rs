@@ -98,6 +98,7 @@ pub unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only counters made here have this operation; closing ends their life unless they are in use.
     unsafe {
+        domain_of(fid).deferred.let_go(of(fid));
         if of(fid).is_busy() {
             return -FI_EBUSY;
         }
@@ -123,9 +124,27 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
                 cntr.set_ops_flags(arg.cast::<u64>().read());
                 FI_SUCCESS
             }
+            // What waits for this counter.
+            FI_FLUSH_WORK => {
+                domain_of(fid).deferred.flush(Some(cntr));
+                FI_SUCCESS
+            }
             _ => -FI_ENOSYS,
         }
     }
+}
+
+/// Changes a number, by which work may be due.
+///
+/// # Safety
+/// A live counter of ours.
+unsafe fn change(cntr: *mut fid_cntr, change: impl FnOnce(&Cntr)) -> c_int {
+    // SAFETY: by contract.
+    unsafe {
+        change(of(cntr.cast()));
+        domain_of(cntr.cast()).deferred.run();
+    }
+    FI_SUCCESS
 }
 
 // SAFETY of the calls below: C makes them with a live counter of ours.
@@ -142,26 +161,22 @@ unsafe extern "C" fn readerr(cntr: *mut fid_cntr) -> u64 {
 
 unsafe extern "C" fn add(cntr: *mut fid_cntr, value: u64) -> c_int {
     // SAFETY: see above.
-    unsafe { of(cntr.cast()) }.add(value);
-    FI_SUCCESS
+    unsafe { change(cntr, |cntr| cntr.add(value)) }
 }
 
 unsafe extern "C" fn set(cntr: *mut fid_cntr, value: u64) -> c_int {
     // SAFETY: see above.
-    unsafe { of(cntr.cast()) }.set(value);
-    FI_SUCCESS
+    unsafe { change(cntr, |cntr| cntr.set(value)) }
 }
 
 unsafe extern "C" fn adderr(cntr: *mut fid_cntr, value: u64) -> c_int {
     // SAFETY: see above.
-    unsafe { of(cntr.cast()) }.add_errors(value);
-    FI_SUCCESS
+    unsafe { change(cntr, |cntr| cntr.add_errors(value)) }
 }
 
 unsafe extern "C" fn seterr(cntr: *mut fid_cntr, value: u64) -> c_int {
     // SAFETY: see above.
-    unsafe { of(cntr.cast()) }.set_errors(value);
-    FI_SUCCESS
+    unsafe { change(cntr, |cntr| cntr.set_errors(value)) }
 }
 
 unsafe extern "C" fn wait_for(cntr: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {

@@ -1,6 +1,6 @@
 //! fid_domain of a provider of ours.
 
-use super::{Object, head, mr, raw_key, shm, status};
+use super::{Object, deferred, head, mr, raw_key, shm, status};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, unused};
@@ -56,10 +56,15 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     }
 }
 
-/// Raw keys of peers.
-unsafe extern "C" fn control(_: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
-    // SAFETY: the command says what its argument is.
-    unsafe { raw_key::control(command, arg) }.unwrap_or(-FI_ENOSYS)
+/// Raw keys of peers, and deferred work.
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: the command says what its argument is; a live domain of ours.
+    unsafe {
+        match command as u32 {
+            FI_QUEUE_WORK | FI_CANCEL_WORK | FI_FLUSH_WORK => deferred::control(opened(fid), command, arg),
+            _ => raw_key::control(command, arg).unwrap_or(-FI_ENOSYS),
+        }
+    }
 }
 
 /// An event queue for asynchronous events of the domain.

@@ -3,7 +3,7 @@
 //! All have the same operations: what they do not share is behind `Managed`.
 
 use super::messaging::{Opened, Tables};
-use super::{Object, atomic, av, cntr, cq, eq, head, lacking, mc, mr, rma, size_status, srx, status, stx};
+use super::{Object, atomic, av, cntr, cq, deferred, eq, head, lacking, mc, mr, rma, size_status, srx, status, stx};
 use crate::abi::no_ops::NO_OPS;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
@@ -179,6 +179,7 @@ unsafe extern "C" fn control<V: Managed>(fid: *mut fid, command: c_int, arg: *mu
             }
             FI_SETOPSFLAG => status(of::<V>(fid).set_op_flags(*arg.cast::<u64>())),
             FI_ALIAS => open_alias::<V>(fid, arg.cast()),
+            FI_QUEUE_WORK => deferred::queue_on(of::<V>(fid), fid, arg.cast()),
             _ => -FI_ENOSYS,
         }
     }
@@ -186,7 +187,10 @@ unsafe extern "C" fn control<V: Managed>(fid: *mut fid, command: c_int, arg: *mu
 
 unsafe extern "C" fn cancel<V: Managed>(fid: fid_t, context: *mut c_void) -> ssize_t {
     // SAFETY: a live endpoint of ours.
-    size_status(unsafe { of::<V>(fid) }.cancel(context as usize))
+    let endpoint = unsafe { of::<V>(fid) };
+    let context = context as usize;
+    let canceled = endpoint.cancel(context);
+    size_status(canceled.or_else(|_| crate::api::deferred::cancel(endpoint, context)))
 }
 
 unsafe extern "C" fn getname<V: Managed>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {

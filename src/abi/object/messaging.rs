@@ -2,11 +2,12 @@
 //!
 //! Opens iovecs and message structs, nothing more.
 
-use super::size_status;
+use super::{deferred, size_status};
 use crate::abi::types::*;
+use crate::api::deferred::work::Call;
+use crate::api::endpoint::Managed;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
-use crate::api::one_sided::{Atomics, Rma};
 use crate::engine::op::Kind;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::ffi::c_void;
@@ -15,7 +16,7 @@ use libc::{iovec, ssize_t};
 
 /// From the C endpoint to the value that does the work.
 pub trait Opened {
-    type Value: Messaging + Rma + Atomics;
+    type Value: Managed;
     /// # Safety
     /// `ep` is a live endpoint of this kind.
     unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Self::Value;
@@ -102,12 +103,85 @@ fn wanted(kind: Kind, source: u64, body: UserIov, context: *mut c_void) -> RecvC
     }
 }
 
+// ---- the calls by message structs, which deferred work has too ----
+
+/// # Safety
+/// NULL or a message, whose buffers are the operation's until it has ended.
+#[inline]
+pub(super) unsafe fn send_by_msg(msg: *const fi_msg, flags: u64) -> Result<SendCall> {
+    // SAFETY: by contract.
+    unsafe {
+        let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let body = many(msg.msg_iov, msg.iov_count)?;
+        Ok(SendCall {
+            data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
+            flags: Flags::Call(flags),
+            ..plain(Kind::Message, msg.addr, body, msg.context)
+        })
+    }
+}
+
+/// # Safety
+/// As `send_by_msg`.
+#[inline]
+pub(super) unsafe fn recv_by_msg(msg: *const fi_msg, flags: u64) -> Result<RecvCall> {
+    // SAFETY: by contract.
+    unsafe {
+        let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let body = many(msg.msg_iov, msg.iov_count)?;
+        Ok(RecvCall {
+            flags: Flags::Call(flags),
+            ..wanted(Kind::Message, msg.addr, body, msg.context)
+        })
+    }
+}
+
+/// # Safety
+/// As `send_by_msg`.
+#[inline]
+pub(super) unsafe fn tsend_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<SendCall> {
+    // SAFETY: by contract.
+    unsafe {
+        let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let body = many(msg.msg_iov, msg.iov_count)?;
+        Ok(SendCall {
+            tag: msg.tag,
+            data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
+            flags: Flags::Call(flags),
+            ..plain(Kind::Tagged, msg.addr, body, msg.context)
+        })
+    }
+}
+
+/// # Safety
+/// As `send_by_msg`.
+#[inline]
+pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<RecvCall> {
+    // SAFETY: by contract.
+    unsafe {
+        let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
+        let body = many(msg.msg_iov, msg.iov_count)?;
+        Ok(RecvCall {
+            tag: msg.tag,
+            ignore: msg.ignore,
+            flags: Flags::Call(flags),
+            ..wanted(Kind::Tagged, msg.addr, body, msg.context)
+        })
+    }
+}
+
 /// # Safety
 /// `ep` is a live endpoint of this kind.
 #[inline(always)]
 unsafe fn do_send<O: Opened>(ep: *mut fid_ep, call: SendCall) -> ssize_t {
     // SAFETY: by contract.
-    size_status(unsafe { O::open(ep) }.send(call))
+    unsafe {
+        let endpoint = O::open(ep);
+        match endpoint.send(&call) {
+            Ok(()) => 0,
+            Err(error) => deferred::refused(endpoint, error, || Call::Send(call)),
+        }
+    }
 }
 
 /// # Safety
@@ -115,7 +189,13 @@ unsafe fn do_send<O: Opened>(ep: *mut fid_ep, call: SendCall) -> ssize_t {
 #[inline(always)]
 unsafe fn do_recv<O: Opened>(ep: *mut fid_ep, call: RecvCall) -> ssize_t {
     // SAFETY: by contract.
-    size_status(unsafe { O::open(ep) }.recv(call))
+    unsafe {
+        let endpoint = O::open(ep);
+        match endpoint.recv(&call) {
+            Ok(()) => 0,
+            Err(error) => deferred::refused(endpoint, error, || Call::Recv(call)),
+        }
+    }
 }
 
 // SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
@@ -153,18 +233,8 @@ unsafe extern "C" fn sendv<O: Opened>(
 unsafe extern "C" fn sendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let Some(msg) = msg.as_ref() else {
-            return size_status(Err(Errno(FI_EINVAL)));
-        };
-        match many(msg.msg_iov, msg.iov_count) {
-            Ok(body) => do_send::<O>(
-                ep,
-                SendCall {
-                    data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
-                    flags: Flags::Call(flags),
-                    ..plain(Kind::Message, msg.addr, body, msg.context)
-                },
-            ),
+        match send_by_msg(msg, flags) {
+            Ok(call) => do_send::<O>(ep, call),
             Err(error) => size_status(Err(error)),
         }
     }
@@ -259,20 +329,8 @@ unsafe extern "C" fn recvv<O: Opened>(
 unsafe extern "C" fn recvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let Some(msg) = msg.as_ref() else {
-            return size_status(Err(Errno(FI_EINVAL)));
-        };
-        match many(msg.msg_iov, msg.iov_count) {
-            Ok(body) => {
-                let call = wanted(Kind::Message, msg.addr, body, msg.context);
-                do_recv::<O>(
-                    ep,
-                    RecvCall {
-                        flags: Flags::Call(flags),
-                        ..call
-                    },
-                )
-            }
+        match recv_by_msg(msg, flags) {
+            Ok(call) => do_recv::<O>(ep, call),
             Err(error) => size_status(Err(error)),
         }
     }
@@ -326,19 +384,8 @@ unsafe extern "C" fn tsendv<O: Opened>(
 unsafe extern "C" fn tsendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let Some(msg) = msg.as_ref() else {
-            return size_status(Err(Errno(FI_EINVAL)));
-        };
-        match many(msg.msg_iov, msg.iov_count) {
-            Ok(body) => do_send::<O>(
-                ep,
-                SendCall {
-                    tag: msg.tag,
-                    data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
-                    flags: Flags::Call(flags),
-                    ..plain(Kind::Tagged, msg.addr, body, msg.context)
-                },
-            ),
+        match tsend_by_msg(msg, flags) {
+            Ok(call) => do_send::<O>(ep, call),
             Err(error) => size_status(Err(error)),
         }
     }
@@ -464,19 +511,8 @@ unsafe extern "C" fn trecvv<O: Opened>(
 unsafe extern "C" fn trecvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let Some(msg) = msg.as_ref() else {
-            return size_status(Err(Errno(FI_EINVAL)));
-        };
-        match many(msg.msg_iov, msg.iov_count) {
-            Ok(body) => do_recv::<O>(
-                ep,
-                RecvCall {
-                    tag: msg.tag,
-                    ignore: msg.ignore,
-                    flags: Flags::Call(flags),
-                    ..wanted(Kind::Tagged, msg.addr, body, msg.context)
-                },
-            ),
+        match trecv_by_msg(msg, flags) {
+            Ok(call) => do_recv::<O>(ep, call),
             Err(error) => size_status(Err(error)),
         }
     }

@@ -9,6 +9,7 @@ pub mod av_set;
 pub mod cntr;
 pub mod collective;
 pub mod cq;
+pub mod deferred;
 pub mod domain;
 pub mod endpoint;
 pub mod eq;

@@ -3,8 +3,9 @@
 //! Opens iovecs and message structs, nothing more.
 
 use super::messaging::{Opened, many, one};
-use super::size_status;
+use super::{deferred, size_status};
 use crate::abi::types::*;
+use crate::api::deferred::work::Call;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::{Rma, RmaCall};
@@ -62,7 +63,13 @@ fn plain(access: Access, dest: u64, local: UserIov, at: At, context: *mut c_void
 #[inline(always)]
 unsafe fn run<O: Opened>(ep: *mut fid_ep, call: RmaCall) -> ssize_t {
     // SAFETY: by contract.
-    size_status(unsafe { O::open(ep) }.rma(call))
+    unsafe {
+        let endpoint = O::open(ep);
+        match endpoint.rma(&call) {
+            Ok(()) => 0,
+            Err(error) => deferred::refused(endpoint, error, || Call::Rma(call)),
+        }
+    }
 }
 
 /// # Safety
@@ -85,7 +92,7 @@ unsafe fn remote(iov: *const fi_rma_iov, count: usize) -> Result<RemoteIov> {
 
 /// # Safety
 /// As the manual page asks for.
-unsafe fn by_msg(access: Access, msg: *const fi_msg_rma, flags: u64) -> Result<RmaCall> {
+pub(super) unsafe fn by_msg(access: Access, msg: *const fi_msg_rma, flags: u64) -> Result<RmaCall> {
     // SAFETY: by contract.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;

@@ -81,24 +81,24 @@ impl<T: Wire + 'static> Managed for Opened<T> {
 
 impl<T: Wire + 'static> Messaging for Opened<T> {
     #[inline(always)]
-    fn send(&self, call: SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall) -> Result<()> {
         self.pool.send(call)
     }
 
     #[inline(always)]
-    fn recv(&self, call: RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall) -> Result<()> {
         self.pool.recv(call)
     }
 }
 
 impl<T: Wire + 'static> Rma for Opened<T> {
-    fn rma(&self, call: RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<()> {
         self.pool.rma(call)
     }
 }
 
 impl<T: Wire + 'static> Atomics for Opened<T> {
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.pool.atomic(call)
     }
 }

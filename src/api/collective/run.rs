@@ -17,7 +17,7 @@ use crate::abi::types::*;
 use crate::api::endpoint::errno;
 use crate::api::errno::{Errno, Result};
 use crate::engine;
-use crate::engine::op::{Completion, Context, Error, Level, Recv, Refused, Send};
+use crate::engine::op::{Completion, Context, Error, Level, Recv, Refused, Send, Tell};
 use crate::engine::port::PeerId;
 use crate::mem::atomic::{Datatype, combine_iov};
 use crate::util::slab::{Id, Slab};
@@ -419,7 +419,7 @@ impl Run {
             level: Level::Inject,
             fence: false,
             context,
-            report: false,
+            tell: Tell::Own,
         }
     }
 
@@ -432,7 +432,7 @@ impl Run {
             body: self.memory(span),
             multi: None,
             context,
-            report: false,
+            tell: Tell::Own,
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Alias<B> {
     rx_flags: AtomicU64,
 }
 
-impl<B: Managed<Base = B> + Clone> Alias<B> {
+impl<B: Managed<Base = B> + Clone + Send + Sync> Alias<B> {
     /// An alias of an endpoint, or of an alias of it. `flags` replaces those of the direction it names.
     pub fn open(of: &impl Managed<Base = B>, flags: u64) -> Result<Alias<B>> {
         is_transmit(flags)?;
@@ -68,7 +68,7 @@ impl<B> Drop for Alias<B> {
     }
 }
 
-impl<B: Managed<Base = B> + Clone> Managed for Alias<B> {
+impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
     type Wire = B::Wire;
     type Base = B;
 
@@ -140,28 +140,28 @@ impl<B: Managed<Base = B> + Clone> Managed for Alias<B> {
 
 impl<B: Messaging> Messaging for Alias<B> {
     #[inline]
-    fn send(&self, call: SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall) -> Result<()> {
         let flags = Self::own(call.flags, &self.tx_flags);
-        self.endpoint.send(SendCall { flags, ..call })
+        self.endpoint.send(&SendCall { flags, ..*call })
     }
 
     #[inline]
-    fn recv(&self, call: RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall) -> Result<()> {
         let flags = Self::own(call.flags, &self.rx_flags);
-        self.endpoint.recv(RecvCall { flags, ..call })
+        self.endpoint.recv(&RecvCall { flags, ..*call })
     }
 }
 
 impl<B: Rma> Rma for Alias<B> {
-    fn rma(&self, call: RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<()> {
         let flags = Self::own(call.flags, &self.tx_flags);
-        self.endpoint.rma(RmaCall { flags, ..call })
+        self.endpoint.rma(&RmaCall { flags, ..*call })
     }
 }
 
 impl<B: Atomics> Atomics for Alias<B> {
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
         let flags = Self::own(call.flags, &self.tx_flags);
-        self.endpoint.atomic(AtomicCall { flags, ..call })
+        self.endpoint.atomic(&AtomicCall { flags, ..*call })
     }
 }

@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind};
+use crate::engine::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, Tell};
 use std::sync::Arc;
 
 struct BoundCq {
@@ -201,6 +201,14 @@ impl Bindings {
         }
     }
 
+    /// Whether this is the counter of such operations.
+    pub fn counts_with(&self, ended: Ended, cntr: &Arc<Cntr>) -> bool {
+        self.cntrs
+            .of(ended)
+            .as_ref()
+            .is_some_and(|bound| Arc::ptr_eq(bound, cntr))
+    }
+
     /// Whether somebody counts what peers do.
     pub fn counts_peers(&self) -> bool {
         self.cntrs.remote_read.is_some() || self.cntrs.remote_write.is_some()
@@ -236,7 +244,7 @@ impl Bindings {
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
             cntr.complete(end.len);
         }
-        if let Some(bound) = bound.as_ref().filter(|_| end.report) {
+        if let Some(bound) = bound.as_ref().filter(|_| end.tell == Tell::Queue) {
             bound.cq.post(&Entry {
                 context: end.context,
                 flags: flags(end),
@@ -278,7 +286,7 @@ impl Bindings {
         if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(end.len);
         }
-        if let Some(bound) = self.rx.as_ref().filter(|_| end.report) {
+        if let Some(bound) = self.rx.as_ref().filter(|_| end.tell == Tell::Queue) {
             bound.cq.post_error(ErrorEntry {
                 err_data: address,
                 ..error_entry(end, FI_EADDRNOTAVAIL, FI_ADDR_NOTAVAIL)

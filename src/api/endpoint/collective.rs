@@ -12,7 +12,7 @@ use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::progress::Progress;
 use crate::engine::Engine;
-use crate::engine::op::{Recv, Refused, Send};
+use crate::engine::op::{Recv, Refused, Send, Tell};
 use crate::engine::port::PeerId;
 use std::sync::Arc;
 
@@ -150,9 +150,9 @@ impl<T: Wire + 'static> Collectives for Endpoint<T> {
         let mut core = self.core.lock();
         let core = &mut *core;
         core.can_collect()?;
-        let (_, report) = core.side.send_flags(Flags::Call(call.flags));
+        let (_, tell) = core.side.send_flags(Flags::Call(call.flags));
         core.runner
-            .collective(call, core.side.settings.tx_size.max(1), report)?;
+            .collective(call, core.side.settings.tx_size.max(1), tell == Tell::Queue)?;
         core.tell();
         if core.side.driven.is_some() {
             self.begun(core);

@@ -12,6 +12,7 @@ use crate::api::av::Av;
 use crate::api::cntr::Cntr;
 use crate::api::collective::Collectives;
 use crate::api::cq::Cq;
+use crate::api::deferred::work::key_of;
 use crate::api::domain::{Domain, unused};
 use crate::api::driver::Driver;
 use crate::api::eq::Eq;
@@ -28,7 +29,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
     type Wire: Wire + 'static;
 
     /// What this is an alias of, or the kind itself.
-    type Base: Managed<Wire = Self::Wire, Base = Self::Base> + Clone;
+    type Base: Managed<Wire = Self::Wire, Base = Self::Base> + Clone + Send + Sync;
 
     fn base(&self) -> &Self::Base;
 
@@ -180,7 +181,8 @@ pub(super) fn wanted(flags: u64) -> u64 {
 /// Enables an endpoint that has all it needs.
 pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
     let me = endpoint.as_progress();
-    let memory = &endpoint.domain().memory;
+    let domain = endpoint.domain();
+    let (memory, deferred) = (&domain.memory, &domain.deferred);
     let begun = endpoint.side(|side| {
         if side.enabled {
             return Ok(false);
@@ -189,13 +191,14 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
         side.enabled = true;
         side.peers.hold_keys();
         side.memory = Some(memory.clone());
+        side.deferred = Some(deferred.clone());
         side.bindings.attach(me.clone());
         Ok(true)
     })?;
     if begun {
         memory.join(&me);
     }
-    match &endpoint.domain().driver {
+    match &domain.driver {
         Some(driver) if begun => drive(endpoint, driver, &me),
         _ => Ok(()),
     }
@@ -226,6 +229,7 @@ pub(super) fn stop(endpoint: &impl Managed) {
     if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
         driver.detach(id);
     }
+    endpoint.domain().deferred.leave(key_of(endpoint));
     let (bindings, stx) = endpoint.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
     let me = endpoint.as_progress();
     endpoint.domain().memory.leave(&me);

@@ -16,6 +16,7 @@ pub mod stx;
 
 use super::collective::Collectives;
 use super::collective::run::Runner;
+use super::deferred::Deferred;
 use super::domain::Domain;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
@@ -63,6 +64,7 @@ pub trait Wire: Transport + core::marker::Send {
 
 pub struct Endpoint<T: Wire> {
     pub domain: Arc<Domain>,
+    deferred: Arc<Deferred>,
     core: OptLock<Core<T>>,
 }
 
@@ -92,6 +94,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         };
         Arc::new(Endpoint {
             domain: domain.clone(),
+            deferred: domain.deferred.clone(),
             core: OptLock::new(core, domain.locked),
         })
     }
@@ -160,10 +163,12 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
+        drop(guard);
+        self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }
 }
@@ -171,8 +176,8 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 impl<T: Wire + 'static> Endpoint<T> {
     /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
     fn open_memory(&self, number: u64) {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         if core.side.settings.is_target && !core.side.enabled {
             let counted = core.side.bindings.counts_peers();
             core.engine.open(self.domain.memory.regions.clone(), number, counted);
@@ -282,26 +287,28 @@ impl<T: Wire> Messaging for Endpoint<T> {
     // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
     // stalls the processor.
     #[inline(always)]
-    fn send(&self, call: SendCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn send(&self, call: &SendCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core.side.outgoing::<T>(&call, |address| transport.peer(address))?;
+        let send = core.side.outgoing::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
         let result = engine.send(&send, &mut teller);
         core.tell();
         if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 
     #[inline(always)]
-    fn recv(&self, call: RecvCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn recv(&self, call: &RecvCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(&call, |address| transport.peer(address))?;
+        let (recv, look) = core.side.incoming::<T>(call, |address| transport.peer(address))?;
         let result = match look {
             None => {
                 let (engine, mut teller) = core.parts();
@@ -313,36 +320,42 @@ impl<T: Wire> Messaging for Endpoint<T> {
         if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 }
 
 impl<T: Wire> Rma for Endpoint<T> {
-    fn rma(&self, call: RmaCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn rma(&self, call: &RmaCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let rma = core.side.reaching::<T>(&call, |address| transport.peer(address))?;
+        let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
         let result = core.engine.rma(&rma, &mut core.ended);
         core.tell();
         if core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 }
 
 impl<T: Wire> Atomics for Endpoint<T> {
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let atomic = core.side.operating::<T>(&call, |address| transport.peer(address))?;
+        let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
         let result = core.engine.atomic(&atomic, &mut core.ended);
         core.tell();
         if core.side.driven.is_some() {
             self.begun(core);
         }
+        drop(guard);
+        self.deferred.run();
         result.map_err(refused)
     }
 }
@@ -354,8 +367,8 @@ impl<T: Wire> Progress for Endpoint<T> {
 
     #[inline]
     fn progress(&self) {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let (engine, mut teller) = core.parts();
         engine.progress(&mut teller);
         core.runner.retry();
@@ -363,6 +376,8 @@ impl<T: Wire> Progress for Endpoint<T> {
         if !core.ended.refusals.is_empty() {
             core.audit();
         }
+        drop(guard);
+        self.deferred.run();
     }
 
     /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.
@@ -388,7 +403,7 @@ impl<T: Wire> Progress for Endpoint<T> {
 impl<T: Wire> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
         let mut core = self.core.lock();
-        core.engine.transport_mut().arm() && !core.engine.has_work()
+        core.engine.transport_mut().arm() && !core.engine.has_work() && !self.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {

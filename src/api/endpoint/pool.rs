@@ -65,6 +65,7 @@ impl<T: Wire + 'static> Pool<T> {
         };
         let mut side = Side::new(&info);
         side.enabled = true;
+        side.deferred = Some(domain.deferred.clone());
         let core = Core {
             engine: Engine::new(Lanes::new(limits)),
             side,
@@ -180,10 +181,12 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
+        drop(guard);
+        self.domain.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }
 
@@ -205,33 +208,35 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
 }
 
 impl<T: Wire> Messaging for Pool<T> {
-    fn send(&self, _: SendCall) -> Result<()> {
+    fn send(&self, _: &SendCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 
-    fn recv(&self, call: RecvCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
+    fn recv(&self, call: &RecvCall) -> Result<()> {
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
         let lanes = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(&call, |address| lanes.peer(address))?;
+        let (recv, look) = core.side.incoming::<T>(call, |address| lanes.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.ended),
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
         core.begun(self.domain.driver.as_ref());
+        drop(guard);
+        self.domain.deferred.run();
         result.map_err(refused)
     }
 }
 
 impl<T: Wire> Rma for Pool<T> {
-    fn rma(&self, _: RmaCall) -> Result<()> {
+    fn rma(&self, _: &RmaCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
 impl<T: Wire> Atomics for Pool<T> {
-    fn atomic(&self, _: AtomicCall) -> Result<()> {
+    fn atomic(&self, _: &AtomicCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
@@ -239,6 +244,7 @@ impl<T: Wire> Atomics for Pool<T> {
 impl<T: Wire> Progress for Pool<T> {
     fn progress(&self) {
         self.core.lock().progress();
+        self.domain.deferred.run();
     }
 
     /// Nobody can wake who sleeps on the context's own queue.
@@ -413,47 +419,49 @@ impl<T: Wire + 'static> Member<T> {
         begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
     ) -> Result<()> {
         let (pool, lane) = self.pool()?;
-        let mut core = pool.core.lock();
-        let core = &mut *core;
+        let mut guard = pool.core.lock();
+        let core = &mut *guard;
         let side = core.members.get_mut(*lane).and_then(Option::as_mut);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
         let result = begin(side, *lane, &mut core.engine, &mut core.ended)?;
         core.tell();
         core.begun(self.domain.driver.as_ref());
+        drop(guard);
+        self.domain.deferred.run();
         result.map_err(refused)
     }
 }
 
 impl<T: Wire + 'static> Rma for Member<T> {
-    fn rma(&self, call: RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
-            let rma = side.reaching::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            let rma = side.reaching::<T>(call, |address| lanes.peer_by(lane, address))?;
             Ok(engine.rma(&rma, ended))
         })
     }
 }
 
 impl<T: Wire + 'static> Atomics for Member<T> {
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
-            let atomic = side.operating::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            let atomic = side.operating::<T>(call, |address| lanes.peer_by(lane, address))?;
             Ok(engine.atomic(&atomic, ended))
         })
     }
 }
 
 impl<T: Wire + 'static> Messaging for Member<T> {
-    fn send(&self, call: SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
-            let send = side.outgoing::<T>(&call, |address| lanes.peer_by(lane, address))?;
+            let send = side.outgoing::<T>(call, |address| lanes.peer_by(lane, address))?;
             Ok(engine.send(&send, ended))
         })
     }
 
-    fn recv(&self, _: RecvCall) -> Result<()> {
+    fn recv(&self, _: &RecvCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
@@ -468,6 +476,7 @@ impl<T: Wire + 'static> Progress for Member<T> {
     fn progress(&self) {
         if let Some((pool, _)) = self.joined.get() {
             pool.core.lock().progress();
+            self.domain.deferred.run();
         }
     }
 
@@ -500,7 +509,7 @@ impl<T: Wire + 'static> Sleeper for Member<T> {
         };
         let mut core = pool.core.lock();
         let armed = core.engine.transport_mut().transport_mut(*lane).is_some_and(T::arm);
-        armed && !core.engine.has_work()
+        armed && !core.engine.has_work() && !self.domain.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {

@@ -292,24 +292,24 @@ impl<T: Wire> Clone for Context<T> {
 
 impl<T: Wire> Messaging for Context<T> {
     #[inline]
-    fn send(&self, call: SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall) -> Result<()> {
         self.endpoint.send(call)
     }
 
     #[inline]
-    fn recv(&self, call: RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall) -> Result<()> {
         self.endpoint.recv(call)
     }
 }
 
 impl<T: Wire> Rma for Context<T> {
-    fn rma(&self, call: RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<()> {
         self.endpoint.rma(call)
     }
 }
 
 impl<T: Wire> Atomics for Context<T> {
-    fn atomic(&self, call: AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.endpoint.atomic(call)
     }
 }

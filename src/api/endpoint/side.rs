@@ -8,6 +8,8 @@ use super::peers::Peers;
 use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
+use crate::api::deferred::work::Call;
+use crate::api::deferred::{Deferred, TRIGGERED};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
@@ -17,8 +19,8 @@ use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
 use crate::engine::Config;
 use crate::engine::op::{
-    Access, Atomic, AtomicTarget, Completion, Ended, Error, Form, Kind, Level, Look, Recv, Refused, RemotePart, Report,
-    Rma, Send,
+    Access, Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Look, Recv, Refused,
+    RemotePart, Report, Rma, Send, Tell,
 };
 use crate::engine::port::PeerId;
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub struct Settings {
     pub can_read: bool,
     pub can_write: bool,
     pub can_atomic: bool,
+    /// FI_TRIGGER: its operations may wait for counters.
+    pub can_trigger: bool,
     /// Peers may do something with memory of ours.
     pub is_target: bool,
     /// FI_COLLECTIVE is among its capabilities.
@@ -115,6 +119,7 @@ impl Settings {
             can_read: rma && moves(FI_READ),
             can_write: rma && moves(FI_WRITE),
             can_atomic: atomic && moves(FI_READ | FI_WRITE),
+            can_trigger: has(FI_TRIGGER),
             is_target: is_rma_target(info.caps),
             collective: has(FI_COLLECTIVE),
             shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
@@ -188,6 +193,8 @@ pub struct Side {
     pub number: Option<u64>,
     /// The domain's, from fi_enable on.
     pub memory: Option<Arc<Memory>>,
+    /// The domain's, from fi_enable on: what its own operations end at.
+    pub deferred: Option<Arc<Deferred>>,
     /// The transmit context that it shares with others.
     pub stx: Option<Arc<Stx>>,
     /// Known by this to the domain's thread.
@@ -205,6 +212,7 @@ impl Side {
             enabled: false,
             number: None,
             memory: None,
+            deferred: None,
             stx: None,
             driven: None,
             aliases: Arc::default(),
@@ -246,6 +254,29 @@ impl Side {
         }
     }
 
+    /// Whether it can do an operation that waits for a counter.
+    pub fn can_wait(&self, call: &Call) -> Result<()> {
+        self.must_be_enabled()?;
+        let settings = &self.settings;
+        let able = match call {
+            Call::Send(_) => settings.can_send,
+            Call::Recv(_) => settings.can_recv,
+            Call::Rma(call) if call.access == Access::Read => settings.can_read,
+            Call::Rma(_) => settings.can_write,
+            Call::Atomic(_) => settings.can_atomic,
+        };
+        if able && settings.can_trigger {
+            Ok(())
+        } else {
+            log!(
+                Warn,
+                EpCtrl,
+                "the endpoint is not one of FI_TRIGGER and this kind of operation"
+            );
+            Err(Errno(FI_EOPNOTSUPP))
+        }
+    }
+
     /// Whether it may be enabled: one without what it needs is told what is missing.
     pub fn check(&self) -> Result<()> {
         let settings = &self.settings;
@@ -278,7 +309,10 @@ impl Side {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
         }
-        let (flags, report) = self.send_flags(call.flags);
+        let (flags, tell) = self.send_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         let inject = flags & FI_INJECT != 0;
         if call.body.len() > self.settings.max_msg_size || inject && call.body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE));
@@ -294,7 +328,7 @@ impl Side {
             level: level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
-            report,
+            tell,
         })
     }
 
@@ -309,7 +343,10 @@ impl Side {
         if !(self.enabled && able) {
             return Err(self.unable());
         }
-        let (flags, report) = self.send_flags(call.flags);
+        let (flags, tell) = self.send_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         // What is read has no source buffer to be given back early.
         let inject = write && flags & FI_INJECT != 0;
         let len = call.local.len();
@@ -330,7 +367,7 @@ impl Side {
             level: memory_level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
-            report,
+            tell,
         })
     }
 
@@ -343,7 +380,10 @@ impl Side {
         if !(self.enabled && self.settings.can_atomic) {
             return Err(self.unable());
         }
-        let (flags, report) = self.send_flags(call.flags);
+        let (flags, tell) = self.send_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         check_arrays(call)?;
         let inject = flags & FI_INJECT != 0;
         if inject && call.operand.len() + call.compare.len() > self.settings.inject_size {
@@ -365,7 +405,7 @@ impl Side {
             level: memory_level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
-            report,
+            tell,
         })
     }
 
@@ -379,7 +419,10 @@ impl Side {
         if !(self.enabled && self.settings.can_recv) {
             return Err(self.unable());
         }
-        let (flags, report) = self.recv_flags(call.flags);
+        let (flags, tell) = self.recv_flags(call.flags);
+        if flags & FI_TRIGGER != 0 {
+            return Err(TRIGGERED);
+        }
         let directed = self.settings.directed;
         let from = match call.source {
             _ if !directed.is(call.kind) => None,
@@ -395,7 +438,7 @@ impl Side {
             body: call.body,
             multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
             context: call.context,
-            report,
+            tell,
         };
         Ok((recv, look(flags)))
     }
@@ -405,7 +448,7 @@ impl Side {
     pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
         match (end.ended, end.source) {
             // Not the queues' and counters' alone.
-            _ if end.kind == Kind::Collective => None,
+            _ if end.kind == Kind::Collective || end.tell == Tell::Own => None,
             (Ended::Target { .. }, _) => None,
             (Ended::Recv, Some(peer)) if self.settings.sourced => {
                 let known = self.peers.known_source(peer);
@@ -418,9 +461,12 @@ impl Side {
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
     pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
+        if end.tell == Tell::Own {
+            return self.tell_own(end);
+        }
         let named = match end.ended {
             Ended::Recv => true,
-            Ended::Target { .. } => end.report,
+            Ended::Target { .. } => end.tell == Tell::Queue,
             Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => false,
         };
         let source = match end.source {
@@ -441,29 +487,94 @@ impl Side {
         self.bindings.tell(end, source);
     }
 
+    /// Tells the counter of a deferred operation, and queue and counter of the endpoint only if it asked for that.
+    #[cold]
+    fn tell_own(&self, end: &Completion) {
+        let Some(landed) = self.deferred.as_ref().and_then(|deferred| deferred.landed(end)) else {
+            return;
+        };
+        if let Some(context) = landed.entry {
+            let end = Completion {
+                context,
+                tell: Tell::Queue,
+                ..*end
+            };
+            self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
+        }
+        let Some(counted) = &landed.counted else { return };
+        // A counter that the endpoint has counted with already counts an operation once.
+        let twice = landed.entry.is_some() && self.bindings.counts_with(end.ended, counted.cntr());
+        match end.failure {
+            _ if twice => {}
+            None => counted.cntr().advance(1),
+            Some(_) => counted.cntr().fail(),
+        }
+    }
+
+    /// An operation with FI_TRIGGER was cancelled before it began.
+    #[cold]
+    pub fn tell_canceled(&self, call: &Call) {
+        let (ended, kind) = match call {
+            Call::Send(call) => (Ended::Send, call.kind),
+            Call::Recv(call) => (Ended::Recv, call.kind),
+            Call::Rma(call) => (Ended::Rma(call.access), Kind::Message),
+            Call::Atomic(call) => (Ended::Atomic(call.kind.form), Kind::Message),
+        };
+        let end = Completion {
+            ended,
+            kind,
+            context: call.context(),
+            tell: Tell::Queue,
+            len: 0,
+            buf: 0,
+            tag: 0,
+            data: None,
+            source: None,
+            released: false,
+            peeked: false,
+            failure: Some(Failure {
+                error: Error::Canceled,
+                overflow: 0,
+            }),
+        };
+        self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
+    }
+
     /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
     #[inline]
-    pub(super) fn send_flags(&self, flags: Flags) -> (u64, bool) {
+    pub(super) fn send_flags(&self, flags: Flags) -> (u64, Tell) {
         let selective = self.bindings.tx_selective();
         match flags {
             Flags::Endpoint => {
                 let flags = self.settings.tx_flags;
-                (flags, !selective || flags & FI_COMPLETION != 0)
+                (flags, told(selective, flags))
             }
-            Flags::Call(flags) | Flags::Alias(flags) => (flags, !selective || flags & FI_COMPLETION != 0),
-            Flags::Inject => (self.settings.tx_flags | FI_INJECT, false),
+            Flags::Call(flags) | Flags::Alias(flags) => (flags, told(selective, flags)),
+            Flags::Own(flags) => (flags, Tell::Own),
+            Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
         }
     }
 
     #[inline]
-    fn recv_flags(&self, flags: Flags) -> (u64, bool) {
+    fn recv_flags(&self, flags: Flags) -> (u64, Tell) {
         let selective = self.bindings.rx_selective() || self.settings.rx_selective;
         let flags = match flags {
             Flags::Endpoint => self.settings.rx_flags,
             Flags::Call(flags) | Flags::Alias(flags) => flags,
+            Flags::Own(flags) => return (flags, Tell::Own),
             Flags::Inject => 0,
         };
-        (flags, !selective || flags & FI_COMPLETION != 0)
+        (flags, told(selective, flags))
+    }
+}
+
+/// Whom an operation with these flags tells of success.
+#[inline]
+fn told(selective: bool, flags: u64) -> Tell {
+    if !selective || flags & FI_COMPLETION != 0 {
+        Tell::Queue
+    } else {
+        Tell::Counters
     }
 }
 

@@ -36,8 +36,9 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_REMOTE_COMM;
 
 /// Secondary, but not given away: naming the source of each message costs time, and who did not ask for it does not
-/// expect that a message from a stranger is reported as an error.
-const NOT_FREE: u64 = FI_SOURCE | FI_SOURCE_ERR;
+/// expect that a message from a stranger is reported as an error; operations that start by themselves cost locks at
+/// threading levels that need none otherwise.
+const NOT_FREE: u64 = FI_SOURCE | FI_SOURCE_ERR | FI_TRIGGER;
 
 /// Receive bits that programs leave in tx_attr.caps; they mean nothing there.
 pub const NOT_FOR_TX: u64 = FI_REMOTE_READ

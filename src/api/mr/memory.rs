@@ -72,7 +72,7 @@ struct Watch {
 #[derive(Default)]
 struct Driven {
     endpoints: Vec<Arc<dyn Progress>>,
-    /// Counters of regions, each as often as it is bound.
+    /// Counters of regions and deferred work, each as often as it is named.
     counters: Vec<Arc<Cntr>>,
 }
 
@@ -173,6 +173,11 @@ impl Memory {
     /// From now on the counter counts what peers do with the region, and reading it drives all endpoints.
     pub fn watch(&self, key: u64, cntr: &Arc<Cntr>, events: Rights) {
         self.watch_with(key, |watch| watch.counters.push((cntr.clone(), events)));
+        self.drive(cntr);
+    }
+
+    /// From now on reading the counter drives all endpoints.
+    pub fn drive(&self, cntr: &Arc<Cntr>) {
         let mut driven = lock(&self.driven);
         driven
             .endpoints
@@ -181,8 +186,8 @@ impl Memory {
         driven.counters.push(cntr.clone());
     }
 
-    /// Takes the driving of `watch` back.
-    fn release(&self, cntr: &Arc<Cntr>) {
+    /// Takes one `drive` back.
+    pub fn release(&self, cntr: &Arc<Cntr>) {
         let mut driven = lock(&self.driven);
         let Some(at) = driven.counters.iter().position(|other| Arc::ptr_eq(other, cntr)) else {
             return;

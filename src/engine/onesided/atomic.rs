@@ -35,7 +35,7 @@ pub(super) fn operation(form: Form, op: u8, target: AtomicTarget, operand: &Lent
         level: Level::Transmit,
         fence: false,
         context: 77,
-        report: true,
+        tell: Tell::Queue,
     }
 }
 

@@ -300,7 +300,7 @@ impl Story {
             level: Level::Delivery,
             fence: step.how & 0x38 == 0,
             context: self.asked.len(),
-            report: true,
+            tell: Tell::Queue,
         };
         if self.bed.atomic(step.node, &atomic).is_err() {
             return;

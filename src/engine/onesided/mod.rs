@@ -93,7 +93,7 @@ fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
         level: Level::Transmit,
         fence: false,
         context: 77,
-        report: true,
+        tell: Tell::Queue,
     }
 }
 
@@ -135,7 +135,7 @@ fn end(ended: Ended, to: PeerId, len: usize, error: Option<Error>) -> Completion
         ended,
         kind: Kind::Message,
         context: 77,
-        report: true,
+        tell: Tell::Queue,
         len: if error.is_none() { len } else { 0 },
         buf: 0,
         tag: 0,

@@ -321,7 +321,8 @@ fn each_operation_is_told_once_where_somebody_counts() {
                         key,
                         atomic: false,
                     };
-                    let as_told = |end: &Completion| (end.ended, end.len, end.report) == (seen, remote.len(), false);
+                    let as_told =
+                        |end: &Completion| (end.ended, end.len, end.tell) == (seen, remote.len(), Tell::Counters);
                     assert!(told.iter().all(as_told), "{told:?}");
                 }
             }

@@ -179,6 +179,6 @@ fn plain_send() -> Send {
         level: Level::Inject,
         fence: false,
         context: 0,
-        report: false,
+        tell: Tell::Counters,
     }
 }

@@ -47,7 +47,7 @@ fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
         &[100],
         Recv {
             multi: Some(1),
-            report: false,
+            tell: Tell::Counters,
             ..tagged(0)
         },
     );
@@ -61,9 +61,12 @@ fn a_message_longer_than_what_is_left_of_a_multi_receive_is_cut() {
     });
     let ends: Vec<_> = found
         .iter()
-        .map(|(end, _)| (end.len, end.failure, end.released, end.report))
+        .map(|(end, _)| (end.len, end.failure, end.released, end.tell))
         .collect();
-    assert_eq!(ends, [(70, None, false, false), (30, failure, true, true)]);
+    assert_eq!(
+        ends,
+        [(70, None, false, Tell::Counters), (30, failure, true, Tell::Queue)]
+    );
     assert_eq!(found[1].1, bed.bytes(1)[..30]);
 }
 
@@ -118,6 +121,26 @@ fn cancel_ends_the_oldest_with_the_context_and_none_that_has_a_message() {
     bed.settle();
     assert!(!bed.cancel(1, recvs[1]));
     check(&bed, recvs[1], sent);
+}
+
+#[test]
+fn cancel_never_meets_what_the_library_began() {
+    let mut bed = bed();
+    let recv = bed.recv(
+        1,
+        &[8],
+        Recv {
+            tell: Tell::Own,
+            ..tagged(1)
+        },
+    );
+    assert!(!bed.cancel(1, recv));
+    bed.send(letter(0, 1, 1, 8)).unwrap();
+    bed.settle();
+    let [(end, _)] = &bed.found(recv)[..] else {
+        panic!("not one end")
+    };
+    assert_eq!((end.tell, end.len, end.failure), (Tell::Own, 8, None));
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
         flags: Flags::Endpoint,
         context: 7,
     };
-    assert_eq!(from.send(call), Ok(()));
+    assert_eq!(from.send(&call), Ok(()));
 }
 
 fn recv(to: &impl Messaging, source: u64, tag: u64, context: usize, flags: Flags, room: usize) -> Lent {
@@ -168,7 +168,7 @@ fn recv(to: &impl Messaging, source: u64, tag: u64, context: usize, flags: Flags
         flags,
         context,
     };
-    assert_eq!(to.recv(call), Ok(()));
+    assert_eq!(to.recv(&call), Ok(()));
     memory
 }
 
@@ -221,7 +221,7 @@ fn an_endpoint_takes_as_much_as_its_sizes_say() {
         context: 7,
     };
     for tag in 0..SIZE {
-        assert_eq!(a.send(call(tag as u64)), Ok(()), "send {tag}");
+        assert_eq!(a.send(&call(tag as u64)), Ok(()), "send {tag}");
     }
     assert_eq!((a.tx_size_left(), a.rx_size_left()), (Ok(0), Ok(SIZE)));
     let into: Vec<Lent> = (0..SIZE)
@@ -340,8 +340,8 @@ fn a_context_does_one_thing() {
         flags: Flags::Endpoint,
         context: 0,
     };
-    assert_eq!(rx.send(send), Err(Errno(FI_EOPNOTSUPP)));
-    assert_eq!(tx.recv(recv), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(rx.send(&send), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(tx.recv(&recv), Err(Errno(FI_EOPNOTSUPP)));
 }
 
 #[test]

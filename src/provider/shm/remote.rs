@@ -64,21 +64,21 @@ fn works(from: &(impl Rma + Atomics), dest: u64, cq: &Arc<Cq>, others: &[&Arc<Cq
     let (local, result) = (Lent::new(&[8], 0), Lent::new(&[8], 0));
     memory.set(&vec![0; memory.bytes().len()]);
     local.set(&7u64.to_ne_bytes());
-    from.rma(call(Access::Write, dest, local.iov(), 0)).unwrap();
+    from.rma(&call(Access::Write, dest, local.iov(), 0)).unwrap();
     let wrote = entries(cq, 1, others)[0];
     assert_eq!((wrote.context, wrote.flags), (5, FI_RMA | FI_WRITE));
-    from.atomic(add(dest, &local, &result)).unwrap();
+    from.atomic(&add(dest, &local, &result)).unwrap();
     let added = entries(cq, 1, others)[0];
     assert_eq!((added.context, added.flags), (6, FI_ATOMIC | FI_READ));
     assert_eq!(result.bytes(), 7u64.to_ne_bytes());
-    from.rma(call(Access::Read, dest, result.iov(), 0)).unwrap();
+    from.rma(&call(Access::Read, dest, result.iov(), 0)).unwrap();
     assert_eq!(entries(cq, 1, others)[0].flags, FI_RMA | FI_READ);
     assert_eq!(result.bytes(), 14u64.to_ne_bytes());
     // Long ones go another way.
     let (long, back) = (Lent::new(&[100_000], 3), Lent::new(&[100_000], 0));
-    from.rma(call(Access::Write, dest, long.iov(), 64)).unwrap();
+    from.rma(&call(Access::Write, dest, long.iov(), 64)).unwrap();
     entries(cq, 1, others);
-    from.rma(call(Access::Read, dest, back.iov(), 64)).unwrap();
+    from.rma(&call(Access::Read, dest, back.iov(), 64)).unwrap();
     entries(cq, 1, others);
     assert!(back.bytes() == long.bytes());
 }
@@ -103,7 +103,7 @@ fn contexts_of_a_scalable_endpoint_reach_and_are_reached() {
         works(sender, name, cq, &others, &memory);
     }
     let nothing = call(Access::Read, name, Lent::new(&[1], 0).iov(), 0);
-    assert_eq!(receivers[0].0.rma(nothing), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(receivers[0].0.rma(&nothing), Err(Errno(FI_EOPNOTSUPP)));
     assert_eq!(receivers[0].0.number(), whole.number());
     mr.close().unwrap();
 }
@@ -122,10 +122,10 @@ fn endpoints_that_share_their_receives_reach_and_are_reached() {
     works(&a, plain_name, &a_cq, &[&plain_cq], &memory);
     works(&b, a_name, &b_cq, &[&a_cq], &memory);
     let nothing = call(Access::Read, plain_name, Lent::new(&[1], 0).iov(), 0);
-    assert_eq!(pool.rma(nothing), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(pool.rma(&nothing), Err(Errno(FI_EOPNOTSUPP)));
     mr.close().unwrap();
     let nothing = call(Access::Read, b_name, Lent::new(&[1], 0).iov(), 0);
-    plain.rma(nothing).unwrap();
+    plain.rma(&nothing).unwrap();
     for _ in 0..1_000_000 {
         let _ = b_cq.read(0, |_| {});
         if plain_cq.read(1, |_| {}) == Err(Errno(FI_EAVAIL as i32)) {
@@ -156,16 +156,16 @@ fn a_default_of_inject_is_kept_to() {
     let (plain, cq, name) = bed.plain();
     let alias = Alias::open(&plain, FI_TRANSMIT | FI_INJECT).ok().unwrap();
     let local = Lent::new(&[INJECT_SIZE], 1);
-    alias.rma(call(Access::Write, name, local.iov(), 0)).unwrap();
+    alias.rma(&call(Access::Write, name, local.iov(), 0)).unwrap();
     local.set(&vec![2; INJECT_SIZE]);
     entries(&cq, 1, &[]);
     let result = Lent::new(&[INJECT_SIZE], 0);
-    plain.rma(call(Access::Read, name, result.iov(), 0)).unwrap();
+    plain.rma(&call(Access::Read, name, result.iov(), 0)).unwrap();
     entries(&cq, 1, &[]);
     assert!(result.bytes().iter().all(|byte| *byte == 1));
     let long = Lent::new(&[INJECT_SIZE + 1], 1);
     assert_eq!(
-        alias.rma(call(Access::Write, name, long.iov(), 0)),
+        alias.rma(&call(Access::Write, name, long.iov(), 0)),
         Err(Errno(FI_EMSGSIZE))
     );
     mr.close().unwrap();

@@ -1,7 +1,7 @@
 //! The part of the suite that has engines on top: messages of all lengths, floods, and the end of a peer.
 
 use super::{Ends, Pair, bytes, until};
-use crate::engine::op::{Completion, Ended, Error, Kind, Level, Recv, Refused, Send};
+use crate::engine::op::{Completion, Ended, Error, Kind, Level, Recv, Refused, Send, Tell};
 use crate::engine::port::*;
 use crate::engine::{Config, Engine};
 use crate::util::user::Lent;
@@ -29,7 +29,7 @@ impl<T: Transport> Side<T> {
             level,
             fence: false,
             context: tag as usize,
-            report: true,
+            tell: Tell::Queue,
         };
         self.engine.send(&send, &mut self.ends)
     }
@@ -43,7 +43,7 @@ impl<T: Transport> Side<T> {
             body: memory.iov(),
             multi: None,
             context: tag as usize,
-            report: true,
+            tell: Tell::Queue,
         };
         self.engine.recv(&recv, &mut self.ends).unwrap();
     }

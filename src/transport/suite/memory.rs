@@ -39,7 +39,7 @@ fn rma<T: Transport>(side: &mut Side<T>, access: Access, local: &Lent, addr: u64
         level: Level::Delivery,
         fence: false,
         context,
-        report: true,
+        tell: Tell::Queue,
     };
     let began = side.engine.rma(&rma, &mut side.ends);
     assert_eq!(began, Ok(()));
@@ -67,7 +67,7 @@ fn add<T: Transport>(side: &mut Side<T>, operand: &Lent, result: &Lent, context:
         level: Level::Delivery,
         fence: false,
         context,
-        report: true,
+        tell: Tell::Queue,
     };
     let began = side.engine.atomic(&atomic, &mut side.ends);
     assert_eq!(began, Ok(()));

@@ -1,0 +1,239 @@
+//! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: descriptions of deferred work opened.
+//!
+//! A description may name an endpoint of any kind; only the endpoint's own operations know which, so its FI_QUEUE_WORK
+//! is asked. All that C describes is copied: a description is only a name afterwards.
+
+use super::atomic::{self, Vector};
+use super::{cntr, messaging, rma, size_status, status};
+use crate::abi::types::*;
+use crate::api::cntr::Cntr;
+use crate::api::deferred::work::{Call, Change};
+use crate::api::deferred::{self, TRIGGERED, Terms};
+use crate::api::domain::Domain;
+use crate::api::endpoint::Managed;
+use crate::api::errno::{Errno, Result};
+use crate::engine::op::{Access, Form};
+use core::ffi::{c_int, c_void};
+use libc::ssize_t;
+use std::sync::Arc;
+
+// ---- the domain's side ----
+
+/// # Safety
+/// The argument is that of the command.
+pub unsafe fn control(domain: &Arc<Domain>, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: by contract.
+    unsafe {
+        match command as u32 {
+            FI_FLUSH_WORK => status(flush(domain, arg.cast())),
+            _ if arg.is_null() => -FI_EINVAL,
+            FI_CANCEL_WORK => status(domain.deferred.cancel(arg.addr())),
+            _ => queue(domain, arg.cast()),
+        }
+    }
+}
+
+/// All work, or what waits for the counter whose fid is given.
+///
+/// # Safety
+/// NULL or a live object.
+unsafe fn flush(domain: &Arc<Domain>, of: *const fid) -> Result<()> {
+    // SAFETY: by contract.
+    let cntr = unsafe {
+        if of.is_null() {
+            None
+        } else {
+            Some(counter(domain, of.cast())?)
+        }
+    };
+    domain.deferred.flush(cntr);
+    Ok(())
+}
+
+/// A counter of this domain.
+///
+/// # Safety
+/// NULL or a live object.
+unsafe fn counter<'a>(domain: &Arc<Domain>, named: *const fid_cntr) -> Result<&'a Arc<Cntr>> {
+    // SAFETY: by contract; a fid tells its class.
+    unsafe {
+        if named.is_null() || (*named).fid.fclass != FI_CLASS_CNTR as usize {
+            return Err(Errno(FI_EINVAL));
+        }
+        let theirs = cntr::domain_of(named.cast());
+        if !Arc::ptr_eq(theirs, domain) {
+            log!(Warn, Domain, "deferred work: a counter is of another domain");
+            return Err(Errno(FI_EINVAL));
+        }
+        Ok(cntr::of(named.cast()))
+    }
+}
+
+/// # Safety
+/// A description of work, and what it names is alive.
+unsafe fn terms<'a>(domain: &Arc<Domain>, work: &fi_deferred_work) -> Result<Terms<'a>> {
+    // SAFETY: by contract.
+    unsafe {
+        Ok(Terms {
+            trigger: counter(domain, work.triggering_cntr)?,
+            threshold: work.threshold,
+            completion: match work.completion_cntr.is_null() {
+                true => None,
+                false => Some(counter(domain, work.completion_cntr)?),
+            },
+            name: (&raw const *work).addr(),
+        })
+    }
+}
+
+/// # Safety
+/// As `terms`.
+unsafe fn queue(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c_int {
+    // SAFETY: by contract; all descriptions of operations begin with the endpoint.
+    unsafe {
+        let change = match (*work).op_type {
+            FI_OP_CNTR_SET => Change::Set,
+            FI_OP_CNTR_ADD => Change::Add,
+            FI_OP_RECV..=FI_OP_COMPARE_ATOMIC => return ask_endpoint(domain, work),
+            _ => return -FI_ENOSYS,
+        };
+        let Some(op) = (*work).op.cntr.as_ref() else {
+            return -FI_EINVAL;
+        };
+        status(terms(domain, &*work).and_then(|terms| {
+            let cntr = counter(domain, op.cntr)?;
+            deferred::queue_count(domain, cntr, change(op.value), &terms)
+        }))
+    }
+}
+
+/// # Safety
+/// As `terms`.
+unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c_int {
+    // SAFETY: by contract; all descriptions of operations begin with the endpoint, and a fid tells its class.
+    unsafe {
+        let Some(op) = (*work).op.msg.as_ref() else {
+            return -FI_EINVAL;
+        };
+        if op.ep.is_null() {
+            return -FI_EINVAL;
+        }
+        let fid = &raw mut (*op.ep).fid;
+        let class = (*fid).fclass as u32;
+        if !matches!(
+            class,
+            FI_CLASS_EP | FI_CLASS_TX_CTX | FI_CLASS_RX_CTX | FI_CLASS_SRX_CTX
+        ) {
+            return -FI_EINVAL;
+        }
+        // The endpoint checks the counters against its own domain, so this one must be that.
+        if let Err(error) = counter(domain, (*work).triggering_cntr) {
+            return error.code();
+        }
+        let Some(control) = (*(*fid).ops).control else {
+            return -FI_ENOSYS;
+        };
+        control(fid, FI_QUEUE_WORK as c_int, work.cast_mut().cast())
+    }
+}
+
+// ---- the endpoint's side ----
+
+/// # Safety
+/// As `terms`; `fid` is that of the endpoint.
+pub unsafe fn queue_on<V: Managed>(endpoint: &V, fid: *const fid, work: *const fi_deferred_work) -> c_int {
+    // SAFETY: by contract.
+    unsafe {
+        let Some(work) = work.as_ref() else {
+            return -FI_EINVAL;
+        };
+        let result = operation(work, fid).and_then(|call| {
+            let terms = terms(endpoint.domain(), work)?;
+            deferred::queue_operation(endpoint, call, &terms)
+        });
+        status(result)
+    }
+}
+
+/// The operation that a description is of.
+///
+/// # Safety
+/// As `terms`; `fid` is that of the endpoint.
+unsafe fn operation(work: &fi_deferred_work, fid: *const fid) -> Result<Call> {
+    // SAFETY: by contract; the type says which description it is, and all of them begin with the endpoint.
+    unsafe {
+        match work.op.msg.as_ref() {
+            Some(op) if core::ptr::eq(op.ep.cast(), fid) => {}
+            _ => return Err(Errno(FI_EINVAL)),
+        }
+        let op = &work.op;
+        match work.op_type {
+            FI_OP_SEND => messaging::send_by_msg(&(*op.msg).msg, (*op.msg).flags).map(Call::Send),
+            FI_OP_RECV => messaging::recv_by_msg(&(*op.msg).msg, (*op.msg).flags).map(Call::Recv),
+            FI_OP_TSEND => messaging::tsend_by_msg(&(*op.tagged).msg, (*op.tagged).flags).map(Call::Send),
+            FI_OP_TRECV => messaging::trecv_by_msg(&(*op.tagged).msg, (*op.tagged).flags).map(Call::Recv),
+            FI_OP_READ => rma::by_msg(Access::Read, &(*op.rma).msg, (*op.rma).flags).map(Call::Rma),
+            FI_OP_WRITE => rma::by_msg(Access::Write, &(*op.rma).msg, (*op.rma).flags).map(Call::Rma),
+            FI_OP_ATOMIC => atomic_call(Form::Base, &(*op.atomic).msg, None, None, (*op.atomic).flags),
+            FI_OP_FETCH_ATOMIC => {
+                let op = &*op.fetch_atomic;
+                atomic_call(Form::Fetch, &op.msg, None, Some(&op.fetch), op.flags)
+            }
+            FI_OP_COMPARE_ATOMIC => {
+                let op = &*op.compare_atomic;
+                atomic_call(Form::Compare, &op.msg, Some(&op.compare), Some(&op.fetch), op.flags)
+            }
+            _ => Err(Errno(FI_ENOSYS)),
+        }
+    }
+}
+
+/// # Safety
+/// As `terms`.
+unsafe fn atomic_call(
+    form: Form,
+    msg: *const fi_msg_atomic,
+    compare: Option<&fi_msg_compare>,
+    fetch: Option<&fi_msg_fetch>,
+    flags: u64,
+) -> Result<Call> {
+    let compare = compare.map_or(Vector::default(), |found| Vector::new(found.msg_iov, found.iov_count));
+    let result = fetch.map_or(Vector::default(), |found| Vector::new(found.msg_iov, found.iov_count));
+    // SAFETY: by contract.
+    let call = unsafe { atomic::by_msg(form, msg, compare, result, flags) };
+    call.map(|call| Call::Atomic(Box::new(call)))
+}
+
+// ---- operations with FI_TRIGGER ----
+
+/// What C is told of an operation that was not begun. One with FI_TRIGGER is not refused, but waits for its counter.
+///
+/// # Safety
+/// The operation's context is a struct fi_triggered_context if it has FI_TRIGGER.
+#[cold]
+pub unsafe fn refused<V: Managed>(endpoint: &V, error: Errno, call: impl FnOnce() -> Call) -> ssize_t {
+    if error != TRIGGERED {
+        return error.code() as ssize_t;
+    }
+    // SAFETY: by contract.
+    size_status(unsafe { triggered(endpoint, &call()) })
+}
+
+/// # Safety
+/// As `refused`.
+unsafe fn triggered<V: Managed>(endpoint: &V, call: &Call) -> Result<()> {
+    let context = call.context() as *const fi_triggered_context;
+    // SAFETY: by contract; the larger fi_triggered_context2 begins alike, and its type of event says what follows.
+    unsafe {
+        if context.is_null() {
+            return Err(Errno(FI_EINVAL));
+        }
+        let threshold = match (*context).event_type {
+            FI_TRIGGER_THRESHOLD => (*context).trigger.threshold,
+            FI_TRIGGER_XPU => return Err(Errno(FI_ENOSYS)),
+            _ => return Err(Errno(FI_EINVAL)),
+        };
+        let cntr = counter(endpoint.domain(), threshold.cntr)?;
+        deferred::trigger(endpoint, call, cntr, threshold.threshold as u64)
+    }
+}

@@ -1,0 +1,129 @@
+//! What waits, a line for each counter: by threshold, and then in the order of submission.
+//!
+//! Says what is due; whoever asks starts it. Called by `deferred` under its lock.
+
+use super::due::Due;
+use super::work::Work;
+use crate::api::cntr::Cntr;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Threshold and order of submission.
+pub type Place = (u64, u64);
+
+struct Line {
+    cntr: Arc<Cntr>,
+    waiting: BTreeMap<Place, Work>,
+    /// Its first work was refused for now: what is behind it waits.
+    stuck: bool,
+}
+
+impl Line {
+    /// Lets the counter know the least that is waited for.
+    fn announce(&self, due: &Arc<Due>) {
+        let first = self.waiting.first_key_value();
+        self.cntr.await_total(first.map(|((threshold, _), _)| *threshold), due);
+    }
+}
+
+#[derive(Default)]
+pub struct Lines {
+    lines: Vec<Line>,
+    submitted: u64,
+    due: Arc<Due>,
+}
+
+impl Lines {
+    pub fn new(due: &Arc<Due>) -> Lines {
+        Lines {
+            due: due.clone(),
+            ..Lines::default()
+        }
+    }
+
+    fn of(&self, cntr: &Arc<Cntr>) -> Option<usize> {
+        self.lines.iter().position(|line| Arc::ptr_eq(&line.cntr, cntr))
+    }
+
+    /// Whether nothing waits that must start before this work.
+    pub fn is_first(&self, work: &Work) -> bool {
+        let line = self.of(work.trigger.cntr()).and_then(|at| self.lines.get(at));
+        let first = line.and_then(|line| line.waiting.first_key_value());
+        first.is_none_or(|((threshold, _), _)| *threshold > work.threshold)
+    }
+
+    /// The last of its threshold.
+    pub fn add(&mut self, work: Work) {
+        self.submitted += 1;
+        let place = (work.threshold, self.submitted);
+        self.put(place, work, false);
+    }
+
+    /// Work that was taken and is refused for now goes back to its place.
+    pub fn put_back(&mut self, place: Place, work: Work) {
+        self.put(place, work, true);
+    }
+
+    fn put(&mut self, place: Place, work: Work, stuck: bool) {
+        let cntr = work.trigger.cntr().clone();
+        let at = self.of(&cntr).unwrap_or_else(|| {
+            self.lines.push(Line {
+                cntr,
+                waiting: BTreeMap::new(),
+                stuck: false,
+            });
+            self.lines.len() - 1
+        });
+        if let Some(line) = self.lines.get_mut(at) {
+            line.waiting.insert(place, work);
+            line.stuck |= stuck;
+            line.announce(&self.due);
+        }
+    }
+
+    /// Takes the next work whose time has come.
+    pub fn take_due(&mut self) -> Option<(Place, Work)> {
+        for at in 0..self.lines.len() {
+            let Some(line) = self.lines.get_mut(at).filter(|line| !line.stuck) else {
+                continue;
+            };
+            let total = line.cntr.total();
+            let Some(first) = line.waiting.first_entry().filter(|first| first.key().0 <= total) else {
+                continue;
+            };
+            let found = first.remove_entry();
+            line.announce(&self.due);
+            if line.waiting.is_empty() {
+                self.lines.swap_remove(at);
+            }
+            return Some(found);
+        }
+        None
+    }
+
+    /// What was refused may be tried again. Says whether there is such work.
+    pub fn unstick(&mut self) -> bool {
+        let mut any = false;
+        for line in &mut self.lines {
+            any |= core::mem::take(&mut line.stuck);
+        }
+        any
+    }
+
+    /// Takes out all that is meant.
+    pub fn remove(&mut self, mut meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
+        let mut removed = Vec::new();
+        for line in &mut self.lines {
+            let places: Vec<Place> = line
+                .waiting
+                .iter()
+                .filter(|(_, work)| meant(work))
+                .map(|(place, _)| *place)
+                .collect();
+            removed.extend(places.iter().filter_map(|place| line.waiting.remove(place)));
+            line.announce(&self.due);
+        }
+        self.lines.retain(|line| !line.waiting.is_empty());
+        removed
+    }
+}

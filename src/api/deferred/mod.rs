@@ -1,0 +1,360 @@
+//! Deferred work and triggered operations: what a domain starts by itself when a counter reaches a threshold.
+//!
+//! A counter that reaches what work waits for only sets a flag (`due`); work is started outside all locks of endpoints
+//! and counters, by whoever comes by: the end of an endpoint's call, a program's change of a counter, the thread of
+//! FI_PROGRESS_AUTO. Work that is refused for now stays due, and what is behind it in its line waits. The ends of
+//! operations that their own counter is told of come back by number. Called by `endpoint` and the shims of domains,
+//! endpoints and counters.
+
+pub mod due;
+mod lines;
+#[cfg(test)]
+mod tests;
+pub mod work;
+
+use super::cntr::Cntr;
+use super::domain::Domain;
+use super::endpoint::Managed;
+use super::errno::{self, Errno, Result};
+use super::messaging::Flags;
+use super::mr::memory::Memory;
+use crate::abi::types::*;
+use crate::engine::op::{Completion, Context};
+use crate::util::lock::OptLock;
+use crate::util::slab::{Id, Slab};
+use core::sync::atomic::{Ordering, fence};
+use due::Due;
+use lines::Lines;
+use std::sync::Arc;
+use work::{Action, Call, Change, Ending, Held, On, Target, Work};
+
+/// What an endpoint answers to an operation with FI_TRIGGER: it has not begun it, and whoever can read the operation's
+/// context hands it to `trigger`. No errno of libfabric.
+pub const TRIGGERED: Errno = Errno(i32::MAX);
+
+/// A started operation whose end is told to a counter of its own.
+struct Flight {
+    endpoint: usize,
+    counted: Option<Arc<Held>>,
+    /// FI_COMPLETION: the endpoint's queue and counter are told too, with this context.
+    entry: Option<Context>,
+    /// FI_MULTI_RECV: it ends with the entry that gives the buffer back.
+    multi: bool,
+}
+
+/// Whom to tell of an end that came back.
+pub struct Landed {
+    pub counted: Option<Arc<Held>>,
+    pub entry: Option<Context>,
+}
+
+struct State {
+    lines: Lines,
+    flights: Slab<Flight>,
+    /// Counters that drive all endpoints of the domain, since work has or had to do with them.
+    driving: Vec<Arc<Cntr>>,
+}
+
+pub struct Deferred {
+    due: Arc<Due>,
+    /// Had by who starts work or takes some back, so that no work is started that was just taken back.
+    turn: OptLock<()>,
+    state: OptLock<State>,
+    memory: Arc<Memory>,
+}
+
+impl Deferred {
+    /// `locked`: calls on different objects of the domain may come from several threads at once.
+    pub fn new(memory: &Arc<Memory>, locked: bool) -> Arc<Deferred> {
+        let due = Arc::new(Due::default());
+        let state = State {
+            lines: Lines::new(&due),
+            flights: Slab::default(),
+            driving: Vec::new(),
+        };
+        Arc::new(Deferred {
+            turn: OptLock::new((), locked),
+            state: OptLock::new(state, locked),
+            memory: memory.clone(),
+            due,
+        })
+    }
+
+    // ---- starting ----
+
+    /// Starts what is due. No lock of an endpoint or counter may be held.
+    #[inline]
+    pub fn run(&self) {
+        if self.due.is_set() {
+            self.start_due();
+        }
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.due.is_set()
+    }
+
+    #[cold]
+    fn start_due(&self) {
+        // SYNC POINT: the turn is given back, then the flag looked at; who comes meanwhile has set the flag, then asks
+        // for the turn. One of the two sees the other.
+        while self.due.is_set() {
+            fence(Ordering::SeqCst);
+            let Some(turn) = self.turn.try_lock() else {
+                return; // whoever has it looks again
+            };
+            self.due.clear();
+            if self.pass() {
+                self.due.set(); // and the next who comes by tries again
+                return;
+            }
+            drop(turn);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Says whether something was refused for now.
+    fn pass(&self) -> bool {
+        loop {
+            let next = self.state.lock().lines.take_due();
+            let Some((place, work)) = next else { break };
+            match self.start(&work) {
+                Ok(()) => {}
+                Err(Errno(FI_EAGAIN)) => self.state.lock().lines.put_back(place, work),
+                Err(error) => {
+                    log!(
+                        Warn,
+                        Domain,
+                        "deferred work could not be started: {}",
+                        errno::text(error.0).to_string_lossy()
+                    );
+                    work.fail();
+                }
+            }
+        }
+        self.state.lock().lines.unstick()
+    }
+
+    fn start(&self, work: &Work) -> Result<()> {
+        match &work.action {
+            Action::Count { cntr, change } => {
+                match *change {
+                    Change::Set(value) => cntr.cntr().assign(value),
+                    Change::Add(value) => cntr.cntr().advance(value),
+                }
+                Ok(())
+            }
+            Action::Operation { target, call, ending } => match ending {
+                Ending::Ordinary => target.begin(call),
+                Ending::Counted(counted) => self.fly(target.as_ref(), call, counted.as_ref()),
+            },
+        }
+    }
+
+    fn fly(&self, target: &dyn Target, call: &Call, counted: Option<&Held>) -> Result<()> {
+        let flags = match call.flags() {
+            Flags::Call(flags) => flags,
+            _ => 0,
+        };
+        let flight = Flight {
+            endpoint: target.key(),
+            counted: counted.map(|held| Arc::new(Held::new(held.cntr()))),
+            entry: work::wants_entry(call),
+            multi: call.is_recv() && flags & FI_MULTI_RECV != 0,
+        };
+        let id = self.state.lock().flights.insert(flight);
+        let result = target.begin(&work::owned(call, id.bits() as Context));
+        if result.is_err() {
+            // Nothing will be told of it.
+            self.state.lock().flights.remove(id);
+        }
+        result
+    }
+
+    /// An operation that was started here has ended, wholly or, with FI_MULTI_RECV, by one message.
+    pub fn landed(&self, end: &Completion) -> Option<Landed> {
+        let id = Id::from_bits(end.context as u64);
+        let mut state = self.state.lock();
+        let flight = state.flights.get(id)?;
+        let landed = Landed {
+            counted: flight.counted.clone(),
+            entry: flight.entry,
+        };
+        if !flight.multi || end.released {
+            state.flights.remove(id);
+        }
+        Some(landed)
+    }
+
+    // ---- submitting and taking back ----
+
+    /// Waits for its condition, or is started at once if that holds: then the answer is that of the start.
+    pub fn queue(&self, work: Work) -> Result<()> {
+        let turn = self.turn.lock();
+        let mut state = self.state.lock();
+        self.drive_by(&mut state, &work);
+        let now = work.is_due() && state.lines.is_first(&work);
+        drop(state);
+        let answer = if now { self.start(&work) } else { Err(Errno(FI_EAGAIN)) };
+        if answer == Err(Errno(FI_EAGAIN)) {
+            let due = work.is_due();
+            self.state.lock().lines.add(work);
+            if due {
+                self.due.set();
+            }
+        }
+        drop(turn);
+        self.run();
+        if answer == Err(Errno(FI_EAGAIN)) {
+            Ok(())
+        } else {
+            answer
+        }
+    }
+
+    /// FI_CANCEL_WORK. -FI_ENOENT: it has been started, or was never there.
+    pub fn cancel(&self, name: usize) -> Result<()> {
+        let found = self.remove(|work| work.name == name && work.triggered().is_none());
+        if !found.is_empty() {
+            Ok(())
+        } else {
+            Err(Errno(FI_ENOENT))
+        }
+    }
+
+    /// FI_FLUSH_WORK: takes back all work, or what waits for one counter.
+    pub fn flush(&self, cntr: Option<&Arc<Cntr>>) {
+        self.remove(|work| cntr.is_none_or(|cntr| Arc::ptr_eq(cntr, work.trigger.cntr())));
+    }
+
+    /// An endpoint is closed: what was to be done with it is not done, and nothing is told of what it does.
+    pub fn leave(&self, endpoint: usize) {
+        self.remove(|work| work.is_on(endpoint));
+        let mut state = self.state.lock();
+        let here = state.flights.iter().filter(|(_, flight)| flight.endpoint == endpoint);
+        let ids: Vec<Id> = here.map(|(id, _)| id).collect();
+        for id in ids {
+            state.flights.remove(id);
+        }
+    }
+
+    fn remove(&self, meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
+        let _turn = self.turn.lock();
+        self.state.lock().lines.remove(meant)
+    }
+
+    // ---- driving ----
+
+    /// Reading a counter that work has to do with drives all endpoints: any of them may be the one that moves it.
+    fn drive_by(&self, state: &mut State, work: &Work) {
+        for cntr in work.counters() {
+            if !state.driving.iter().any(|known| Arc::ptr_eq(known, cntr)) {
+                self.memory.drive(cntr);
+                state.driving.push(cntr.clone());
+            }
+        }
+    }
+
+    /// To be called before a counter is asked whether it is in use.
+    pub fn let_go(&self, cntr: &Arc<Cntr>) {
+        let mut state = self.state.lock();
+        let found = state.driving.iter().position(|known| Arc::ptr_eq(known, cntr));
+        if let Some(at) = found.filter(|_| cntr.refs().count() == 0) {
+            state.driving.swap_remove(at);
+            self.memory.release(cntr);
+        }
+    }
+}
+
+/// Whether an endpoint can have work that waits for this counter, and an operation with these flags.
+fn check(endpoint: &impl Managed, flags: u64, call: &Call) -> Result<()> {
+    if !endpoint.domain().triggers {
+        return Err(Errno(FI_ENOSYS));
+    }
+    work::check_flags(flags, call.is_recv())?;
+    endpoint.side(|side| side.can_wait(call))
+}
+
+/// An operation with FI_TRIGGER: begun when the counter has come so far, and told of as any other.
+pub fn trigger<V: Managed>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
+    let (tx, rx) = endpoint.both_flags();
+    let flags = match call.flags() {
+        Flags::Call(flags) | Flags::Alias(flags) | Flags::Own(flags) => flags,
+        Flags::Endpoint if call.is_recv() => rx,
+        Flags::Endpoint => tx,
+        Flags::Inject => FI_INJECT,
+    };
+    check(endpoint, flags, call)?;
+    endpoint.domain().deferred.queue(Work {
+        trigger: Held::new(cntr),
+        threshold,
+        name: call.context(),
+        action: Action::Operation {
+            target: Box::new(On(endpoint.base().clone())),
+            call: Box::new(work::ordinary(call, flags)),
+            ending: Ending::Ordinary,
+        },
+    })
+}
+
+/// fi_cancel of operations with FI_TRIGGER that have not been begun. -FI_ENOENT: there are none with this context.
+pub fn cancel(endpoint: &impl Managed, context: Context) -> Result<()> {
+    let key = work::key_of(endpoint);
+    let deferred = &endpoint.domain().deferred;
+    let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
+    let canceled = deferred.remove(meant);
+    for call in canceled.iter().filter_map(Work::triggered) {
+        endpoint.side(|side| side.tell_canceled(call));
+    }
+    deferred.run(); // the counter of the direction has one more error
+    if canceled.is_empty() {
+        Err(Errno(FI_ENOENT))
+    } else {
+        Ok(())
+    }
+}
+
+/// What FI_QUEUE_WORK says besides what is to be done.
+pub struct Terms<'a> {
+    pub trigger: &'a Arc<Cntr>,
+    pub threshold: u64,
+    pub completion: Option<&'a Arc<Cntr>>,
+    pub name: usize,
+}
+
+/// FI_QUEUE_WORK with an operation.
+pub fn queue_operation<V: Managed>(endpoint: &V, call: Call, terms: &Terms) -> Result<()> {
+    let Flags::Call(flags) = call.flags() else {
+        return Err(Errno(FI_EINVAL));
+    };
+    check(endpoint, flags, &call)?;
+    endpoint.domain().deferred.queue(Work {
+        trigger: Held::new(terms.trigger),
+        threshold: terms.threshold,
+        name: terms.name,
+        action: Action::Operation {
+            target: Box::new(On(endpoint.base().clone())),
+            call: Box::new(call),
+            ending: Ending::Counted(terms.completion.map(Held::new)),
+        },
+    })
+}
+
+/// FI_QUEUE_WORK with FI_OP_CNTR_SET or FI_OP_CNTR_ADD, which tell no counter but the one they change.
+pub fn queue_count(domain: &Domain, cntr: &Arc<Cntr>, change: Change, terms: &Terms) -> Result<()> {
+    if !domain.triggers {
+        return Err(Errno(FI_ENOSYS));
+    }
+    if terms.completion.is_some() {
+        return Err(Errno(FI_EINVAL));
+    }
+    domain.deferred.queue(Work {
+        trigger: Held::new(terms.trigger),
+        threshold: terms.threshold,
+        name: terms.name,
+        action: Action::Count {
+            cntr: Held::new(cntr),
+            change,
+        },
+    })
+}

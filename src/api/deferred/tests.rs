@@ -1,0 +1,259 @@
+use super::*;
+use crate::api::cntr::CntrAttr;
+use crate::api::messaging::SendCall;
+use crate::engine::op::{Ended, Error, Failure, Kind, Tell};
+use crate::util::user::UserIov;
+use std::sync::Mutex;
+
+/// An endpoint that notes what it is asked for, and refuses as often as it is told to.
+#[derive(Default)]
+struct Noted {
+    begun: Mutex<Vec<(u64, Flags, Context)>>,
+    refusals: Mutex<Vec<Errno>>,
+}
+
+struct To(Arc<Noted>, usize);
+
+impl Target for To {
+    fn begin(&self, call: &Call) -> Result<()> {
+        if let Some(refusal) = self.0.refusals.lock().unwrap().pop() {
+            return Err(refusal);
+        }
+        let Call::Send(send) = call else { panic!("not a send") };
+        self.0.begun.lock().unwrap().push((send.tag, send.flags, send.context));
+        Ok(())
+    }
+
+    fn key(&self) -> usize {
+        self.1
+    }
+}
+
+struct Bed {
+    deferred: Arc<Deferred>,
+    noted: Arc<Noted>,
+    trigger: Arc<Cntr>,
+    done: Arc<Cntr>,
+}
+
+fn cntr() -> Arc<Cntr> {
+    let attr = CntrAttr {
+        events: FI_CNTR_EVENTS_COMP,
+        wait_obj: FI_WAIT_NONE,
+        wait_set: None,
+        flags: 0,
+        locked: true,
+    };
+    Cntr::open(&attr).ok().unwrap()
+}
+
+fn bed() -> Bed {
+    Bed {
+        deferred: Deferred::new(&Arc::new(Memory::new(0, 8, true)), true),
+        noted: Arc::default(),
+        trigger: cntr(),
+        done: cntr(),
+    }
+}
+
+const FLAGS: u64 = FI_MORE;
+
+impl Bed {
+    fn send(&self, threshold: u64, tag: u64, endpoint: usize, flags: u64) -> Work {
+        let send = SendCall {
+            kind: Kind::Tagged,
+            dest: 0,
+            tag,
+            data: None,
+            body: UserIov::default(),
+            flags: Flags::Call(flags),
+            context: 1000 + tag as usize,
+        };
+        Work {
+            trigger: Held::new(&self.trigger),
+            threshold,
+            name: tag as usize,
+            action: Action::Operation {
+                target: Box::new(To(self.noted.clone(), endpoint)),
+                call: Box::new(Call::Send(send)),
+                ending: Ending::Counted(Some(Held::new(&self.done))),
+            },
+        }
+    }
+
+    fn queue(&self, threshold: u64, tag: u64) {
+        self.deferred.queue(self.send(threshold, tag, 1, FLAGS)).unwrap();
+    }
+
+    fn add(&self, by: u64) {
+        self.trigger.add(by);
+        self.deferred.run();
+    }
+
+    fn tags(&self) -> Vec<u64> {
+        self.noted.begun.lock().unwrap().iter().map(|begun| begun.0).collect()
+    }
+
+    fn end(&self, which: usize, failure: Option<Error>) -> Completion {
+        Completion {
+            ended: Ended::Send,
+            kind: Kind::Tagged,
+            context: self.noted.begun.lock().unwrap()[which].2,
+            tell: Tell::Own,
+            len: 0,
+            buf: 0,
+            tag: 0,
+            data: None,
+            source: None,
+            released: false,
+            peeked: false,
+            failure: failure.map(|error| Failure { error, overflow: 0 }),
+        }
+    }
+}
+
+#[test]
+fn work_starts_by_threshold_and_then_in_order() {
+    let bed = bed();
+    for (threshold, tag) in [(3, 1), (1, 2), (3, 3), (2, 4), (9, 5)] {
+        bed.queue(threshold, tag);
+    }
+    assert_eq!(bed.tags(), []);
+    bed.add(1);
+    assert_eq!(bed.tags(), [2]);
+    bed.trigger.add_errors(2);
+    bed.deferred.run();
+    assert_eq!(bed.tags(), [2, 4, 1, 3]);
+    bed.queue(3, 6);
+    assert_eq!(bed.tags(), [2, 4, 1, 3, 6], "at once");
+}
+
+#[test]
+fn what_is_refused_for_now_keeps_its_place() {
+    let bed = bed();
+    for tag in 1..=3 {
+        bed.queue(1, tag);
+    }
+    *bed.noted.refusals.lock().unwrap() = vec![Errno(FI_EAGAIN); 2];
+    bed.add(1);
+    assert_eq!((bed.tags().len(), bed.deferred.is_due()), (0, true));
+    bed.queue(1, 4);
+    assert_eq!(bed.tags(), [], "refused again, and not overtaken");
+    bed.deferred.run();
+    assert_eq!(bed.tags(), [1, 2, 3, 4]);
+    assert!(!bed.deferred.is_due());
+}
+
+#[test]
+fn work_that_cannot_start_is_an_error_of_its_counter() {
+    let bed = bed();
+    bed.queue(1, 1);
+    bed.noted.refusals.lock().unwrap().push(Errno(FI_EMSGSIZE));
+    bed.add(1);
+    assert_eq!((bed.tags().len(), bed.done.read_errors(), bed.done.read()), (0, 1, 0));
+    bed.noted.refusals.lock().unwrap().push(Errno(FI_EMSGSIZE));
+    let answer = bed.deferred.queue(bed.send(1, 2, 1, FLAGS));
+    assert_eq!(
+        (answer, bed.done.read_errors()),
+        (Err(Errno(FI_EMSGSIZE)), 1),
+        "told at once"
+    );
+    assert_eq!((bed.trigger.refs().count(), bed.done.refs().count()), (0, 0));
+}
+
+#[test]
+fn ends_come_back_by_number_once() {
+    let bed = bed();
+    bed.queue(0, 1);
+    bed.deferred
+        .queue(bed.send(0, 2, 1, FLAGS | FI_COMPLETION | FI_TRIGGER))
+        .unwrap();
+    let flags: Vec<Flags> = bed.noted.begun.lock().unwrap().iter().map(|begun| begun.1).collect();
+    assert_eq!(flags, [Flags::Own(FLAGS), Flags::Own(FLAGS)]);
+    assert_eq!(bed.done.refs().count(), 2, "in use until they end");
+    for (which, entry) in [(0, None), (1, Some(1002))] {
+        let landed = bed.deferred.landed(&bed.end(which, None)).unwrap();
+        assert!(Arc::ptr_eq(landed.counted.unwrap().cntr(), &bed.done));
+        assert_eq!(landed.entry, entry);
+        assert!(bed.deferred.landed(&bed.end(which, None)).is_none());
+    }
+    assert_eq!(bed.done.refs().count(), 0);
+}
+
+#[test]
+fn what_is_taken_back_is_not_done_and_holds_nothing() {
+    let bed = bed();
+    for tag in 1..=4 {
+        bed.queue(1, tag);
+    }
+    assert_eq!(bed.deferred.cancel(2), Ok(()));
+    assert_eq!(bed.deferred.cancel(2), Err(Errno(FI_ENOENT)));
+    bed.deferred.flush(Some(&bed.done));
+    assert_eq!(bed.trigger.refs().count(), 3);
+    bed.add(1);
+    assert_eq!(bed.tags(), [1, 3, 4]);
+    bed.queue(5, 6);
+    bed.deferred.flush(None);
+    bed.add(9);
+    assert_eq!((bed.tags(), bed.trigger.refs().count()), (vec![1, 3, 4], 0));
+}
+
+#[test]
+fn an_endpoint_that_closes_takes_its_work_along() {
+    let bed = bed();
+    bed.queue(0, 1);
+    bed.deferred.queue(bed.send(0, 2, 2, FLAGS)).unwrap();
+    bed.queue(1, 3);
+    bed.deferred.queue(bed.send(1, 4, 2, FLAGS)).unwrap();
+    bed.deferred.leave(1);
+    bed.add(1);
+    assert_eq!(bed.tags(), [1, 2, 4]);
+    assert!(bed.deferred.landed(&bed.end(0, None)).is_none());
+    assert!(bed.deferred.landed(&bed.end(1, None)).is_some());
+}
+
+#[test]
+fn counters_start_each_other() {
+    let bed = bed();
+    let links: Vec<Arc<Cntr>> = (0..=100).map(|_| cntr()).collect();
+    for pair in links.windows(2) {
+        let work = Work {
+            trigger: Held::new(&pair[0]),
+            threshold: 2,
+            name: 0,
+            action: Action::Count {
+                cntr: Held::new(&pair[1]),
+                change: Change::Add(2),
+            },
+        };
+        bed.deferred.queue(work).unwrap();
+    }
+    links[0].add(1);
+    bed.deferred.run();
+    assert_eq!(links[1].read(), 0);
+    links[0].add(1);
+    bed.deferred.run();
+    assert_eq!(links[100].read(), 2);
+    assert!(links.iter().all(|link| link.refs().count() == 0));
+}
+
+#[test]
+fn nothing_is_lost_or_done_twice_between_threads() {
+    const EACH: u64 = 2000;
+    let bed = bed();
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let bed = &bed;
+            scope.spawn(move || (0..EACH).for_each(|at| bed.queue(at + 1, thread * EACH + at)));
+        }
+        for _ in 0..2 {
+            let bed = &bed;
+            scope.spawn(move || (0..EACH / 2).for_each(|_| bed.add(1)));
+        }
+    });
+    bed.deferred.run();
+    let mut tags = bed.tags();
+    tags.sort_unstable();
+    assert!(tags.into_iter().eq(0..2 * EACH));
+    assert!(!bed.deferred.is_due());
+}

@@ -1,0 +1,231 @@
+//! One piece of deferred work: when it is started, what is done, and who is told of its end.
+
+use crate::abi::types::{FI_CLAIM, FI_COMPLETION, FI_DISCARD, FI_EINVAL, FI_ENOSYS, FI_INJECT, FI_PEEK, FI_TRIGGER};
+use crate::api::cntr::Cntr;
+use crate::api::endpoint::Managed;
+use crate::api::errno::{Errno, Result};
+use crate::api::messaging::{Flags, RecvCall, SendCall};
+use crate::api::one_sided::{AtomicCall, RmaCall};
+use crate::engine::op::Context;
+use std::sync::Arc;
+
+/// A counter that cannot be closed meanwhile.
+pub struct Held(Arc<Cntr>);
+
+impl Held {
+    pub fn new(cntr: &Arc<Cntr>) -> Held {
+        cntr.refs().take();
+        Held(cntr.clone())
+    }
+
+    pub fn cntr(&self) -> &Arc<Cntr> {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.refs().give();
+    }
+}
+
+/// An operation, as an endpoint is asked for it.
+#[derive(Clone)]
+pub enum Call {
+    Send(SendCall),
+    Recv(RecvCall),
+    Rma(RmaCall),
+    Atomic(Box<AtomicCall>),
+}
+
+impl Call {
+    pub fn is_recv(&self) -> bool {
+        matches!(self, Call::Recv(_))
+    }
+
+    pub fn flags(&self) -> Flags {
+        match self {
+            Call::Send(call) => call.flags,
+            Call::Recv(call) => call.flags,
+            Call::Rma(call) => call.flags,
+            Call::Atomic(call) => call.flags,
+        }
+    }
+
+    pub fn context(&self) -> Context {
+        match self {
+            Call::Send(call) => call.context,
+            Call::Recv(call) => call.context,
+            Call::Rma(call) => call.context,
+            Call::Atomic(call) => call.context,
+        }
+    }
+
+    /// The same with other flags and another context.
+    fn with(&self, flags: Flags, context: Context) -> Call {
+        match self {
+            Call::Send(call) => Call::Send(SendCall {
+                flags,
+                context,
+                ..*call
+            }),
+            Call::Recv(call) => Call::Recv(RecvCall {
+                flags,
+                context,
+                ..*call
+            }),
+            Call::Rma(call) => Call::Rma(RmaCall {
+                flags,
+                context,
+                ..*call
+            }),
+            Call::Atomic(call) => Call::Atomic(Box::new(AtomicCall {
+                flags,
+                context,
+                ..**call
+            })),
+        }
+    }
+}
+
+/// What can be asked for operations.
+pub trait Target: Send + Sync {
+    fn begin(&self, call: &Call) -> Result<()>;
+    /// Which endpoint it is.
+    fn key(&self) -> usize;
+}
+
+/// An endpoint of any kind.
+pub struct On<B>(pub B);
+
+impl<B: Managed + Send + Sync> Target for On<B> {
+    fn begin(&self, call: &Call) -> Result<()> {
+        match call {
+            Call::Send(call) => self.0.send(call),
+            Call::Recv(call) => self.0.recv(call),
+            Call::Rma(call) => self.0.rma(call),
+            Call::Atomic(call) => self.0.atomic(call),
+        }
+    }
+
+    fn key(&self) -> usize {
+        key_of(&self.0)
+    }
+}
+
+/// What an endpoint is known by here: all that stand for one have the same.
+pub fn key_of(endpoint: &impl Managed) -> usize {
+    Arc::as_ptr(&endpoint.as_progress()).cast::<()>().addr()
+}
+
+/// Who is told of an operation's end.
+pub enum Ending {
+    /// Queue and counter of the endpoint, as if the application had just begun it.
+    Ordinary,
+    /// This counter.
+    Counted(Option<Held>),
+}
+
+/// What a counter is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Set(u64),
+    Add(u64),
+}
+
+pub enum Action {
+    Operation {
+        target: Box<dyn Target>,
+        call: Box<Call>,
+        ending: Ending,
+    },
+    Count {
+        cntr: Held,
+        change: Change,
+    },
+}
+
+pub struct Work {
+    pub trigger: Held,
+    pub threshold: u64,
+    /// What it can be cancelled by: the address of its description; with FI_TRIGGER its context.
+    pub name: usize,
+    pub action: Action,
+}
+
+impl Work {
+    pub fn is_due(&self) -> bool {
+        self.trigger.cntr().total() >= self.threshold
+    }
+
+    /// The counters it has to do with.
+    pub fn counters(&self) -> impl Iterator<Item = &Arc<Cntr>> {
+        let other = match &self.action {
+            Action::Operation {
+                ending: Ending::Counted(cntr),
+                ..
+            } => cntr.as_ref(),
+            Action::Operation { .. } => None,
+            Action::Count { cntr, .. } => Some(cntr),
+        };
+        [Some(&self.trigger), other].into_iter().flatten().map(Held::cntr)
+    }
+
+    pub fn is_on(&self, endpoint: usize) -> bool {
+        matches!(&self.action, Action::Operation { target, .. } if target.key() == endpoint)
+    }
+
+    /// The operation, if it is one with FI_TRIGGER.
+    pub fn triggered(&self) -> Option<&Call> {
+        match &self.action {
+            Action::Operation {
+                call,
+                ending: Ending::Ordinary,
+                ..
+            } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// It could not be started, and never can.
+    pub fn fail(&self) {
+        if let Action::Operation {
+            ending: Ending::Counted(Some(cntr)),
+            ..
+        } = &self.action
+        {
+            cntr.cntr().fail();
+        }
+    }
+}
+
+/// Flags that an operation can have which waits for its start: its buffers cannot be given back at once (-FI_EINVAL),
+/// and a look is no operation to wait for (-FI_ENOSYS).
+pub fn check_flags(flags: u64, receives: bool) -> Result<()> {
+    if flags & FI_INJECT != 0 {
+        return Err(Errno(FI_EINVAL));
+    }
+    if receives && flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) != 0 {
+        return Err(Errno(FI_ENOSYS));
+    }
+    Ok(())
+}
+
+/// A call as it is when its condition holds: what it was, with flags of its own and not to be deferred again.
+pub fn ordinary(call: &Call, flags: u64) -> Call {
+    call.with(Flags::Call(flags & !FI_TRIGGER), call.context())
+}
+
+/// The same for a call whose end comes back here, by a number.
+pub fn owned(call: &Call, number: Context) -> Call {
+    let flags = match call.flags() {
+        Flags::Call(flags) => flags,
+        _ => 0,
+    };
+    call.with(Flags::Own(flags & !(FI_TRIGGER | FI_COMPLETION)), number)
+}
+
+/// The context to tell the endpoint's own queue of, if the application asked for that.
+pub fn wants_entry(call: &Call) -> Option<Context> {
+    matches!(call.flags(), Flags::Call(flags) if flags & FI_COMPLETION != 0).then(|| call.context())
+}
