@@ -118,7 +118,8 @@ fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
             };
             let look = [Look::Peek, Look::Claim, Look::Claim, Look::Discard][usize::from(look)];
             bed.look(node, look, recv).unwrap();
-            let found = bed.ends(node).last().is_some_and(|end| end.failure.is_none());
+            let answer = bed.ends(node).into_iter().find(|end| end.context == recv.context);
+            let found = answer.is_some_and(|end| end.failure.is_none());
             if look == Look::Claim && found {
                 claims.push((node, recv));
             }

@@ -167,13 +167,15 @@ impl<T: Transport> Engine<T> {
 
     /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
     pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
-        // Reading a queue that holds the answer to a failed look does not drive the endpoint, so without this a
-        // program that only looks would never see what has come.
-        if self.core.lacks(look, recv) {
-            self.progress(report);
-        }
+        let lacks = self.core.lacks(look, recv);
         if self.core.look(look, recv, report)? {
             self.push_all(report);
+        }
+        // Reading a queue that holds the answer to a failed look does not drive the endpoint, so without this a program
+        // that only looks would never see what has come. Afterwards: what comes while a program looks is for its next look,
+        // after it has looked elsewhere.
+        if lacks {
+            self.progress(report);
         }
         Ok(())
     }

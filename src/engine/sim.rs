@@ -552,12 +552,15 @@ impl Bed {
         let mut world = self.world.borrow_mut();
         let number = world.looks.len();
         world.looks.push((node, look, recv));
+        // Before it, since what comes meanwhile is for the next look.
+        let place = world.log.len();
+        world.log.push(Event::Look { look: number });
         drop(world);
         let Node { engine, teller, .. } = self.node(node);
         let result = engine.look(look, &recv, teller);
-        // After it, since what comes while it looks is found.
-        let look = if result.is_ok() { number } else { usize::MAX };
-        self.world.borrow_mut().log.push(Event::Look { look });
+        if result.is_err() {
+            self.world.borrow_mut().log[place] = Event::Look { look: usize::MAX };
+        }
         result
     }
 
