@@ -35,10 +35,13 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_LOCAL_COMM
     | FI_REMOTE_COMM;
 
-/// Secondary, but not given away: naming the source of each message costs time, and who did not ask for it does not
-/// expect that a message from a stranger is reported as an error; operations that start by themselves cost locks at
-/// threading levels that need none otherwise.
-const NOT_FREE: u64 = FI_SOURCE | FI_SOURCE_ERR | FI_TRIGGER;
+/// Secondary, but not given away: naming the source of each message costs time; operations that start by themselves
+/// cost locks at threading levels that need none otherwise.
+const NOT_FREE: u64 = FI_SOURCE | FI_TRIGGER;
+
+/// Not even given to those who name no capability at all: they change what calls mean (an exact endpoint refuses
+/// receives from anyone), or are younger than programs that check each bit.
+const ON_REQUEST: u64 = FI_SOURCE_ERR | FI_TAGGED_MULTI_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
 
 /// Receive bits that programs leave in tx_attr.caps; they mean nothing there.
 pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
@@ -60,9 +63,10 @@ pub const NOT_FOR_RX: u64 = FI_READ | FI_WRITE | FI_SEND | FI_FENCE | FI_MULTICA
 /// fi_info.caps, less for the domain and the two contexts.
 pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
     let caps = if hinted == 0 {
-        (whole & own & PRIMARY) | (own & SECONDARY & !FI_SOURCE_ERR)
+        (whole & own & PRIMARY | own & SECONDARY) & !ON_REQUEST
     } else {
-        (hinted & own & (PRIMARY | NOT_FREE)) | (own & SECONDARY & !NOT_FREE)
+        let free = SECONDARY & !NOT_FREE & !ON_REQUEST;
+        hinted & own & (PRIMARY | SECONDARY) | own & free
     };
     with_directions(caps, own)
 }
@@ -102,6 +106,19 @@ mod tests {
         let rows = [
             // (whole, hinted, own, expected)
             (ALL, 0, ALL, ALL),
+            (ALL | ON_REQUEST, 0, ALL | ON_REQUEST, ALL),
+            (
+                ALL | ON_REQUEST,
+                FI_MSG,
+                ALL | ON_REQUEST,
+                FI_MSG | MSG_DIRECTIONS | FI_MULTI_RECV,
+            ),
+            (
+                ALL | ON_REQUEST,
+                FI_MSG | ON_REQUEST,
+                ALL | ON_REQUEST,
+                FI_MSG | MSG_DIRECTIONS | FI_MULTI_RECV | ON_REQUEST,
+            ),
             (ALL, FI_MSG, ALL, FI_MSG | MSG_DIRECTIONS | FI_MULTI_RECV),
             (ALL, FI_TAGGED, ALL, FI_TAGGED | MSG_DIRECTIONS | FI_MULTI_RECV),
             (ALL, FI_MSG | FI_SEND, ALL, FI_MSG | FI_SEND | FI_MULTI_RECV),
