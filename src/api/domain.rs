@@ -85,7 +85,8 @@ impl Domain {
                 // What a key says is the program's own business: nobody reads it here.
                 auth_key_size: (attr.auth_key.size == FI_AV_AUTH_KEY).then_some(0),
                 user_ids: attr.caps & FI_AV_USER_ID != 0,
-                locked,
+                // With FI_THREAD_COMPLETION several threads have endpoints that share a vector.
+                locked: crossed,
             },
             driver: auto.then(Driver::default),
             eq: Mutex::default(),
@@ -129,12 +130,10 @@ impl Drop for Domain {
     }
 }
 
-/// At which threading levels two calls on one object may overlap.
+/// At which threading levels two calls may meet in one object. With FI_THREAD_FID and FI_THREAD_ENDPOINT a queue may be
+/// read, which drives its endpoints, while one of them sends.
 fn is_shared(threading: u32) -> bool {
-    !matches!(
-        threading,
-        FI_THREAD_DOMAIN | FI_THREAD_COMPLETION | FI_THREAD_ENDPOINT | FI_THREAD_FID
-    )
+    !matches!(threading, FI_THREAD_DOMAIN | FI_THREAD_COMPLETION)
 }
 
 /// -FI_EBUSY while somebody uses an object.
@@ -176,8 +175,8 @@ mod tests {
         for (threading, locked) in [
             (FI_THREAD_UNSPEC, true),
             (FI_THREAD_SAFE, true),
-            (FI_THREAD_FID, false),
-            (FI_THREAD_ENDPOINT, false),
+            (FI_THREAD_FID, true),
+            (FI_THREAD_ENDPOINT, true),
             (FI_THREAD_COMPLETION, false),
             (FI_THREAD_DOMAIN, false),
         ] {
