@@ -125,6 +125,26 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
 }
 
+/// The lock of a ring can outlive its sender, in a child that another thread made while it was claimed. The order of the
+/// claims tells which of two lives is over, so that the later one is not mistaken for a leftover and lost.
+#[test]
+fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    for id in 0..2 {
+        let mut other = dir.open("there");
+        let to = other.peer(b"here").unwrap();
+        push_all(&mut other, to, id..id + 1, &mut kept);
+    }
+    // As a child would hold it that has the first sender's open file.
+    let held = shared::open(&name::region(&dir.0, b"here")).unwrap();
+    assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
+    poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
+    let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
+    assert_eq!(ids, [0, 1]);
+}
+
 #[test]
 fn what_the_dead_left_is_swept() {
     let dir = Dir::new();
