@@ -12,6 +12,7 @@ use super::ring::{Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
+use crate::sys::forks::ParentFd;
 use crate::sys::shared;
 use core::sync::atomic::{Ordering, fence};
 use std::io;
@@ -195,8 +196,9 @@ impl Drop for Outbound {
 }
 
 /// Opens a peer's file, if its owner lives; removes it if not.
-fn open_alive(path: &Path) -> Option<std::os::fd::OwnedFd> {
-    let fd = shared::open(path).ok()?;
+fn open_alive(path: &Path) -> Option<ParentFd> {
+    // A child that had the descriptor would hold our claim for as long as it lives.
+    let fd = ParentFd::new(shared::open(path).ok()?);
     let status = shared::status(&fd).ok()?;
     let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
     if !ours || status.size < layout::header_bytes() as u64 {
@@ -228,7 +230,13 @@ fn claim(header: &Header, fd: BorrowedFd<'_>, own: &Region) -> io::Result<Option
             continue;
         }
         // The ring's mapping keeps the lock.
-        if !shared::try_lock(fd, layout::LOCK_RINGS + index as i64)? || header.claim(index).is_some() {
+        let lock = layout::LOCK_RINGS + index as i64;
+        if !shared::try_lock(fd, lock)? {
+            continue;
+        }
+        if header.claim(index).is_some() {
+            // Somebody claimed it meanwhile and is dead already, which our lock must not hide.
+            shared::unlock(fd, lock)?;
             continue;
         }
         let ring = Ring::map(fd, index)?;

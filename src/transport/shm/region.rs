@@ -103,9 +103,8 @@ impl Drop for Region {
         }
         self.probe.store(0, Ordering::Relaxed);
         self.header.attention().fetch_or(layout::CLOSED, Ordering::Release);
-        let same = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().and_then(|fd| shared::status(&fd));
         let named = shared::status_of(&self.path);
-        if let (Ok(mine), Ok(named)) = (same(self.file()), named) {
+        if let (Ok(mine), Ok(named)) = (shared::status(self.file()), named) {
             if mine.is_same_file(&named) {
                 let _ = std::fs::remove_file(name::pipe_of(&self.path));
                 let _ = std::fs::remove_file(&self.path);
@@ -141,12 +140,13 @@ fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd,
 }
 
 fn fill(fd: OwnedFd, owner: &Owner<'_>) -> io::Result<Option<(ParentFd, Header)>> {
+    // Before it is locked: a child that had the descriptor would keep us alive.
+    let fd = ParentFd::new(fd);
     let locked = shared::try_lock(fd.as_fd(), layout::LOCK_LIFE)?;
     if !locked || shared::status(&fd)?.links == 0 {
         return Ok(None);
     }
     shared::allocate(fd.as_fd(), 0, layout::header_bytes() as u64)?;
-    let fd = ParentFd::new(fd);
     let header = Header::map(fd.as_fd())?;
     header.init(owner);
     Ok(Some((fd, header)))
