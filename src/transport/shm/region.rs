@@ -11,7 +11,7 @@
 use super::layout::{self, Header, Owner};
 use super::name;
 use super::{Config, OpenError};
-use crate::sys::forks::ParentFd;
+use crate::sys::forks::{self, ParentFd};
 use crate::sys::{clock, process_vm, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
@@ -120,12 +120,15 @@ const NAP: Duration = Duration::from_millis(1);
 /// Makes the file and gives it its name.
 fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd, Header), OpenError> {
     let failed = |what| move |error| OpenError::from_io(what, error, &config.dir);
-    for _ in 0..TRIES {
+    for tries_left in (0..TRIES).rev() {
         let number = shared::random().map_err(failed("getrandom"))?;
         let draft = name::unfinished(&config.dir, number);
+        let mark = forks::mark();
         let fd = shared::create(&draft).map_err(failed("open"))?;
         let made = fill(fd, owner);
         let named = match made {
+            // A child that another thread made meanwhile may hold the lock, and seem to be us after our death.
+            Ok(Some(_)) if tries_left > 0 && !mark.undisturbed() => Ok(false),
             Ok(Some(_)) => take_name(&draft, path),
             // A sweep found it before it was locked.
             Ok(None) => Ok(false),

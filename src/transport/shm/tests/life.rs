@@ -3,6 +3,7 @@
 use super::*;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends to `to` for ever, as a process that will be killed.
 fn chatter(dir: &Dir, address: &str, to: &str) {
@@ -143,6 +144,56 @@ fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
     let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
     assert_eq!(ids, [0, 1]);
+}
+
+/// Stops a thread when it is dropped, so that a failed test ends too.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Children that other threads make at any moment do not hold what their parent claimed.
+#[test]
+fn children_keep_no_claim() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    let stop = AtomicBool::new(false);
+    let fork = || {
+        while !stop.load(Ordering::Relaxed) {
+            let nap = || std::thread::sleep(Duration::from_millis(10));
+            let children = [(); 4].map(|()| Child::run(nap));
+            children.iter().for_each(|child| assert_eq!(child.wait(), 0));
+        }
+    };
+    let mut held = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(fork);
+        let _stop = Stop(&stop);
+        for round in 1..=400 {
+            let mut other = dir.open("there");
+            let to = other.peer(b"here").unwrap();
+            let pushed = other.push(to, &header(round), Body::Empty);
+            drop(other);
+            let locked = |index: &usize| {
+                let lock = layout::LOCK_RINGS + *index as i64;
+                end.own.header.claim(*index).is_some() && shared::is_locked(end.own.file(), lock).unwrap()
+            };
+            held.extend((0..end.own.header.used()).find(locked).map(|index| (round, index)));
+            let start = Instant::now();
+            while kept.gone.len() < round as usize && start.elapsed() < Duration::from_secs(5) {
+                end.poll(&mut kept, 64);
+            }
+            if pushed != Push::Done || !held.is_empty() {
+                break;
+            }
+        }
+    });
+    assert_eq!(held, []);
+    assert_eq!((kept.packets.len(), kept.gone.len()), (400, 400));
 }
 
 #[test]
