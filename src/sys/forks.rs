@@ -2,16 +2,20 @@
 //!
 //! A lock on an open file is shared with the child, and would outlive the parent in it. So the child closes the
 //! descriptors listed here first thing, and `generation` tells everyone else that they are in a child.
+//! Until it is listed, or its mapping is kept from children, another thread may fork: `mark` tells, to try again.
 //! No lock is taken: the list only grows, its places are used again, and the child only walks it.
 
 use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering, fence};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Once;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+/// Forks that began, and those of them that are over, whatever became of them.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+static DONE: AtomicU32 = AtomicU32::new(0);
 const NO_FD: RawFd = -1;
 
 struct Place {
@@ -28,15 +32,43 @@ pub fn generation() -> u32 {
 /// Makes `generation` count. Whoever compares generations calls this first.
 pub fn watch() {
     static ONCE: Once = Once::new();
-    // SAFETY: the handler is a function of this library; glibc forgets it when the library is unloaded.
+    // SAFETY: the handlers are functions of this library; glibc forgets them when the library is unloaded.
     ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
+        libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     });
+}
+
+extern "C" fn before() {
+    BEGUN.fetch_add(1, Ordering::SeqCst);
+}
+
+extern "C" fn in_parent() {
+    DONE.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A moment, to ask later whether a child was made since then.
+pub struct Mark(Option<u32>);
+
+pub fn mark() -> Mark {
+    watch();
+    let done = DONE.load(Ordering::SeqCst);
+    let begun = BEGUN.load(Ordering::SeqCst);
+    Mark((begun == done).then_some(begun))
+}
+
+impl Mark {
+    /// Whether no fork has run since. One that begins later finds what was listed before this was asked.
+    pub fn undisturbed(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.0 == Some(BEGUN.load(Ordering::SeqCst))
+    }
 }
 
 /// Runs in the child, which has one thread: only loads, stores and close(2).
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    // Forks of other threads do not go on here.
+    DONE.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     for place in places() {
         let fd = place.fd.swap(NO_FD, Ordering::Relaxed);
         if fd != NO_FD {
@@ -126,6 +158,34 @@ impl Drop for ParentFd {
 mod tests {
     use super::*;
     use std::fs::File;
+
+    fn fork_and_wait() {
+        // SAFETY: the child leaves at once.
+        match unsafe { libc::fork() } {
+            0 => {
+                let fine = mark().undisturbed();
+                // SAFETY: ends this child.
+                unsafe { libc::_exit(i32::from(!fine)) }
+            }
+            child => {
+                let mut status = -1;
+                // SAFETY: a child of ours, and a place for its status.
+                assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+                assert_eq!(status, 0, "nobody forks in the child");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fork_disturbs_a_mark() {
+        let before = mark();
+        fork_and_wait();
+        assert!(!before.undisturbed());
+        // Other tests fork beside this one, but not always.
+        while !mark().undisturbed() {
+            std::thread::yield_now();
+        }
+    }
 
     #[test]
     fn places_are_used_again() {

@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU64;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -104,11 +104,11 @@ impl Status {
     }
 }
 
-pub fn status(fd: &OwnedFd) -> io::Result<Status> {
+pub fn status(fd: impl AsFd) -> io::Result<Status> {
     // SAFETY: stat is plain data; all zero is one.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
     // SAFETY: an open descriptor, and a stat to fill.
-    checked(unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) })?;
+    checked(unsafe { libc::fstat(fd.as_fd().as_raw_fd(), &mut stat) })?;
     Ok(Status::of(&stat))
 }
 
@@ -131,10 +131,10 @@ pub fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-fn byte_lock(byte: i64) -> libc::flock {
+fn byte_lock(kind: libc::c_int, byte: i64) -> libc::flock {
     // SAFETY: flock is plain data; all zero is one, and l_pid must be zero.
     let mut lock: libc::flock = unsafe { core::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = byte;
     lock.l_len = 1;
@@ -143,7 +143,7 @@ fn byte_lock(byte: i64) -> libc::flock {
 
 /// Locks one byte of an open file until its last descriptor is closed; false when somebody else has it.
 pub fn try_lock(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
-    let lock = byte_lock(byte);
+    let lock = byte_lock(libc::F_WRLCK, byte);
     // SAFETY: an open descriptor and a whole flock.
     match checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) }) {
         Ok(_) => Ok(true),
@@ -152,9 +152,16 @@ pub fn try_lock(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
     }
 }
 
+/// Gives up a lock that `try_lock` got.
+pub fn unlock(fd: BorrowedFd<'_>, byte: i64) -> io::Result<()> {
+    let lock = byte_lock(libc::F_UNLCK, byte);
+    // SAFETY: an open descriptor and a whole flock.
+    checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) }).map(drop)
+}
+
 /// Whether somebody else holds the lock on a byte.
 pub fn is_locked(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
-    let mut lock = byte_lock(byte);
+    let mut lock = byte_lock(libc::F_WRLCK, byte);
     // SAFETY: an open descriptor and a flock to fill.
     checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) })?;
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)

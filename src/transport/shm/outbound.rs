@@ -12,6 +12,7 @@ use super::ring::{Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
+use crate::sys::forks::{self, ParentFd};
 use crate::sys::shared;
 use core::sync::atomic::{Ordering, fence};
 use std::io;
@@ -45,14 +46,9 @@ impl Outbound {
     /// None when there is nobody to send to, or no memory for a ring; the reasons worth telling are told.
     pub fn connect(address: &[u8], own: &Region, config: &Config) -> Option<Outbound> {
         let path = name::region(&config.dir, address);
-        let fd = open_alive(&path)?;
-        let header = Header::map(fd.as_fd()).ok()?;
-        if let Err(unfit) = header.check(address) {
-            warn_unfit(&path, unfit, config);
-            return None;
-        }
         let path_text = path.display();
-        let (index, ring) = match claim(&header, fd.as_fd(), own) {
+        let (header, claimed) = open_and_claim(&path, address, own, config)?;
+        let (index, ring) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
@@ -195,8 +191,9 @@ impl Drop for Outbound {
 }
 
 /// Opens a peer's file, if its owner lives; removes it if not.
-fn open_alive(path: &Path) -> Option<std::os::fd::OwnedFd> {
-    let fd = shared::open(path).ok()?;
+fn open_alive(path: &Path) -> Option<ParentFd> {
+    // A child that had the descriptor would hold our claim for as long as it lives.
+    let fd = ParentFd::new(shared::open(path).ok()?);
     let status = shared::status(&fd).ok()?;
     let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
     if !ours || status.size < layout::header_bytes() as u64 {
@@ -222,21 +219,67 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
 }
 
 /// A ring of our own in a peer's file; None when all are taken.
-fn claim(header: &Header, fd: BorrowedFd<'_>, own: &Region) -> io::Result<Option<(usize, Ring)>> {
+type Claimed = io::Result<Option<(usize, Ring)>>;
+
+/// Tries to claim a ring while nobody forks, before a fork is put up with.
+const TRIES: u32 = 200;
+
+/// Opens a peer's file and claims a ring in it. A child that another thread makes meanwhile may have the open file, and
+/// would hold the claim's lock after our death, so then all is done again with a file that it does not have.
+fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) -> Option<(Header, Claimed)> {
+    for tries_left in (0..TRIES).rev() {
+        let mark = forks::mark();
+        let fd = open_alive(path)?;
+        let header = Header::map(fd.as_fd()).ok()?;
+        if let Err(unfit) = header.check(address) {
+            warn_unfit(path, unfit, config);
+            return None;
+        }
+        let found = match find_ring(&header, fd.as_fd()) {
+            Ok(Some(found)) => found,
+            other => return Some((header, other)),
+        };
+        if !mark.undisturbed() && tries_left > 0 {
+            // The child shares the lock, so it is given up for both.
+            shared::unlock(fd.as_fd(), layout::LOCK_RINGS + found.0 as i64).ok()?;
+            std::thread::yield_now();
+            continue;
+        }
+        drop(fd);
+        // A child made while it was being closed only keeps this ring from others.
+        if mark.undisturbed() || tries_left == 0 {
+            take_ring(&header, &found, own);
+            return Some((header, Ok(Some(found))));
+        }
+    }
+    None
+}
+
+/// Makes a ring that we locked ours, for the peer to see.
+fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
+    ring.init(own.instance, own.address().as_bytes());
+    header.raise_used(index + 1);
+    header.set_claimed(*index);
+    header.ring_bell(*index);
+}
+
+/// Locks a ring that is free.
+fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
     for index in 0..MAX_RINGS {
         if header.claim(index).is_some() {
             continue;
         }
         // The ring's mapping keeps the lock.
-        if !shared::try_lock(fd, layout::LOCK_RINGS + index as i64)? || header.claim(index).is_some() {
+        let lock = layout::LOCK_RINGS + index as i64;
+        if !shared::try_lock(fd, lock)? {
             continue;
         }
-        let ring = Ring::map(fd, index)?;
-        ring.init(own.instance, own.address().as_bytes());
-        header.raise_used(index + 1);
-        header.set_claimed(index);
-        header.ring_bell(index);
-        return Ok(Some((index, ring)));
+        if header.claim(index).is_some() {
+            // Somebody claimed it meanwhile and is dead already, which our lock must not hide.
+            shared::unlock(fd, lock)?;
+            continue;
+        }
+        return Ok(Some((index, Ring::map(fd, index)?)));
     }
     Ok(None)
 }

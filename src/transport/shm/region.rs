@@ -11,7 +11,7 @@
 use super::layout::{self, Header, Owner};
 use super::name;
 use super::{Config, OpenError};
-use crate::sys::forks::ParentFd;
+use crate::sys::forks::{self, ParentFd};
 use crate::sys::{clock, process_vm, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
@@ -103,9 +103,8 @@ impl Drop for Region {
         }
         self.probe.store(0, Ordering::Relaxed);
         self.header.attention().fetch_or(layout::CLOSED, Ordering::Release);
-        let same = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().and_then(|fd| shared::status(&fd));
         let named = shared::status_of(&self.path);
-        if let (Ok(mine), Ok(named)) = (same(self.file()), named) {
+        if let (Ok(mine), Ok(named)) = (shared::status(self.file()), named) {
             if mine.is_same_file(&named) {
                 let _ = std::fs::remove_file(name::pipe_of(&self.path));
                 let _ = std::fs::remove_file(&self.path);
@@ -121,12 +120,15 @@ const NAP: Duration = Duration::from_millis(1);
 /// Makes the file and gives it its name.
 fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd, Header), OpenError> {
     let failed = |what| move |error| OpenError::from_io(what, error, &config.dir);
-    for _ in 0..TRIES {
+    for tries_left in (0..TRIES).rev() {
         let number = shared::random().map_err(failed("getrandom"))?;
         let draft = name::unfinished(&config.dir, number);
+        let mark = forks::mark();
         let fd = shared::create(&draft).map_err(failed("open"))?;
         let made = fill(fd, owner);
         let named = match made {
+            // A child that another thread made meanwhile may hold the lock, and seem to be us after our death.
+            Ok(Some(_)) if tries_left > 0 && !mark.undisturbed() => Ok(false),
             Ok(Some(_)) => take_name(&draft, path),
             // A sweep found it before it was locked.
             Ok(None) => Ok(false),
@@ -141,12 +143,13 @@ fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd,
 }
 
 fn fill(fd: OwnedFd, owner: &Owner<'_>) -> io::Result<Option<(ParentFd, Header)>> {
+    // Before it is locked: a child that had the descriptor would keep us alive.
+    let fd = ParentFd::new(fd);
     let locked = shared::try_lock(fd.as_fd(), layout::LOCK_LIFE)?;
     if !locked || shared::status(&fd)?.links == 0 {
         return Ok(None);
     }
     shared::allocate(fd.as_fd(), 0, layout::header_bytes() as u64)?;
-    let fd = ParentFd::new(fd);
     let header = Header::map(fd.as_fd())?;
     header.init(owner);
     Ok(Some((fd, header)))

@@ -98,7 +98,7 @@ impl ShmTransport {
             return;
         };
         if peer.instance != 0 && peer.instance != instance {
-            if self.lives(peer) && !self.claimer_lives(index) {
+            if !self.is_later(index, peer) && self.lives(peer) && !self.claimer_lives(index) {
                 // Left over from an earlier life, which nobody knew.
                 ring.free(self.own.file(), index);
                 self.own.header.set_free(index);
@@ -114,6 +114,13 @@ impl ShmTransport {
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
         self.inbox.add(index, ring, number);
+    }
+
+    /// Whether a ring was claimed after the one that we have of the same address: a name has one owner at a time, so
+    /// that life is over, whatever its lock says. A child of the sender's process may hold the lock still.
+    fn is_later(&self, index: usize, peer: &Peer) -> bool {
+        let claim = |index| self.own.header.claim(index);
+        peer.ring.is_some_and(|known| claim(index) > claim(known))
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {

@@ -3,6 +3,7 @@
 use super::*;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends to `to` for ever, as a process that will be killed.
 fn chatter(dir: &Dir, address: &str, to: &str) {
@@ -123,6 +124,76 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     let before = kept.gone.len();
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == before + 1);
     assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
+}
+
+/// The lock of a ring can outlive its sender, in a child that another thread made while it was claimed. The order of the
+/// claims tells which of two lives is over, so that the later one is not mistaken for a leftover and lost.
+#[test]
+fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    for id in 0..2 {
+        let mut other = dir.open("there");
+        let to = other.peer(b"here").unwrap();
+        push_all(&mut other, to, id..id + 1, &mut kept);
+    }
+    // As a child would hold it that has the first sender's open file.
+    let held = shared::open(&name::region(&dir.0, b"here")).unwrap();
+    assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
+    poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
+    let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
+    assert_eq!(ids, [0, 1]);
+}
+
+/// Stops a thread when it is dropped, so that a failed test ends too.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Children that other threads make at any moment do not hold what their parent claimed.
+#[test]
+fn children_keep_no_claim() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    let stop = AtomicBool::new(false);
+    let fork = || {
+        while !stop.load(Ordering::Relaxed) {
+            let nap = || std::thread::sleep(Duration::from_millis(10));
+            let children = [(); 4].map(|()| Child::run(nap));
+            children.iter().for_each(|child| assert_eq!(child.wait(), 0));
+        }
+    };
+    let mut held = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(fork);
+        let _stop = Stop(&stop);
+        for round in 1..=400 {
+            let mut other = dir.open("there");
+            let to = other.peer(b"here").unwrap();
+            let pushed = other.push(to, &header(round), Body::Empty);
+            drop(other);
+            let locked = |index: &usize| {
+                let lock = layout::LOCK_RINGS + *index as i64;
+                end.own.header.claim(*index).is_some() && shared::is_locked(end.own.file(), lock).unwrap()
+            };
+            held.extend((0..end.own.header.used()).find(locked).map(|index| (round, index)));
+            let start = Instant::now();
+            while kept.gone.len() < round as usize && start.elapsed() < Duration::from_secs(5) {
+                end.poll(&mut kept, 64);
+            }
+            if pushed != Push::Done || !held.is_empty() {
+                break;
+            }
+        }
+    });
+    assert_eq!(held, []);
+    assert_eq!((kept.packets.len(), kept.gone.len()), (400, 400));
 }
 
 #[test]
