@@ -447,6 +447,31 @@ mod tests {
         assert_eq!(flags(Some(&Info { tx, ..Info::default() })), (FI_DELIVERY_COMPLETE, 0));
     }
 
+    /// An exact endpoint refuses receives from anyone, which who asks for nothing in particular does not expect.
+    #[test]
+    fn nobody_is_exact_unasked() {
+        let caps = |hints: Option<&Info>| {
+            let query = Query {
+                version: 2 << 16 | 6,
+                node: None,
+                service: None,
+                flags: 0,
+                hints,
+                raw: None,
+            };
+            let info = Shm.getinfo(&query).unwrap().remove(0).info;
+            [info.caps, info.rx.unwrap().caps].map(|caps| caps & FI_EXACT_DIRECTED_RECV != 0)
+        };
+        let asks = |caps| Info {
+            caps,
+            ..Info::default()
+        };
+        assert_eq!(caps(None), [false, false]);
+        assert_eq!(caps(Some(&asks(0))), [false, false]);
+        assert_eq!(caps(Some(&asks(FI_MSG))), [false, false]);
+        assert_eq!(caps(Some(&asks(FI_MSG | FI_EXACT_DIRECTED_RECV))), [true, true]);
+    }
+
     #[test]
     fn queues_are_as_large_as_the_user_wants() {
         let settings = Settings {

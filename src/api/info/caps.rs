@@ -41,7 +41,7 @@ const NOT_FREE: u64 = FI_SOURCE | FI_TRIGGER;
 
 /// Not even given to those who name no capability at all: they change what calls mean (an exact endpoint refuses
 /// receives from anyone), or are younger than programs that check each bit.
-const ON_REQUEST: u64 = FI_SOURCE_ERR | FI_TAGGED_MULTI_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
+pub const ON_REQUEST: u64 = FI_SOURCE_ERR | FI_TAGGED_MULTI_RECV | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV;
 
 /// Receive bits that programs leave in tx_attr.caps; they mean nothing there.
 pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
@@ -59,11 +59,11 @@ pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
 /// Transmit bits that programs leave in rx_attr.caps.
 pub const NOT_FOR_RX: u64 = FI_READ | FI_WRITE | FI_SEND | FI_FENCE | FI_MULTICAST | FI_NAMED_RX_CTX;
 
-/// The caps of a reply. `whole` is what the info as a whole can do, `own` what this part of it can: the same for
-/// fi_info.caps, less for the domain and the two contexts.
+/// The caps of a reply. `whole` is what the info as a whole can do (for fi_info.caps: without asking by name), `own` what
+/// this part of it can: less for the domain and the two contexts.
 pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
     let caps = if hinted == 0 {
-        (whole & own & PRIMARY | own & SECONDARY) & !ON_REQUEST
+        (whole & own & PRIMARY | own & SECONDARY) & !(ON_REQUEST & !whole)
     } else {
         let free = SECONDARY & !NOT_FREE & !ON_REQUEST;
         hinted & own & (PRIMARY | SECONDARY) | own & free
@@ -106,7 +106,8 @@ mod tests {
         let rows = [
             // (whole, hinted, own, expected)
             (ALL, 0, ALL, ALL),
-            (ALL | ON_REQUEST, 0, ALL | ON_REQUEST, ALL),
+            (ALL, 0, ALL | ON_REQUEST, ALL),
+            (ALL | ON_REQUEST, 0, ALL | ON_REQUEST, ALL | ON_REQUEST),
             (
                 ALL | ON_REQUEST,
                 FI_MSG,
@@ -131,7 +132,7 @@ mod tests {
                 ALL,
                 FI_MSG | MSG_DIRECTIONS | FI_SOURCE | FI_MULTI_RECV,
             ),
-            (ALL | FI_SOURCE_ERR, 0, ALL | FI_SOURCE_ERR, ALL),
+            (ALL, 0, ALL | FI_SOURCE_ERR, ALL),
             (
                 ALL | FI_SOURCE_ERR,
                 FI_SOURCE,

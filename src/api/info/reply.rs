@@ -12,8 +12,10 @@ pub fn build(offer: &Info, query: &Query) -> Info {
     let mut info = offer.clone();
     let offered_mr = offer.domain.as_ref().map_or(0, |domain| domain.mr_mode);
     info.mode |= mr_mode::reply_mode(offered_mr, hints, query);
+    let unasked = offer.caps & !caps::ON_REQUEST;
+    info.caps = unasked;
     if let Some(hints) = hints {
-        let asked_for = caps::reply(offer.caps, hints.caps, offer.caps);
+        let asked_for = caps::reply(unasked, hints.caps, offer.caps);
         info.caps = mr_mode::trim_caps(asked_for, offered_mr, hints, query);
         info.handle = hints.handle;
     }
