@@ -161,7 +161,8 @@ pub trait Sink {
     /// A `get` that was `Later` has ended. If it failed, the engine asks the peer to send instead.
     fn finished(&mut self, token: Token, ok: bool);
 
-    /// A peer is gone, or the way to it is broken, which both ends are then told: what waits for it ends in error, and places and gets of its are as if they had ended: the
-    /// transport no longer touches that memory. Should something new come from its address, it is a new peer's.
+    /// A peer is gone, or the way to it is broken, which both ends are then told: what waits for it ends in error, and
+    /// places and gets of its are as if they had ended: the transport no longer touches that memory. Should something
+    /// new come from its address, it is a new peer's.
     fn gone(&mut self, peer: PeerId);
 }
