@@ -36,7 +36,6 @@ impl Default for Manner {
         Manner {
             limits: Limits {
                 max_body: 100,
-                piece: 100,
                 eager: 300,
                 can_get: true,
                 at_once: true,

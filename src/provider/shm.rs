@@ -295,17 +295,12 @@ pub fn limits() -> Limits {
 
 fn config() -> Config {
     let Settings {
-        fetch,
-        eager,
-        piece,
-        together,
-        ..
+        fetch, eager, together, ..
     } = settings::get();
     Config {
         warn: |text| log!(Warn, EpCtrl, "{text}"),
         fetch,
         eager,
-        piece,
         together,
         ..Config::default()
     }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(1);
 
-const VARIABLES: [(&str, Kind, &str); 6] = [
+const VARIABLES: [(&str, Kind, &str); 5] = [
     (
         "tx_size",
         Kind::Size,
@@ -31,14 +31,9 @@ const VARIABLES: [(&str, Kind, &str); 6] = [
         "Messages up to this many bytes are sent without asking the receiver (default: 16384)",
     ),
     (
-        "piece_size",
-        Kind::Size,
-        "Those are cut into pieces of this many bytes, 64 to 8192 (default: 4096)",
-    ),
-    (
         "together_size",
         Kind::Size,
-        "From this many bytes on, sender and receiver copy a message together (default: 32768)",
+        "From this many bytes on, sender and receiver copy a message together (default: 65536)",
     ),
 ];
 
@@ -52,8 +47,6 @@ pub struct Settings {
     /// Whether a peer's memory may be read through the kernel.
     pub fetch: bool,
     pub eager: usize,
-    /// What such messages are cut into.
-    pub piece: usize,
     /// From here on both sides copy.
     pub together: usize,
 }
@@ -61,18 +54,13 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         let Config {
-            fetch,
-            eager,
-            piece,
-            together,
-            ..
+            fetch, eager, together, ..
         } = Config::default();
         Settings {
             tx_size: 1024,
             rx_size: 1024,
             fetch,
             eager,
-            piece,
             together,
         }
     }
@@ -90,7 +78,6 @@ impl Settings {
         settings.tx_size = queue("tx_size", settings.tx_size);
         settings.rx_size = queue("rx_size", settings.rx_size);
         settings.eager = size("eager_size").unwrap_or(settings.eager);
-        settings.piece = size("piece_size").unwrap_or(settings.piece);
         settings.together = size("together_size").unwrap_or(settings.together);
         if let Ok(Value::Bool(disabled)) = find("disable_cma") {
             settings.fetch = !disabled;
@@ -137,7 +124,6 @@ mod tests {
                 ("rx_size", Value::Size(8)),
                 ("disable_cma", Value::Bool(true)),
                 ("eager_size", Value::Size(0)),
-                ("piece_size", Value::Size(1)),
                 ("together_size", Value::Size(2)),
             ]),
             Settings {
@@ -145,7 +131,6 @@ mod tests {
                 rx_size: 8,
                 fetch: false,
                 eager: 0,
-                piece: 1,
                 together: 2,
             }
         );
