@@ -208,7 +208,10 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
 fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
     match driver.attach(endpoint.by_thread()) {
         Ok(id) => {
-            endpoint.side(|side| side.driven = Some(id));
+            // One that carries collectives of others may be driven already.
+            if let Some(before) = endpoint.side(|side| side.driven.replace(id)) {
+                driver.detach(before);
+            }
             Ok(())
         }
         Err(error) => {
@@ -225,14 +228,20 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
 
 /// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
 pub(super) fn stop(endpoint: &impl Managed) {
-    let driven = endpoint.side(|side| side.driven.take());
+    let hub = |side: &Side| side.hub;
+    let (driven, joined) = endpoint.side(|side| {
+        let driven = if hub(side) { None } else { side.driven.take() };
+        (driven, side.enabled || !hub(side))
+    });
     if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
         driver.detach(id);
     }
     endpoint.domain().deferred.leave(key_of(endpoint));
     let (bindings, stx) = endpoint.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
     let me = endpoint.as_progress();
-    endpoint.domain().memory.leave(&me);
+    if joined {
+        endpoint.domain().memory.leave(&me);
+    }
     bindings.detach(&me);
     if let Some(stx) = stx {
         stx.users.give();

@@ -199,6 +199,8 @@ pub struct Side {
     pub stx: Option<Arc<Stx>>,
     /// Known by this to the domain's thread.
     pub driven: Option<u64>,
+    /// It carries collectives of the contexts of its scalable endpoint, enabled or not.
+    pub hub: bool,
     /// How many aliases are open.
     pub aliases: Arc<Refs>,
 }
@@ -215,6 +217,7 @@ impl Side {
             deferred: None,
             stx: None,
             driven: None,
+            hub: false,
             aliases: Arc::default(),
         }
     }
