@@ -256,7 +256,7 @@ impl ShmTransport {
             };
             let got = waiting.end(ring, out.instance(), out.pid());
             if let Some(got) = got {
-                sink.finished(waiting.token, got == Get::Done);
+                sink.finished(waiting.token, got == Get::Done && !out.is_closed());
                 done += 1;
             }
             got.is_none()

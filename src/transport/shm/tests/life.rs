@@ -174,6 +174,28 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
 }
 
+/// Who knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
+/// like its end.
+#[test]
+fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
+    let dir = Dir::new();
+    let (mut end, mut kept) = (dir.open("here"), Kept::default());
+    let mut first = dir.open("there");
+    let to = first.peer(b"here").unwrap();
+    push_all(&mut first, to, 0..1, &mut Kept::default());
+    poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 1);
+    drop(first);
+    let (mut later, mut heard) = (dir.open("there"), Kept::default());
+    let to = later.peer(b"here").unwrap();
+    push_all(&mut later, to, 1..2, &mut heard);
+    let there = end.peer(b"there").unwrap();
+    assert_eq!(end.push(there, &header(0), Body::Empty), Push::Gone);
+    poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 2);
+    push_all(&mut end, there, 2..3, &mut kept);
+    poll_until(&mut later, &mut heard, |heard| heard.packets.len() == 1);
+    assert_eq!((kept.gone, heard.gone), (vec![there], vec![]));
+}
+
 /// A receive that names an address hears its earlier life too, and does not end with it.
 #[test]
 fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
