@@ -153,15 +153,7 @@ impl Bindings {
         let cntrs = &self.cntrs;
         let counted = cntrs.send.is_some() || cntrs.read.is_some() || cntrs.write.is_some();
         let silent = send && self.tx.is_none() && !counted || recv && self.rx.is_none() && cntrs.recv.is_none();
-        if silent {
-            log!(
-                Warn,
-                EpCtrl,
-                "fi_enable: a completion queue or counter is missing, for sends or for receives"
-            );
-            return Err(Errno(FI_ENOCQ as i32));
-        }
-        Ok(())
+        if silent { Err(Errno(FI_ENOCQ as i32)) } else { Ok(()) }
     }
 
     fn queues(&self) -> impl Iterator<Item = &Arc<Cq>> {

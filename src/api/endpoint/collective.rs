@@ -152,11 +152,11 @@ fn membership(
         });
     }
     let Some(rank) = rank else {
-        log!(Warn, EpCtrl, "fi_join_collective: the endpoint is not in the set");
+        log!(by av.provider(); Warn, EpCtrl, "fi_join_collective: the endpoint is not in the set");
         return Err(Errno(FI_EINVAL));
     };
     let count = members.len();
-    log!(Debug, EpCtrl, "collective group {digest:?}: {rank} of {count}");
+    log!(by av.provider(); Debug, EpCtrl, "collective group {digest:?}: {rank} of {count}");
     Ok(Membership {
         owner: who.owner,
         joiner: who.joiner,

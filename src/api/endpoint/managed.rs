@@ -152,7 +152,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
 
     /// FI_SETOPSFLAG.
     fn set_op_flags(&self, flags: u64) -> Result<()> {
-        let transmit = is_transmit(flags)?;
+        let transmit = can_be_default(flags)?;
         self.side(|side| {
             if transmit {
                 side.settings.tx_flags = wanted(flags);
@@ -171,6 +171,14 @@ pub(super) fn is_transmit(flags: u64) -> Result<bool> {
         FI_RECV => Ok(false),
         _ => Err(Errno(FI_EINVAL)),
     }
+}
+
+/// The same for flags that are to be the default: not one that every operation would be refused for.
+pub(super) fn can_be_default(flags: u64) -> Result<bool> {
+    if flags & FI_COMMIT_COMPLETE != 0 {
+        return Err(Errno(FI_EOPNOTSUPP));
+    }
+    is_transmit(flags)
 }
 
 /// The flags without their direction.
@@ -215,7 +223,7 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
             Ok(())
         }
         Err(error) => {
-            log!(Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
+            log!(by endpoint.domain().provider; Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
             endpoint.domain().memory.leave(me);
             endpoint.side(|side| {
                 side.enabled = false;

@@ -95,7 +95,7 @@ impl<T: Wire + 'static> Endpoint<T> {
         domain.users.take();
         let core = Core {
             engine: Engine::with(transport, side::engine_config(info)),
-            side: Side::new(info),
+            side: Side::new(domain.provider, info),
             deep: false,
             runner: Runner::default(),
             listeners: HashMap::new(),
@@ -149,7 +149,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     fn set_address(&self, address: &[u8]) -> Result<()> {
         let mut core = self.core.lock();
         if core.side.enabled {
-            log!(Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
+            log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
         }
         if address.is_empty() {
@@ -288,7 +288,7 @@ impl<T: Wire> Core<T> {
     fn audit(&mut self) {
         let transport = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
-            refusal.log(transport.address_of(refusal.from));
+            refusal.log(self.side.provider, transport.address_of(refusal.from));
         }
     }
 }

@@ -67,7 +67,7 @@ impl<T: Wire + 'static> Pool<T> {
             rx: Some(rx.clone()),
             ..Info::default()
         };
-        let mut side = Side::new(&info);
+        let mut side = Side::new(domain.provider, &info);
         side.enabled = true;
         side.deferred = Some(domain.deferred.clone());
         let core = Core {
@@ -142,7 +142,7 @@ impl<T: Wire> Core<T> {
         self.tell();
         let lanes = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
-            refusal.log(lanes.address_of(refusal.from));
+            refusal.log(self.side.provider, lanes.address_of(refusal.from));
         }
     }
 
@@ -294,7 +294,7 @@ impl<T: Wire + 'static> Member<T> {
         Arc::new(Member {
             domain: domain.clone(),
             address,
-            before: OptLock::new(Some((Side::new(info), transport)), true),
+            before: OptLock::new(Some((Side::new(domain.provider, info), transport)), true),
             joined: OnceLock::new(),
         })
     }
@@ -332,10 +332,10 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
                 let mut core = pool.core.lock();
                 match core.members.get_mut(*lane) {
                     Some(Some(side)) => use_it(side),
-                    _ => use_it(&mut Side::new(&Info::default())), // closed; nobody calls then
+                    _ => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
                 }
             }
-            (None, None) => use_it(&mut Side::new(&Info::default())),
+            (None, None) => use_it(&mut Side::new(self.domain.provider, &Info::default())),
         }
     }
 
@@ -389,7 +389,7 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
 
     fn enable(&self) -> Result<()> {
         let Some((pool, _)) = self.joined.get() else {
-            log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
+            log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         };
         // All endpoints that share have one address vector, by which the context knows sources too.
@@ -399,6 +399,7 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             && !Arc::ptr_eq(own, others)
         {
             log!(
+                by self.domain.provider;
                 Warn,
                 EpCtrl,
                 "fi_enable: the shared receive context has another address vector"
