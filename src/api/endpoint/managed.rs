@@ -236,10 +236,10 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
 
 /// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
 pub(super) fn stop(endpoint: &impl Managed) {
-    let hub = |side: &Side| side.hub;
-    let (driven, joined) = endpoint.side(|side| {
-        let driven = if hub(side) { None } else { side.driven.take() };
-        (driven, side.enabled || !hub(side))
+    // One that carries collectives of others is driven until its scalable endpoint is closed.
+    let (driven, joined) = endpoint.side(|side| match side.hub {
+        true => (None, side.enabled),
+        false => (side.driven.take(), true),
     });
     if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
         driver.detach(id);
