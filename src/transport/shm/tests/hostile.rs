@@ -28,7 +28,7 @@ fn writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
         (0..20u64).prop_map(move |line| first_ring + 512 + line * 64),
         any::<u64>(),
     ];
-    let word = |(lap, kind, len)| lap << 20 | kind << 16 | u64::from::<u16>(len);
+    let word = |(lap, kind, len): (u64, u64, u16)| lap << 20 | kind << 16 | u64::from(len);
     let record = (0..4u64, 0..4u64, any::<u16>()).prop_map(word);
     let bytes = prop_oneof![
         record.prop_map(|word| word.to_le_bytes().to_vec()),
