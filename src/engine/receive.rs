@@ -87,7 +87,7 @@ pub(super) fn truncated(overflow: usize) -> Option<Failure> {
 
 impl Core {
     /// Takes a held message, or posts. Says whether a message was taken.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
             return self.receive_many(&{ *recv }, least, report);
@@ -101,7 +101,7 @@ impl Core {
         matcher.post(
             want,
             Post {
-                body: recv.body,
+                body: recv.body.fresh(),
                 context: recv.context,
                 from: recv.from,
                 tell: recv.tell,

@@ -296,8 +296,11 @@ impl Runner {
     }
 
     /// There may be room in the engine again.
+    #[inline]
     pub fn retry(&mut self) {
-        self.ready.append(&mut self.stalled);
+        if self.is_stalled() {
+            self.ready.append(&mut self.stalled);
+        }
     }
 
     /// Operations that go on.

@@ -131,10 +131,12 @@ impl Outbound {
         self.publish(slot, len)
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self, slot: Slot, len: usize) -> Sent {
         self.producer.publish(&self.ring, slot, len);
-        self.ring.prepare(self.producer.next_line::<Ring>() + 1);
+        self.producer
+            .next_lines::<Ring>(slot)
+            .for_each(|line| self.ring.prepare(line));
         if self.fence {
             fence(Ordering::SeqCst);
         }
