@@ -80,7 +80,7 @@ impl<T: Transport> Engine<T> {
     #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
-        let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
+        let short = len <= self.core.limits.piece && send.level < Level::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };

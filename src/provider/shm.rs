@@ -294,11 +294,19 @@ pub fn limits() -> Limits {
 }
 
 fn config() -> Config {
-    let Settings { fetch, eager, .. } = settings::get();
+    let Settings {
+        fetch,
+        eager,
+        piece,
+        together,
+        ..
+    } = settings::get();
     Config {
         warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),
         fetch,
         eager,
+        piece,
+        together,
         ..Config::default()
     }
 }
