@@ -228,7 +228,12 @@ fn only(info: &Info, direction: Direction) -> Info {
         FI_RMA | FI_ATOMIC,
         FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
     );
-    let caps = info.caps & !(TRANSMIT | RECEIVE) | FI_SEND | FI_RECV | memory;
+    // An endpoint for memory alone has contexts for memory alone: nobody need be told of messages.
+    let messages = match info.caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV) {
+        0 if memory != 0 => 0,
+        _ => FI_SEND | FI_RECV,
+    };
+    let caps = info.caps & !(TRANSMIT | RECEIVE) | messages | memory;
     let mut info = info.clone();
     info.caps = match direction {
         Direction::Transmit => caps & !RECEIVE,
@@ -341,5 +346,50 @@ impl<T: Wire> Rma for Context<T> {
 impl<T: Wire> Atomics for Context<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.endpoint.atomic(call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::side::Settings;
+    use super::*;
+
+    /// Who must be told of a context's messages: of those it sends, of those it receives.
+    fn messages(caps: u64, direction: Direction) -> (bool, bool) {
+        let info = Info {
+            caps,
+            ..Info::default()
+        };
+        let settings = Settings::of(&only(&info, direction));
+        (settings.can_send, settings.can_recv)
+    }
+
+    #[test]
+    fn contexts_have_the_messages_of_their_direction() {
+        for (caps, transmit, receive) in [
+            (FI_MSG, (true, false), (false, true)),
+            (FI_TAGGED | FI_SEND | FI_RECV, (true, false), (false, true)),
+            (FI_MSG | FI_RMA | FI_ATOMIC, (true, false), (false, true)),
+            (FI_COLLECTIVE, (true, false), (false, true)),
+            (FI_RMA, (false, false), (false, false)),
+            (FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV, (false, false), (false, false)),
+        ] {
+            assert_eq!(messages(caps, Direction::Transmit), transmit, "{caps:#x}");
+            assert_eq!(messages(caps, Direction::Receive), receive, "{caps:#x}");
+        }
+    }
+
+    #[test]
+    fn contexts_for_memory_have_that_of_their_direction() {
+        for direction in [Direction::Transmit, Direction::Receive] {
+            let transmits = direction == Direction::Transmit;
+            let info = Info {
+                caps: FI_RMA | FI_ATOMIC,
+                ..Info::default()
+            };
+            let settings = Settings::of(&only(&info, direction));
+            let found = (settings.can_read, settings.can_write, settings.is_target);
+            assert_eq!(found, (transmits, transmits, !transmits));
+        }
     }
 }
