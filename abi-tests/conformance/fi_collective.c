@@ -1041,4 +1041,4 @@ static const struct test tests[] = {
 	TEST(nonsense_is_refused),
 };
 
-MAIN(tests)
+CASES(tests)
