@@ -277,11 +277,11 @@ impl Cntr {
 
     #[cold]
     fn wake(&self) {
-        if self.heed.load(Ordering::SeqCst) & WORK != 0
-            && self.total() >= self.awaited.load(Ordering::SeqCst)
-            && let Some(due) = self.due.get()
-        {
-            due.set();
+        let has_work = self.heed.load(Ordering::SeqCst) & WORK != 0;
+        if has_work && self.total() >= self.awaited.load(Ordering::SeqCst) {
+            if let Some(due) = self.due.get() {
+                due.set();
+            }
         }
         if self.heed.fetch_and(!SLEEPERS, Ordering::SeqCst) & SLEEPERS != 0 {
             self.wait.raise();

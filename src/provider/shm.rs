@@ -83,10 +83,9 @@ fn manual_unless_asked(info: &mut Info, query: &Query) {
         .hints
         .and_then(|hints| hints.domain.as_ref())
         .map(|hints| hints.progress);
-    if let Some(domain) = info.domain.as_mut()
-        && matches!(asked, None | Some(FI_PROGRESS_UNSPEC))
-    {
-        domain.progress = FI_PROGRESS_MANUAL;
+    match &mut info.domain {
+        Some(domain) if matches!(asked, None | Some(FI_PROGRESS_UNSPEC)) => domain.progress = FI_PROGRESS_MANUAL,
+        _ => {}
     }
 }
 

@@ -14,7 +14,6 @@ pub mod domain;
 pub mod endpoint;
 pub mod eq;
 pub mod fabric;
-pub mod lacking;
 pub mod mc;
 pub mod messaging;
 pub mod mr;

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -252,7 +253,7 @@ fn one_of_many_gets_a_dead_name() {
 fn a_child_of_fork_has_no_endpoint() {
     let dir = Dir::new();
     let mut watcher = dir.open("watcher");
-    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let (mut tell, mut ask) = UnixStream::pair().unwrap();
     let parent = Child::run(|| {
         let mut end = dir.open("parent");
         let to = end.peer(b"watcher").unwrap();
@@ -433,7 +434,7 @@ pub(super) fn forbid(call: libc::c_long) {
 fn a_claim_lives_as_long_as_its_process() {
     let dir = Dir::new();
     let mut end = dir.open("a");
-    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let (mut tell, mut ask) = UnixStream::pair().unwrap();
     let child = Child::run(|| {
         let mut other = dir.open("b");
         let to = other.peer(b"a").unwrap();
