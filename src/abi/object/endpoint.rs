@@ -2,7 +2,8 @@
 //!
 //! All have the same operations: what they do not share is behind `Managed`.
 
-use super::messaging::{Opened, Tables};
+use super::messaging::Tables;
+use super::posting::Opened;
 use super::{Object, atomic, av, cntr, cq, deferred, eq, head, mc, mr, rma, size_status, srx, status, stx};
 use crate::abi::lacking;
 use crate::abi::types::*;

@@ -18,6 +18,7 @@ pub mod mc;
 pub mod messaging;
 pub mod mr;
 pub mod poll_set;
+pub mod posting;
 pub mod raw_key;
 pub mod rma;
 pub mod scalable;
