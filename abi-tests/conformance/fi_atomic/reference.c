@@ -46,8 +46,10 @@ INT_RULE(int32_t, uint32_t)
 INT_RULE(uint32_t, uint32_t)
 INT_RULE(int64_t, uint64_t)
 INT_RULE(uint64_t, uint64_t)
+#if HEADERS_2
 INT_RULE(i128, u128)
 INT_RULE(u128, u128)
+#endif
 
 #define FLOAT_RULE(T)                                                                  \
 	static T rule_##T(const T *a, const T *b, const T *c, int o)                   \

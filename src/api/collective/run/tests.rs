@@ -227,16 +227,12 @@ fn many_at_once_do_not_meet_each_other() {
         settle(&mut nodes);
         let value = |me: usize, operation: usize, index: usize| (me * 1_000_000 + operation * 100_000 + index) as u64;
         let mut results = Vec::new();
-        for me in 0..n {
+        for (me, node) in nodes.iter_mut().flatten().enumerate() {
             for operation in 0..8 {
                 let values: Vec<u64> = (0..count).map(|index| value(me, operation, index)).collect();
                 let (input, result) = (numbers(&values), numbers(&vec![0; count]));
                 let group = GROUP + operation as u64 % 2;
-                nodes[me]
-                    .as_mut()
-                    .unwrap()
-                    .sum(group, &input, &result, operation)
-                    .unwrap();
+                node.sum(group, &input, &result, operation).unwrap();
                 results.push((operation, result));
             }
         }
