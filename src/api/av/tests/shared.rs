@@ -238,7 +238,7 @@ const ROLE: &str = "FI_TEST_AV_ROLE";
 fn other_process(role: &str, name: &str) -> bool {
     let program = std::env::current_exe().unwrap();
     let done = Command::new(program)
-        .args(["--ignored", "--exact", "api::av::tests::the_other_process"])
+        .args(["--ignored", "--exact", "api::av::tests::shared::the_other_process"])
         .env(ROLE, format!("{role} {name}"))
         .output()
         .unwrap();
