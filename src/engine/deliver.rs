@@ -75,6 +75,7 @@ impl<R: Report> Sink for Deliver<'_, R> {
 
     fn gone(&mut self, peer: PeerId) {
         self.core.gone(peer, Error::PeerGone, self.report);
+        self.core.peer(peer).source = None;
     }
 }
 

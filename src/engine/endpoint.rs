@@ -185,6 +185,11 @@ impl<T: Transport> Engine<T> {
         self.core.cancel(context, report)
     }
 
+    /// Ends a receive of a collective that has met no message.
+    pub fn withdraw(&mut self, context: Context, report: &mut impl Report) {
+        self.core.withdraw_own(context, report);
+    }
+
     /// Moves everything on: what waited for room, what has come, what follows from it. Says how much came.
     #[inline]
     pub fn progress(&mut self, report: &mut impl Report) -> usize {

@@ -31,8 +31,9 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::user::UserIov;
 use core::fmt;
+use core::sync::atomic::{Ordering, fence};
 use inbound::{Inbox, Look};
-use outbound::{Outbound, Sent};
+use outbound::{NoWay, Outbound, Sent};
 use peers::{Peers, Reach};
 use region::Region;
 use std::io;
@@ -195,12 +196,12 @@ impl ShmTransport {
         if peer.ending {
             return Err(Push::Gone);
         }
-        let out = Outbound::connect(&peer.address, &self.own, &self.config).ok_or(Push::Unreachable)?;
-        if peer.instance != 0 && peer.instance != out.instance() {
+        let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
+            Ok(out) => out,
             // The life we knew is over, and another has begun: first the engine hears of the end.
-            drop(out);
-            return Err(self.not_sent(to, Sent::Gone));
-        }
+            Err(NoWay::OtherLife) => return Err(self.not_sent(to, Sent::Gone)),
+            Err(NoWay::Nobody) => return Err(Push::Unreachable),
+        };
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
         Ok(peer.out.insert(out))
@@ -212,6 +213,18 @@ impl ShmTransport {
         if let Some(peer) = self.peers.get_mut(peer) {
             peer.reach = Reach::Never;
         }
+    }
+
+    /// What was fetched from an endpoint that is closed by now is not to be believed: its memory is the program's again,
+    /// and may hold something else.
+    fn if_open(&self, from: PeerId, got: port::Get) -> port::Get {
+        // SYNC POINT closed: the owner says that it closes before it gives the memory back.
+        fence(Ordering::SeqCst);
+        let closed = |peer: &peers::Peer| peer.out.as_ref().is_none_or(|out| out.is_closed());
+        if got == port::Get::Done && self.peers.get(from).is_none_or(closed) {
+            return port::Get::Gone;
+        }
+        got
     }
 
     #[cold]
@@ -288,12 +301,12 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         let connected = self.peers.get(from).is_some_and(|peer| peer.out.is_some());
-        if !connected && let Err(push) = self.connect(from).map(drop) {
-            return if push == Push::Gone {
-                port::Get::Gone
-            } else {
-                port::Get::Unsupported
-            };
+        if !connected {
+            match self.connect(from).map(drop) {
+                Err(Push::Gone) => return port::Get::Gone,
+                Err(_) => return port::Get::Unsupported,
+                Ok(()) => {}
+            }
         }
         let Some(peer) = self.peers.get_mut(from) else {
             return port::Get::Unsupported;
@@ -313,12 +326,12 @@ impl Transport for ShmTransport {
             if got == port::Get::Unsupported {
                 self.never_again(from);
             }
-            return got;
+            return self.if_open(from, got);
         }
         let got = get::get(instance, pid, remote, local, at, len);
         if got == port::Get::Unsupported {
             self.never_again(from);
         }
-        got
+        self.if_open(from, got)
     }
 }

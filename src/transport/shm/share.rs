@@ -261,7 +261,7 @@ impl ShmTransport {
             };
             let got = waiting.end(ring, out.instance(), out.pid());
             if let Some(got) = got {
-                sink.finished(waiting.token, got == Get::Done);
+                sink.finished(waiting.token, got == Get::Done && !out.is_closed());
                 done += 1;
             }
             got.is_none()
