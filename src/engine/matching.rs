@@ -271,7 +271,7 @@ impl<P> Posted<P> {
         oldest.map(|(_, id)| id)
     }
 
-    #[inline(always)]
+    #[inline]
     fn unlink(&mut self, id: Id) {
         if let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0]))
             && let Some(kind) = self.kinds.get_mut(kind)
