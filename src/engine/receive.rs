@@ -179,6 +179,15 @@ impl Core {
         })
     }
 
+    /// The same for a collective's.
+    #[cold]
+    pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
+        let kind = Kind::Collective;
+        for id in self.matcher(kind).search_posted(|post| post.context == context) {
+            self.withdraw(kind, id, Error::Canceled, report);
+        }
+    }
+
     /// Ends a posted receive that has not met a message.
     pub fn withdraw(&mut self, kind: Kind, id: Id, error: Error, report: &mut impl Report) -> bool {
         let Some(post) = self.matcher(kind).unpost(id) else {
