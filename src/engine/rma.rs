@@ -147,6 +147,10 @@ impl<T: Transport> Engine<T> {
         if len != rma.remote.len() {
             return Err(Refused::Invalid);
         }
+        if self.rma_direct(rma) {
+            report.report(rma.done());
+            return Ok(());
+        }
         let short = rma.access == Access::Write && len <= self.core.small && !rma.fence;
         let ([part], true) = (rma.remote.parts(), short) else {
             return self.rma_queued(rma, report);

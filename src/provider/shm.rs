@@ -297,6 +297,7 @@ fn config() -> Config {
     let Settings { fetch, eager, .. } = settings::get();
     Config {
         warn: |text| log!(Warn, EpCtrl, "{text}"),
+        debug: |text| log!(Debug, Mr, "{text}"),
         fetch,
         eager,
         ..Config::default()

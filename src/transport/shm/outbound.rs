@@ -7,13 +7,14 @@
 use super::Config;
 use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
+use super::reach::Views;
 use super::region::{self, Region};
 use super::ring::{Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::shared;
+use crate::sys::shared::{self, Status};
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,12 +22,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub struct Outbound {
-    producer: Producer,
-    ring: Ring,
-    header: Header,
+    pub(super) producer: Producer,
+    pub(super) ring: Ring,
+    pub(super) header: Header,
+    /// The file that all these are in.
+    pub(super) file: Status,
     /// One of the two sides has no barrier over the other.
-    fence: bool,
-    index: usize,
+    pub(super) fence: bool,
+    pub(super) index: usize,
+    /// What we work on of the peer's memory by ourselves.
+    pub(super) views: Views,
+    pub(super) debug: fn(&str),
     /// Our own, which the ring says until its owner takes it back.
     claimer: u64,
     pipe: PathBuf,
@@ -47,7 +53,7 @@ impl Outbound {
     pub fn connect(address: &[u8], own: &Region, config: &Config) -> Option<Outbound> {
         let path = name::region(&config.dir, address);
         let path_text = path.display();
-        let (header, claimed) = open_and_claim(&path, address, own, config)?;
+        let (header, file, claimed) = open_and_claim(&path, address, own, config)?;
         let (index, ring) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
@@ -67,7 +73,10 @@ impl Outbound {
             fence: header.wants_fence() || !own.in_barrier,
             ring,
             header,
+            file,
             index,
+            views: Views::default(),
+            debug: config.debug,
             claimer: own.instance,
             pipe: name::pipe_of(&path),
             wanted: None,
@@ -191,7 +200,7 @@ impl Drop for Outbound {
 }
 
 /// Opens a peer's file, if its owner lives; removes it if not.
-fn open_alive(path: &Path) -> Option<ParentFd> {
+fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
     // A child that had the descriptor would hold our claim for as long as it lives.
     let fd = ParentFd::new(shared::open(path).ok()?);
     let status = shared::status(&fd).ok()?;
@@ -204,7 +213,7 @@ fn open_alive(path: &Path) -> Option<ParentFd> {
         region::remove_if_dead(path);
         return None;
     }
-    Some(fd)
+    Some((fd, status))
 }
 
 fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
@@ -226,10 +235,10 @@ const TRIES: u32 = 200;
 
 /// Opens a peer's file and claims a ring in it. A child that another thread makes meanwhile may have the open file, and
 /// would hold the claim's lock after our death, so then all is done again with a file that it does not have.
-fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) -> Option<(Header, Claimed)> {
+fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) -> Option<(Header, Status, Claimed)> {
     for tries_left in (0..TRIES).rev() {
         let mark = forks::mark();
-        let fd = open_alive(path)?;
+        let (fd, status) = open_alive(path)?;
         let header = Header::map(fd.as_fd()).ok()?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
@@ -237,7 +246,7 @@ fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) ->
         }
         let found = match find_ring(&header, fd.as_fd()) {
             Ok(Some(found)) => found,
-            other => return Some((header, other)),
+            other => return Some((header, status, other)),
         };
         if !mark.undisturbed() && tries_left > 0 {
             // The child shares the lock, so it is given up for both.
@@ -249,7 +258,7 @@ fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) ->
         // A child made while it was being closed only keeps this ring from others.
         if mark.undisturbed() || tries_left == 0 {
             take_ring(&header, &found, own);
-            return Some((header, Ok(Some(found))));
+            return Some((header, status, Ok(Some(found))));
         }
     }
     None
@@ -258,6 +267,7 @@ fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) ->
 /// Makes a ring that we locked ours, for the peer to see.
 fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
     ring.init(own.instance, own.address().as_bytes());
+    header.mark(*index).store(0, Ordering::Relaxed);
     header.raise_used(index + 1);
     header.set_claimed(*index);
     header.ring_bell(*index);

@@ -112,6 +112,12 @@ impl Producer {
         self.tail += slot.skip + slot.lines;
     }
 
+    /// Lines written since the ring began.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.tail
+    }
+
     /// Lines ago that the consumer is known to be; for tests and for the curious.
     pub fn next_line<L: Lines>(&self) -> u64 {
         self.tail & (L::COUNT - 1)
@@ -143,6 +149,12 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// Lines taken since the ring began.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.head
+    }
+
     /// Whether there is anything to look at. One load.
     #[inline]
     pub fn has_news<L: Lines>(&self, lines: &L) -> bool {

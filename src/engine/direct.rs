@@ -1,0 +1,52 @@
+//! Operations on a peer's memory that are done without the peer, and are over when the call returns.
+//!
+//! Whether a transport can is its own business; here is when it may: nothing before it may still be under way, and nobody
+//! at the target is to be told.
+
+use super::endpoint::Engine;
+use super::op::{Access, Completion, Ended, Rma};
+use super::port::{PeerId, Transport};
+use super::side::ended;
+use super::state::Core;
+use crate::util::regions::Rights;
+
+impl Rma {
+    /// The end of one that was done at once.
+    pub(super) fn done(&self) -> Completion {
+        Completion {
+            len: self.local.len(),
+            ..ended(Ended::Rma(self.access), self.to, self.context, self.tell)
+        }
+    }
+}
+
+impl Core {
+    /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
+    #[inline]
+    fn is_clear(&self, to: PeerId, fence: bool) -> bool {
+        let Some(peer) = self.peers.get(to as usize) else {
+            return true;
+        };
+        peer.queue.is_empty() && !peer.special && !(fence && peer.unfinished > 0)
+    }
+}
+
+impl<T: Transport> Engine<T> {
+    #[inline]
+    pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
+        let [part] = rma.remote.parts() else { return false };
+        if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
+            return false;
+        }
+        let local = &rma.local;
+        let done = match rma.access {
+            Access::Write => self
+                .transport
+                .reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
+            Access::Read => self
+                .transport
+                .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
+        };
+        done.is_some() || self.transport.copy(rma.to, part, local, rma.access)
+    }
+}
