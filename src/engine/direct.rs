@@ -4,7 +4,8 @@
 //! at the target is to be told.
 
 use super::endpoint::Engine;
-use super::op::{Access, Completion, Ended, Rma};
+use super::kernel::Kernel;
+use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Form, Rma};
 use super::port::{PeerId, Transport};
 use super::side::ended;
 use super::state::Core;
@@ -16,6 +17,15 @@ impl Rma {
         Completion {
             len: self.local.len(),
             ..ended(Ended::Rma(self.access), self.to, self.context, self.tell)
+        }
+    }
+}
+
+impl Atomic {
+    pub(super) fn done(&self) -> Completion {
+        Completion {
+            len: self.len,
+            ..ended(Ended::Atomic(self.form), self.to, self.context, self.tell)
         }
     }
 }
@@ -48,5 +58,33 @@ impl<T: Transport> Engine<T> {
                 .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
         };
         done.is_some() || self.transport.copy(rma.to, part, local, rma.access)
+    }
+
+    /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.
+    #[inline]
+    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
+        let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
+        let [part] = remote.parts() else { return false };
+        let clear = self.core.is_clear(atomic.to, atomic.fence);
+        let Some(kernel) = Kernel::new(atomic.form, code).filter(|_| clear && atomic.data.is_none()) else {
+            return false;
+        };
+        let wanted = match atomic.form {
+            Form::Base => Rights::WRITE,
+            Form::Fetch | Form::Compare if kernel.only_reads() => Rights::READ,
+            Form::Fetch | Form::Compare => Rights::BOTH,
+        };
+        let Atomic {
+            operand,
+            compare,
+            result,
+            ..
+        } = atomic;
+        let done = self.transport.reach(atomic.to, part, wanted, |memory| {
+            kernel.execute_shared(memory, operand, compare, result)
+        });
+        done == Some(true)
     }
 }

@@ -26,7 +26,7 @@ const STRETCH: usize = 1 << 20;
 /// For so long a process is known to be the peer's: far shorter than a number takes to be used again.
 const PROOF_MS: u64 = 50;
 /// Operations until it is asked whether the peer lives, whose memory would outlive it.
-const TIRED_AFTER: u32 = 4096;
+pub const TIRED_AFTER: u32 = 4096;
 
 /// The regions of a peer that were used.
 #[derive(Debug, Default)]
