@@ -113,6 +113,11 @@ impl Views {
         self.list.get(self.last)
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     fn forget(&mut self, at: usize) {
         if at >= self.list.len() {
             return;
