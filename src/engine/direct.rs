@@ -32,7 +32,7 @@ impl Atomic {
 
 impl Core {
     /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
-    #[inline]
+    #[inline(always)]
     fn is_clear(&self, to: PeerId, fence: bool) -> bool {
         let Some(peer) = self.peers.get(to as usize) else {
             return true;
@@ -42,22 +42,26 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    #[inline]
+    /// Does a read or write where the peer's memory can be touched.
+    #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
         let [part] = rma.remote.parts() else { return false };
         if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
             return false;
         }
         let local = &rma.local;
-        let done = match rma.access {
-            Access::Write => self
-                .transport
-                .reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
-            Access::Read => self
-                .transport
-                .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
-        };
-        done.is_some() || self.transport.copy(rma.to, part, local, rma.access)
+        match rma.access {
+            Access::Write => self.transport.reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
+            Access::Read => self.transport.reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
+        }
+        .is_some()
+    }
+
+    /// Does a long one by copying, where that is all that can be done.
+    pub(super) fn rma_copied(&mut self, rma: &Rma) -> bool {
+        let [part] = rma.remote.parts() else { return false };
+        let may = rma.data.is_none() && self.core.is_clear(rma.to, rma.fence);
+        may && self.transport.copy(rma.to, part, &rma.local, rma.access)
     }
 
     /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.

@@ -333,6 +333,7 @@ impl Side {
     }
 
     /// The read or write that a call asks for.
+    #[inline(always)]
     pub fn reaching<T: Wire>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
         let write = call.access == Access::Write;
         let able = if write {
@@ -372,6 +373,7 @@ impl Side {
     }
 
     /// The atomic operation that a call asks for.
+    #[inline]
     pub fn operating<T: Wire>(
         &mut self,
         call: &AtomicCall,

@@ -226,16 +226,16 @@ impl ShmTransport {
     }
 
     /// The way to a peer whose memory may be worked on.
-    #[inline]
+    #[inline(always)]
     fn way_to(&mut self, to: PeerId) -> Option<&mut Outbound> {
         if !self.own.is_ours() {
             return None;
         }
-        let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
-        if !out.is_some_and(|out| !out.views.is_tired()) {
+        let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
+        if out.is_none_or(|out| out.views.is_tired()) {
             self.see_to(to)?;
         }
-        self.peers.get_mut(to).and_then(|peer| peer.out.as_mut())
+        self.peers.get_mut(to)?.out.as_mut()
     }
 
     /// Makes the way, or sees that its end lives: memory that is mapped does not tell.
@@ -245,11 +245,12 @@ impl ShmTransport {
         if peer.out.is_none() {
             return self.connect(to).ok().map(drop);
         }
-        let lives = self.lives(peer);
-        if !lives {
+        if !self.lives(peer) {
             self.end(to);
+            return None;
         }
-        lives.then_some(())
+        self.peers.get_mut(to)?.out.as_mut()?.views.rest();
+        Some(())
     }
 
     /// What the kernel refused once is not tried again.
@@ -326,7 +327,7 @@ impl Transport for ShmTransport {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn reach<R>(
         &mut self,
         to: PeerId,

@@ -71,8 +71,18 @@ impl Near {
     #[inline]
     fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
         let [first, last] = [at / CHUNK, (at + len.max(1) - 1) / CHUNK];
-        let bits = &self.ready[usize::from(write)];
-        (first..=last).all(|chunk| bits.get(chunk / 64).is_some_and(|bits| bits & 1 << (chunk % 64) != 0))
+        self.has_pages(first, write) && (first == last || self.have_pages(first + 1, last, write))
+    }
+
+    #[inline]
+    fn has_pages(&self, chunk: usize, write: bool) -> bool {
+        let bits = self.ready[usize::from(write)].get(chunk / 64);
+        bits.is_some_and(|bits| bits & 1 << (chunk % 64) != 0)
+    }
+
+    #[inline(never)]
+    fn have_pages(&self, first: usize, last: usize, write: bool) -> bool {
+        (first..=last).all(|chunk| self.has_pages(chunk, write))
     }
 
     /// False: the memory cannot be touched.
@@ -129,20 +139,21 @@ impl Views {
         }
     }
 
-    /// Whether it is time to see if the peer lives. Asked once for that.
+    /// Whether it is time to see if the peer lives.
     #[inline]
-    pub fn is_tired(&mut self) -> bool {
-        let tired = self.done >= TIRED_AFTER;
-        if tired {
-            self.done = 0;
-        }
-        tired
+    pub fn is_tired(&self) -> bool {
+        self.done >= TIRED_AFTER
+    }
+
+    /// It does.
+    pub fn rest(&mut self) {
+        self.done = 0;
     }
 }
 
 impl Outbound {
     /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
-    #[inline]
+    #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
         if !self.views.get().is_some_and(|view| view.key == part.key) {
             self.look_up(part.key);
