@@ -138,6 +138,9 @@ for size in (0, 1, 64, 5000, 65536, 1 << 20):
             assert got == text
             side.send(got[::-1], round + 1000)
         count += 2
+if job := os.environ.get("CLIENTS_JOB"):  # it is over before anybody could look at it from outside
+    with open("/proc/self/maps") as maps, open(job + ".maps", "a") as out:
+        out.writelines(f"{os.getpid()} {line[line.index('/'):]}" for line in maps if "/libfabric.so" in line)
 side.close()
 if child:
     assert os.waitpid(child, 0)[1] == 0
