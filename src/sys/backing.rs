@@ -260,12 +260,16 @@ impl Backing {
     /// Maps `len` bytes from where the range begins. Fails where the file ends before.
     pub fn map(&self, file: &File, len: u64, write: bool) -> io::Result<Mapping> {
         let lead = self.offset % self.page;
-        let (from, whole) = (self.offset - lead, lead.saturating_add(len));
+        let from = self.offset - lead;
+        let whole = lead.checked_add(len).and_then(|whole| whole.checked_next_multiple_of(self.page));
+        let whole = whole.ok_or(io::ErrorKind::InvalidInput)?;
         if file.metadata()?.len() < self.offset.saturating_add(len) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let whole = usize::try_from(whole).map_err(|_| io::ErrorKind::InvalidInput)?;
-        Mapping::new(file, from, whole, lead as usize, write)
+        let mut mapping = Mapping::new(file, from, whole, write)?;
+        (mapping.lead, mapping.len) = (lead as usize, len as usize);
+        Ok(mapping)
     }
 }
 
@@ -273,9 +277,10 @@ impl Backing {
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
-    len: usize,
-    /// Bytes before the first that was asked for.
+    whole: usize,
+    /// Bytes before the first that was asked for, and how many were.
     lead: usize,
+    len: usize,
     generation: u32,
 }
 
@@ -286,7 +291,7 @@ const POPULATE_READ: c_int = 22;
 const POPULATE_WRITE: c_int = 23;
 
 impl Mapping {
-    fn new(file: &File, offset: u64, len: usize, lead: usize, write: bool) -> io::Result<Mapping> {
+    fn new(file: &File, offset: u64, whole: usize, write: bool) -> io::Result<Mapping> {
         forks::watch();
         let access = if write {
             libc::PROT_READ | libc::PROT_WRITE
@@ -295,28 +300,29 @@ impl Mapping {
         };
         let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: a new mapping at a place of the kernel's choice; it touches no memory of ours.
-        let base = unsafe { libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), offset) };
+        let base = unsafe { libc::mmap(ptr::null_mut(), whole, access, libc::MAP_SHARED, file.as_raw_fd(), offset) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the mapping made above.
-        unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
+        unsafe { libc::madvise(base, whole, libc::MADV_DONTFORK) };
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
         Ok(Mapping {
             base,
-            len,
-            lead,
+            whole,
+            lead: 0,
+            len: whole,
             generation: forks::generation(),
         })
     }
 
     /// How many bytes there are of what was asked for.
     pub fn len(&self) -> usize {
-        self.len - self.lead
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// The address here of byte `at` of what was asked for.
@@ -330,7 +336,7 @@ impl Mapping {
     pub fn populate(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
         let page = shared::page_size();
         let from = self.lead.saturating_add(at) & !(page - 1);
-        let to = self.lead.saturating_add(at).saturating_add(len).min(self.len);
+        let to = self.lead.saturating_add(at).saturating_add(len).min(self.lead + self.len);
         let advice = if write { POPULATE_WRITE } else { POPULATE_READ };
         if from >= to {
             return Ok(());
@@ -349,7 +355,7 @@ impl Drop for Mapping {
         // In a child it is not there, and something else may be.
         if self.generation == forks::generation() {
             // SAFETY: mapped by `new`; whoever used it is done.
-            unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+            unsafe { libc::munmap(self.base.as_ptr().cast(), self.whole) };
         }
     }
 }

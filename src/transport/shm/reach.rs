@@ -9,6 +9,7 @@
 
 use super::board::Shown;
 use super::get;
+use super::layout::MAX_SLOTS;
 use super::outbound::Outbound;
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, FileId, Mapping};
@@ -23,6 +24,8 @@ use std::collections::HashMap;
 const CHUNK: usize = 64 << 10;
 /// Bytes that the kernel copies while the owner of a region that is being closed would wait.
 const STRETCH: usize = 1 << 20;
+/// What is known of so many keys at most, of which there may be no regions.
+const VIEWS_MOST: usize = 2 * MAX_SLOTS;
 /// For so long a process is known to be the peer's: far shorter than a number takes to be used again.
 const PROOF_MS: u64 = 50;
 /// Operations until it is asked whether the peer lives, whose memory would outlive it.
@@ -297,6 +300,10 @@ impl Outbound {
         if let Some(place) = self.views.places.get(&key) {
             self.views.last = *place;
             return;
+        }
+        if self.views.list.len() >= VIEWS_MOST {
+            self.views.list.clear();
+            self.views.places.clear();
         }
         // Before the table is looked at: what comes later changes it.
         let changes = self.header.changes().load(Ordering::Acquire);
