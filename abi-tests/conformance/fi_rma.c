@@ -1240,6 +1240,42 @@ static void not_before_enable(void)
 	close_bed(&bed);
 }
 
+/* A call that must fail, though perhaps not before the first contact. */
+#define NEVER_TAKEN(bed, call)                                                         \
+	do {                                                                           \
+		long until_ = now_ms() + GIVE_UP_MS;                                   \
+		ssize_t refused_;                                                      \
+		while ((refused_ = (call)) == -FI_EAGAIN && now_ms() < until_)         \
+			progress(bed);                                                 \
+		CHECK(refused_ < 0 && refused_ != -FI_EAGAIN, "%s: %zd", #call, refused_); \
+	} while (0)
+
+/* Who asks for results that outlast a power failure gets them or an error. */
+static void durable_or_refused(void)
+{
+	struct setup durable = { .more_caps = FI_RMA, .tx_flags = FI_COMMIT_COMPLETE };
+	struct iovec iov = { here, 8 };
+	struct fi_rma_iov target = { 0, 8, 0 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &target, .rma_iov_count = 1, .context = ctx(1) };
+	struct fi_msg plain = { .msg_iov = &iov, .iov_count = 1, .context = ctx(2) };
+	struct fi_info *hints = hints_for(&durable), *info;
+	struct window w;
+	struct bed bed;
+
+	if (get_info(api_version(), hints, &info) == 0)
+		SKIP("it is offered");
+	fi_freeinfo(hints);
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	target.addr = w.remote.base;
+	target.key = w.remote.key;
+	msg.addr = plain.addr = peer;
+	NEVER_TAKEN(&bed, fi_writemsg(ep, &msg, FI_COMMIT_COMPLETE));
+	NEVER_TAKEN(&bed, fi_readmsg(ep, &msg, FI_COMMIT_COMPLETE));
+	NEVER_TAKEN(&bed, fi_sendmsg(ep, &plain, FI_COMMIT_COMPLETE));
+	NO_COMPLETION(&bed, bed.side[0].tx);
+	close_usual(&bed, &w);
+}
+
 static const struct test tests[] = {
 	TEST(writes), TEST(reads), TEST(at_an_offset), TEST(to_itself), TEST(vectors), TEST(message_structures), TEST(too_many_pieces),
 	TEST(lengths_must_agree), TEST(nothing_at_all),
@@ -1254,7 +1290,7 @@ static const struct test tests[] = {
 	TEST(counters_of_bytes),
 #endif
 	TEST(errors_are_counted), TEST(counter_of_a_region),
-	TEST(between_processes), TEST(waiting_for_writes), TEST(auto_progress), TEST(without_the_capability), TEST(not_before_enable),
+	TEST(between_processes), TEST(waiting_for_writes), TEST(auto_progress), TEST(without_the_capability), TEST(durable_or_refused), TEST(not_before_enable),
 };
 
 MAIN(tests)

@@ -49,12 +49,18 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn manner() -> impl Strategy<Value = Manner> {
     let gets = prop_oneof![Just([0, 0, 16]), Just([16, 0, 0]), Just([3, 3, 5]), Just([0, 8, 0])];
-    let bodies = prop_oneof![Just(9usize), Just(100), Just(700)];
+    let bodies = prop_oneof![
+        Just((9usize, 9usize)),
+        Just((100, 100)),
+        Just((700, 40)),
+        Just((700, 700))
+    ];
     let depths = prop_oneof![Just(1usize), Just(3), Just(60)];
     (bodies, depths, 0u64..6, 0u64..8, 0u64..16, any::<bool>(), gets).prop_map(
-        |(max_body, depth, delay, full, late, can_get, gets)| Manner {
+        |((max_body, piece), depth, delay, full, late, can_get, gets)| Manner {
             limits: Limits {
                 max_body,
+                piece,
                 eager: 300,
                 can_get,
                 at_once: true,

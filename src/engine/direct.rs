@@ -51,8 +51,12 @@ impl<T: Transport> Engine<T> {
         }
         let local = &rma.local;
         match rma.access {
-            Access::Write => self.transport.reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
-            Access::Read => self.transport.reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
+            Access::Write => self
+                .transport
+                .reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
+            Access::Read => self
+                .transport
+                .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
         }
         .is_some()
     }

@@ -48,7 +48,8 @@ impl<P, M> Default for Matcher<P, M> {
 
 impl<P, M> Matcher<P, M> {
     /// Adds a receive for which `find_held` found nothing.
-    #[inline]
+    // Into the call, as all that it is made of: so the receive is written once, where it stays.
+    #[inline(always)]
     pub fn post(&mut self, want: Want, receive: P) -> Id {
         self.posted.insert(want, receive)
     }
@@ -204,7 +205,7 @@ impl<P> Default for Posted<P> {
 }
 
 impl<P> Posted<P> {
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, want: Want, value: P) -> Id {
         let at = self.kind_of(&want);
         self.order += 1;
@@ -270,7 +271,7 @@ impl<P> Posted<P> {
         oldest.map(|(_, id)| id)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink(&mut self, id: Id) {
         if let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0]))
             && let Some(kind) = self.kinds.get_mut(kind)

@@ -36,6 +36,7 @@ impl Default for Manner {
         Manner {
             limits: Limits {
                 max_body: 100,
+                piece: 100,
                 eager: 300,
                 can_get: true,
                 at_once: true,
@@ -299,7 +300,11 @@ impl Wire {
         if begins {
             world.log.push(Event::Arrive { from, to, header });
         }
+        let at_once = !later && world.roll(2) == 0;
         drop(world);
+        if at_once && sink.take(from, &header, &flight.body) {
+            return true;
+        }
         let (token, moving) = match sink.place(from, &header, flight.body.len()) {
             Place::Into { iov, at, token } => (token, Moving::Into(iov, at, flight.body)),
             Place::Keep { buffer, token } => {

@@ -25,7 +25,7 @@ use settings::Settings;
 pub const NAME: &str = "shm";
 
 /// As the C library counts the versions of its providers: 100 * major + minor, then revision.
-const VERSION: u32 = 206 << 16;
+pub const VERSION: u32 = 206 << 16;
 
 /// The longest address, its ending zero included.
 pub const ADDRESS_MAX: usize = 256;
@@ -278,7 +278,7 @@ pub fn open_named(name: &[u8]) -> Result<ShmTransport> {
 /// A transport of exactly this name.
 fn open(name: &str) -> Result<ShmTransport> {
     ShmTransport::open(name, &config()).map_err(|error| {
-        log!(Warn, EpCtrl, "fi_endpoint: {name}: {error}");
+        log!(by NAME; Warn, EpCtrl, "fi_endpoint: {name}: {error}");
         Errno(match error {
             OpenError::Address => FI_EINVAL,
             OpenError::InUse => FI_EADDRINUSE,
@@ -294,12 +294,20 @@ pub fn limits() -> Limits {
 }
 
 fn config() -> Config {
-    let Settings { fetch, eager, .. } = settings::get();
-    Config {
-        warn: |text| log!(Warn, EpCtrl, "{text}"),
-        debug: |text| log!(Debug, Mr, "{text}"),
+    let Settings {
         fetch,
         eager,
+        piece,
+        together,
+        ..
+    } = settings::get();
+    Config {
+        warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),
+        debug: |text| log!(by NAME; Debug, Mr, "{text}"),
+        fetch,
+        eager,
+        piece,
+        together,
         ..Config::default()
     }
 }

@@ -261,7 +261,9 @@ impl Backing {
     pub fn map(&self, file: &File, len: u64, write: bool) -> io::Result<Mapping> {
         let lead = self.offset % self.page;
         let from = self.offset - lead;
-        let whole = lead.checked_add(len).and_then(|whole| whole.checked_next_multiple_of(self.page));
+        let whole = lead
+            .checked_add(len)
+            .and_then(|whole| whole.checked_next_multiple_of(self.page));
         let whole = whole.ok_or(io::ErrorKind::InvalidInput)?;
         if file.metadata()?.len() < self.offset.saturating_add(len) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -300,7 +302,16 @@ impl Mapping {
         };
         let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: a new mapping at a place of the kernel's choice; it touches no memory of ours.
-        let base = unsafe { libc::mmap(ptr::null_mut(), whole, access, libc::MAP_SHARED, file.as_raw_fd(), offset) };
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                whole,
+                access,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                offset,
+            )
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -336,7 +347,11 @@ impl Mapping {
     pub fn populate(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
         let page = shared::page_size();
         let from = self.lead.saturating_add(at) & !(page - 1);
-        let to = self.lead.saturating_add(at).saturating_add(len).min(self.lead + self.len);
+        let to = self
+            .lead
+            .saturating_add(at)
+            .saturating_add(len)
+            .min(self.lead + self.len);
         let advice = if write { POPULATE_WRITE } else { POPULATE_READ };
         if from >= to {
             return Ok(());

@@ -76,7 +76,7 @@ impl<T> Slab<T> {
         self.len == 0
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id {
         self.len += 1;
         if let Some(slot) = self.slots.get_mut(self.free as usize) {

@@ -137,6 +137,7 @@ impl Places {
     /// There is room for one entry of the format, and for one source unless that place is NULL.
     #[inline]
     unsafe fn put(&mut self, format: Format, entry: &Entry) {
+        let entry = &by_words(entry);
         // SAFETY: by contract.
         unsafe {
             match format {
@@ -161,6 +162,24 @@ impl Places {
             let place = self.entry.cast::<L>();
             place.write(L::of(entry));
             self.entry = place.add(1).cast();
+        }
+    }
+}
+
+/// A copy, read word by word. That is how it was written, mostly a moment ago; a processor that is to read two words at
+/// once would have to wait until both had left for the cache.
+#[inline(always)]
+fn by_words(entry: &Entry) -> Entry {
+    // SAFETY: the fields of a live entry.
+    unsafe {
+        Entry {
+            context: (&raw const entry.context).read_volatile(),
+            flags: (&raw const entry.flags).read_volatile(),
+            len: (&raw const entry.len).read_volatile(),
+            buf: (&raw const entry.buf).read_volatile(),
+            data: (&raw const entry.data).read_volatile(),
+            tag: (&raw const entry.tag).read_volatile(),
+            src: (&raw const entry.src).read_volatile(),
         }
     }
 }

@@ -62,7 +62,7 @@ unsafe fn counter<'a>(domain: &Arc<Domain>, named: *const fid_cntr) -> Result<&'
         }
         let theirs = cntr::domain_of(named.cast());
         if !Arc::ptr_eq(theirs, domain) {
-            log!(Warn, Domain, "deferred work: a counter is of another domain");
+            log!(by domain.provider; Warn, Domain, "deferred work: a counter is of another domain");
             return Err(Errno(FI_EINVAL));
         }
         Ok(cntr::of(named.cast()))

@@ -132,7 +132,7 @@ pub unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) ->
         return Err(Errno(FI_EBADFLAGS as c_int));
     }
     if theirs.is_some_and(|theirs| !Arc::ptr_eq(theirs, domain)) {
-        log!(Warn, EpCtrl, "fi_ep_bind: the object is of another domain");
+        log!(by domain.provider; Warn, EpCtrl, "fi_ep_bind: the object is of another domain");
         return Err(Errno(FI_EINVAL));
     }
     Ok(())

@@ -49,7 +49,7 @@ fn cntr() -> Arc<Cntr> {
 
 fn bed() -> Bed {
     Bed {
-        deferred: Deferred::new(&Arc::new(Memory::new(0, 8, true)), true),
+        deferred: Deferred::new("any", &Arc::new(Memory::new(0, 8, true)), true),
         noted: Arc::default(),
         trigger: cntr(),
         done: cntr(),

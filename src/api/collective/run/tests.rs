@@ -26,6 +26,9 @@ impl Hands for (&mut Engine<Loopback>, &mut Vec<Completion>) {
     fn deaths(&self, peer: PeerId) -> u32 {
         self.0.deaths(peer)
     }
+    fn withdraw(&mut self, context: Context) {
+        self.0.withdraw(context, self.1);
+    }
 }
 
 impl Node {
@@ -52,6 +55,8 @@ impl Node {
             .iter()
             .fold(Digest::default(), |digest, peer| digest.number(u64::from(*peer)));
         let membership = Membership {
+            owner: 0,
+            joiner: 0,
             digest,
             rank: members.iter().position(|peer| *peer == me).unwrap(),
             members: members
@@ -59,6 +64,7 @@ impl Node {
                 .map(|peer| Member {
                     addr: u64::from(*peer),
                     peer: *peer,
+                    source: *peer,
                     deaths: self.engine.deaths(*peer),
                     lost: None,
                 })
@@ -90,7 +96,7 @@ impl Node {
             flags: 0,
             context,
         };
-        let begun = self.runner.collective(&call, 8, true);
+        let begun = self.runner.collective(0, &call, 8, true);
         self.tell();
         begun
     }
