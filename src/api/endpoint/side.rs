@@ -347,6 +347,7 @@ impl Side {
     }
 
     /// The read or write that a call asks for.
+    #[inline(always)]
     pub fn reaching<T: Wire>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
         let write = call.access == Access::Write;
         let able = if write {
@@ -386,6 +387,7 @@ impl Side {
     }
 
     /// The atomic operation that a call asks for.
+    #[inline]
     pub fn operating<T: Wire>(
         &mut self,
         call: &AtomicCall,

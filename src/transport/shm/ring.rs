@@ -141,6 +141,12 @@ impl Producer {
         }
     }
 
+    /// Lines written since the ring began.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.tail
+    }
+
     /// The lines where a record as long as this one would be written next, as far as they are known to be free.
     #[inline]
     pub fn next_lines<L: Lines>(&self, slot: Slot) -> impl Iterator<Item = u64> + use<L> {
@@ -200,6 +206,12 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// Lines taken since the ring began.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.head
+    }
+
     /// Whether there is anything to look at. One load.
     #[inline]
     pub fn has_news<L: Lines>(&self, lines: &L) -> bool {
