@@ -77,6 +77,18 @@ static void too_much_data(struct fi_info *hints) { hints->domain_attr->cq_data_s
 static void unknown_protocol(struct fi_info *hints) { hints->ep_attr->protocol = 0x7fffffff; }
 static void multicast(struct fi_info *hints) { hints->caps = FI_MULTICAST | FI_MSG; }
 
+static void domain_key(struct fi_info *hints)
+{
+	hints->domain_attr->auth_key = (uint8_t *) strdup("four");
+	hints->domain_attr->auth_key_size = 4;
+}
+
+static void endpoint_key(struct fi_info *hints)
+{
+	hints->ep_attr->auth_key = (uint8_t *) strdup("four");
+	hints->ep_attr->auth_key_size = 4;
+}
+
 static void impossible(void (*change)(struct fi_info *))
 {
 	struct fi_info *info = (void *) 1;
@@ -96,6 +108,19 @@ static void receive_size_too_large(void) { impossible(too_large_rx); }
 static void cq_data_size_too_large(void) { impossible(too_much_data); }
 static void no_such_protocol(void) { impossible(unknown_protocol); }
 static void no_multicast_here(void) { impossible(multicast); }
+
+/* Nobody has an authorization key that was not given, or one that nobody would look at. */
+static void authorization_keys(void)
+{
+	struct bed bed;
+
+	open_info(&bed, &usual);
+	CHECK(!bed.info->domain_attr->auth_key && !bed.info->domain_attr->auth_key_size, "a key for the domain");
+	CHECK(!bed.info->ep_attr->auth_key && !bed.info->ep_attr->auth_key_size, "a key for the endpoint");
+	close_bed(&bed);
+	impossible(domain_key);
+	impossible(endpoint_key);
+}
 
 static void a_version_of_the_future(void)
 {
@@ -401,7 +426,7 @@ static const struct test tests[] = {
 	TEST(allocinfo_is_zero_and_whole), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(no_such_provider),
 	TEST(no_such_fabric), TEST(no_such_domain), TEST(no_such_endpoint_type), TEST(no_such_address_format),
 	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
-	TEST(no_such_protocol), TEST(no_multicast_here), TEST(a_version_of_the_future), TEST(versions_of_the_past),
+	TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys), TEST(a_version_of_the_future), TEST(versions_of_the_past),
 	TEST(unknown_capabilities), TEST(source_needs_a_name), TEST(attributes_at_least_as_asked), TEST(no_modes_unless_offered),
 	TEST(capabilities_of_zero_are_a_wildcard), TEST(local_and_remote), TEST(source_address_is_returned),
 	TEST(destination_by_name), TEST(source_by_name), TEST(string_address), TEST(only_the_providers),
@@ -409,4 +434,4 @@ static const struct test tests[] = {
 	TEST(from_many_threads),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -377,6 +377,56 @@ static void a_part_of_a_region(void)
 	close_bed(&bed);
 }
 
+/* Who says that only peers with a key may come here is not left to believe it. */
+static void a_key_that_nobody_looks_at(void)
+{
+	struct iovec iov = { memory, 100 };
+	uint8_t key[4] = "key";
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = REMOTE, .requested_key = 5 };
+	struct fid_mr *mr;
+	struct bed bed;
+
+	open_domain_for_regions(&bed);
+	NEED(!bed.info->domain_attr->auth_key_size, "this provider has authorization keys");
+	attr.auth_key = key;
+	attr.auth_key_size = sizeof(key);
+	FAILS(fi_mr_regattr(bed.domain, &attr, 0, &mr));
+	close_bed(&bed);
+}
+
+/* Where keys belong to the AV, each region has one, and so there is one call only. */
+static void authorization_keys_of_the_av(void)
+{
+	struct setup s = { .auth_key_size = FI_AV_AUTH_KEY, .more_caps = FI_RMA };
+	struct iovec iov = { memory, 100 };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = REMOTE, .requested_key = 5 };
+	struct fi_mr_auth_key key = { 0 };
+	char bytes[16] = "key";
+	struct fid_mr *mr;
+	struct bed bed;
+	int ret;
+
+	open_av(&bed, &s);
+	ret = fi_av_insert_auth_key(bed.av, bytes, sizeof(bytes), &key.src_addr, 0);
+	NEED(!lacking(ret), "fi_av_insert_auth_key: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_av_insert_auth_key: %d", ret);
+	FAILS(fi_mr_reg(bed.domain, memory, 100, REMOTE, 0, 5, 0, &mr, NULL));
+	FAILS(fi_mr_regv(bed.domain, &iov, 1, REMOTE, 0, 5, 0, &mr, NULL));
+	FAILS(fi_mr_regattr(bed.domain, &attr, 0, &mr));
+	attr.auth_key = (uint8_t *) &key;
+	attr.auth_key_size = sizeof(key);
+	FAILS(fi_mr_regattr(bed.domain, &attr, 0, &mr)); /* of no AV */
+	key.av = bed.av;
+	OK(fi_mr_regattr(bed.domain, &attr, 0, &mr));
+	OK(fi_close(&mr->fid));
+	attr.auth_key_size = 4;
+	FAILS(fi_mr_regattr(bed.domain, &attr, 0, &mr));
+	attr.auth_key_size = sizeof(key);
+	OK(fi_av_remove(bed.av, &key.src_addr, 1, FI_AUTH_KEY));
+	FAILS(fi_mr_regattr(bed.domain, &attr, 0, &mr));
+	close_bed(&bed);
+}
+
 /* What a program of an older API has behind its attributes is not looked at. */
 static void attributes_of_an_old_program(void)
 {
@@ -559,9 +609,10 @@ static const struct test tests[] = {
 	TEST(attributes), TEST(descriptions_in_transfers), TEST(raw_attributes), TEST(map_and_unmap_a_raw_key), TEST(refresh),
 	TEST(bind_to_a_counter), TEST(local_memory_takes_no_key), TEST(a_key_that_is_too_wide), TEST(no_offset),
 #if HEADERS_2
-	TEST(device_memory), TEST(a_part_of_a_region), TEST(attributes_of_an_old_program), TEST(single_use),
+	TEST(device_memory), TEST(a_part_of_a_region), TEST(attributes_of_an_old_program), TEST(a_key_that_nobody_looks_at),
+	TEST(authorization_keys_of_the_av), TEST(single_use),
 #endif
 	TEST(modes), TEST(a_region_of_an_endpoint), TEST(a_region_with_events), TEST(pieces_are_one_region),
 };
 
-MAIN(tests)
+CASES(tests)

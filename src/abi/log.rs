@@ -6,14 +6,15 @@
 
 use super::log_import;
 use super::types::*;
-use crate::api::log::{self as rules, Level, Place, Subsys};
-use crate::provider::{Kind, refuses_layers};
+use crate::api::log::{self as rules, Level, Place, Speaker, Subsys};
+use crate::provider::{Kind, refuses_layers, shm};
 use crate::sys::{clock, errno};
 use core::ffi::{CStr, c_char, c_int, c_uint};
-use core::ptr::null_mut;
+use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::borrow::Cow;
 use std::ffi::CString;
+use std::sync::OnceLock;
 
 /// What the core keeps in `fi_provider.context`, laid out as the C library has it, for plug-ins built for the C library
 /// look into it. It fits the 32 bytes there and is all zeros until the core fills it in.
@@ -58,8 +59,10 @@ impl ProvContext {
 
 struct CoreProvider(fi_provider);
 
-// SAFETY: never written; its pointers are null or to a constant.
+// SAFETY: never written once it is seen; its pointers are null or to a constant.
 unsafe impl Sync for CoreProvider {}
+// SAFETY: as above.
+unsafe impl Send for CoreProvider {}
 
 const CORE_VERSION: u32 = (FI_MAJOR_VERSION as u32) << 16 | FI_MINOR_VERSION as u32;
 
@@ -75,6 +78,28 @@ static CORE: CoreProvider = CoreProvider(fi_provider {
     fabric: None,
     cleanup: None,
 });
+
+/// Who speaks when provider shm does: the struct that callbacks are shown, with what FI_LOG_PROV says of it.
+static SHM: OnceLock<CoreProvider> = OnceLock::new();
+
+fn shm_provider() -> CoreProvider {
+    let mut provider = fi_provider {
+        name: c"shm".as_ptr(),
+        ..CORE.0
+    };
+    // SAFETY: a whole provider, which nobody else has yet.
+    unsafe { ProvContext::of(&provider).write(ProvContext::new(shm::NAME, Kind::Core)) };
+    provider.version = shm::VERSION;
+    CoreProvider(provider)
+}
+
+/// What stands for a speaker of ours in C. NULL is the core.
+pub(super) fn provider_of(speaker: Speaker) -> *const fi_provider {
+    match speaker {
+        shm::NAME => &SHM.get_or_init(shm_provider).0,
+        _ => null(),
+    }
+}
 
 /// Whether this is the core: as NULL, as our own struct, or by a callback that got it.
 pub(super) fn is_core(provider: *const fi_provider) -> bool {

@@ -6,10 +6,10 @@
 //! No lock is held while a callback runs, and nothing of ours is freed when an import ends: a callback may run in one
 //! thread while another closes the import, and the application must bear with that as it does with the C library.
 
+use super::lacking;
 use super::log::{self, Line};
-use super::no_ops::NO_OPS;
 use super::types::*;
-use crate::api::log::{Level, Sink, Subsys, set_sink};
+use crate::api::log::{Level, Sink, Speaker, Subsys, set_sink};
 use crate::sys::lock::{Held, Lock};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
@@ -64,29 +64,37 @@ fn take_out() {
     LOG.store(null_mut(), Ordering::Release);
 }
 
-/// The core's own lines, on their way to imported callbacks.
+/// Lines of the core and of our own providers, on their way to imported callbacks.
 struct Imported;
 
 impl Sink for Imported {
-    fn enabled(&self, level: Level, subsys: Subsys) -> Option<bool> {
+    fn enabled(&self, speaker: Speaker, level: Level, subsys: Subsys) -> Option<bool> {
         enabled()?;
-        // SAFETY: NULL is the core.
-        Some(unsafe { log::log_enabled(null_mut(), level as fi_log_level, subsys as fi_log_subsys) } != 0)
+        // SAFETY: a provider that stays.
+        Some(
+            unsafe {
+                log::log_enabled(
+                    log::provider_of(speaker),
+                    level as fi_log_level,
+                    subsys as fi_log_subsys,
+                )
+            } != 0,
+        )
     }
 
-    fn write(&self, level: Level, subsys: Subsys, func: &str, line: u32, text: &str) -> bool {
+    fn write(&self, speaker: Speaker, level: Level, subsys: Subsys, func: &str, line: u32, text: &str) -> bool {
         if log().is_none() {
             return false;
         }
         let func = log::c_text(func);
         let line = Line {
-            provider: null_mut(),
+            provider: log::provider_of(speaker),
             level,
             subsys,
             func: &func,
             number: line,
         };
-        // SAFETY: NULL is the core.
+        // SAFETY: a provider that stays.
         unsafe { log::say_anyway(&line, text.strip_suffix('\n').unwrap_or(text)) };
         true
     }
@@ -104,13 +112,13 @@ static DEFAULT_OPS: fi_ops_log = fi_ops_log {
 static OPENED_OPS: fi_ops = fi_ops {
     close: Some(close_opened),
     bind: Some(bind),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// Operations put into the application's fid while it is imported.
 static IMPORTED_OPS: fi_ops = fi_ops {
     close: Some(close_imported),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// The one fid that fi_open("logging") gives. C writes its context, hence the cell.

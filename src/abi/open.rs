@@ -37,7 +37,7 @@ pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, co
     let provider = entry.provider();
     let Some(plugin) = provider.as_any().and_then(|any| any.downcast_ref::<ExternalProvider>()) else {
         // SAFETY: by contract.
-        return unsafe { object::fabric::open(attr, fabric, context) };
+        return unsafe { object::fabric::open(crate::provider::shm::NAME, attr, fabric, context) };
     };
     // SAFETY: by contract; a fabric that was opened is live.
     unsafe {

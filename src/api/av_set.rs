@@ -6,6 +6,7 @@
 use crate::abi::types::*;
 use crate::api::av::{Av, Hold};
 use crate::api::errno::{Errno, Result};
+use crate::api::log::Speaker;
 use crate::util::lock::OptLock;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashSet;
@@ -49,6 +50,7 @@ pub struct AvSet {
 }
 
 struct Members {
+    provider: Speaker,
     order: Vec<fi_addr_t>,
     known: HashSet<fi_addr_t>,
     /// How many there may be.
@@ -60,6 +62,7 @@ impl Members {
         let mut fresh: Vec<fi_addr_t> = addrs.into_iter().filter(|addr| !self.known.contains(addr)).collect();
         if fresh.len() > self.room.saturating_sub(self.order.len()) {
             log!(
+                by self.provider;
                 Info,
                 Av,
                 "av set is full with {} of {} addresses",
@@ -85,7 +88,7 @@ impl AvSet {
         let first = first_members(av, attr)?;
         let room = if attr.count == 0 { usize::MAX } else { attr.count };
         if first.len() > room {
-            log!(Warn, Av, "av set of {room} is too small for {} addresses", first.len());
+            log!(by av.provider(); Warn, Av, "av set of {room} is too small for {} addresses", first.len());
             return Err(Errno(FI_EINVAL));
         }
         Ok(Arc::new(AvSet {
@@ -95,6 +98,7 @@ impl AvSet {
             comm_key: attr.comm_key.into(),
             members: OptLock::new(
                 Members {
+                    provider: av.provider(),
                     known: first.iter().copied().collect(),
                     order: first,
                     room,
@@ -209,7 +213,7 @@ impl Drop for SetHold {
 
 fn first_members(av: &Av, attr: &AvSetAttr) -> Result<Vec<fi_addr_t>> {
     let invalid = |why: &str| {
-        log!(Warn, Av, "cannot open av set: {why}");
+        log!(by av.provider(); Warn, Av, "cannot open av set: {why}");
         Err(Errno(FI_EINVAL))
     };
     if attr.flags & !(OPERATIONS | FI_UNIVERSE) != 0 {

@@ -9,6 +9,7 @@ use super::driver::Driver;
 use super::eq::Eq;
 use super::errno::{Errno, Result};
 use super::info::model::Info;
+use super::log::Speaker;
 use super::mr::memory::Memory;
 use super::refs::Refs;
 use crate::abi::types::*;
@@ -19,12 +20,15 @@ pub struct Fabric {
     pub users: Refs,
     /// The API version that the program asked for with fi_getinfo.
     pub api_version: u32,
+    /// Whose objects these are, for the log.
+    pub provider: Speaker,
 }
 
 impl Fabric {
-    pub fn new(api_version: u32) -> Arc<Fabric> {
+    pub fn new(provider: Speaker, api_version: u32) -> Arc<Fabric> {
         Arc::new(Fabric {
             users: Refs::default(),
+            provider,
             api_version,
         })
     }
@@ -40,6 +44,8 @@ struct BoundEq {
 /// An opened domain.
 pub struct Domain {
     pub fabric: Arc<Fabric>,
+    /// Whose objects these are, for the log.
+    pub provider: Speaker,
     pub users: Refs,
     /// Whether calls may come from several threads at once.
     pub locked: bool,
@@ -72,14 +78,16 @@ impl Domain {
         fabric.users.take();
         Ok(Arc::new(Domain {
             fabric: fabric.clone(),
+            provider: fabric.provider,
             users: Refs::default(),
             locked,
             crossed,
             api_version: fabric.api_version,
-            deferred: Deferred::new(&memory, crossed),
+            deferred: Deferred::new(fabric.provider, &memory, crossed),
             triggers,
             memory,
             av: av::Domain {
+                provider: fabric.provider,
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,
                 // What a key says is the program's own business: nobody reads it here.
@@ -162,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_fabric_is_busy_while_a_domain_is_open() {
-        let fabric = Fabric::new(0);
+        let fabric = Fabric::new("any", 0);
         let domain = Domain::open(&fabric, &info(FI_THREAD_SAFE)).ok().unwrap();
         assert_eq!(unused(&fabric.users), Err(Errno(FI_EBUSY)));
         drop(domain);

@@ -91,12 +91,16 @@ impl Subsys {
     }
 }
 
-/// What may stand in for the default rules and the default output, for the core's own lines.
+/// Whose lines they are: the core's, or those of a provider of ours, by its name.
+pub type Speaker = &'static str;
+pub const CORE: Speaker = "core";
+
+/// What may stand in for the default rules and the default output, for lines of the core and of our own providers.
 pub trait Sink: Sync {
     /// Whether a line is wanted; None leaves it to the default rules.
-    fn enabled(&self, level: Level, subsys: Subsys) -> Option<bool>;
+    fn enabled(&self, speaker: Speaker, level: Level, subsys: Subsys) -> Option<bool>;
     /// Takes a line, which ends with a newline; false leaves it to the default output.
-    fn write(&self, level: Level, subsys: Subsys, func: &str, line: u32, text: &str) -> bool;
+    fn write(&self, speaker: Speaker, level: Level, subsys: Subsys, func: &str, line: u32, text: &str) -> bool;
 }
 
 static SINK: OnceLock<&'static dyn Sink> = OnceLock::new();
@@ -214,21 +218,32 @@ pub fn interval_ms() -> u64 {
 
 /// Whether a line of the core itself would be written.
 pub fn core_enabled(level: Level, subsys: Subsys) -> bool {
-    let imported = SINK.get().and_then(|sink| sink.enabled(level, subsys));
-    imported.unwrap_or_else(|| default_enabled(level, subsys))
+    enabled(CORE, level, subsys)
+}
+
+/// Whether a line of the core or of a provider of ours would be written.
+pub fn enabled(speaker: Speaker, level: Level, subsys: Subsys) -> bool {
+    let imported = SINK.get().and_then(|sink| sink.enabled(speaker, level, subsys));
+    let by_rule = || default_enabled(level, subsys) && (speaker == CORE || !provider_silenced(speaker));
+    imported.unwrap_or_else(by_rule)
 }
 
 /// Writes a line of the core itself.
 pub fn core_write(level: Level, subsys: Subsys, func: &str, line: u32, text: Arguments) {
+    write(CORE, level, subsys, func, line, text);
+}
+
+/// Writes a line of the core or of a provider of ours.
+pub fn write(speaker: Speaker, level: Level, subsys: Subsys, func: &str, line: u32, text: Arguments) {
     let _errno = errno::keep();
     let func = short_name(func);
     let text = format!("{text}\n");
     if !SINK
         .get()
-        .is_some_and(|sink| sink.write(level, subsys, func, line, &text))
+        .is_some_and(|sink| sink.write(speaker, level, subsys, func, line, &text))
     {
         let place = Place {
-            provider: b"core",
+            provider: speaker.as_bytes(),
             subsys: subsys.name(),
             func: func.as_bytes(),
             line: i64::from(line),
@@ -245,7 +260,7 @@ fn short_name(module: &str) -> &str {
 /// A line about the log's settings or the configuration file. The default rules hold it back by level only:
 /// FI_LOG_SUBSYS may be where the mistake lies.
 fn note(level: Level, text: &str) {
-    let imported = SINK.get().and_then(|sink| sink.enabled(level, Subsys::Core));
+    let imported = SINK.get().and_then(|sink| sink.enabled(CORE, level, Subsys::Core));
     let by_level = || mask() & 1 << level as u32 != 0;
     let wanted = if level == Level::Warn {
         imported.unwrap_or_else(by_level)
@@ -287,14 +302,19 @@ fn format_line(pid: u32, time: u64, level: &str, place: &Place, text: &[u8]) -> 
     line
 }
 
-/// `log!(Warn, Core, "text {}", x)`: a line of the core, formatted only if someone listens.
+/// `log!(Warn, Core, "text {}", x)`: a line of the core, formatted only if someone listens. `log!(by name; Warn, Av,
+/// ...)`: one of a provider of ours.
 macro_rules! log {
-    ($level:ident, $subsys:ident, $($text:tt)+) => {{
-        use $crate::api::log::{Level, Subsys};
-        if $crate::api::log::core_enabled(Level::$level, Subsys::$subsys) {
-            $crate::api::log::core_write(Level::$level, Subsys::$subsys, module_path!(), line!(), format_args!($($text)+));
+    (by $speaker:expr; $level:ident, $subsys:ident, $($text:tt)+) => {{
+        use $crate::api::log::{self, Level, Subsys};
+        let speaker: log::Speaker = $speaker;
+        if log::enabled(speaker, Level::$level, Subsys::$subsys) {
+            log::write(speaker, Level::$level, Subsys::$subsys, module_path!(), line!(), format_args!($($text)+));
         }
     }};
+    ($level:ident, $subsys:ident, $($text:tt)+) => {
+        log!(by $crate::api::log::CORE; $level, $subsys, $($text)+)
+    };
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ pub struct Request {
     pub offset: u64,
     pub key: u64,
     pub flags: u64,
-    pub auth_key_size: usize,
     /// The region that this one is a part of.
     pub whole: Option<Arc<Mr>>,
 }
@@ -55,7 +54,7 @@ impl Mr {
             return Err(Errno(FI_EBADFLAGS as i32));
         }
         let covered = |whole: &Arc<Mr>| Arc::ptr_eq(&whole.domain, domain) && whole.covers(&request.memory);
-        if request.offset != 0 || request.auth_key_size != 0 || !request.whole.as_ref().is_none_or(covered) {
+        if request.offset != 0 || !request.whole.as_ref().is_none_or(covered) {
             return Err(Errno(FI_EINVAL));
         }
         let memory = &domain.memory;

@@ -69,7 +69,7 @@ impl<const N: usize> Chains<N> {
     }
 
     /// Puts an entry, which is in the slab already, at the end of its chain.
-    #[inline]
+    #[inline(always)]
     pub fn push<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, id: Id) {
         if self.len >= CROWD * self.chains.len() && self.grows {
             self.grow(slab);

@@ -26,7 +26,7 @@ impl<R: Report> Sink for Deliver<'_, R> {
 
     #[inline(always)]
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
-        self.core.take_eager(from, header, body, self.report)
+        self.core.take_eager(from, header, body, self.report) || self.core.take_segment(from, header, body, self.report)
     }
 
     #[inline(never)]
@@ -75,6 +75,7 @@ impl<R: Report> Sink for Deliver<'_, R> {
 
     fn gone(&mut self, peer: PeerId) {
         self.core.gone(peer, Error::PeerGone, self.report);
+        self.core.peer(peer).source = None;
     }
 }
 

@@ -80,7 +80,7 @@ impl<T: Transport> Engine<T> {
     #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
-        let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
+        let short = len <= self.core.limits.piece && send.level < Level::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };
@@ -183,6 +183,11 @@ impl<T: Transport> Engine<T> {
     /// Cancels the oldest receive with this context, if it has not met a message. Says whether there was one.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         self.core.cancel(context, report)
+    }
+
+    /// Ends a receive of a collective that has met no message.
+    pub fn withdraw(&mut self, context: Context, report: &mut impl Report) {
+        self.core.withdraw_own(context, report);
     }
 
     /// Moves everything on: what waited for room, what has come, what follows from it. Says how much came.

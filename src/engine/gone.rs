@@ -27,8 +27,9 @@ impl Core {
         self.nobody(peer, error, report);
         let known = self.peer(peer);
         known.deaths = known.deaths.wrapping_add(1);
-        // Other contexts of the same name may still send.
-        if !self.peers.iter().any(|other| other.source == Some(source)) {
+        // Other contexts of the same name may still send, or its next life.
+        let others = self.peers.iter().enumerate().filter(|(id, _)| *id != peer as usize);
+        if !others.map(|(_, other)| other.source).any(|other| other == Some(source)) {
             self.end_receives(source, error, report);
         }
     }
@@ -42,12 +43,14 @@ impl Core {
         self.end_messages(peer, error, report);
     }
 
-    /// Back to how it began. Before anything is reported, since a send that ends may wake its peer.
+    /// Back to how it began, but for its source, which is the transport's to say: of what it sent, some may be still to
+    /// come. Before anything is reported, since a send that ends may wake its peer.
     fn forget(&mut self, peer: PeerId) -> Option<Box<Side>> {
         let config = self.config;
         let old = self.peer(peer);
-        let (busy, kept, deaths, side) = (old.busy, old.kept, old.deaths, old.side.take());
+        let (source, busy, kept, deaths, side) = (old.source, old.busy, old.kept, old.deaths, old.side.take());
         *old = Peer {
+            source,
             busy,
             kept,
             deaths,

@@ -255,7 +255,7 @@ impl Core {
         let id = *peer.queue.front()?;
         let send = self.sends.get(id)?;
         if send.stage == Stage::Started {
-            let (header, len) = send.segment(id, self.limits.max_body);
+            let (header, len) = send.segment(id, self.limits.piece);
             return Some(Job {
                 work: Work::Segment(id),
                 header,
@@ -279,10 +279,10 @@ impl Core {
         if asks || credit::cost(send.len) > peer.credit {
             return Some(Job::bare(Work::Start(id), send.start(Packet::Rendezvous, id)));
         }
-        let (packet, len) = if send.len <= self.small {
+        let (packet, len) = if send.len <= self.limits.piece {
             (Packet::Eager, send.len)
         } else {
-            (Packet::First, self.limits.max_body)
+            (Packet::First, self.limits.piece)
         };
         Some(Job {
             work: Work::Start(id),

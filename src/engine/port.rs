@@ -23,6 +23,9 @@ pub type Token = u64;
 pub struct Limits {
     /// The most body bytes in one packet. Operations on remote memory in several pieces need 256.
     pub max_body: usize,
+    /// The most of it worth using for a message that goes unasked: what is longer goes in pieces of this size, so that the
+    /// receiver takes one while the next is on its way.
+    pub piece: usize,
     /// Messages up to this size go without asking, in one packet or several; above it the receiver is asked first.
     pub eager: usize,
     /// Whether `get` can work at all; it may still answer `Unsupported` for a peer.

@@ -87,7 +87,7 @@ pub(super) fn truncated(overflow: usize) -> Option<Failure> {
 
 impl Core {
     /// Takes a held message, or posts. Says whether a message was taken.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
             return self.receive_many(&{ *recv }, least, report);
@@ -101,7 +101,7 @@ impl Core {
         matcher.post(
             want,
             Post {
-                body: recv.body,
+                body: recv.body.fresh(),
                 context: recv.context,
                 from: recv.from,
                 tell: recv.tell,
@@ -177,6 +177,15 @@ impl Core {
                 .first()
                 .is_some_and(|id| self.withdraw(kind, *id, Error::Canceled, report))
         })
+    }
+
+    /// The same for a collective's.
+    #[cold]
+    pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
+        let kind = Kind::Collective;
+        for id in self.matcher(kind).search_posted(|post| post.context == context) {
+            self.withdraw(kind, id, Error::Canceled, report);
+        }
     }
 
     /// Ends a posted receive that has not met a message.

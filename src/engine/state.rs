@@ -116,6 +116,7 @@ impl Core {
             config,
             limits: Limits {
                 eager,
+                piece: limits.piece.min(limits.max_body).min(eager),
                 can_get: limits.can_get && limits.max_body >= Remote::SIZE,
                 ..limits
             },

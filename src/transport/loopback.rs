@@ -102,6 +102,7 @@ impl Transport for Loopback {
     fn limits(&self) -> Limits {
         Limits {
             max_body: 4096,
+            piece: 4096,
             eager: 16384,
             can_get: false,
             at_once: true,

@@ -112,6 +112,7 @@ impl Transport for QueuePair {
     fn limits(&self) -> Limits {
         Limits {
             max_body: 256,
+            piece: 256,
             eager: 2000,
             can_get: true,
             at_once: false,

@@ -136,6 +136,7 @@ impl Transport for Stream {
     fn limits(&self) -> Limits {
         Limits {
             max_body: 1000,
+            piece: 1000,
             eager: 5000,
             can_get: false,
             at_once: false,

@@ -1,7 +1,7 @@
 //! fid_cq.
 
 use super::{Object, head, status, wait, wait_set};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
 use crate::api::domain::Domain;
@@ -25,7 +25,7 @@ static OPS: fi_ops_cq = fi_ops_cq {
 static CQ_OPS: fi_ops = fi_ops {
     close: Some(close),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {
@@ -60,6 +60,8 @@ pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
     unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
 }
 
+/// # Safety
+/// The arguments are as fi_cq_open of fi_cq(3) asks.
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cq_attr,
@@ -137,6 +139,7 @@ impl Places {
     /// There is room for one entry of the format, and for one source unless that place is NULL.
     #[inline]
     unsafe fn put(&mut self, format: Format, entry: &Entry) {
+        let entry = &by_words(entry);
         // SAFETY: by contract.
         unsafe {
             match format {
@@ -161,6 +164,24 @@ impl Places {
             let place = self.entry.cast::<L>();
             place.write(L::of(entry));
             self.entry = place.add(1).cast();
+        }
+    }
+}
+
+/// A copy, read word by word. That is how it was written, mostly a moment ago; a processor that is to read two words at
+/// once would have to wait until both had left for the cache.
+#[inline(always)]
+fn by_words(entry: &Entry) -> Entry {
+    // SAFETY: the fields of a live entry.
+    unsafe {
+        Entry {
+            context: (&raw const entry.context).read_volatile(),
+            flags: (&raw const entry.flags).read_volatile(),
+            len: (&raw const entry.len).read_volatile(),
+            buf: (&raw const entry.buf).read_volatile(),
+            data: (&raw const entry.data).read_volatile(),
+            tag: (&raw const entry.tag).read_volatile(),
+            src: (&raw const entry.src).read_volatile(),
         }
     }
 }

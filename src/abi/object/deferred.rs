@@ -62,7 +62,7 @@ unsafe fn counter<'a>(domain: &Arc<Domain>, named: *const fid_cntr) -> Result<&'
         }
         let theirs = cntr::domain_of(named.cast());
         if !Arc::ptr_eq(theirs, domain) {
-            log!(Warn, Domain, "deferred work: a counter is of another domain");
+            log!(by domain.provider; Warn, Domain, "deferred work: a counter is of another domain");
             return Err(Errno(FI_EINVAL));
         }
         Ok(cntr::of(named.cast()))
@@ -197,8 +197,8 @@ unsafe fn atomic_call(
     fetch: Option<&fi_msg_fetch>,
     flags: u64,
 ) -> Result<Call> {
-    let compare = compare.map_or(Vector::default(), |found| Vector::new(found.msg_iov, found.iov_count));
-    let result = fetch.map_or(Vector::default(), |found| Vector::new(found.msg_iov, found.iov_count));
+    let compare = compare.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
+    let result = fetch.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
     // SAFETY: by contract.
     let call = unsafe { atomic::by_msg(form, msg, compare, result, flags) };
     call.map(|call| Call::Atomic(Box::new(call)))

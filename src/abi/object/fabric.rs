@@ -1,14 +1,15 @@
 //! fid_fabric of a provider of ours.
 
-use super::{Object, head, lacking, status};
+use super::{Object, head, status};
 use crate::abi::info_read;
+use crate::abi::lacking;
 use crate::abi::layout::CURRENT;
-use crate::abi::no_ops::NO_OPS;
 use crate::abi::text;
 use crate::abi::types::*;
 use crate::api::domain::{Fabric, unused};
 use crate::api::errno::Errno;
 use crate::api::instances;
+use crate::api::log::Speaker;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -23,12 +24,17 @@ pub static OPS: fi_ops_fabric = fi_ops_fabric {
 
 static FABRIC_OPS: fi_ops = fi_ops {
     close: Some(close),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// # Safety
 /// `attr` is an fi_fabric_attr, `fabric` a place for a pointer.
-pub unsafe fn open(attr: *const fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+pub unsafe fn open(
+    speaker: Speaker,
+    attr: *const fi_fabric_attr,
+    fabric: *mut *mut fid_fabric,
+    context: *mut c_void,
+) -> c_int {
     // SAFETY: by contract.
     unsafe {
         let api_version = (*attr).api_version;
@@ -38,7 +44,7 @@ pub unsafe fn open(attr: *const fi_fabric_attr, fabric: *mut *mut fid_fabric, co
             ops: (&raw const OPS).cast_mut(),
             api_version,
         };
-        let given = Object::give(c, Fabric::new(api_version));
+        let given = Object::give(c, Fabric::new(speaker, api_version));
         instances::fabric_opened(given as usize, &provider.unwrap_or_default(), &name.unwrap_or_default());
         fabric.write(given);
     }

@@ -1,8 +1,9 @@
 //! fid_mr and the registration calls of a domain.
 
-use super::{Object, cntr, domain, head, raw_key, status};
-use crate::abi::no_ops::NO_OPS;
+use super::{Object, av, cntr, domain, head, raw_key, status};
+use crate::abi::lacking;
 use crate::abi::types::*;
+use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::mr::{Mr, Request};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
@@ -10,6 +11,9 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{null, null_mut};
 use libc::iovec;
 use std::sync::Arc;
+
+/// fi_mr_attr has an authorization key since 1.5.
+const FIRST_WITH_KEYS: u32 = 1 << 16 | 5;
 
 pub static OPS: fi_ops_mr = fi_ops_mr {
     size: size_of::<fi_ops_mr>(),
@@ -22,7 +26,7 @@ static MR_OPS: fi_ops = fi_ops {
     close: Some(close),
     bind: Some(bind),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// # Safety
@@ -69,7 +73,6 @@ fn plain(memory: UserIov, access: u64, offset: u64, key: u64, flags: u64) -> Req
         offset,
         key,
         flags,
-        auth_key_size: 0,
         whole: None,
     }
 }
@@ -87,6 +90,9 @@ unsafe extern "C" fn reg(
 ) -> c_int {
     // SAFETY: the program promises the memory until it closes the region.
     unsafe {
+        if wants_key(fid) {
+            return -FI_EOPNOTSUPP;
+        }
         let memory = UserIov::one(UserBuf::new(buf.cast_mut().cast(), len));
         register(fid, Ok(plain(memory, access, offset, key, flags)), mr, context)
     }
@@ -105,6 +111,9 @@ unsafe extern "C" fn regv(
 ) -> c_int {
     // SAFETY: as in `reg`.
     unsafe {
+        if wants_key(fid) {
+            return -FI_EOPNOTSUPP;
+        }
         let memory = pieces(iov, count);
         let request = memory.map(|memory| plain(memory, access, offset, key, flags));
         register(fid, request, mr, context)
@@ -119,15 +128,57 @@ unsafe extern "C" fn regattr(fid: *mut fid, attr: *const fi_mr_attr, flags: u64,
     unsafe {
         if flags & FI_MR_DMABUF != 0 {
             log!(
+                by domain::opened(fid).provider;
                 Warn,
                 Mr,
                 "FI_MR_DMABUF: there is no device memory here, register the host's"
             );
             return -FI_EOPNOTSUPP;
         }
-        let request = request(attr, flags, domain::opened(fid).api_version);
+        let domain = domain::opened(fid);
+        let request = check_key(attr, domain).and_then(|()| request(attr, flags, domain.api_version));
         register(fid, request, mr, (*attr).context)
     }
+}
+
+/// A region has an authorization key where the domain takes them, of one of its address vectors, and else none: there is
+/// nobody who would keep others away from it.
+///
+/// # Safety
+/// Attributes as in the domain's version of the API.
+unsafe fn check_key(attr: *const fi_mr_attr, domain: &Arc<Domain>) -> Result<()> {
+    // SAFETY: by contract; what the attributes name is a live vector, as the manual page says.
+    let good = unsafe {
+        let (size, key) = match domain.api_version {
+            ..FIRST_WITH_KEYS => (0, null()),
+            _ => (
+                (*attr).auth_key_size,
+                (*attr).auth_key.cast_const().cast::<fi_mr_auth_key>(),
+            ),
+        };
+        if domain.av.auth_key_size.is_none() {
+            size == 0
+        } else if size != size_of::<fi_mr_auth_key>() || key.is_null() {
+            false
+        } else {
+            let fi_mr_auth_key { av, src_addr } = key.read_unaligned();
+            let vector = av.cast::<fid>();
+            !vector.is_null()
+                && (*vector).fclass as u32 == FI_CLASS_AV
+                && Arc::ptr_eq(av::domain_of(vector), domain)
+                && av::of(vector).lookup_auth_key(src_addr, &mut []).is_ok()
+        }
+    };
+    if good { Ok(()) } else { Err(Errno(FI_EINVAL)) }
+}
+
+/// Where authorization keys are taken, the plain calls have no place for one.
+///
+/// # Safety
+/// A live domain of ours.
+unsafe fn wants_key(fid: *mut fid) -> bool {
+    // SAFETY: by contract.
+    unsafe { domain::opened(fid) }.av.auth_key_size.is_some()
 }
 
 /// Looks only at what the program's version of the API has: behind it nothing needs to be initialized. Interface and
@@ -142,7 +193,6 @@ unsafe fn request(attr: *const fi_mr_attr, flags: u64, version: u32) -> Result<R
         let memory = pieces((*attr).anonymous.mr_iov, (*attr).iov_count)?;
         let whole = if since(2, 0) { (*attr).base_mr } else { null() };
         Ok(Request {
-            auth_key_size: if since(1, 5) { (*attr).auth_key_size } else { 0 },
             whole: (!whole.is_null()).then(|| of(whole.cast()).clone()),
             ..plain(memory, (*attr).access, (*attr).offset, (*attr).requested_key, flags)
         })

@@ -61,7 +61,7 @@ impl Av {
     fn check_request(&self, request: &Insert, state: &State) -> Result<()> {
         let has = |flag| request.flags & flag != 0;
         if request.flags & !FLAGS != 0 {
-            log!(Warn, Av, "unknown flags {:#x} for an insertion", request.flags);
+            log!(by self.provider; Warn, Av, "unknown flags {:#x} for an insertion", request.flags);
             return Err(Errno(FI_EBADFLAGS as c_int));
         }
         if self.is_async() && has(FI_SYNC_ERR) {
@@ -103,7 +103,7 @@ impl Av {
             match done {
                 Ok(_) => inserted += 1,
                 Err(errno) => {
-                    log!(Warn, Av, "address {at} of {count} not inserted: error {}", errno.0);
+                    log!(by self.provider; Warn, Av, "address {at} of {count} not inserted: error {}", errno.0);
                     if events.is_some() {
                         failed.push((at as u64, errno));
                     }

@@ -28,6 +28,7 @@ pub use string::StringAddr;
 
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
+use crate::api::log::Speaker;
 use crate::util::lock::OptLock;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -52,6 +53,8 @@ pub struct AvAttr<'a> {
 /// What the domain has to say about its vectors.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
+    /// Whose objects these are, for the log.
+    pub provider: Speaker,
     /// Named vectors are found within the domain of this name only.
     pub name: String,
     /// FI_AV_UNSPEC: a vector may be of either type.
@@ -69,6 +72,7 @@ const OPEN_FLAGS: u64 = FI_EVENT | FI_READ | FI_SYMMETRIC | FI_AV_USER_ID | FI_P
 
 /// An address vector.
 pub struct Av {
+    provider: Speaker,
     kind: Arc<dyn AddressKind>,
     av_type: fi_av_type,
     shape: Shape,
@@ -93,7 +97,7 @@ struct State {
 impl Av {
     pub fn open(attr: &AvAttr, kind: Arc<dyn AddressKind>, domain: &Domain) -> Result<Arc<Av>> {
         let invalid = |why: &str| {
-            log!(Warn, Av, "cannot open address vector: {why}");
+            log!(by domain.provider; Warn, Av, "cannot open address vector: {why}");
             Errno(FI_EINVAL)
         };
         let av_type = type_of(attr.av_type, domain.av_type).ok_or_else(|| invalid("not the domain's type"))?;
@@ -110,6 +114,7 @@ impl Av {
         let (store, shared) = open_store(attr, av_type, &kind, domain)?;
         let own_map = shared.as_ref().map_or(0, |shared| shared.map_addr());
         Ok(Arc::new(Av {
+            provider: domain.provider,
             av_type,
             shape,
             count: attr.count,
@@ -167,7 +172,7 @@ impl Av {
     /// fi_av_remove. All that can be removed are; the first thing wrong is the answer.
     pub fn remove(&self, fi_addrs: &[fi_addr_t], flags: u64) -> Result<()> {
         if flags & !FI_AUTH_KEY != 0 {
-            log!(Warn, Av, "unknown flags {flags:#x} for fi_av_remove");
+            log!(by self.provider; Warn, Av, "unknown flags {flags:#x} for fi_av_remove");
             return Err(Errno(FI_EINVAL));
         }
         let mut state = self.state.lock();
@@ -182,7 +187,7 @@ impl Av {
                 _ => self.key_slot(*fi_addr).and_then(|slot| state.keys.remove(slot)),
             };
             if removed.is_err() {
-                log!(Warn, Av, "cannot remove fi_addr {fi_addr:#x}");
+                log!(by self.provider; Warn, Av, "cannot remove fi_addr {fi_addr:#x}");
                 answer = removed;
             }
         }
@@ -272,6 +277,11 @@ impl Av {
         state.users.set(index, user_id);
         bump(&self.removals);
         Ok(())
+    }
+
+    /// Whose it is, for the log.
+    pub fn provider(&self) -> Speaker {
+        self.provider
     }
 
     /// fi_av_insert_auth_key: the handle of the key.
@@ -368,7 +378,7 @@ impl Av {
     /// fi_close. After it the vector must not be used again; its memory goes with the last `Arc`.
     pub fn close(&self) -> Result<()> {
         if self.in_use() {
-            log!(Warn, Av, "address vector is busy");
+            log!(by self.provider; Warn, Av, "address vector is busy");
             return Err(Errno(FI_EBUSY));
         }
         let events = self.state.lock().events.take();
@@ -432,10 +442,11 @@ fn open_store(attr: &AvAttr, av_type: fi_av_type, kind: &Arc<dyn AddressKind>, d
         return Ok((Box::new(Table::new(kind.clone(), attr.count)), None));
     };
     if domain.auth_key_size.is_some() {
-        log!(Warn, Av, "a shared address vector has no authorization keys");
+        log!(by domain.provider; Warn, Av, "a shared address vector has no authorization keys");
         return Err(Errno(FI_ENOSYS));
     }
     let name = shared::Name {
+        provider: domain.provider,
         domain: &domain.name,
         name,
         av_type,

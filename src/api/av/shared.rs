@@ -10,6 +10,7 @@ use super::kind::AddressKind;
 use super::table::{Inserted, Scope, Store};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
+use crate::api::log::Speaker;
 use crate::sys::shared_table::{Access, SharedTable, directory, user};
 use core::sync::atomic::{Ordering, fence};
 use std::borrow::Cow;
@@ -57,6 +58,7 @@ const PATIENCE: u32 = 10_000;
 
 /// What must be the same for all who share a vector.
 pub struct Name<'a> {
+    pub provider: Speaker,
     /// What the vector belongs to: names are the domain's own.
     pub domain: &'a str,
     pub name: &'a str,
@@ -67,6 +69,7 @@ pub struct Name<'a> {
 
 /// The part that needs no lock, for whoever only asks.
 pub struct Shared {
+    provider: Speaker,
     table: SharedTable,
     capacity: u64,
     record: usize,
@@ -164,6 +167,7 @@ impl SharedStore {
         };
         let table = SharedTable::open(&path, access, words, make).map_err(|error| {
             log!(
+                by name.provider;
                 Warn,
                 Av,
                 "cannot open shared address vector {}: {error}",
@@ -172,6 +176,7 @@ impl SharedStore {
             errno_of(&error)
         })?;
         let shared = Shared {
+            provider: name.provider,
             capacity: table.load(word::CAPACITY),
             record: record.max(BYTES),
             table,
@@ -246,7 +251,7 @@ impl SharedStore {
     fn grow(&self) -> Result<u32> {
         let (table, index) = (&self.shared.table, u64::from(self.seen));
         if index >= self.shared.capacity {
-            log!(Warn, Av, "shared address vector is full with {index} addresses");
+            log!(by self.shared.provider; Warn, Av, "shared address vector is full with {index} addresses");
             return Err(Errno(FI_ENOMEM));
         }
         let reserved = table.load(word::RESERVED);
@@ -255,6 +260,7 @@ impl SharedStore {
             self.reserve(index, step).map_err(|error| {
                 let bytes = step as usize * (self.shared.record + 1) * 8;
                 log!(
+                    by self.shared.provider;
                     Warn,
                     Av,
                     "shared address vector needs {bytes} bytes more in {}: {error}",
@@ -371,7 +377,7 @@ fn check_header(shared: &Shared, name: &Name, kind: &dyn AddressKind) -> Result<
     if size && same {
         return Ok(());
     }
-    log!(Warn, Av, "shared address vector {} is of another kind", name.name);
+    log!(by name.provider; Warn, Av, "shared address vector {} is of another kind", name.name);
     Err(Errno(FI_EINVAL))
 }
 
@@ -383,7 +389,7 @@ fn file_name(name: &Name) -> Result<String> {
     }
     let file = format!("fi_av.{}.{}.{}", user(), plain(name.domain), plain(name.name));
     if file.len() > LONGEST {
-        log!(Warn, Av, "name of shared address vector is too long: {}", name.name);
+        log!(by name.provider; Warn, Av, "name of shared address vector is too long: {}", name.name);
         return Err(Errno(FI_EINVAL));
     }
     Ok(file)
@@ -420,6 +426,7 @@ mod tests {
     fn names_never_meet() {
         let made = |domain, name| {
             file_name(&Name {
+                provider: "any",
                 domain,
                 name,
                 av_type: FI_AV_TABLE,

@@ -5,8 +5,8 @@
 //! group costs no messages, and groups that share members need no numbers that are free at all of them. What can be
 //! wrong with it, two members that see the same group differently, is as wrong with any other way.
 //!
-//! A message's tag is a hash of the group's identity and of which of its collectives it belongs to; receives name their
-//! sender. Within a collective the messages of one member to another are matched by their order.
+//! A message's tag is a hash of the group's identity and of which of its collectives it belongs to, and tells its
+//! receiver's rank, since members may share one engine; receives name their sender. Within a collective the messages of one member to another are matched by their order.
 
 use super::plan::Rank;
 use crate::abi::types::fi_addr_t;
@@ -61,7 +61,10 @@ impl Digest {
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     pub addr: fi_addr_t,
+    /// To send to.
     pub peer: PeerId,
+    /// As matching knows it, to receive from.
+    pub source: PeerId,
     /// How often it had been gone when the group was made.
     pub deaths: u32,
     /// Why it is as good as gone to this group.
@@ -78,6 +81,8 @@ pub enum State {
 
 #[derive(Debug)]
 pub struct Group {
+    /// Whose it is, of the endpoints that share a runner.
+    pub owner: usize,
     pub state: State,
     pub identity: Digest,
     /// Of this endpoint.
@@ -93,8 +98,9 @@ pub struct Group {
 }
 
 impl Group {
-    pub fn new(identity: Digest, rank: Rank, members: Vec<Member>, operations: u64) -> Group {
+    pub fn new(owner: usize, identity: Digest, rank: Rank, members: Vec<Member>, operations: u64) -> Group {
         Group {
+            owner,
             state: State::Joining,
             identity,
             rank,
@@ -146,7 +152,7 @@ mod tests {
 
     #[test]
     fn tags_of_many_operations_differ_and_are_the_same_everywhere() {
-        let group = |identity| Group::new(Digest::default().number(identity), 0, Vec::new(), 0);
+        let group = |identity| Group::new(0, Digest::default().number(identity), 0, Vec::new(), 0);
         let mut tags = HashSet::new();
         for identity in 0..100 {
             let (mut one, mut other) = (group(identity), group(identity));

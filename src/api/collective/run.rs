@@ -1,4 +1,4 @@
-//! Carries plans out: the groups of one endpoint, and their operations that go on.
+//! Carries plans out: the groups of one endpoint, or of those that share an engine, and their operations that go on.
 //!
 //! Every send and receive of a plan is one of the engine's, of a kind that no application sees; its end comes back here
 //! (`ended`), and the last of a round lets the plan go on (`advance`). What the engine has no room for is tried again
@@ -30,6 +30,8 @@ pub trait Hands {
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused>;
     /// How often a peer was gone.
     fn deaths(&self, peer: PeerId) -> u32;
+    /// Ends a receive that has met no message; its end is told.
+    fn withdraw(&mut self, context: Context);
 }
 
 /// Who is to be told of an end, and how.
@@ -42,12 +44,17 @@ pub enum End {
 /// An operation that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
+    pub owner: usize,
     pub end: End,
     pub failure: Option<Errno>,
 }
 
 /// A group to be joined.
 pub struct Membership {
+    /// Whose group it will be.
+    pub owner: usize,
+    /// Who joins, as the other members see it: its joins of the same are counted.
+    pub joiner: usize,
     /// What the members have in common.
     pub digest: Digest,
     pub rank: Rank,
@@ -58,7 +65,12 @@ pub struct Membership {
 }
 
 struct Run {
+    owner: usize,
+    /// Its owner is being closed: it goes no further.
+    abandoned: bool,
     group: fi_addr_t,
+    /// Of its owner.
+    rank: Rank,
     tag: u64,
     plan: Plan,
     /// The next step.
@@ -85,7 +97,7 @@ struct Part {
 pub struct Runner {
     groups: HashMap<fi_addr_t, Group>,
     /// How often the same was joined.
-    joins: HashMap<Digest, u64>,
+    joins: HashMap<(usize, Digest), u64>,
     runs: Slab<Run>,
     parts: Slab<Part>,
     /// Runs that can go on.
@@ -113,9 +125,11 @@ enum Stop {
 impl Runner {
     /// Joins a group: without `agreed`, the end comes when all members have.
     pub fn join(&mut self, address: fi_addr_t, membership: Membership, end: End) -> Result<()> {
-        let Membership { rank, members, .. } = membership;
+        let Membership {
+            rank, members, owner, ..
+        } = membership;
         let team = Team::new(rank, members.len());
-        let times = self.joins.entry(membership.digest).or_default();
+        let times = self.joins.entry((membership.joiner, membership.digest)).or_default();
         let identity = membership.digest.number(*times);
         *times += 1;
         let plan = if membership.agreed {
@@ -123,7 +137,7 @@ impl Runner {
         } else {
             Plan::new(plan::Operation::Barrier, team, 0, 0)
         };
-        let group = Group::new(identity, rank, members, membership.operations);
+        let group = Group::new(owner, identity, rank, members, membership.operations);
         self.groups.insert(address, group);
         self.begin(address, plan, Buffers::default(), None, end)
     }
@@ -145,9 +159,10 @@ impl Runner {
         }
     }
 
-    /// Begins an operation; `most` may go on at once.
-    pub fn collective(&mut self, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
-        let group = self.groups.get(&call.coll_addr).ok_or(Errno(FI_EINVAL))?;
+    /// Begins an operation of this owner's; `most` may go on at once.
+    pub fn collective(&mut self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
+        let group = self.groups.get(&call.coll_addr).filter(|group| group.owner == owner);
+        let group = group.ok_or(Errno(FI_EINVAL))?;
         let Kind { element, reduce } = call.asked.kind()?;
         if group.state != State::Joined {
             return Err(Errno(FI_EOPBADSTATE as i32));
@@ -158,7 +173,7 @@ impl Runner {
         let team = Team::new(group.rank, group.members.len());
         let operation = call.asked.operation(|addr| group.rank_of(addr))?;
         let buffers = buffers(operation, team, element, call.count, &call.input, &call.result)?;
-        if self.runs.len() >= most {
+        if self.runs.len() >= most && self.runs_of(owner).count() >= most {
             return Err(Errno(FI_EAGAIN));
         }
         let plan = Plan::new(operation, team, buffers.count, element);
@@ -181,7 +196,10 @@ impl Runner {
         let group = self.groups.get_mut(&address).ok_or(Errno(FI_EINVAL))?;
         group.running += 1;
         let run = self.runs.insert(Run {
+            owner: group.owner,
+            abandoned: false,
             group: address,
+            rank: group.rank,
             tag: group.next_tag(),
             plan,
             at: 0,
@@ -195,6 +213,42 @@ impl Runner {
             end,
         });
         self.ready.push_back(run);
+        Ok(())
+    }
+
+    fn runs_of(&self, owner: usize) -> impl Iterator<Item = Id> {
+        let its = self.runs.iter().filter(move |(_, run)| run.owner == owner);
+        its.map(|(id, _)| id)
+    }
+
+    /// One of the endpoints that share this is being closed: what it has begun goes no further. The ends of what is
+    /// withdrawn are to be told before `forget`.
+    pub fn abandon(&mut self, owner: usize, hands: &mut impl Hands) {
+        let runs: Vec<Id> = self.runs_of(owner).collect();
+        for id in &runs {
+            if let Some(run) = self.runs.get_mut(*id) {
+                run.abandoned = true;
+            }
+        }
+        for (id, part) in self.parts.iter() {
+            if !part.transfer.sends && runs.contains(&part.run) {
+                hands.withdraw(id.bits() as Context);
+            }
+        }
+    }
+
+    /// Forgets an owner that was abandoned. -FI_EBUSY while the engine still has memory of its.
+    pub fn forget(&mut self, owner: usize) -> Result<()> {
+        let runs: Vec<Id> = self.runs_of(owner).collect();
+        let open = |id: &Id| self.runs.get(*id).is_some_and(|run| run.open > 0);
+        if runs.iter().any(open) {
+            return Err(Errno(FI_EBUSY));
+        }
+        for id in runs {
+            self.runs.remove(id);
+        }
+        self.groups.retain(|_, group| group.owner != owner);
+        self.joins.retain(|(joiner, _), _| *joiner != owner);
         Ok(())
     }
 
@@ -242,8 +296,11 @@ impl Runner {
     }
 
     /// There may be room in the engine again.
+    #[inline]
     pub fn retry(&mut self) {
-        self.ready.append(&mut self.stalled);
+        if self.is_stalled() {
+            self.ready.append(&mut self.stalled);
+        }
     }
 
     /// Operations that go on.
@@ -265,7 +322,9 @@ impl Runner {
     }
 
     fn advance_one(&mut self, id: Id, hands: &mut impl Hands) {
-        let Some(run) = self.runs.get_mut(id) else { return };
+        let Some(run) = self.runs.get_mut(id).filter(|run| !run.abandoned) else {
+            return;
+        };
         let Some(group) = self.groups.get_mut(&run.group) else {
             return;
         };
@@ -310,7 +369,7 @@ impl Runner {
         if run.open > 0 {
             return;
         }
-        let (end, failure, joins) = (run.end, run.failure.map(Errno), run.joins());
+        let (owner, end, failure, joins) = (run.owner, run.end, run.failure.map(Errno), run.joins());
         group.running -= 1;
         if joins {
             group.state = if failure.is_none() {
@@ -320,7 +379,7 @@ impl Runner {
             };
         }
         self.runs.remove(id);
-        self.finished.push_back(Finished { end, failure });
+        self.finished.push_back(Finished { owner, end, failure });
     }
 }
 
@@ -375,7 +434,7 @@ impl Run {
         parts: &mut Slab<Part>,
         hands: &mut impl Hands,
     ) -> core::result::Result<(), Stop> {
-        let Transfer { span, sends, .. } = transfer;
+        let Transfer { with, span, sends } = transfer;
         let member = member.ok_or(Stop::Lost(FI_EINVAL))?;
         if member.lost.is_none() && hands.deaths(member.peer) != member.deaths {
             member.lost = Some(errno(Error::PeerGone));
@@ -386,9 +445,9 @@ impl Run {
         let part = parts.insert(Part { run: id, transfer });
         let context = part.bits() as Context;
         let asked = if sends {
-            hands.send(&self.send(member.peer, span, context))
+            hands.send(&self.send(member.peer, with, span, context))
         } else {
-            hands.recv(&self.recv(member.peer, span, context))
+            hands.recv(&self.recv(member.source, span, context))
         };
         asked.map_err(|refused| {
             parts.remove(part);
@@ -405,11 +464,16 @@ impl Run {
         })
     }
 
-    fn send(&self, to: PeerId, span: Span, context: Context) -> Send {
+    /// Members may share an engine, so a message says whose it is.
+    fn tag_for(&self, receiver: Rank) -> u64 {
+        self.tag ^ (receiver as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn send(&self, to: PeerId, rank: Rank, span: Span, context: Context) -> Send {
         Send {
             kind: engine::op::Kind::Collective,
             to,
-            tag: self.tag,
+            tag: self.tag_for(rank),
             data: self.failure.map(|error| error as u64),
             body: match self.failure {
                 Some(_) => UserIov::default(),
@@ -427,7 +491,7 @@ impl Run {
         Recv {
             kind: engine::op::Kind::Collective,
             from: Some(from),
-            tag: self.tag,
+            tag: self.tag_for(self.rank),
             ignore: 0,
             body: self.memory(span),
             multi: None,

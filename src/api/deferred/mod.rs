@@ -19,6 +19,7 @@ use super::errno::{self, Errno, Result};
 use super::messaging::Flags;
 use super::mr::memory::Memory;
 use crate::abi::types::*;
+use crate::api::log::Speaker;
 use crate::engine::op::{Completion, Context};
 use crate::util::lock::OptLock;
 use crate::util::slab::{Id, Slab};
@@ -61,11 +62,12 @@ pub struct Deferred {
     turn: OptLock<()>,
     state: OptLock<State>,
     memory: Arc<Memory>,
+    provider: Speaker,
 }
 
 impl Deferred {
     /// `locked`: calls on different objects of the domain may come from several threads at once.
-    pub fn new(memory: &Arc<Memory>, locked: bool) -> Arc<Deferred> {
+    pub fn new(provider: Speaker, memory: &Arc<Memory>, locked: bool) -> Arc<Deferred> {
         let due = Arc::new(Due::default());
         let state = State {
             lines: Lines::new(&due),
@@ -76,6 +78,7 @@ impl Deferred {
             turn: OptLock::new((), locked),
             state: OptLock::new(state, locked),
             memory: memory.clone(),
+            provider,
             due,
         })
     }
@@ -123,6 +126,7 @@ impl Deferred {
                 Err(Errno(FI_EAGAIN)) => self.state.lock().lines.put_back(place, work),
                 Err(error) => {
                     log!(
+                        by self.provider;
                         Warn,
                         Domain,
                         "deferred work could not be started: {}",

@@ -1,3 +1,5 @@
+//! Deferred work alone: what waits for a counter, starts in its order, and can be taken back.
+
 use super::*;
 use crate::api::cntr::CntrAttr;
 use crate::api::messaging::SendCall;
@@ -49,7 +51,7 @@ fn cntr() -> Arc<Cntr> {
 
 fn bed() -> Bed {
     Bed {
-        deferred: Deferred::new(&Arc::new(Memory::new(0, 8, true)), true),
+        deferred: Deferred::new("any", &Arc::new(Memory::new(0, 8, true)), true),
         noted: Arc::default(),
         trigger: cntr(),
         done: cntr(),

@@ -2,7 +2,7 @@
 //!
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
-use super::managed::{Managed, is_transmit, wanted};
+use super::managed::{Managed, can_be_default, is_transmit, wanted};
 use super::pool::Pool;
 use super::side::Side;
 use crate::api::collective::Collectives;
@@ -28,7 +28,7 @@ pub struct Alias<B> {
 impl<B: Managed<Base = B> + Clone + Send + Sync> Alias<B> {
     /// An alias of an endpoint, or of an alias of it. `flags` replaces those of the direction it names.
     pub fn open(of: &impl Managed<Base = B>, flags: u64) -> Result<Alias<B>> {
-        is_transmit(flags)?;
+        can_be_default(flags)?;
         let endpoint = of.base().clone();
         let among = endpoint.side(|side| side.aliases.clone());
         among.take();
@@ -133,6 +133,7 @@ impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
     }
 
     fn set_op_flags(&self, flags: u64) -> Result<()> {
+        can_be_default(flags)?;
         self.of(flags)?.store(wanted(flags), Ordering::Relaxed);
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, Tell};
+use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind, Tell};
 use std::sync::Arc;
 
 struct BoundCq {
@@ -153,15 +153,7 @@ impl Bindings {
         let cntrs = &self.cntrs;
         let counted = cntrs.send.is_some() || cntrs.read.is_some() || cntrs.write.is_some();
         let silent = send && self.tx.is_none() && !counted || recv && self.rx.is_none() && cntrs.recv.is_none();
-        if silent {
-            log!(
-                Warn,
-                EpCtrl,
-                "fi_enable: a completion queue or counter is missing, for sends or for receives"
-            );
-            return Err(Errno(FI_ENOCQ as i32));
-        }
-        Ok(())
+        if silent { Err(Errno(FI_ENOCQ as i32)) } else { Ok(()) }
     }
 
     fn queues(&self) -> impl Iterator<Item = &Arc<Cq>> {
@@ -214,6 +206,11 @@ impl Bindings {
         self.cntrs.remote_read.is_some() || self.cntrs.remote_write.is_some()
     }
 
+    /// The queue that is told of what the endpoint begins.
+    pub fn tx_queue(&self) -> Option<&Arc<Cq>> {
+        self.tx.as_ref().map(|bound| &bound.cq)
+    }
+
     /// Whether a queue is bound for receives.
     pub fn hears_receives(&self) -> bool {
         self.rx.is_some()
@@ -254,26 +251,6 @@ impl Bindings {
                 tag: end.tag,
                 src: source,
             });
-        }
-    }
-
-    /// Tells the queue of sends of a collective's end. No counter counts them, as in the C library.
-    pub fn tell_collective(&self, context: Context, report: bool, failure: Option<Errno>) {
-        let Some(bound) = &self.tx else { return };
-        match failure {
-            Some(Errno(err)) => bound.cq.post_error(ErrorEntry {
-                context,
-                flags: FI_COLLECTIVE,
-                err,
-                prov_errno: err,
-                ..ErrorEntry::default()
-            }),
-            None if report => bound.cq.post(&Entry {
-                context,
-                flags: FI_COLLECTIVE,
-                ..Entry::default()
-            }),
-            None => {}
         }
     }
 }

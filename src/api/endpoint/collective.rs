@@ -1,19 +1,26 @@
-//! An endpoint as a member of groups: how its addresses become members, and its engine and queues a run's hands and ears.
+//! Endpoints as members of groups: how addresses become members, and engine and queues a run's hands and ears.
+//!
+//! What all kinds have in common, and plain endpoints; `contexts` and `pool` have those that share an engine.
 
-use super::side::Told;
+pub mod contexts;
+mod pool;
+
+use super::side::{Side, Told};
 use super::{Core, Endpoint, Wire};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::group::{Digest, Member, is_group};
-use crate::api::collective::run::{End, Finished, Hands, Membership};
+use crate::api::collective::run::{End, Finished, Hands, Membership, Runner};
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
+use crate::api::cq::{Cq, Entry, ErrorEntry};
+use crate::api::eq::Eq;
 use crate::api::eq::event::ErrorEvent;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::progress::Progress;
 use crate::engine::Engine;
-use crate::engine::op::{Recv, Refused, Send, Tell};
-use crate::engine::port::PeerId;
+use crate::engine::op::{Context, Recv, Refused, Send, Tell};
+use crate::engine::port::{PeerId, Transport};
 use std::sync::Arc;
 
 /// Addresses of sets, as `api::av_set` makes them.
@@ -21,12 +28,12 @@ fn is_set(addr: fi_addr_t) -> bool {
     addr >> 62 == 1
 }
 
-struct Both<'a, T: Wire> {
+struct Both<'a, T: Transport> {
     engine: &'a mut Engine<T>,
     ended: &'a mut Told,
 }
 
-impl<T: Wire> Hands for Both<'_, T> {
+impl<T: Transport> Hands for Both<'_, T> {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused> {
         self.engine.send(send, self.ended)
     }
@@ -38,7 +45,158 @@ impl<T: Wire> Hands for Both<'_, T> {
     fn deaths(&self, peer: PeerId) -> u32 {
         self.engine.deaths(peer)
     }
+
+    fn withdraw(&mut self, context: Context) {
+        self.engine.withdraw(context, self.ended);
+    }
 }
+
+/// Tells whoever began it that something is over.
+fn tell_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
+    match (finished.end, finished.failure) {
+        (End::Operation { context, report }, failure) => {
+            if let Some(cq) = cq {
+                tell_operation(cq, context, report, failure);
+            }
+        }
+        (End::Join { fid, context }, failure) => {
+            if let Some(eq) = eq {
+                tell_join(eq, fid, context, failure);
+            }
+        }
+    }
+}
+
+/// No counter counts them, as in the C library.
+fn tell_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno>) {
+    match failure {
+        Some(Errno(err)) => cq.post_error(ErrorEntry {
+            context,
+            flags: FI_COLLECTIVE,
+            err,
+            prov_errno: err,
+            ..ErrorEntry::default()
+        }),
+        None if report => cq.post(&Entry {
+            context,
+            flags: FI_COLLECTIVE,
+            ..Entry::default()
+        }),
+        None => {}
+    }
+}
+
+fn tell_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
+    let _ = match failure {
+        None => eq.post_entry(FI_JOIN_COMPLETE, fid, context, 0),
+        Some(Errno(err)) => eq.post_error(ErrorEvent {
+            fid,
+            context,
+            err,
+            prov_errno: err,
+            ..ErrorEvent::default()
+        }),
+    };
+}
+
+/// Where a member is: whom to send to, and whom its messages come from.
+struct Way {
+    to: PeerId,
+    from: PeerId,
+    deaths: u32,
+}
+
+/// Who joins: as the runner knows it, and by which address the others do.
+struct Joiner<'a> {
+    owner: usize,
+    joiner: usize,
+    own: &'a [u8],
+}
+
+/// What the members have in common before they have told each other anything.
+fn common(call: &JoinCall, runner: &Runner) -> Result<(Digest, bool)> {
+    let digest = Digest::default();
+    match call.coll_addr {
+        FI_ADDR_NOTAVAIL => Ok((digest.number(2).bytes(call.set.comm_key()), true)),
+        addr if is_group(addr) => Ok((runner.identity(addr)?, false)),
+        addr if is_set(addr) => Ok((digest.number(1), false)),
+        _ => Err(Errno(FI_EINVAL)),
+    }
+}
+
+/// The group that a call asks for. `way` finds a member by its fi_addr_t and the key of its address.
+fn membership(
+    call: &JoinCall,
+    av: &Av,
+    who: &Joiner<'_>,
+    runner: &Runner,
+    mut way: impl FnMut(fi_addr_t, &[u8]) -> Option<Way>,
+) -> Result<Membership> {
+    let (mut digest, agreed) = common(call, runner)?;
+    let own = av.kind().key(who.own);
+    let (mut members, mut rank) = (Vec::new(), None);
+    for (place, addr) in call.set.members().into_iter().enumerate() {
+        let address = av.address(addr).ok_or(Errno(FI_EINVAL))?;
+        let key = av.kind().key(&address);
+        let way = way(addr, key).ok_or(Errno(FI_EINVAL))?;
+        digest = digest.bytes(key);
+        if key == own {
+            rank = rank.or(Some(place));
+        }
+        members.push(Member {
+            addr,
+            peer: way.to,
+            source: way.from,
+            deaths: way.deaths,
+            lost: None,
+        });
+    }
+    let Some(rank) = rank else {
+        log!(by av.provider(); Warn, EpCtrl, "fi_join_collective: the endpoint is not in the set");
+        return Err(Errno(FI_EINVAL));
+    };
+    let count = members.len();
+    log!(by av.provider(); Debug, EpCtrl, "collective group {digest:?}: {rank} of {count}");
+    Ok(Membership {
+        owner: who.owner,
+        joiner: who.joiner,
+        digest,
+        rank,
+        members,
+        operations: call.set.operations(),
+        agreed,
+    })
+}
+
+/// -FI_EOPBADSTATE, -FI_EOPNOTSUPP: it cannot now, or never. One that shares its receives can receive all the same.
+fn can_collect(side: &Side, shares: bool) -> Result<()> {
+    side.must_be_enabled()?;
+    let settings = &side.settings;
+    if settings.collective && settings.can_send && (shares || settings.can_recv) {
+        Ok(())
+    } else {
+        Err(Errno(FI_EOPNOTSUPP))
+    }
+}
+
+/// The endpoint's address vector, of which the set must be.
+fn vector_of(side: &Side, call: &JoinCall) -> Result<Arc<Av>> {
+    let av = side.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
+    if Arc::ptr_eq(&av, call.set.av()) {
+        Ok(av)
+    } else {
+        Err(Errno(FI_EINVAL))
+    }
+}
+
+/// How many of its collectives may go on, and whether this one's end is to be reported.
+fn terms(side: &Side, call: &CollectiveCall) -> (usize, bool) {
+    let (_, tell) = side.send_flags(Flags::Call(call.flags));
+    (side.settings.tx_size.max(1), tell == Tell::Queue)
+}
+
+/// The owner of an endpoint's own groups; its contexts' have others.
+const OWN: usize = 0;
 
 impl<T: Wire> Core<T> {
     /// Lets collectives go on, and tells of those that are over.
@@ -57,33 +215,13 @@ impl<T: Wire> Core<T> {
     }
 
     fn tell_finished(&self, finished: &Finished) {
-        let bindings = &self.side.bindings;
-        match (finished.end, bindings.eq(), finished.failure) {
-            (End::Operation { context, report }, ..) => bindings.tell_collective(context, report, finished.failure),
-            (End::Join { fid, context }, Some(eq), None) => {
-                let _ = eq.post_entry(FI_JOIN_COMPLETE, fid, context, 0);
+        match self.listeners.get(&finished.owner) {
+            Some(listener) => tell_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
+            None if finished.owner == OWN => {
+                let bindings = &self.side.bindings;
+                tell_finished(finished, bindings.tx_queue(), bindings.eq());
             }
-            (End::Join { fid, context }, Some(eq), Some(Errno(err))) => {
-                let _ = eq.post_error(ErrorEvent {
-                    fid,
-                    context,
-                    err,
-                    prov_errno: err,
-                    ..ErrorEvent::default()
-                });
-            }
-            (End::Join { .. }, None, _) => {}
-        }
-    }
-
-    /// -FI_EOPBADSTATE, -FI_EOPNOTSUPP: it cannot now, or never.
-    fn can_collect(&self) -> Result<()> {
-        self.side.must_be_enabled()?;
-        let settings = &self.side.settings;
-        if settings.collective && settings.can_send && settings.can_recv {
-            Ok(())
-        } else {
-            Err(Errno(FI_EOPNOTSUPP))
+            None => {}
         }
     }
 
@@ -92,91 +230,64 @@ impl<T: Wire> Core<T> {
         name.unwrap_or_else(|| self.engine.transport().local_address())
     }
 
-    /// What the members have in common before they have told each other anything.
-    fn common(&self, call: &JoinCall) -> Result<(Digest, bool)> {
-        let digest = Digest::default();
-        match call.coll_addr {
-            FI_ADDR_NOTAVAIL => Ok((digest.number(2).bytes(call.set.comm_key()), true)),
-            addr if is_group(addr) => Ok((self.runner.identity(addr)?, false)),
-            addr if is_set(addr) => Ok((digest.number(1), false)),
-            _ => Err(Errno(FI_EINVAL)),
-        }
-    }
-
-    fn membership(&mut self, call: &JoinCall, av: &Av) -> Result<Membership> {
-        let (mut digest, agreed) = self.common(call)?;
+    fn enter(&mut self, owner: usize, call: &JoinCall, av: &Av) -> Result<()> {
         let own = self.own_address();
-        let own = av.kind().key(&own).to_vec();
-        let (mut members, mut rank) = (Vec::new(), None);
-        for (place, addr) in call.set.members().into_iter().enumerate() {
-            let address = av.address(addr).ok_or(Errno(FI_EINVAL))?;
-            let key = av.kind().key(&address);
-            let transport = self.engine.transport_mut();
-            let peer = self.side.peers.peer::<T>(addr, |address| transport.peer(address));
-            let peer = peer.ok_or(Errno(FI_EINVAL))?;
-            digest = digest.bytes(key);
-            if key == own {
-                rank = rank.or(Some(place));
-            }
-            members.push(Member {
-                addr,
-                peer,
-                deaths: self.engine.deaths(peer),
-                lost: None,
-            });
-        }
-        let Some(rank) = rank else {
-            log!(Warn, EpCtrl, "fi_join_collective: the endpoint is not in the set");
-            return Err(Errno(FI_EINVAL));
+        let who = Joiner {
+            owner,
+            joiner: OWN,
+            own: &own,
         };
-        log!(
-            Debug,
-            EpCtrl,
-            "collective group {digest:?}: {rank} of {}",
-            members.len()
-        );
-        Ok(Membership {
-            digest,
-            rank,
-            members,
-            operations: call.set.operations(),
-            agreed,
-        })
+        let (engine, side) = (&mut self.engine, &mut self.side);
+        let membership = membership(call, av, &who, &self.runner, |addr, _| {
+            let transport = engine.transport_mut();
+            let peer = side.peers.peer::<T>(addr, |address| transport.peer(address))?;
+            Some(Way {
+                to: peer,
+                from: peer,
+                deaths: engine.deaths(peer),
+            })
+        })?;
+        let end = End::Join {
+            fid: call.fid,
+            context: call.context,
+        };
+        self.runner.join(call.address, membership, end)?;
+        self.tell();
+        Ok(())
+    }
+}
+
+impl<T: Wire + 'static> Endpoint<T> {
+    fn begin_collective(&self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        core.runner.collective(owner, call, most, report)?;
+        core.tell();
+        if core.deep || core.side.driven.is_some() {
+            self.begun(core);
+        }
+        Ok(())
     }
 }
 
 impl<T: Wire + 'static> Collectives for Endpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
-        let mut core = self.core.lock();
-        let core = &mut *core;
-        core.can_collect()?;
-        let (_, tell) = core.side.send_flags(Flags::Call(call.flags));
-        core.runner
-            .collective(call, core.side.settings.tx_size.max(1), tell == Tell::Queue)?;
-        core.tell();
-        if core.side.driven.is_some() {
-            self.begun(core);
-        }
-        Ok(())
+        let (most, report) = {
+            let core = self.core.lock();
+            can_collect(&core.side, false)?;
+            terms(&core.side, call)
+        };
+        self.begin_collective(OWN, call, most, report)
     }
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
         let me: Arc<dyn Progress> = self.clone();
         let mut core = self.core.lock();
         let core = &mut *core;
-        core.can_collect()?;
-        let av = core.side.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
-        if !Arc::ptr_eq(&av, call.set.av()) {
-            return Err(Errno(FI_EINVAL));
-        }
-        let membership = core.membership(call, &av)?;
+        can_collect(&core.side, false)?;
+        let av = vector_of(&core.side, call)?;
         core.side.bindings.drive_by_eq(&me)?;
-        let end = End::Join {
-            fid: call.fid,
-            context: call.context,
-        };
-        core.runner.join(call.address, membership, end)?;
-        core.tell();
+        core.enter(OWN, call, &av)?;
         if core.side.driven.is_some() {
             self.begun(core);
         }

@@ -172,6 +172,13 @@ struct Tap<'a, S> {
 }
 
 impl<S: Sink> Sink for Tap<'_, S> {
+    fn met(&mut self, peer: PeerId, _source: PeerId) {
+        if let Some(Some(known)) = self.known.get_mut(peer as usize) {
+            known.met = true;
+            self.sink.met(known.id, known.source);
+        }
+    }
+
     #[inline]
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
         match self.known.get(from as usize) {

@@ -152,7 +152,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
 
     /// FI_SETOPSFLAG.
     fn set_op_flags(&self, flags: u64) -> Result<()> {
-        let transmit = is_transmit(flags)?;
+        let transmit = can_be_default(flags)?;
         self.side(|side| {
             if transmit {
                 side.settings.tx_flags = wanted(flags);
@@ -171,6 +171,14 @@ pub(super) fn is_transmit(flags: u64) -> Result<bool> {
         FI_RECV => Ok(false),
         _ => Err(Errno(FI_EINVAL)),
     }
+}
+
+/// The same for flags that are to be the default: not one that every operation would be refused for.
+pub(super) fn can_be_default(flags: u64) -> Result<bool> {
+    if flags & FI_COMMIT_COMPLETE != 0 {
+        return Err(Errno(FI_EOPNOTSUPP));
+    }
+    is_transmit(flags)
 }
 
 /// The flags without their direction.
@@ -208,11 +216,14 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
 fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
     match driver.attach(endpoint.by_thread()) {
         Ok(id) => {
-            endpoint.side(|side| side.driven = Some(id));
+            // One that carries collectives of others may be driven already.
+            if let Some(before) = endpoint.side(|side| side.driven.replace(id)) {
+                driver.detach(before);
+            }
             Ok(())
         }
         Err(error) => {
-            log!(Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
+            log!(by endpoint.domain().provider; Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
             endpoint.domain().memory.leave(me);
             endpoint.side(|side| {
                 side.enabled = false;
@@ -225,14 +236,20 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
 
 /// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
 pub(super) fn stop(endpoint: &impl Managed) {
-    let driven = endpoint.side(|side| side.driven.take());
+    // One that carries collectives of others is driven until its scalable endpoint is closed.
+    let (driven, joined) = endpoint.side(|side| match side.hub {
+        true => (None, side.enabled),
+        false => (side.driven.take(), true),
+    });
     if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
         driver.detach(id);
     }
     endpoint.domain().deferred.leave(key_of(endpoint));
     let (bindings, stx) = endpoint.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
     let me = endpoint.as_progress();
-    endpoint.domain().memory.leave(&me);
+    if joined {
+        endpoint.domain().memory.leave(&me);
+    }
     bindings.detach(&me);
     if let Some(stx) = stx {
         stx.users.give();

@@ -28,8 +28,10 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Error, Kind, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
+use collective::contexts::Listener;
 use managed::{ByThread, Sleeper};
 use side::{Told, refused};
+use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -75,6 +77,8 @@ struct Core<T: Wire> {
     deep: bool,
     /// After the engine, which may still use its memory: fields go in this order.
     runner: Runner,
+    /// Contexts whose collectives it carries, by their owner there.
+    listeners: HashMap<usize, Listener>,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
@@ -83,19 +87,25 @@ struct Core<T: Wire> {
 
 impl<T: Wire + 'static> Endpoint<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Endpoint<T>> {
+        Endpoint::with_lock(domain, info, transport, domain.locked)
+    }
+
+    /// `locked`: whether calls may meet in it.
+    fn with_lock(domain: &Arc<Domain>, info: &Info, transport: T, locked: bool) -> Arc<Endpoint<T>> {
         domain.users.take();
         let core = Core {
             engine: Engine::with(transport, side::engine_config(info)),
-            side: Side::new(info),
+            side: Side::new(domain.provider, info),
             deep: false,
             runner: Runner::default(),
+            listeners: HashMap::new(),
             name: None,
             ended: Told::default(),
         };
         Arc::new(Endpoint {
             domain: domain.clone(),
             deferred: domain.deferred.clone(),
-            core: OptLock::new(core, domain.locked),
+            core: OptLock::new(core, locked),
         })
     }
 }
@@ -139,7 +149,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     fn set_address(&self, address: &[u8]) -> Result<()> {
         let mut core = self.core.lock();
         if core.side.enabled {
-            log!(Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
+            log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
         }
         if address.is_empty() {
@@ -278,7 +288,7 @@ impl<T: Wire> Core<T> {
     fn audit(&mut self) {
         let transport = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
-            refusal.log(transport.address_of(refusal.from));
+            refusal.log(self.side.provider, transport.address_of(refusal.from));
         }
     }
 }

@@ -11,6 +11,8 @@ use super::managed::{ByThread, Managed, Sleeper, start, stop};
 use super::side::{Side, Told, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
+use crate::api::collective::Collectives;
+use crate::api::collective::run::Runner;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
 use crate::api::driver::Driver;
@@ -21,7 +23,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Context, Refused};
+use crate::engine::op::{Context, Kind, Refused};
 use crate::engine::port::{Limits, Transport};
 use crate::util::lock::OptLock;
 use std::os::fd::RawFd;
@@ -32,7 +34,7 @@ pub struct Pool<T: Wire> {
     domain: Arc<Domain>,
     /// Endpoints bound to it.
     users: Refs,
-    core: OptLock<Core<T>>,
+    pub(super) core: OptLock<Core<T>>,
 }
 
 type SharedEngine<T> = Engine<Lanes<T>>;
@@ -40,19 +42,21 @@ type SharedEngine<T> = Engine<Lanes<T>>;
 /// What an engine says of an operation that it was given.
 type Begun = core::result::Result<(), Refused>;
 
-struct Core<T: Wire> {
-    engine: SharedEngine<T>,
+pub struct Core<T: Wire> {
+    pub(super) engine: SharedEngine<T>,
     /// The context's own.
     side: Side,
     /// By lane; None: closed.
-    members: Vec<Option<Side>>,
+    pub(super) members: Vec<Option<Side>>,
     /// Somebody sleeps who was told that nothing is unfinished.
     deep: bool,
     /// One of the members is a target for peers; somebody counts what they do.
     target: bool,
     counted: bool,
+    /// After the engine, which may still use its memory. Owners are lanes.
+    pub(super) runner: Runner,
     /// Empty between calls, kept for its memory.
-    ended: Told,
+    pub(super) ended: Told,
 }
 
 impl<T: Wire + 'static> Pool<T> {
@@ -63,7 +67,7 @@ impl<T: Wire + 'static> Pool<T> {
             rx: Some(rx.clone()),
             ..Info::default()
         };
-        let mut side = Side::new(&info);
+        let mut side = Side::new(domain.provider, &info);
         side.enabled = true;
         side.deferred = Some(domain.deferred.clone());
         let core = Core {
@@ -73,6 +77,7 @@ impl<T: Wire + 'static> Pool<T> {
             deep: false,
             target: false,
             counted: false,
+            runner: Runner::default(),
             ended: Told::default(),
         };
         Arc::new(Pool {
@@ -103,12 +108,22 @@ impl<T: Wire> Drop for Pool<T> {
 }
 
 impl<T: Wire> Core<T> {
-    fn tell(&mut self) {
-        if self.ended.ends.is_empty() {
-            return;
+    pub(super) fn tell(&mut self) {
+        if !self.ended.ends.is_empty() {
+            self.tell_ended();
         }
+        if self.runner.is_ready() {
+            self.tell_collectives();
+        }
+    }
+
+    pub(super) fn tell_ended(&mut self) {
         let lanes = self.engine.transport();
         for end in self.ended.ends.drain(..) {
+            if end.kind == Kind::Collective {
+                self.runner.ended(&end);
+                continue;
+            }
             let lane = end.source.map(|peer| lanes.lane_of(peer));
             let side = match lane {
                 Some(Some(lane)) => self.members.get_mut(lane).and_then(Option::as_mut),
@@ -123,16 +138,22 @@ impl<T: Wire> Core<T> {
 
     fn progress(&mut self) {
         self.engine.progress(&mut self.ended);
+        self.runner.retry();
         self.tell();
         let lanes = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
-            refusal.log(lanes.address_of(refusal.from));
+            refusal.log(self.side.provider, lanes.address_of(refusal.from));
         }
     }
 
+    /// Whether something waits for a peer.
+    fn unfinished(&self) -> bool {
+        self.engine.unfinished() || self.runner.is_stalled()
+    }
+
     /// An operation was begun, and somebody sleeps who may have to end it: see `Endpoint`.
-    fn begun(&mut self, driver: Option<&Driver>) {
-        if !(self.deep || driver.is_some()) || !self.engine.unfinished() {
+    pub(super) fn begun(&mut self, driver: Option<&Driver>) {
+        if !(self.deep || driver.is_some()) || !self.unfinished() {
             return;
         }
         self.deep = false;
@@ -259,7 +280,7 @@ impl<T: Wire> Progress for Pool<T> {
 
 /// An endpoint that shares its receives, once it is bound to the context that it shares.
 pub struct Member<T: Wire> {
-    domain: Arc<Domain>,
+    pub(super) domain: Arc<Domain>,
     address: Vec<u8>,
     before: OptLock<Option<(Side, T)>>,
     /// The context and the lane there.
@@ -273,13 +294,13 @@ impl<T: Wire + 'static> Member<T> {
         Arc::new(Member {
             domain: domain.clone(),
             address,
-            before: OptLock::new(Some((Side::new(info), transport)), true),
+            before: OptLock::new(Some((Side::new(domain.provider, info), transport)), true),
             joined: OnceLock::new(),
         })
     }
 
     #[inline]
-    fn pool(&self) -> Result<&(Arc<Pool<T>>, usize)> {
+    pub(super) fn pool(&self) -> Result<&(Arc<Pool<T>>, usize)> {
         self.joined.get().ok_or(Errno(FI_EOPBADSTATE as i32))
     }
 }
@@ -311,10 +332,10 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
                 let mut core = pool.core.lock();
                 match core.members.get_mut(*lane) {
                     Some(Some(side)) => use_it(side),
-                    _ => use_it(&mut Side::new(&Info::default())), // closed; nobody calls then
+                    _ => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
                 }
             }
-            (None, None) => use_it(&mut Side::new(&Info::default())),
+            (None, None) => use_it(&mut Side::new(self.domain.provider, &Info::default())),
         }
     }
 
@@ -342,6 +363,10 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         Err(Errno(FI_ENOENT))
     }
 
+    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
+        Some(self.clone())
+    }
+
     fn bind_srx(&self, srx: &Arc<Pool<T>>) -> Result<()> {
         if !Arc::ptr_eq(&self.domain, &srx.domain) {
             return Err(Errno(FI_EINVAL));
@@ -364,16 +389,16 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
 
     fn enable(&self) -> Result<()> {
         let Some((pool, _)) = self.joined.get() else {
-            log!(Warn, EpCtrl, "fi_enable: no shared receive context is bound");
+            log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         };
         // All endpoints that share have one address vector, by which the context knows sources too.
         let own = self.side(|side| side.peers.av());
         let others = pool.side(|side| side.peers.av());
-        if let (Some(own), Some(others)) = (&own, &others)
-            && !Arc::ptr_eq(own, others)
-        {
+        let differ = matches!((&own, &others), (Some(own), Some(others)) if !Arc::ptr_eq(own, others));
+        if differ {
             log!(
+                by self.domain.provider;
                 Warn,
                 EpCtrl,
                 "fi_enable: the shared receive context has another address vector"
@@ -397,11 +422,14 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         stop(self);
         if let Some((pool, lane)) = self.joined.get() {
             let mut core = pool.core.lock();
+            core.abandon(*lane);
             core.engine.transport_mut().close(*lane);
             if let Some(side) = core.members.get_mut(*lane) {
                 *side = None;
             }
             core.progress();
+            // The lane's peers are gone, and with them whatever touched its memory.
+            let _ = core.runner.forget(*lane);
             if core.members.iter().all(Option::is_none) {
                 core.side.peers = Default::default(); // lets the address vector go
             }
@@ -489,7 +517,7 @@ impl<T: Wire + 'static> Progress for Member<T> {
             return false;
         };
         let mut core = pool.core.lock();
-        let unfinished = core.engine.unfinished();
+        let unfinished = core.unfinished();
         core.deep = !unfinished;
         unfinished
     }

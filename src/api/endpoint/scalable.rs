@@ -4,11 +4,13 @@
 //! have nothing in common. Receive context 0 has the endpoint's name, the others have addresses made from it, which
 //! fi_rx_addr leads to. Transmit contexts come after them. To a receiver they are all the one name.
 
+use super::collective::contexts::{Seat, WholeEq, locked};
 use super::managed::Managed;
 use super::side::Side;
 use super::{Endpoint, Wire};
 use crate::abi::types::*;
 use crate::api::av::Av;
+use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
@@ -19,7 +21,7 @@ use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The most contexts of a direction.
 pub const CONTEXTS: usize = 16;
@@ -32,6 +34,8 @@ pub enum Direction {
 
 struct Place<T: Wire> {
     endpoint: Arc<Endpoint<T>>,
+    /// Of a transmit context.
+    seat: Option<Arc<Seat<T>>>,
     open: AtomicBool,
 }
 
@@ -45,8 +49,8 @@ pub struct Scalable<T: Wire> {
     rx: Vec<Place<T>>,
     tx_attr: TxAttr,
     rx_attr: RxAttr,
-    /// Nothing is told to it, but it is in use.
-    eq: Mutex<Option<Arc<Eq>>>,
+    /// For those contexts that have none of their own.
+    eq: WholeEq,
 }
 
 impl<T: Wire + 'static> Scalable<T> {
@@ -69,18 +73,34 @@ impl<T: Wire + 'static> Scalable<T> {
         let rest = (1..rx + tx).map(|index| more(&T::context_address(&base, index)));
         let transports: Vec<T> = std::iter::once(Ok(first)).chain(rest).collect::<Result<_>>()?;
         let number = domain.memory.number();
-        let place = |transport, direction| Place {
-            endpoint: numbered(Endpoint::new(domain, &only(info, direction), transport), number),
-            open: AtomicBool::new(false),
+        // The first carries the collectives of all, so their threads meet in it.
+        let carries = info.caps & FI_COLLECTIVE != 0 && domain.crossed;
+        let endpoint = |transport, direction, locked| {
+            let endpoint = Endpoint::with_lock(domain, &only(info, direction), transport, domain.locked || locked);
+            numbered(endpoint, number)
         };
         let mut transports = transports.into_iter();
-        let receive = transports
-            .by_ref()
-            .take(rx)
-            .map(|transport| place(transport, Direction::Receive))
+        let receive: Vec<Place<T>> = (transports.by_ref().take(rx).enumerate())
+            .map(|(index, transport)| Place {
+                endpoint: endpoint(transport, Direction::Receive, carries && index == 0),
+                seat: None,
+                open: AtomicBool::new(false),
+            })
             .collect();
-        let transmit = transports
-            .map(|transport| place(transport, Direction::Transmit))
+        let eq = WholeEq::default();
+        let hub = receive
+            .first()
+            .map(|place| place.endpoint.clone())
+            .ok_or(Errno(FI_EINVAL))?;
+        let transmit = (transports.enumerate())
+            .map(|(index, transport)| {
+                let endpoint = endpoint(transport, Direction::Transmit, false);
+                Place {
+                    seat: Some(Seat::new(&endpoint, &hub, index, &eq)),
+                    endpoint,
+                    open: AtomicBool::new(false),
+                }
+            })
             .collect();
         domain.users.take();
         Ok(Arc::new(Scalable {
@@ -91,7 +111,7 @@ impl<T: Wire + 'static> Scalable<T> {
             tx: transmit,
             tx_attr: info.tx.clone().unwrap_or_default(),
             rx_attr: info.rx.clone().unwrap_or_default(),
-            eq: Mutex::default(),
+            eq,
         }))
     }
 
@@ -154,11 +174,7 @@ impl<T: Wire + 'static> Scalable<T> {
     /// In place of the one before.
     pub fn bind_eq(&self, eq: &Arc<Eq>) {
         eq.refs().take();
-        let before = self
-            .eq
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(eq.clone());
+        let before = locked(&self.eq).replace(eq.clone());
         if let Some(before) = before {
             before.refs().give();
         }
@@ -177,13 +193,17 @@ impl<T: Wire + 'static> Scalable<T> {
 
     /// -FI_EBUSY while a context is open.
     pub fn close(&self) -> Result<()> {
-        unused(&self.users)
+        unused(&self.users)?;
+        if let Some(hub) = self.rx.first() {
+            hub.endpoint.retire_hub();
+        }
+        Ok(())
     }
 }
 
 impl<T: Wire> Drop for Scalable<T> {
     fn drop(&mut self) {
-        if let Some(eq) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(eq) = &*locked(&self.eq) {
             eq.refs().give();
         }
         self.domain.users.give();
@@ -274,7 +294,17 @@ impl<T: Wire + 'static> Managed for Context<T> {
         self.endpoint.enable()
     }
 
+    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
+        let place = self.whole.places(self.direction).get(self.index)?;
+        Some(place.seat.clone()?)
+    }
+
     fn close(&self) -> Result<()> {
+        self.side(|side| unused(&side.aliases))?;
+        let place = self.whole.places(self.direction).get(self.index);
+        if let Some(seat) = place.and_then(|place| place.seat.as_ref()) {
+            seat.close()?;
+        }
         self.endpoint.close()?;
         self.endpoint.side(|side| side.enabled = false);
         if let Some(place) = self.whole.places(self.direction).get(self.index) {

@@ -13,6 +13,7 @@ use crate::api::deferred::{Deferred, TRIGGERED};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
+use crate::api::log::Speaker;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
@@ -167,7 +168,7 @@ impl Report for Told {
 
 impl Refusal {
     /// The line that an administrator looks for. `address` is the peer's.
-    pub fn log(&self, address: Option<&[u8]>) {
+    pub fn log(&self, provider: Speaker, address: Option<&[u8]>) {
         let peer = String::from_utf8_lossy(address.unwrap_or_default());
         let why = match self.error {
             Error::NoKey => "no such key",
@@ -177,6 +178,7 @@ impl Refusal {
         };
         let RemotePart { addr, len, key } = self.part;
         log!(
+            by provider;
             Info,
             Mr,
             "refused {peer} access to {len} bytes at {addr:#x} with key {key:#x}: {why}"
@@ -185,6 +187,8 @@ impl Refusal {
 }
 
 pub struct Side {
+    /// Whose endpoint it is, for the log.
+    pub provider: Speaker,
     pub peers: Peers,
     pub bindings: Bindings,
     pub settings: Settings,
@@ -199,13 +203,16 @@ pub struct Side {
     pub stx: Option<Arc<Stx>>,
     /// Known by this to the domain's thread.
     pub driven: Option<u64>,
+    /// It carries collectives of the contexts of its scalable endpoint, enabled or not.
+    pub hub: bool,
     /// How many aliases are open.
     pub aliases: Arc<Refs>,
 }
 
 impl Side {
-    pub fn new(info: &Info) -> Side {
+    pub fn new(provider: Speaker, info: &Info) -> Side {
         Side {
+            provider,
             peers: Peers::default(),
             bindings: Bindings::default(),
             settings: Settings::of(info),
@@ -215,6 +222,7 @@ impl Side {
             deferred: None,
             stx: None,
             driven: None,
+            hub: false,
             aliases: Arc::default(),
         }
     }
@@ -269,6 +277,7 @@ impl Side {
             Ok(())
         } else {
             log!(
+                by self.provider;
                 Warn,
                 EpCtrl,
                 "the endpoint is not one of FI_TRIGGER and this kind of operation"
@@ -281,13 +290,18 @@ impl Side {
     pub fn check(&self) -> Result<()> {
         let settings = &self.settings;
         let initiates = settings.can_read || settings.can_write || settings.can_atomic;
-        self.bindings.check(settings.can_send || initiates, settings.can_recv)?;
+        self.bindings
+            .check(settings.can_send || initiates, settings.can_recv)
+            .inspect_err(|_| {
+                let text = "fi_enable: a completion queue or counter is missing, for sends or for receives";
+                log!(by self.provider; Warn, EpCtrl, "{text}");
+            })?;
         if !self.peers.is_bound() {
-            log!(Warn, EpCtrl, "fi_enable: no address vector is bound");
+            log!(by self.provider; Warn, EpCtrl, "fi_enable: no address vector is bound");
             return Err(Errno(FI_ENOAV as i32));
         }
         if self.settings.shares_tx && self.stx.is_none() {
-            log!(Warn, EpCtrl, "fi_enable: no shared transmit context is bound");
+            log!(by self.provider; Warn, EpCtrl, "fi_enable: no shared transmit context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         }
         Ok(())
@@ -310,8 +324,8 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, tell) = self.send_flags(call.flags);
-        if flags & FI_TRIGGER != 0 {
-            return Err(TRIGGERED);
+        if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
+            return Err(not_now(self.provider, flags));
         }
         let inject = flags & FI_INJECT != 0;
         if call.body.len() > self.settings.max_msg_size || inject && call.body.len() > self.settings.inject_size {
@@ -323,7 +337,7 @@ impl Side {
             to,
             tag: call.tag,
             data: call.data,
-            body: call.body,
+            body: call.body.fresh(),
             inject,
             level: level(flags),
             fence: flags & FI_FENCE != 0,
@@ -344,8 +358,8 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, tell) = self.send_flags(call.flags);
-        if flags & FI_TRIGGER != 0 {
-            return Err(TRIGGERED);
+        if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
+            return Err(not_now(self.provider, flags));
         }
         // What is read has no source buffer to be given back early.
         let inject = write && flags & FI_INJECT != 0;
@@ -364,7 +378,7 @@ impl Side {
             remote: call.remote,
             data: call.data,
             inject,
-            level: memory_level(flags),
+            level: level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
             tell,
@@ -381,8 +395,8 @@ impl Side {
             return Err(self.unable());
         }
         let (flags, tell) = self.send_flags(call.flags);
-        if flags & FI_TRIGGER != 0 {
-            return Err(TRIGGERED);
+        if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
+            return Err(not_now(self.provider, flags));
         }
         check_arrays(call)?;
         let inject = flags & FI_INJECT != 0;
@@ -402,7 +416,7 @@ impl Side {
             result: call.result,
             data: call.data,
             inject,
-            level: memory_level(flags),
+            level: level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
             tell,
@@ -435,7 +449,7 @@ impl Side {
             from,
             tag: call.tag,
             ignore: call.ignore,
-            body: call.body,
+            body: call.body.fresh(),
             multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
             context: call.context,
             tell,
@@ -578,25 +592,27 @@ fn told(selective: bool, flags: u64) -> Tell {
     }
 }
 
+/// An operation that waits for a counter, or one whose result is to outlast a power failure: no memory of ours does, and
+/// to report less would be a lie.
+#[cold]
+fn not_now(provider: Speaker, flags: u64) -> Errno {
+    if flags & FI_COMMIT_COMPLETE == 0 {
+        return TRIGGERED;
+    }
+    log!(by provider; Warn, EpData, "FI_COMMIT_COMPLETE: there is no persistent memory here");
+    Errno(FI_EOPNOTSUPP)
+}
+
 /// The level that flags ask for. Delivery is told of when a receive has the message, or somebody discards it: so is a
 /// match.
 #[inline]
 fn level(flags: u64) -> Level {
     if flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
         Level::Delivery
-    } else if flags & (FI_TRANSMIT_COMPLETE | FI_COMMIT_COMPLETE) != 0 {
+    } else if flags & FI_TRANSMIT_COMPLETE != 0 {
         Level::Transmit
     } else {
         Level::Inject
-    }
-}
-
-/// The same for a peer's memory, where durable is at least delivered.
-fn memory_level(flags: u64) -> Level {
-    if flags & FI_COMMIT_COMPLETE != 0 {
-        Level::Delivery
-    } else {
-        level(flags)
     }
 }
 

@@ -91,6 +91,7 @@ fn manner() -> impl Strategy<Value = Manner> {
         Manner {
             limits: Limits {
                 max_body: 260,
+                piece: 100,
                 eager: 300,
                 can_get,
                 at_once,

@@ -18,6 +18,7 @@ mod tagged;
 fn manners() -> [Manner; 5] {
     let limits = Limits {
         max_body: 300,
+        piece: 300,
         eager: 250,
         can_get: true,
         at_once: true,

@@ -47,7 +47,7 @@ impl Bed {
         // Without hints these are all there are.
         info.tx.as_mut().unwrap().op_flags = 0;
         info.rx.as_mut().unwrap().op_flags = 0;
-        let domain = Domain::open(&Fabric::new(0), &info).ok().unwrap();
+        let domain = Domain::open(&Fabric::new("any", 0), &info).ok().unwrap();
         let attr = AvAttr {
             rx_ctx_bits: BITS as i32,
             ..AvAttr::default()

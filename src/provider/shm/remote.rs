@@ -22,7 +22,6 @@ fn expose(bed: &Bed, memory: &Lent) -> Arc<Mr> {
         offset: 0,
         key: KEY,
         flags: 0,
-        auth_key_size: 0,
         whole: None,
     };
     Mr::register(&bed.domain, request).ok().unwrap()

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(1);
 
-const VARIABLES: [(&str, Kind, &str); 4] = [
+const VARIABLES: [(&str, Kind, &str); 6] = [
     (
         "tx_size",
         Kind::Size,
@@ -30,6 +30,16 @@ const VARIABLES: [(&str, Kind, &str); 4] = [
         Kind::Size,
         "Messages up to this many bytes are sent without asking the receiver (default: 16384)",
     ),
+    (
+        "piece_size",
+        Kind::Size,
+        "Those are cut into pieces of this many bytes, 64 to 8192 (default: 4096)",
+    ),
+    (
+        "together_size",
+        Kind::Size,
+        "From this many bytes on, sender and receiver copy a message together (default: 32768)",
+    ),
 ];
 
 /// What an endpoint's queues can be asked to hold.
@@ -42,16 +52,28 @@ pub struct Settings {
     /// Whether a peer's memory may be read through the kernel.
     pub fetch: bool,
     pub eager: usize,
+    /// What such messages are cut into.
+    pub piece: usize,
+    /// From here on both sides copy.
+    pub together: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let Config { fetch, eager, .. } = Config::default();
+        let Config {
+            fetch,
+            eager,
+            piece,
+            together,
+            ..
+        } = Config::default();
         Settings {
             tx_size: 1024,
             rx_size: 1024,
             fetch,
             eager,
+            piece,
+            together,
         }
     }
 }
@@ -68,6 +90,8 @@ impl Settings {
         settings.tx_size = queue("tx_size", settings.tx_size);
         settings.rx_size = queue("rx_size", settings.rx_size);
         settings.eager = size("eager_size").unwrap_or(settings.eager);
+        settings.piece = size("piece_size").unwrap_or(settings.piece);
+        settings.together = size("together_size").unwrap_or(settings.together);
         if let Ok(Value::Bool(disabled)) = find("disable_cma") {
             settings.fetch = !disabled;
         }
@@ -113,12 +137,16 @@ mod tests {
                 ("rx_size", Value::Size(8)),
                 ("disable_cma", Value::Bool(true)),
                 ("eager_size", Value::Size(0)),
+                ("piece_size", Value::Size(1)),
+                ("together_size", Value::Size(2)),
             ]),
             Settings {
                 tx_size: 7,
                 rx_size: 8,
                 fetch: false,
-                eager: 0
+                eager: 0,
+                piece: 1,
+                together: 2,
             }
         );
         let odd = read(&[("tx_size", Value::Size(0)), ("rx_size", Value::Size(usize::MAX))]);

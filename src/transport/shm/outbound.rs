@@ -42,27 +42,36 @@ pub enum Sent {
     Gone,
 }
 
+/// Why there is no way to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoWay {
+    /// Nobody is there, or there is no memory for a ring.
+    Nobody,
+    /// Another life than the one we know. It has seen nothing of us: a ring claimed and given back is a sender's end.
+    OtherLife,
+}
+
 impl Outbound {
-    /// None when there is nobody to send to, or no memory for a ring; the reasons worth telling are told.
-    pub fn connect(address: &[u8], own: &Region, config: &Config) -> Option<Outbound> {
+    /// `known`: the life of the address that is meant, 0 for any. The reasons worth telling are told.
+    pub fn connect(address: &[u8], known: u64, own: &Region, config: &Config) -> Result<Outbound, NoWay> {
         let path = name::region(&config.dir, address);
         let path_text = path.display();
-        let (header, claimed) = open_and_claim(&path, address, own, config)?;
+        let (header, claimed) = open_and_claim(&path, address, known, own, config)?;
         let (index, ring) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
-                return None;
+                return Err(NoWay::Nobody);
             }
             Err(error) => {
                 let need = layout::bytes_needed(1) - layout::bytes_needed(0);
                 (config.warn)(&format!(
                     "{path_text}: no memory for a ring, which needs {need} bytes ({error})"
                 ));
-                return None;
+                return Err(NoWay::Nobody);
             }
         };
-        Some(Outbound {
+        Ok(Outbound {
             producer: Producer::default(),
             fence: header.wants_fence() || !own.in_barrier,
             ring,
@@ -122,10 +131,12 @@ impl Outbound {
         self.publish(slot, len)
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self, slot: Slot, len: usize) -> Sent {
         self.producer.publish(&self.ring, slot, len);
-        self.ring.prepare(self.producer.next_line::<Ring>() + 1);
+        self.producer
+            .next_lines::<Ring>(slot)
+            .for_each(|line| self.ring.prepare(line));
         if self.fence {
             fence(Ordering::SeqCst);
         }
@@ -226,22 +237,32 @@ const TRIES: u32 = 200;
 
 /// Opens a peer's file and claims a ring in it. A child that another thread makes meanwhile may have the open file, and
 /// would hold the claim's lock after our death, so then all is done again with a file that it does not have.
-fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) -> Option<(Header, Claimed)> {
+fn open_and_claim(
+    path: &Path,
+    address: &[u8],
+    known: u64,
+    own: &Region,
+    config: &Config,
+) -> Result<(Header, Claimed), NoWay> {
     for tries_left in (0..TRIES).rev() {
         let mark = forks::mark();
-        let fd = open_alive(path)?;
-        let header = Header::map(fd.as_fd()).ok()?;
+        let fd = open_alive(path).ok_or(NoWay::Nobody)?;
+        let header = Header::map(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
-            return None;
+            return Err(NoWay::Nobody);
+        }
+        if known != 0 && known != header.instance() {
+            return Err(NoWay::OtherLife);
         }
         let found = match find_ring(&header, fd.as_fd()) {
             Ok(Some(found)) => found,
-            other => return Some((header, other)),
+            other => return Ok((header, other)),
         };
         if !mark.undisturbed() && tries_left > 0 {
             // The child shares the lock, so it is given up for both.
-            shared::unlock(fd.as_fd(), layout::LOCK_RINGS + found.0 as i64).ok()?;
+            let lock = layout::LOCK_RINGS + found.0 as i64;
+            shared::unlock(fd.as_fd(), lock).map_err(|_| NoWay::Nobody)?;
             std::thread::yield_now();
             continue;
         }
@@ -249,10 +270,10 @@ fn open_and_claim(path: &Path, address: &[u8], own: &Region, config: &Config) ->
         // A child made while it was being closed only keeps this ring from others.
         if mark.undisturbed() || tries_left == 0 {
             take_ring(&header, &found, own);
-            return Some((header, Ok(Some(found))));
+            return Ok((header, Ok(Some(found))));
         }
     }
-    None
+    Err(NoWay::Nobody)
 }
 
 /// Makes a ring that we locked ours, for the peer to see.

@@ -2,6 +2,9 @@
 //!
 //! A peer ends once: `end` marks it, what it sent before is still delivered, then the engine is told (`forget`). Until
 //! then nothing is sent to its address; after that the address may come to life again, with a new instance.
+//!
+//! An earlier life may have sent something that we had not seen when we connected to the one after it. It gets a number
+//! of its own (`former`), so that what it left is delivered and its end concerns nobody else.
 
 use super::inbound::Inbox;
 use super::layout;
@@ -34,6 +37,10 @@ pub struct Peer {
     pub ring: Option<usize>,
     /// Dead: the engine is told when its ring is empty.
     pub ending: bool,
+    /// The number of earlier lives of this address, one at a time.
+    pub former: Option<PeerId>,
+    /// This is the number of earlier lives: nothing is ever sent to it.
+    past: bool,
     pub reach: Reach,
     /// In the list of those whose ring was full.
     pub starved: bool,
@@ -58,19 +65,44 @@ impl Peers {
         if let Some(number) = self.numbers.get(address) {
             return Some(*number);
         }
+        let number = self.add(address.into(), false)?;
+        self.numbers.insert(address.into(), number);
+        Some(number)
+    }
+
+    fn add(&mut self, address: Box<[u8]>, past: bool) -> Option<PeerId> {
         let number = PeerId::try_from(self.table.len()).ok()?;
         self.table.push(Peer {
-            address: address.into(),
+            address,
             instance: 0,
             out: None,
             ring: None,
-            ending: false,
+            ending: past,
+            former: None,
+            past,
             reach: Reach::default(),
             starved: false,
             shares: 0,
         });
-        self.numbers.insert(address.into(), number);
         Some(number)
+    }
+
+    /// The number of a life that ended before the one we are connected to began, to deliver what it sent.
+    pub fn former(&mut self, of: PeerId) -> Option<PeerId> {
+        let entry = self.get(of)?;
+        if entry.former.is_some() {
+            return entry.former;
+        }
+        let address = entry.address.clone();
+        let former = self.add(address, true)?;
+        self.get_mut(of)?.former = Some(former);
+        Some(former)
+    }
+
+    /// Whether what an earlier life sent is still being delivered.
+    pub fn has_past(&self, of: PeerId) -> bool {
+        let former = self.get(of).and_then(|peer| self.get(peer.former?));
+        former.is_some_and(|former| former.instance != 0)
     }
 
     /// The number of the name that a peer's address is a context of.
@@ -134,7 +166,7 @@ impl Peers {
     pub fn forget(&mut self, peer: PeerId) {
         if let Some(entry) = self.table.get_mut(peer as usize) {
             entry.instance = 0;
-            entry.ending = false;
+            entry.ending = entry.past;
             entry.out = None;
             entry.ring = None;
             entry.shares = 0;

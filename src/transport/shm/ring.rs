@@ -2,8 +2,10 @@
 //!
 //! A ring is a power of two of 64-byte lines. A record takes whole lines in a row; its first word, the control word,
 //! tells that it is there and how long it is, and is written last. So a small record moves one cache line, and neither
-//! side does a read-modify-write. Before the producer publishes a record it empties the control word behind it, where
-//! the consumer will look next. A record that does not fit before the end of the ring is preceded by a skip.
+//! side does a read-modify-write. A control word says in which lap around the ring it was written, so an old one is no
+//! news, and nobody has to empty it. But a body may cover the place of one with anything: before the producer publishes a
+//! record, it empties the word behind it, where the consumer will look next, if that was last written so.
+//! A record that does not fit before the end of the ring is preceded by a skip.
 //! The consumer gives lines back a quarter of the ring at a time, in a line of its own.
 //!
 //! This file is the order of loads and stores, over any memory that is `Lines`: shared memory (`layout`), and loom's
@@ -34,10 +36,28 @@ const BODY_NEAR: usize = 40;
 const BODY_FAR: usize = LINE;
 const NEAR_MOST: usize = LINE - BODY_NEAR;
 
-const MARK: u64 = 0xb1f0 << 48;
-const RECORD: u64 = MARK | 1 << 32;
-const SKIP: u64 = MARK | 2 << 32;
-const KIND: u64 = !0 << 32;
+// A control word: the lap, counted from 1, then what it stands for, then the length of a record's body.
+const LEN: u64 = (1 << 16) - 1;
+const RECORD: u64 = 1 << 16;
+const SKIP: u64 = 2 << 16;
+const LAP_SHIFT: u32 = 20;
+
+/// The most lines of a ring.
+const MOST: u64 = 1024;
+const _: () = assert!(longest(MOST) as u64 <= LEN);
+
+/// The lap of a position, where it stands in a control word.
+#[inline]
+fn lap<L: Lines>(position: u64) -> u64 {
+    const { assert!(L::COUNT.is_power_of_two() && L::COUNT <= MOST) };
+    (position / L::COUNT + 1) << LAP_SHIFT
+}
+
+/// Whether there is a word of this lap.
+#[inline]
+fn is_of(word: u64, lap: u64) -> bool {
+    word >> LAP_SHIFT == lap >> LAP_SHIFT
+}
 
 #[inline]
 pub fn body_at(len: usize) -> usize {
@@ -70,12 +90,24 @@ pub struct Slot {
 }
 
 /// The writing side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Producer {
     /// Lines written since the ring began.
     tail: u64,
     /// What the consumer had taken when last looked at: its line is read only when this says full.
     taken: u64,
+    /// A bit for each line whose first word may be anything: part of a body, or of what was there before the ring.
+    covered: [u64; MOST as usize / 64],
+}
+
+impl Default for Producer {
+    fn default() -> Producer {
+        Producer {
+            tail: 0,
+            taken: 0,
+            covered: [!0; MOST as usize / 64],
+        }
+    }
 }
 
 impl Producer {
@@ -94,7 +126,7 @@ impl Producer {
         }
         let line = (start + skip) & (L::COUNT - 1);
         // Now and not at the end: while this line comes from the other core, the record's own would be lost again.
-        lines.clear((line + need) & (L::COUNT - 1));
+        self.uncover(lines, (line + need) & (L::COUNT - 1));
         Ok(Some(Slot {
             line,
             lines: need,
@@ -105,16 +137,47 @@ impl Producer {
     /// Makes the record in `slot` visible.
     #[inline]
     pub fn publish<L: Lines>(&mut self, lines: &L, slot: Slot, len: usize) {
-        lines.publish(slot.line, RECORD | len as u64);
+        lines.publish(slot.line, lap::<L>(self.tail + slot.skip) | RECORD | len as u64);
         if slot.skip > 0 {
-            lines.publish(self.tail & (L::COUNT - 1), SKIP);
+            lines.publish(self.tail & (L::COUNT - 1), lap::<L>(self.tail) | SKIP);
         }
         self.tail += slot.skip + slot.lines;
+        if slot.lines > 1 {
+            self.cover(slot.line + 1, slot.lines - 1);
+        }
     }
 
-    /// Lines ago that the consumer is known to be; for tests and for the curious.
-    pub fn next_line<L: Lines>(&self) -> u64 {
-        self.tail & (L::COUNT - 1)
+    /// The lines where a record as long as this one would be written next, as far as they are known to be free.
+    #[inline]
+    pub fn next_lines<L: Lines>(&self, slot: Slot) -> impl Iterator<Item = u64> + use<L> {
+        let free = L::COUNT - (self.tail - self.taken);
+        (self.tail..self.tail + slot.lines.min(free)).map(|line| line & (L::COUNT - 1))
+    }
+
+    /// Empties the first word of a line, if need be.
+    #[inline]
+    fn uncover<L: Lines>(&mut self, lines: &L, line: u64) {
+        let bit = 1 << (line % 64);
+        if let Some(word) = self
+            .covered
+            .get_mut(line as usize / 64)
+            .filter(|word| **word & bit != 0)
+        {
+            *word &= !bit;
+            lines.clear(line);
+        }
+    }
+
+    /// These lines were written as a body.
+    fn cover(&mut self, mut from: u64, count: u64) {
+        let end = from + count;
+        while from < end {
+            let here = (64 - from % 64).min(end - from);
+            if let Some(word) = self.covered.get_mut(from as usize / 64) {
+                *word |= !0 >> (64 - here) << (from % 64);
+            }
+            from += here;
+        }
     }
 }
 
@@ -146,21 +209,22 @@ impl Consumer {
     /// Whether there is anything to look at. One load.
     #[inline]
     pub fn has_news<L: Lines>(&self, lines: &L) -> bool {
-        lines.control(self.head & (L::COUNT - 1)) != 0
+        is_of(lines.control(self.head & (L::COUNT - 1)), lap::<L>(self.head))
     }
 
     /// The oldest record. It stays until `advance`.
     #[inline]
     pub fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Found>, Broken> {
-        let line = self.head & (L::COUNT - 1);
-        match lines.control(line) {
-            0 => Ok(None),
-            SKIP if line != 0 => {
-                self.head += L::COUNT - line;
-                found::<L>(0, lines.control(0))
-            }
-            word => found::<L>(line, word),
+        let (line, lap) = (self.head & (L::COUNT - 1), lap::<L>(self.head));
+        let word = lines.control(line);
+        if !is_of(word, lap) {
+            return Ok(None);
         }
+        if word == lap | SKIP && line != 0 {
+            self.head += L::COUNT - line;
+            return found::<L>(self.head, lines.control(0));
+        }
+        found::<L>(self.head, word)
     }
 
     /// Lets go of a record found. True when lines were given back.
@@ -177,9 +241,9 @@ impl Consumer {
 }
 
 #[inline]
-fn found<L: Lines>(line: u64, word: u64) -> Result<Option<Found>, Broken> {
-    let len = word as u32 as usize;
-    if word & KIND != RECORD || len > longest(L::COUNT) || line + lines_for(len) > L::COUNT {
+fn found<L: Lines>(position: u64, word: u64) -> Result<Option<Found>, Broken> {
+    let (line, len) = (position & (L::COUNT - 1), (word & LEN) as usize);
+    if word & !LEN != lap::<L>(position) | RECORD || len > longest(L::COUNT) || line + lines_for(len) > L::COUNT {
         return Err(Broken);
     }
     Ok(Some(Found { line, len }))
@@ -202,7 +266,7 @@ mod tests {
 
     impl Plain {
         fn new() -> Plain {
-            let words = RefCell::new([RECORD | 5; LINES as usize]);
+            let words = RefCell::new(core::array::from_fn(|line| lap::<Plain>(line as u64) | RECORD | 5));
             words.borrow_mut()[0] = 0;
             Plain {
                 words,
@@ -264,8 +328,10 @@ mod tests {
                         let slot = producer.reserve(&lines, len).unwrap();
                         prop_assert!(slot.is_some() || !inside.is_empty());
                         if let Some(slot) = slot {
-                            // A body covers the control words of its later lines.
-                            (1..slot.lines).for_each(|more| lines.publish(slot.line + more, RECORD | 1));
+                            // A body covers the control words of its later lines, perhaps with what would be one in
+                            // the next lap.
+                            let next = lap::<Plain>(producer.tail + slot.skip + LINES);
+                            (1..slot.lines).for_each(|more| lines.publish(slot.line + more, next | RECORD | 1));
                             producer.publish(&lines, slot, len);
                             inside.push_back(len);
                         }
@@ -282,7 +348,8 @@ mod tests {
             /// Whatever the other side writes, both sides stay within the ring.
             #[test]
             fn garbage_is_broken_or_harmless(words in proptest::collection::vec(prop_oneof![
-                any::<u64>(), (0..2u64, any::<u32>()).prop_map(|(kind, len)| (RECORD + (kind << 32)) | u64::from(len % 1024)),
+                    any::<u64>(),
+                (0..3u64, 0..4u64, 0..1024u64).prop_map(|(lap, kind, len)| lap << LAP_SHIFT | kind << 16 | len),
             ], LINES as usize), taken in any::<u64>()) {
                 let lines = Plain::new();
                 lines.words.borrow_mut().copy_from_slice(&words);
@@ -361,7 +428,8 @@ mod model {
             lines.body[line as usize].with_mut(|body| unsafe { *body = value });
             if line != slot.line {
                 // A body covers the control words of its later lines, with anything.
-                lines.control[line as usize].store(RECORD | 1, Ordering::Relaxed);
+                let next = lap::<Model>(producer.tail + slot.skip + LINES as u64);
+                lines.control[line as usize].store(next | RECORD | 1, Ordering::Relaxed);
             }
         }
         producer.publish(lines, slot, len);
@@ -389,7 +457,13 @@ mod model {
         builder.preemption_bound = Some(3);
         builder.check(move || {
             let lines = Arc::new(Model {
-                control: core::array::from_fn(|line| AtomicU64::new(if line == 0 { 0 } else { RECORD | 2 })),
+                control: core::array::from_fn(|line| {
+                    AtomicU64::new(if line == 0 {
+                        0
+                    } else {
+                        lap::<Model>(line as u64) | RECORD | 2
+                    })
+                }),
                 body: core::array::from_fn(|_| UnsafeCell::new(0)),
                 taken: AtomicU64::new(0),
             });

@@ -99,21 +99,37 @@ impl ShmTransport {
         };
         if peer.instance != 0 && peer.instance != instance {
             if !self.is_later(index, peer) && self.lives(peer) && !self.claimer_lives(index) {
-                // Left over from an earlier life, which nobody knew.
-                ring.free(self.own.file(), index);
-                self.own.header.set_free(index);
+                self.take_up_former(number, instance, index, ring, sink);
             } else {
                 self.end(number);
             }
             return;
         }
-        if peer.ending || peer.ring.is_some() {
+        if peer.ending || peer.ring.is_some() || self.peers.has_past(number) {
             // An older ring of the same sender is emptied first; the slow round comes back to this one.
             return;
         }
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
         self.inbox.add(index, ring, number);
+    }
+
+    /// Takes up what an earlier life left, that was over before we connected to this one: its messages had been accepted.
+    fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
+        let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_past(of)) else {
+            return; // that of a life still earlier is emptied first
+        };
+        let source = self.peers.source(of);
+        // The living one is named too: a receive that waits for this address does not end with the earlier life.
+        sink.met(of, source);
+        sink.met(former, source);
+        self.peers.met(former, instance, index);
+        self.inbox.add(index, ring, former);
+        if let Some(inbound) = self.inbox.get_mut(index) {
+            inbound.ending = true;
+        }
+        self.own.header.ring_bell(index);
+        self.turns_left = 1;
     }
 
     /// Whether a ring was claimed after the one that we have of the same address: a name has one owner at a time, so

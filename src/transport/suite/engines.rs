@@ -73,10 +73,14 @@ pub(super) fn sides<P: Pair>(config: Config) -> ([Side<P>; 2], Box<dyn Any>) {
 /// Messages of many lengths both ways, half of them before their receives.
 pub fn engines_exchange_messages<P: Pair>() {
     let (mut sides, _keep) = sides::<P>(Config::default());
-    let Limits { max_body, eager, .. } = sides[0].engine.transport().limits();
+    let limits = sides[0].engine.transport().limits();
+    let Limits {
+        max_body, piece, eager, ..
+    } = limits;
     let around = |len: usize| [len - 1, len, len + 1];
     let lens: Vec<usize> = [0, 1, 8, 80]
         .into_iter()
+        .chain(around(piece))
         .chain(around(max_body))
         .chain(around(eager))
         .collect();

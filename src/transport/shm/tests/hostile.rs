@@ -28,7 +28,8 @@ fn writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
         (0..20u64).prop_map(move |line| first_ring + 512 + line * 64),
         any::<u64>(),
     ];
-    let record = (any::<u16>(), 0..4u64).prop_map(|(len, kind)| 0xb1f0 << 48 | kind << 32 | u64::from(len));
+    let word = |(lap, kind, len): (u64, u64, u16)| lap << 20 | kind << 16 | u64::from(len);
+    let record = (0..4u64, 0..4u64, any::<u16>()).prop_map(word);
     let bytes = prop_oneof![
         record.prop_map(|word| word.to_le_bytes().to_vec()),
         proptest::collection::vec(any::<u8>(), 1..200),

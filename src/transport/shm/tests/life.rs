@@ -1,7 +1,11 @@
 //! Endpoints that die, come back, or find no room.
 
 use super::*;
+use crate::engine::op::{Kind, Level, Recv, Send, Tell};
+use crate::engine::{self, Engine};
+use crate::util::user::Lent;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -124,6 +128,129 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     let before = kept.gone.len();
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == before + 1);
     assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
+}
+
+/// What a name's earlier lives sent is not lost because we spoke to a later one before we looked; and that they are
+/// over is no end of the later one.
+#[test]
+fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    for ids in [0..40, 40..43] {
+        let mut other = dir.open("there");
+        let to = other.peer(b"here").unwrap();
+        push_all(&mut other, to, ids, &mut Kept::default());
+    }
+    let killed = Child::run(|| {
+        let mut other = dir.open("there");
+        let to = other.peer(b"here").unwrap();
+        push_all(&mut other, to, 43..45, &mut Kept::default());
+        // SAFETY: ends this process as a crash would.
+        unsafe { libc::raise(libc::SIGKILL) };
+    });
+    assert_eq!(killed.wait(), -1);
+    let mut last = dir.open("there");
+    let there = end.peer(b"there").unwrap();
+    push_all(&mut end, there, 0..1, &mut kept);
+    let to = last.peer(b"here").unwrap();
+    push_all(&mut last, to, 45..47, &mut Kept::default());
+    poll_until(&mut end, &mut kept, |kept| {
+        kept.packets.len() == 47 && kept.gone.len() == 3
+    });
+    for (id, packet) in kept.packets.iter().enumerate() {
+        assert_whole(packet, id as u32);
+        assert_eq!(end.address(packet.0), Some(&b"there"[..]));
+        assert_eq!(packet.0 == there, id >= 45);
+        assert_eq!(end.peers.source(packet.0), there);
+    }
+    assert!(!kept.gone.contains(&there));
+    // Both ways go on, and nothing is sent to a life that is over.
+    push_all(&mut end, there, 1..2, &mut kept);
+    let mut heard = Kept::default();
+    poll_until(&mut last, &mut heard, |heard| heard.packets.len() == 2);
+    assert_eq!(end.push(kept.gone[0], &header(0), Body::Empty), Push::Gone);
+    push_all(&mut last, to, 47..48, &mut Kept::default());
+    poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 48);
+    assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
+}
+
+/// Who knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
+/// like its end.
+#[test]
+fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
+    let dir = Dir::new();
+    let (mut end, mut kept) = (dir.open("here"), Kept::default());
+    let mut first = dir.open("there");
+    let to = first.peer(b"here").unwrap();
+    push_all(&mut first, to, 0..1, &mut Kept::default());
+    poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 1);
+    drop(first);
+    let (mut later, mut heard) = (dir.open("there"), Kept::default());
+    let to = later.peer(b"here").unwrap();
+    push_all(&mut later, to, 1..2, &mut heard);
+    let there = end.peer(b"there").unwrap();
+    assert_eq!(end.push(there, &header(0), Body::Empty), Push::Gone);
+    poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 2);
+    push_all(&mut end, there, 2..3, &mut kept);
+    poll_until(&mut later, &mut heard, |heard| heard.packets.len() == 1);
+    assert_eq!((kept.gone, heard.gone), (vec![there], vec![]));
+}
+
+/// A receive that names an address hears its earlier life too, and does not end with it.
+#[test]
+fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
+    let dir = Dir::new();
+    let engine = |name: &str| Engine::with(dir.open(name), engine::Config::default());
+    let memory = [Lent::new(&[8], 0), Lent::new(&[8], 0)];
+    let send = |engine: &mut Engine<ShmTransport>, to: &[u8], tag| {
+        let to = engine.transport_mut().peer(to).unwrap();
+        let send = Send {
+            kind: Kind::Tagged,
+            to,
+            tag,
+            data: None,
+            body: UserIov::default(),
+            inject: true,
+            level: Level::Inject,
+            fence: false,
+            context: 0,
+            tell: Tell::Queue,
+        };
+        engine.send(&send, &mut Vec::new()).unwrap();
+    };
+    let mut end = engine("here");
+    send(&mut engine("there"), b"here", 0);
+    let mut last = engine("there");
+    send(&mut end, b"there", 9);
+    let there = end.transport_mut().peer(b"there").unwrap();
+    let mut ends = Vec::new();
+    for (tag, memory) in memory.iter().enumerate() {
+        let recv = Recv {
+            kind: Kind::Tagged,
+            from: Some(there),
+            tag: tag as u64,
+            ignore: 0,
+            body: memory.iov(),
+            multi: None,
+            context: tag,
+            tell: Tell::Queue,
+        };
+        end.recv(&recv, &mut ends).unwrap();
+    }
+    let start = Instant::now();
+    while ends.is_empty() || end.transport().peers.has_past(there) {
+        end.progress(&mut ends);
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(ends.len(), 1);
+    send(&mut last, b"here", 1);
+    while ends.len() < 2 {
+        end.progress(&mut ends);
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+    let told: Vec<_> = ends.iter().map(|end| (end.context, end.failure)).collect();
+    assert_eq!(told, [(0, None), (1, None)]);
 }
 
 /// The lock of a ring can outlive its sender, in a child that another thread made while it was claimed. The order of the
@@ -252,7 +379,7 @@ fn one_of_many_gets_a_dead_name() {
 fn a_child_of_fork_has_no_endpoint() {
     let dir = Dir::new();
     let mut watcher = dir.open("watcher");
-    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let (mut tell, mut ask) = UnixStream::pair().unwrap();
     let parent = Child::run(|| {
         let mut end = dir.open("parent");
         let to = end.peer(b"watcher").unwrap();
@@ -433,7 +560,7 @@ pub(super) fn forbid(call: libc::c_long) {
 fn a_claim_lives_as_long_as_its_process() {
     let dir = Dir::new();
     let mut end = dir.open("a");
-    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let (mut tell, mut ask) = UnixStream::pair().unwrap();
     let child = Child::run(|| {
         let mut other = dir.open("b");
         let to = other.peer(b"a").unwrap();

@@ -288,4 +288,8 @@ fn memory_of_a_peer_is_fetched() {
     let from_c = c.peer(b"a").unwrap();
     assert_eq!(c.get(from_c, &remote, &target, 0, 5, Some(0)), port::Get::Unsupported);
     let _ = to_b;
+    // Its memory can still be read, but it is not its any more.
+    drop(a);
+    assert_eq!(b.get(to_a, &remote, &target, 0, 5, Some(0)), port::Get::Gone);
+    assert_eq!(b.get(to_a, &remote, &target, 0, 90_000, Some(0)), port::Get::Gone);
 }

@@ -1,5 +1,6 @@
 //! Large messages that the receiver and the sender fetch together.
 
+use super::super::layout::Ring;
 use super::*;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,6 +73,11 @@ fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
     end.inbox.ring(ring).unwrap().helped().load(Ordering::Acquire) & 0xffff
 }
 
+/// What an end writes to a peer by.
+fn ring(end: &ShmTransport, peer: PeerId) -> &Ring {
+    end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().ring()
+}
+
 #[test]
 fn whoever_does_how_much_the_bytes_are_there() {
     let dir = Dir::new();
@@ -126,6 +132,61 @@ fn a_busy_sender_is_not_waited_for() {
             assert_eq!(helped(&b, to_a), 0);
         }
     }
+}
+
+/// While a sender is at the end of one message, the next is not begun; what it fails at is done by the receiver.
+#[test]
+fn one_message_after_the_other() {
+    let dir = Dir::new();
+    let (mut a, mut b, to_b, to_a) = joined(&dir);
+    let mut from = pattern(4, LEN);
+    let remote = a.expose(to_b, &iov(&mut from));
+    let (mut first, mut second) = (vec![0u8; LEN], vec![0u8; LEN]);
+    let (first_iov, second_iov) = (iov(&mut first), iov(&mut second));
+    let start = Instant::now();
+    let number = loop {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "the sender never takes a piece"
+        );
+        let pieces = ring(&a, to_b).pieces();
+        let (next, over) = (b.peers.get(to_a).unwrap().shares + 1, AtomicBool::new(false));
+        let (got, taken) = std::thread::scope(|scope| {
+            // A sender that takes one piece and comes no further.
+            let taken = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if share::take(pieces, next, share::End::Back).is_some() {
+                        return true;
+                    }
+                }
+                false
+            });
+            let got = b.get(to_a, &remote, &first_iov, 0, LEN, Some(1));
+            over.store(true, Ordering::Relaxed);
+            (got, taken.join().unwrap())
+        });
+        if taken {
+            assert_eq!(got, port::Get::Later);
+            break next;
+        }
+        assert_eq!(got, port::Get::Done);
+        a.poll(&mut Ends::default(), 64);
+    };
+    let mut sink = Ends::default();
+    for _ in 0..3 {
+        assert_eq!(b.get(to_a, &remote, &second_iov, 0, LEN, Some(2)), port::Get::Full);
+        b.poll(&mut sink, 64);
+        assert!(sink.ended.is_empty());
+    }
+    let ring = a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().ring();
+    ring.helped()
+        .store(share::told(number, share::State::Failed, 0), Ordering::Release);
+    b.poll(&mut sink, 64);
+    assert_eq!(sink.ended, [(1, true)]);
+    assert!(first == from);
+    a.poll(&mut Ends::default(), 64);
+    assert!(fetch(&mut b, to_a, &remote, &second_iov, 0, LEN));
+    assert!(second == from);
 }
 
 /// A request in two halves of a message: what the sender does is what it is asked, no more.

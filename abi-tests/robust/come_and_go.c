@@ -1,0 +1,662 @@
+/*
+ * Endpoints come and go under one name, in the middle of whatever they do: each process has a host, which stays, and a
+ * guest, which sends to all hosts, writes, reads and adds to their memory, and is closed at random and opened again while
+ * hosts send to it. Receives are cancelled meanwhile. Held against a model: what a guest was told has come, has come,
+ * once and unharmed; memory holds what was written last; every operation ends; and what is freed when an endpoint is
+ * closed is not touched again, which valgrind sees.
+ *
+ *     come_and_go [PROCESSES [OPERATIONS [SEED]]]
+ */
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MOST 4           /* processes */
+#define NUMBERS 16384    /* messages of a guest to a host */
+#define MESSAGE 30000
+#define POSTED 6         /* receives of a host: tagged ones for each guest, and as many for all that is not tagged */
+#define SLOTS 6          /* what a guest writes at a host */
+#define SLOT 20000
+#define AT_ONCE 24
+#define NOBODYS_TAG 99
+#define DEADLINE 200
+
+#define DIE(...)                                                                       \
+	do {                                                                           \
+		fprintf(stderr, "process %d, step %d, line %d: ", me, steps, __LINE__); \
+		fprintf(stderr, __VA_ARGS__);                                          \
+		fprintf(stderr, "\n");                                                 \
+		_exit(1);                                                              \
+	} while (0)
+#define OK(call)                                                                       \
+	do {                                                                           \
+		long ok_ = (long) (call);                                              \
+		if (ok_)                                                               \
+			DIE("%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_));      \
+	} while (0)
+
+static struct shared {
+	volatile unsigned arrived;
+	char host[MOST][256];
+	uint64_t area_key[MOST], counter_key[MOST];
+	/* By guest and host: the messages that were said to have come, and what was added, at least and at most. */
+	unsigned char promised[MOST][MOST][NUMBERS];
+	uint64_t least[MOST][MOST], most[MOST][MOST];
+} *shared;
+
+struct header {
+	uint32_t from, number, len, check;
+};
+
+enum kind { FREE, HOST_RECEIVE, HOST_SEND, CANCELLED, GUEST_RECEIVE, GUEST_SEND, WRITE, READ, ADD };
+
+struct op {
+	struct fi_context2 context; /* first: completions lead here */
+	enum kind kind;
+	int peer;
+	bool tagged, promises, withdrawn;
+	uint32_t number;
+	int slot;
+	uint64_t pattern, operand, result;
+	size_t len;
+	char *buf;
+};
+
+/* What a slot at a host holds: `known` once an operation of this life has ended after which nothing else was begun. */
+struct slot {
+	uint64_t pattern;
+	size_t len;
+	bool known, busy;
+};
+
+static int processes = 3, operations = 1500, me, steps;
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_av *av;
+static struct fid_mr *area_mr, *counter_mr;
+static struct fid_ep *host, *guest;
+static struct fid_cq *host_cq, *guest_cq;
+static fi_addr_t host_addr[MOST], guest_addr[MOST];
+static char (*area)[SLOTS][SLOT];
+static uint64_t counter[MOST];
+static struct op receives[MOST + 1][POSTED], host_ops[AT_ONCE], guest_ops[AT_ONCE];
+static struct slot slot[MOST][SLOTS];
+static uint32_t next_number[MOST];
+static unsigned char came[MOST][NUMBERS];
+static unsigned lives, cancelled, too_late, broken;
+static uint64_t seed;
+
+static uint64_t rnd(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static size_t below(size_t most)
+{
+	return (size_t) (rnd() % most);
+}
+
+static void scramble(char *to, size_t len, uint64_t with)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		with = with * 6364136223846793005ull + 1442695040888963407ull;
+		to[i] = (char) (with >> 56);
+	}
+}
+
+static bool holds(const char *bytes, size_t len, uint64_t with)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		with = with * 6364136223846793005ull + 1442695040888963407ull;
+		if (bytes[i] != (char) (with >> 56))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t message_seed(const struct header *h, int to)
+{
+	return (uint64_t) h->from << 56 | (uint64_t) to << 48 | h->number;
+}
+
+static void write_message(struct op *op, int to)
+{
+	struct header h = { (uint32_t) me, op->number, (uint32_t) op->len, (uint32_t) to };
+
+	memcpy(op->buf, &h, sizeof(h));
+	scramble(op->buf + sizeof(h), op->len - sizeof(h), message_seed(&h, to));
+}
+
+static struct header read_message(const char *buf, size_t len, int to)
+{
+	struct header h;
+
+	if (len < sizeof(h))
+		DIE("a message of %zu bytes", len);
+	memcpy(&h, buf, sizeof(h));
+	if (h.from >= (unsigned) processes || h.len != len || h.check != (unsigned) to || h.number >= NUMBERS)
+		DIE("a message from %u to %u, number %u, of %u bytes, not %zu", h.from, h.check, h.number, h.len, len);
+	if (!holds(buf + sizeof(h), len - sizeof(h), message_seed(&h, to)))
+		DIE("message %u from %u is not what was sent", h.number, h.from);
+	return h;
+}
+
+/* ---- ends ---- */
+
+static void post_receive(struct op *op)
+{
+	op->kind = HOST_RECEIVE;
+	op->withdrawn = false;
+	if (op->tagged)
+		OK(fi_trecv(host, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, (uint64_t) op->peer, 0, op));
+	else
+		OK(fi_recv(host, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, op));
+}
+
+static void received_by_host(struct op *op, int error, size_t len)
+{
+	if (error == FI_ECANCELED && !op->withdrawn)
+		DIE("a receive was cancelled that nobody cancelled");
+	if (error == FI_ETRUNC)
+		DIE("a message was cut");
+	if (error) {
+		*(op->withdrawn && error == FI_ECANCELED ? &cancelled : &broken) += 1;
+	} else {
+		struct header h = read_message(op->buf, len, me);
+
+		too_late += op->withdrawn;
+		if (op->tagged && h.from != (unsigned) op->peer)
+			DIE("a receive for guest %d has a message of %u", op->peer, h.from);
+		if (came[h.from][h.number]++)
+			DIE("message %u of %u came twice", h.number, h.from);
+	}
+	post_receive(op);
+}
+
+static void ended_one(struct op *op, int error, size_t len)
+{
+	struct slot *at = &slot[op->peer][op->slot];
+
+	switch (op->kind) {
+	case HOST_RECEIVE:
+		received_by_host(op, error, len);
+		return;
+	case CANCELLED:
+		if (error != FI_ECANCELED)
+			DIE("a receive that nobody sends to ended with %d", error);
+		cancelled++;
+		break;
+	case HOST_SEND: /* the guest may be gone */
+		break;
+	case GUEST_RECEIVE:
+		if (!error)
+			read_message(op->buf, len, me);
+		break;
+	case GUEST_SEND:
+		if (error)
+			DIE("a message to a host failed: %s", fi_strerror(error));
+		if (op->promises)
+			shared->promised[me][op->peer][op->number] = 1;
+		break;
+	case WRITE:
+		if (error)
+			DIE("a write failed: %s", fi_strerror(error));
+		*at = (struct slot) { op->pattern, op->len, true, false };
+		break;
+	case READ:
+		if (error)
+			DIE("a read failed: %s", fi_strerror(error));
+		at->busy = false;
+		if (at->known && !holds(op->buf, op->len < at->len ? op->len : at->len, at->pattern))
+			DIE("slot %d at %d does not hold what was written last", op->slot, op->peer);
+		break;
+	case ADD:
+		if (error)
+			DIE("an atomic operation failed: %s", fi_strerror(error));
+		shared->least[me][op->peer] += op->operand;
+		break;
+	case FREE:
+		DIE("an operation ended twice, or is none");
+	}
+	op->kind = FREE;
+}
+
+static void progress_of(struct fid_cq *cq)
+{
+	struct fi_cq_tagged_entry entry[16];
+	struct fi_cq_err_entry err;
+	ssize_t ret, i;
+
+	while ((ret = fi_cq_read(cq, entry, 16)) != -FI_EAGAIN) {
+		if (ret == -FI_EAVAIL) {
+			memset(&err, 0, sizeof(err));
+			if (fi_cq_readerr(cq, &err, 0) == 1)
+				ended_one(err.op_context, err.err ? err.err : FI_EOTHER, err.len);
+			continue;
+		}
+		if (ret < 0)
+			DIE("fi_cq_read: %zd", ret);
+		for (i = 0; i < ret; i++)
+			ended_one(entry[i].op_context, 0, entry[i].len);
+	}
+}
+
+static void progress(void)
+{
+	progress_of(host_cq);
+	if (guest)
+		progress_of(guest_cq);
+}
+
+static void meet(void)
+{
+	static unsigned round;
+
+	round++;
+	__atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&shared->arrived, __ATOMIC_SEQ_CST) < round * (unsigned) processes) {
+		progress();
+		sched_yield();
+	}
+}
+
+/* ---- the guest's life ---- */
+
+static void guest_name(char name[64], int of)
+{
+	snprintf(name, 64, "fi_shm://come-and-go-%d-%d", (int) getppid(), of);
+}
+
+static void open_cq(struct fid_cq **cq)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 1024 };
+
+	OK(fi_cq_open(domain, &attr, cq, NULL));
+}
+
+static void open_ep(struct fid_ep **ep, struct fid_cq *cq, const char *name)
+{
+	OK(fi_endpoint(domain, info, ep, NULL));
+	if (name)
+		OK(fi_setname(&(*ep)->fid, (void *) name, strlen(name) + 1));
+	OK(fi_ep_bind(*ep, &av->fid, 0));
+	OK(fi_ep_bind(*ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	OK(fi_enable(*ep));
+}
+
+static void come(void)
+{
+	char name[64];
+	int i;
+
+	guest_name(name, me);
+	open_cq(&guest_cq);
+	open_ep(&guest, guest_cq, name);
+	lives++;
+	for (i = 0; i < AT_ONCE; i++) {
+		guest_ops[i].kind = FREE;
+		guest_ops[i].buf = malloc(MESSAGE);
+	}
+	for (i = 0; i < 3; i++) {
+		guest_ops[i].kind = GUEST_RECEIVE;
+		OK(fi_trecv(guest, guest_ops[i].buf, MESSAGE, NULL, FI_ADDR_UNSPEC, 7, 0, &guest_ops[i]));
+	}
+}
+
+/* Whatever is under way: what a slot holds is then not known until it is written again. */
+static void go(void)
+{
+	int i, k;
+
+	if (rnd() % 3 == 0)
+		progress();
+	OK(fi_close(&guest->fid));
+	OK(fi_close(&guest_cq->fid));
+	guest = NULL;
+	for (i = 0; i < AT_ONCE; i++) {
+		free(guest_ops[i].buf);
+		guest_ops[i].buf = NULL;
+	}
+	for (i = 0; i < processes; i++)
+		for (k = 0; k < SLOTS; k++) {
+			slot[i][k].known &= !slot[i][k].busy;
+			slot[i][k].busy = false;
+		}
+}
+
+/* ---- beginnings ---- */
+
+/* False when it is refused: nobody is there. */
+#define POST(call)                                                                     \
+	({                                                                             \
+		ssize_t post_;                                                         \
+		while ((post_ = (call)) == -FI_EAGAIN)                                 \
+			progress();                                                    \
+		if (post_ && post_ != -FI_EHOSTUNREACH)                                \
+			DIE("%s: %zd (%s)", #call, post_, fi_strerror((int) -post_));  \
+		post_ == 0;                                                            \
+	})
+#define POST_TO_HOST(call)                                                             \
+	do {                                                                           \
+		if (!POST(call))                                                       \
+			DIE("%s: a host is there", #call);                             \
+	} while (0)
+
+static struct op *free_op(struct op *of)
+{
+	int i;
+
+	for (;;) {
+		for (i = 0; i < AT_ONCE; i++)
+			if (of[i].kind == FREE)
+				return &of[i];
+		progress();
+	}
+}
+
+static size_t some_length(void)
+{
+	switch (below(8)) {
+	case 0: return 16384 + below(MESSAGE - 16384); /* fetched by the receiver */
+	case 1: return 4000 + below(10000);
+	default: return 16 + below(400);
+	}
+}
+
+static void send_to_host(struct op *op)
+{
+	static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE };
+	uint64_t level = levels[below(4)];
+	struct iovec iov = { op->buf, some_length() };
+
+	op->tagged = rnd() % 2;
+	op->promises = level == FI_TRANSMIT_COMPLETE || level == FI_DELIVERY_COMPLETE;
+	op->number = next_number[op->peer]++;
+	if (op->number >= NUMBERS)
+		DIE("too many messages");
+	op->len = iov.iov_len;
+	op->kind = GUEST_SEND;
+	write_message(op, op->peer);
+	if (op->tagged) {
+		struct fi_msg_tagged msg = { &iov, NULL, 1, host_addr[op->peer], (uint64_t) me, 0, op, 0 };
+
+		POST_TO_HOST(fi_tsendmsg(guest, &msg, level));
+	} else {
+		struct fi_msg msg = { &iov, NULL, 1, host_addr[op->peer], op, 0 };
+
+		POST_TO_HOST(fi_sendmsg(guest, &msg, level | (rnd() % 5 ? 0 : FI_FENCE)));
+	}
+}
+
+/* One operation on a slot at a time. */
+static void use_slot(struct op *op)
+{
+	struct slot *at;
+	uint64_t where;
+
+	op->slot = (int) below(SLOTS);
+	at = &slot[op->peer][op->slot];
+	while (at->busy)
+		progress();
+	where = (uint64_t) (me * SLOTS + op->slot) * SLOT;
+	op->len = rnd() % 3 ? 1 + below(1000) : 1 + below(SLOT);
+	at->busy = true;
+	if (rnd() % 2) {
+		at->known = false;
+		op->pattern = rnd();
+		op->kind = WRITE;
+		scramble(op->buf, op->len, op->pattern);
+		POST_TO_HOST(fi_write(guest, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+	} else {
+		op->kind = READ;
+		POST_TO_HOST(fi_read(guest, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+	}
+}
+
+static void add(struct op *op)
+{
+	op->kind = ADD;
+	op->operand = below(1000);
+	shared->most[me][op->peer] += op->operand;
+	if (rnd() % 2)
+		POST_TO_HOST(fi_atomic(guest, &op->operand, 1, NULL, host_addr[op->peer], (uint64_t) me * 8, shared->counter_key[op->peer],
+				       FI_UINT64, FI_SUM, op));
+	else
+		POST_TO_HOST(fi_fetch_atomic(guest, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], (uint64_t) me * 8,
+					     shared->counter_key[op->peer], FI_UINT64, FI_SUM, op));
+}
+
+static void cancel(void)
+{
+	if (rnd() % 2) {
+		struct op *op = free_op(host_ops);
+
+		op->kind = CANCELLED;
+		OK(fi_trecv(host, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, NOBODYS_TAG, 0, op));
+		OK(fi_cancel(&host->fid, op));
+	} else { /* one that a message may have met already */
+		struct op *op = &receives[below((size_t) processes + 1)][below(POSTED)];
+
+		if (fi_cancel(&host->fid, op) == 0)
+			op->withdrawn = true;
+	}
+}
+
+static void send_to_guest(struct op *op)
+{
+	op->kind = HOST_SEND;
+	op->len = some_length();
+	op->number = 0;
+	write_message(op, op->peer);
+	if (!POST(fi_tsend(host, op->buf, op->len, NULL, guest_addr[op->peer], 7, op)))
+		op->kind = FREE;
+}
+
+static void step(void)
+{
+	size_t dice = below(100);
+	struct op *op;
+
+	steps++;
+	if (!guest)
+		come();
+	if (dice < 85) {
+		op = free_op(guest_ops);
+		op->peer = (int) below((size_t) processes);
+		if (dice < 40)
+			send_to_host(op);
+		else if (dice < 65)
+			use_slot(op);
+		else
+			add(op);
+	} else if (dice < 92) {
+		op = free_op(host_ops);
+		op->peer = (int) below((size_t) processes);
+		send_to_guest(op);
+	} else if (dice < 97) {
+		cancel();
+	} else {
+		go();
+	}
+	if (rnd() % 3 == 0)
+		progress();
+}
+
+/* ---- the whole ---- */
+
+static void open_all(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	size_t len = sizeof(shared->host[0]);
+	char name[64];
+	int i, k;
+
+	hints->fabric_attr->prov_name = strdup("shm");
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->tx_attr->op_flags = 0;
+	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
+	fi_freeinfo(hints);
+	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
+	OK(fi_domain(fabric, info, &domain, NULL));
+	OK(fi_av_open(domain, &av_attr, &av, NULL));
+	area = calloc((size_t) processes, sizeof(*area));
+	OK(fi_mr_reg(domain, area, (size_t) processes * sizeof(*area), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &area_mr, NULL));
+	OK(fi_mr_reg(domain, counter, sizeof(counter), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 2, 0, &counter_mr, NULL));
+	shared->area_key[me] = fi_mr_key(area_mr);
+	shared->counter_key[me] = fi_mr_key(counter_mr);
+	open_cq(&host_cq);
+	open_ep(&host, host_cq, NULL);
+	OK(fi_getname(&host->fid, shared->host[me], &len));
+	for (i = 0; i < AT_ONCE; i++)
+		host_ops[i].buf = malloc(MESSAGE);
+	for (i = 0; i <= processes; i++)
+		for (k = 0; k < POSTED; k++) {
+			receives[i][k].peer = i < processes ? i : 0;
+			receives[i][k].tagged = i < processes;
+			receives[i][k].buf = malloc(MESSAGE);
+			post_receive(&receives[i][k]);
+		}
+	meet();
+	for (i = 0; i < processes; i++) {
+		guest_name(name, i);
+		if (fi_av_insert(av, shared->host[i], 1, &host_addr[i], 0, NULL) != 1 || fi_av_insert(av, name, 1, &guest_addr[i], 0, NULL) != 1)
+			DIE("fi_av_insert");
+	}
+	meet();
+}
+
+static bool all_free(const struct op *of)
+{
+	int i;
+
+	for (i = 0; i < AT_ONCE; i++)
+		if (of[i].kind != FREE && of[i].kind != GUEST_RECEIVE)
+			return false;
+	return true;
+}
+
+static void settle_accounts(void)
+{
+	int i;
+	uint32_t k;
+
+	if (!guest)
+		come();
+	while (!all_free(guest_ops))
+		progress();
+	for (i = 0; i < processes; i++) /* a last look at everything that is known */
+		for (k = 0; k < SLOTS; k++) {
+			struct op *op = free_op(guest_ops);
+
+			op->peer = i;
+			op->slot = (int) k;
+			op->kind = READ;
+			op->len = slot[i][k].known ? slot[i][k].len : 1;
+			slot[i][k].busy = true;
+			POST_TO_HOST(fi_read(guest, op->buf, op->len, NULL, host_addr[i], (uint64_t) ((unsigned) me * SLOTS + k) * SLOT, shared->area_key[i], op));
+		}
+	while (!all_free(guest_ops))
+		progress();
+	meet();
+	go();
+	/* Every message to a guest ends, now that none is left. */
+	while (!all_free(host_ops))
+		progress();
+	for (i = 0; i < processes; i++)
+		for (k = 0; k < NUMBERS; k++)
+			while (shared->promised[i][me][k] && !came[i][k])
+				progress();
+	for (i = 0; i < processes; i++)
+		if (counter[i] < shared->least[i][me] || counter[i] > shared->most[i][me])
+			DIE("guest %d added %llu, which is not %llu to %llu", i, (unsigned long long) counter[i],
+			    (unsigned long long) shared->least[i][me], (unsigned long long) shared->most[i][me]);
+	meet();
+}
+
+static void close_all(void)
+{
+	int i;
+
+	OK(fi_close(&host->fid));
+	OK(fi_close(&host_cq->fid));
+	OK(fi_close(&area_mr->fid));
+	OK(fi_close(&counter_mr->fid));
+	OK(fi_close(&av->fid));
+	OK(fi_close(&domain->fid));
+	OK(fi_close(&fabric->fid));
+	fi_freeinfo(info);
+	for (i = 0; i < AT_ONCE; i++)
+		free(host_ops[i].buf);
+	for (i = 0; i < (processes + 1) * POSTED; i++)
+		free(receives[i / POSTED][i % POSTED].buf);
+	free(area);
+}
+
+static int run(int number, uint64_t from)
+{
+	me = number;
+	seed = from * 0x9e3779b97f4a7c15ull + (uint64_t) number + 1;
+	alarm(DEADLINE);
+	open_all();
+	while (steps < operations)
+		step();
+	settle_accounts();
+	if (operations >= 1000 && (lives < 5 || !cancelled))
+		DIE("%u lives and %u cancelled receives: nothing was tested", lives, cancelled);
+	close_all();
+	fprintf(stderr, "process %d: %u lives, %u cancelled, %u too late for that, %u broken off\n", me, lives, cancelled, too_late, broken);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
+	int i, status, bad = 0;
+
+	if (argc > 1)
+		processes = atoi(argv[1]);
+	if (argc > 2)
+		operations = atoi(argv[2]);
+	if (processes < 1 || processes > MOST)
+		return 2;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 2;
+	fprintf(stderr, "%d processes, %d operations each, seed %llu\n", processes, operations, (unsigned long long) from);
+	for (i = 0; i < processes; i++)
+		if (fork() == 0)
+			_exit(run(i, from));
+	for (i = 0; i < processes; i++) {
+		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
+			bad = 1;
+			if (WIFSIGNALED(status))
+				fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
+		}
+	}
+	return bad;
+}

@@ -1,0 +1,165 @@
+//! Transmit contexts of a scalable endpoint as members of groups.
+//!
+//! Others know the endpoint by its name, which is that of receive context 0. So it is that context's engine which carries
+//! the collectives of all transmit contexts, whether or not the program opens it; the context's queues drive it too.
+
+use super::{Both, OWN, can_collect, terms, vector_of};
+use crate::abi::types::*;
+use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
+use crate::api::cq::Cq;
+use crate::api::endpoint::managed::Managed;
+use crate::api::endpoint::{Endpoint, Wire};
+use crate::api::eq::Eq;
+use crate::api::errno::{Errno, Result};
+use crate::api::progress::Progress;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whom a context's ends are told to.
+#[derive(Clone)]
+pub struct Listener {
+    pub cq: Option<Arc<Cq>>,
+    pub eq: Arc<Eq>,
+}
+
+/// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
+pub type WholeEq = Arc<Mutex<Option<Arc<Eq>>>>;
+
+pub fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub struct Seat<T: Wire> {
+    context: Arc<Endpoint<T>>,
+    hub: Arc<Endpoint<T>>,
+    owner: usize,
+    eq: WholeEq,
+    /// Set while the hub has something to tell it.
+    listener: Mutex<Option<Listener>>,
+}
+
+impl<T: Wire + 'static> Seat<T> {
+    /// `index`: the context's.
+    pub fn new(context: &Arc<Endpoint<T>>, hub: &Arc<Endpoint<T>>, index: usize, eq: &WholeEq) -> Arc<Seat<T>> {
+        Arc::new(Seat {
+            context: context.clone(),
+            hub: hub.clone(),
+            owner: OWN + 1 + index,
+            eq: eq.clone(),
+            listener: Mutex::default(),
+        })
+    }
+
+    /// From the first join on, the context's queues drive the hub.
+    fn sit_down(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
+        let mut listener = locked(&self.listener);
+        if listener.is_some() {
+            return Ok(());
+        }
+        self.hub.become_hub()?;
+        let hub: Arc<dyn Progress> = self.hub.clone();
+        eq.attach(hub.clone());
+        if let Some(cq) = &cq {
+            cq.attach(hub);
+        }
+        let told = Listener { cq, eq };
+        self.hub.core.lock().listeners.insert(self.owner, told.clone());
+        *listener = Some(told);
+        Ok(())
+    }
+
+    /// The context is being closed. -FI_EBUSY while a peer may still touch memory of its collectives; what only waits for
+    /// others is given up.
+    pub fn close(&self) -> Result<()> {
+        let mut listener = locked(&self.listener);
+        if listener.is_none() {
+            return Ok(());
+        }
+        {
+            let mut guard = self.hub.core.lock();
+            let core = &mut *guard;
+            core.runner.abandon(
+                self.owner,
+                &mut Both {
+                    engine: &mut core.engine,
+                    ended: &mut core.ended,
+                },
+            );
+            core.tell();
+            core.runner.forget(self.owner)?;
+            core.listeners.remove(&self.owner);
+        }
+        if let Some(told) = listener.take() {
+            let hub: Arc<dyn Progress> = self.hub.clone();
+            let _ = told.eq.detach(&hub);
+            if let Some(cq) = &told.cq {
+                let _ = cq.detach(&hub);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Wire + 'static> Collectives for Seat<T> {
+    fn collective(&self, call: &CollectiveCall) -> Result<()> {
+        let (most, report) = self.context.side(|side| {
+            can_collect(side, true)?;
+            Ok::<_, Errno>(terms(side, call))
+        })?;
+        self.hub.begin_collective(self.owner, call, most, report)
+    }
+
+    fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
+        let whole = locked(&self.eq).clone();
+        let (av, eq, cq) = self.context.side(|side| {
+            can_collect(side, true)?;
+            let av = vector_of(side, call)?;
+            let eq = side.bindings.eq().cloned().or(whole);
+            Ok::<_, Errno>((av, eq, side.bindings.tx_queue().cloned()))
+        })?;
+        self.sit_down(eq.ok_or(Errno(FI_ENOEQ as i32))?, cq)?;
+        let mut core = self.hub.core.lock();
+        let core = &mut *core;
+        core.enter(self.owner, call, &av)?;
+        if core.deep || core.side.driven.is_some() {
+            self.hub.begun(core);
+        }
+        Ok(())
+    }
+
+    fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
+        self.hub.core.lock().runner.leave(address)?;
+        if let Some(listener) = &*locked(&self.listener) {
+            drop(listener.eq.forget(fid));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Wire + 'static> Endpoint<T> {
+    /// It carries collectives of others: from now on it is driven like an enabled endpoint, though it may be none.
+    fn become_hub(self: &Arc<Self>) -> Result<()> {
+        if self.side(|side| core::mem::replace(&mut side.hub, true)) {
+            return Ok(());
+        }
+        self.open_memory(self.number());
+        self.domain.memory.join(&self.as_progress());
+        let driver = self.domain.driver.as_ref();
+        if let Some(driver) = driver.filter(|_| self.side(|side| side.driven.is_none())) {
+            let id = driver.attach(self.by_thread())?;
+            self.side(|side| side.driven = Some(id));
+        }
+        Ok(())
+    }
+
+    /// The scalable endpoint is closed.
+    pub fn retire_hub(self: &Arc<Self>) {
+        if !self.side(|side| core::mem::replace(&mut side.hub, false)) {
+            return;
+        }
+        let driven = self.side(|side| side.driven.take());
+        if let (Some(id), Some(driver)) = (driven, &self.domain.driver) {
+            driver.detach(id);
+        }
+        self.domain.memory.leave(&self.as_progress());
+    }
+}

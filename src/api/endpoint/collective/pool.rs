@@ -1,0 +1,111 @@
+//! Endpoints that share their receives as members of groups: one runner for all of them, as they are one engine.
+
+use super::{Both, Joiner, Way, can_collect, membership, tell_finished, terms, vector_of};
+use crate::abi::types::*;
+use crate::api::collective::run::End;
+use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
+use crate::api::endpoint::Wire;
+use crate::api::endpoint::managed::Managed;
+use crate::api::endpoint::pool::{Core, Member};
+use crate::api::errno::{Errno, Result};
+use crate::api::progress::Progress;
+use crate::engine::port::Transport;
+use std::sync::Arc;
+
+impl<T: Wire> Core<T> {
+    /// Lets collectives go on, and tells of those that are over.
+    #[cold]
+    pub fn tell_collectives(&mut self) {
+        while self.runner.is_ready() {
+            self.runner.advance(&mut Both {
+                engine: &mut self.engine,
+                ended: &mut self.ended,
+            });
+            self.tell_ended();
+            while let Some(finished) = self.runner.finished() {
+                if let Some(Some(side)) = self.members.get(finished.owner) {
+                    tell_finished(&finished, side.bindings.tx_queue(), side.bindings.eq());
+                }
+            }
+        }
+    }
+
+    /// Nothing of a member's collectives goes further: its lane is about to close, which ends what is under way.
+    pub fn abandon(&mut self, lane: usize) {
+        self.runner.abandon(
+            lane,
+            &mut Both {
+                engine: &mut self.engine,
+                ended: &mut self.ended,
+            },
+        );
+    }
+
+    fn enter(&mut self, lane: usize, own: &[u8], call: &JoinCall, me: &Arc<dyn Progress>) -> Result<()> {
+        let side = self.members.get_mut(lane).and_then(Option::as_mut);
+        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
+        can_collect(side, true)?;
+        let av = vector_of(side, call)?;
+        side.bindings.drive_by_eq(me)?;
+        let who = Joiner {
+            owner: lane,
+            joiner: lane,
+            own,
+        };
+        let engine = &mut self.engine;
+        let membership = membership(call, &av, &who, &self.runner, |addr, key| {
+            let lanes = engine.transport_mut();
+            let to = side.peers.peer::<T>(addr, |address| lanes.peer_by(lane, address))?;
+            let from = lanes.peer(key)?;
+            Some(Way {
+                to,
+                from,
+                deaths: engine.deaths(to),
+            })
+        })?;
+        let end = End::Join {
+            fid: call.fid,
+            context: call.context,
+        };
+        self.runner.join(call.address, membership, end)?;
+        self.tell();
+        Ok(())
+    }
+}
+
+impl<T: Wire + 'static> Collectives for Member<T> {
+    fn collective(&self, call: &CollectiveCall) -> Result<()> {
+        let (pool, lane) = self.pool()?;
+        let mut core = pool.core.lock();
+        let core = &mut *core;
+        let side = core.members.get(*lane).and_then(Option::as_ref);
+        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
+        can_collect(side, true)?;
+        let (most, report) = terms(side, call);
+        core.runner.collective(*lane, call, most, report)?;
+        core.tell();
+        core.begun(self.domain.driver.as_ref());
+        Ok(())
+    }
+
+    fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
+        let me: Arc<dyn Progress> = self.clone();
+        let own = self.local_address();
+        let (pool, lane) = self.pool()?;
+        let mut core = pool.core.lock();
+        core.enter(*lane, &own, call, &me)?;
+        core.begun(self.domain.driver.as_ref());
+        Ok(())
+    }
+
+    fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
+        let (pool, lane) = self.pool()?;
+        let mut core = pool.core.lock();
+        core.runner.leave(address)?;
+        let side = core.members.get(*lane).and_then(Option::as_ref);
+        if let Some(eq) = side.and_then(|side| side.bindings.eq()) {
+            drop(eq.forget(fid));
+        }
+        Ok(())
+    }
+}
