@@ -21,8 +21,11 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 
-/// A body, by the name of its file in `fuzz/fuzz_targets`.
-pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+/// What is done with each input.
+type Body = fn(&[u8]);
+
+/// Bodies, by the names of their files in `fuzz/fuzz_targets`.
+pub const TARGETS: [(&str, Body); 5] = [
     ("provider_filter", provider_filter),
     ("provider_path", provider_path),
     ("layering", layering),

@@ -181,4 +181,4 @@ static const struct test tests[] = {
 	TEST(gives_an_address), TEST(holds_its_av),
 };
 
-MAIN(tests)
+CASES(tests)

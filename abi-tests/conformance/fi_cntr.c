@@ -746,4 +746,4 @@ static const struct test tests[] = {
 	TEST(getwait_fd), TEST(getwait_mutex_cond), TEST(wait_set), TEST(ops_flags), TEST(getwait_without_an_object),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -1300,4 +1300,4 @@ static const struct test tests[] = {
 	TEST(nonsense_is_refused),
 };
 
-MAIN(tests)
+CASES(tests)

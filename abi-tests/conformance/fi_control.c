@@ -119,4 +119,4 @@ static const struct test tests[] = {
 	TEST(enable_is_a_command), TEST(alias_by_fi_alias), TEST(alias_of_what_has_none), TEST(getwait_of_an_endpoint),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -438,4 +438,4 @@ static const struct test tests[] = {
 	TEST(bind_an_event_queue), TEST(bind_with_unknown_flags), TEST(regions_are_told),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -1117,4 +1117,4 @@ static const struct test tests[] = {
 	TEST(both_contexts_shared),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -455,4 +455,4 @@ static const struct test tests[] = {
 	TEST(close_with_events), TEST(fabric_stays_while_a_queue_is_open),
 };
 
-MAIN(tests)
+CASES(tests)

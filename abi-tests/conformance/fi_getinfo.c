@@ -434,4 +434,4 @@ static const struct test tests[] = {
 	TEST(from_many_threads),
 };
 
-MAIN(tests)
+CASES(tests)

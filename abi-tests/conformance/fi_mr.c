@@ -615,4 +615,4 @@ static const struct test tests[] = {
 	TEST(modes), TEST(a_region_of_an_endpoint), TEST(a_region_with_events), TEST(pieces_are_one_region),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -1,5 +1,5 @@
-/* fi_msg(3): messages without tags. Most of its sentences stand in fi_tagged(3) too: support/transfers.c. */
-#include "transfers.h"
+/* fi_msg(3): messages without tags. Most of its sentences stand in fi_tagged(3) too: transfers/. */
+#include "transfers/transfers.h"
 
 const bool tagged = false;
 
@@ -63,7 +63,7 @@ static void multi_receive_by_default(void)
 }
 
 static const struct test tests[] = {
-	TRANSFER_TESTS, TEST(tagged_messages_do_not_match), TEST(without_tagged), TEST(multi_receive_by_default),
+	TEST(tagged_messages_do_not_match), TEST(without_tagged), TEST(multi_receive_by_default),
 };
 
-MAIN(tests)
+CASES(tests)

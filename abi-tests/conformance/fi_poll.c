@@ -392,4 +392,4 @@ static const struct test tests[] = {
 	TEST(wait_set_over_queues), TEST(trywait_over_many), TEST(trywait_of_nothing),
 };
 
-MAIN(tests)
+CASES(tests)

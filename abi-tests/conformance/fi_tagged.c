@@ -1,5 +1,5 @@
-/* fi_tagged(3): what tags do. The rest of the page is in support/transfers.c. */
-#include "transfers.h"
+/* fi_tagged(3): what tags do. The rest of the page is in transfers/. */
+#include "transfers/transfers.h"
 
 const bool tagged = true;
 
@@ -480,11 +480,11 @@ static void without_msg(void)
 }
 
 static const struct test tests[] = {
-	TRANSFER_TESTS, TEST(by_tag_not_by_order), TEST(same_tag_in_posting_order), TEST(wildcards_keep_their_place),
+	TEST(by_tag_not_by_order), TEST(same_tag_in_posting_order), TEST(wildcards_keep_their_place),
 	TEST(wildcard_first), TEST(unexpected_by_tag), TEST(ignored_bits), TEST(many_tags_posted), TEST(like_a_simple_list),
 	TEST(peek_finds_nothing), TEST(peek_describes_the_message), TEST(peek_gives_the_source),
 	TEST(claim_keeps_it_from_others), TEST(claim_then_discard), TEST(discard_at_once), TEST(claim_of_a_large_message),
 	TEST(only_tagged_directed), TEST(source_ignored_without_directed), TEST(without_msg),
 };
 
-MAIN(tests)
+CASES(tests)

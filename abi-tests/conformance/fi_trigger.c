@@ -791,4 +791,4 @@ static const struct test tests[] = {
 	TEST(a_hundred_to_and_fro),
 };
 
-MAIN(tests)
+CASES(tests)

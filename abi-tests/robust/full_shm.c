@@ -79,4 +79,4 @@ static void no_room_for_a_message(void)
 
 static const struct test tests[] = { TEST(no_room_for_an_endpoint), TEST(no_room_for_a_message) };
 
-MAIN(tests)
+CASES(tests)

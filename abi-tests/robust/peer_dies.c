@@ -208,4 +208,4 @@ static const struct test tests[] = {
 	TEST(a_sleeper_on_a_counter_is_told), TEST(an_idle_sleeper_sleeps),
 };
 
-MAIN(tests)
+CASES(tests)

@@ -150,4 +150,4 @@ static const struct test tests[] = {
 	TEST(memory_that_can_be_mapped),
 	TEST(memory_that_cannot),
 };
-MAIN(tests)
+CASES(tests)

@@ -27,7 +27,7 @@ __attribute__((weak)) int case_is_second;
 #define CHECK(condition, ...)                                                          \
 	do {                                                                           \
 		if (!(condition)) {                                                    \
-			printf("FAIL %s: line %d: ", case_name, __LINE__);             \
+			printf("FAIL %s: %s:%d: ", case_name, __FILE__, __LINE__);     \
 			printf(__VA_ARGS__);                                           \
 			printf("\n");                                                  \
 			fflush(stdout);                                                \

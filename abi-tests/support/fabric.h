@@ -36,12 +36,12 @@ struct test {
 extern const char *provider;
 extern bool strict;
 
-/* The main function of a program: runs the cases named, or all but those of the list. */
-int conformance(int argc, char **argv, const struct test *tests, size_t count);
-#define MAIN(tests)                                                                  \
-	int main(int argc, char **argv)                                              \
+/* Ends each file that has cases: a program has those of all its files, and runs the ones named or all but `--without`. */
+void add_cases(const struct test *tests, size_t count);
+#define CASES(tests)                                                                 \
+	__attribute__((constructor)) static void add_these_cases(void)               \
 	{                                                                            \
-		return conformance(argc, argv, tests, sizeof(tests) / sizeof(*tests)); \
+		add_cases(tests, sizeof(tests) / sizeof(*tests));                    \
 	}
 #define TEST(name) { #name, name }
 

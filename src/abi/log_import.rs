@@ -6,8 +6,8 @@
 //! No lock is held while a callback runs, and nothing of ours is freed when an import ends: a callback may run in one
 //! thread while another closes the import, and the application must bear with that as it does with the C library.
 
+use super::lacking;
 use super::log::{self, Line};
-use super::no_ops::NO_OPS;
 use super::types::*;
 use crate::api::log::{Level, Sink, Speaker, Subsys, set_sink};
 use crate::sys::lock::{Held, Lock};
@@ -112,13 +112,13 @@ static DEFAULT_OPS: fi_ops_log = fi_ops_log {
 static OPENED_OPS: fi_ops = fi_ops {
     close: Some(close_opened),
     bind: Some(bind),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// Operations put into the application's fid while it is imported.
 static IMPORTED_OPS: fi_ops = fi_ops {
     close: Some(close_imported),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// The one fid that fi_open("logging") gives. C writes its context, hence the cell.

@@ -11,13 +11,14 @@ pub mod entry;
 mod getinfo;
 mod info;
 mod info_read;
+mod lacking;
 mod layout;
 pub mod log;
 pub mod log_import;
 mod memory;
 mod mr_cache;
 mod nic;
-mod no_ops;
+
 pub mod object;
 mod open;
 pub mod params;

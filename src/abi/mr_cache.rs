@@ -3,9 +3,9 @@
 //! This core has no such cache (plug-ins bring their own, and nothing here needs one), so a monitor is accepted, never
 //! started, and what it reports goes nowhere. Open MPI offers one and takes a refusal for a fault. Called by `open`.
 
+use super::lacking;
 use super::layout::version;
 use super::memory::{self, NoMemory};
-use super::no_ops::NO_OPS;
 use super::types::*;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -21,13 +21,13 @@ static IMPORTED: AtomicPtr<fid> = AtomicPtr::new(null_mut());
 static CACHE_OPS: fi_ops = fi_ops {
     close: Some(close_cache),
     bind: Some(import),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// Put into the application's monitor while it is imported.
 static MONITOR_OPS: fi_ops = fi_ops {
     close: Some(close_monitor),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 static NOTIFY_OPS: fi_ops_mem_notify = fi_ops_mem_notify {

@@ -4,8 +4,8 @@
 //! Called by `info`.
 
 use super::info::Borrowed;
+use super::lacking;
 use super::memory::{self, NoMemory};
-use super::no_ops::NO_OPS;
 use super::types::*;
 use crate::api::info::model::{BusAttr, DeviceAttr, LinkAttr, NicAttr, PciAttr};
 use core::ffi::{c_int, c_void};
@@ -15,7 +15,7 @@ static OPS: fi_ops = fi_ops {
     close: Some(close),
     control: Some(control),
     tostr: Some(super::tostr::nic_tostr),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// A deep copy of a nic made of plain parts, with our operations.

@@ -98,9 +98,8 @@ impl Driver {
     /// An operation of an attached endpoint was begun and is unfinished.
     #[inline]
     pub fn watch(&self) {
-        if let Some(thread) = self.thread.get()
-            && thread.shared.deep.load(Ordering::SeqCst)
-        {
+        let Some(thread) = self.thread.get() else { return };
+        if thread.shared.deep.load(Ordering::SeqCst) {
             thread.shared.deep.store(false, Ordering::SeqCst);
             thread.shared.changed.set();
         }

@@ -99,12 +99,6 @@ static REGISTRY: Lock<Registry> = Lock::new(Registry::new());
 /// For the list of locks that fork waits for.
 pub(crate) static LOCK: &dyn Held = &REGISTRY;
 
-/// Defines a parameter of the core; its variable is `FI_` + the name in capitals.
-pub fn define_core(name: &str, kind: Kind, help: &str) {
-    // The names are ours and never empty, so nothing can be wrong with them.
-    let _ = define(Owner::CORE, "", name, kind, help);
-}
-
 /// Defines a parameter, or gives a new kind and help to one that is there. `prefix` is the provider's name, empty for
 /// the core.
 pub fn define(owner: Owner, prefix: &str, name: &str, kind: Kind, help: &str) -> Result<()> {
@@ -201,14 +195,6 @@ pub fn core_int(name: &str) -> Result<i32> {
     match core_get(name)? {
         Value::Int(value) => Ok(value),
         Value::Text(_) | Value::Bool(_) | Value::Size(_) => Err(Errno(FI_EINVAL)),
-    }
-}
-
-/// A size of the core. -FI_EINVAL (and a warning) when the text is none.
-pub fn core_size(name: &str) -> Result<usize> {
-    match core_get(name)? {
-        Value::Size(value) => Ok(value),
-        Value::Text(_) | Value::Int(_) | Value::Bool(_) => Err(Errno(FI_EINVAL)),
     }
 }
 

@@ -198,9 +198,12 @@ impl Member {
     /// The descriptor is asked for here, not when attached: an endpoint has it when it is enabled.
     fn arm(&self, bell: &Bell) -> bool {
         let mut watched = self.watched();
-        if *watched == Watched::NotYet
-            && let Some(fd) = self.endpoint.wake_fd()
-        {
+        let fd = if *watched == Watched::NotYet {
+            self.endpoint.wake_fd()
+        } else {
+            None
+        };
+        if let Some(fd) = fd {
             if bell.watch(fd).is_err() {
                 // It would sleep for ever; looking again and again is slow but right.
                 return false;

@@ -260,22 +260,25 @@ impl<P> Posted<P> {
         for kind in self.kinds.iter().filter(|kind| !kind.chains.is_empty()) {
             let (source, tag) = kind.key(source, tag);
             let same = |post: &Post<P>| post.source == source && post.tag == tag;
-            if let Some((id, post)) = kind
+            let found = kind
                 .chains
-                .find(&self.slab, hash(source, tag), |post| post.links[0], same)
-                && oldest.is_none_or(|(order, _)| post.order < order)
-            {
-                oldest = Some((post.order, id));
+                .find(&self.slab, hash(source, tag), |post| post.links[0], same);
+            match found {
+                Some((id, post)) if oldest.is_none_or(|(order, _)| post.order < order) => {
+                    oldest = Some((post.order, id))
+                }
+                _ => {}
             }
         }
         oldest.map(|(_, id)| id)
     }
 
-    #[inline(always)]
+    #[inline]
     fn unlink(&mut self, id: Id) {
-        if let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0]))
-            && let Some(kind) = self.kinds.get_mut(kind)
-        {
+        let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0])) else {
+            return;
+        };
+        if let Some(kind) = self.kinds.get_mut(kind) {
             kind.chains.unlink(&mut self.slab, link);
         }
     }

@@ -398,7 +398,7 @@ mod tests {
             Own { at: at.cast(), len }
         }
 
-        fn bytes(&self) -> &mut [u8] {
+        fn bytes(&mut self) -> &mut [u8] {
             // SAFETY: the mapping's own bytes, in a test that uses them in turn.
             unsafe { slice::from_raw_parts_mut(self.at, self.len) }
         }
@@ -420,7 +420,7 @@ mod tests {
         fd
     }
 
-    fn check(own: &Own, name: &str) {
+    fn check(own: &mut Own, name: &str) {
         let pid = std::process::id();
         let at = own.at as u64 + 100;
         let found = backing(pid, at, 9000).unwrap_or_else(|| panic!("{name}: not found"));
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn shared_memory_of_every_kind_is_found() {
         let fd = memfd();
-        check(&Own::new(fd.as_raw_fd(), LEN, libc::MAP_SHARED), "memfd");
+        check(&mut Own::new(fd.as_raw_fd(), LEN, libc::MAP_SHARED), "memfd");
         let path = format!("/dev/shm/lfab-test-backing-{:x}", shared::random().unwrap());
         let file = OpenOptions::new()
             .read(true)
@@ -448,10 +448,10 @@ mod tests {
             .open(&path)
             .unwrap();
         file.set_len(LEN as u64).unwrap();
-        let own = Own::new(file.as_raw_fd(), LEN, libc::MAP_SHARED);
-        check(&own, "a file");
+        let mut own = Own::new(file.as_raw_fd(), LEN, libc::MAP_SHARED);
+        check(&mut own, "a file");
         std::fs::remove_file(&path).unwrap();
-        check(&own, "a file without a name");
+        check(&mut own, "a file without a name");
     }
 
     #[test]
@@ -460,7 +460,7 @@ mod tests {
         let fd = memfd();
         let shared = Own::new(fd.as_raw_fd(), LEN, libc::MAP_SHARED);
         let private = Own::new(fd.as_raw_fd(), LEN, libc::MAP_PRIVATE);
-        let heap = vec![0u8; 100];
+        let heap = Box::new([0u8; 100]);
         assert_eq!(backing(pid, private.at as u64, 10), None);
         assert_eq!(backing(pid, heap.as_ptr() as u64, 100), None);
         assert_eq!(backing(pid, shared.at as u64, u64::MAX), None);

@@ -145,10 +145,10 @@ impl<T> Slab<T> {
     /// Removes without giving the value back: what is large is then not moved.
     #[inline]
     pub fn forget(&mut self, id: Id) {
-        if let Some(slot) = self.slots.get_mut(id.index as usize)
-            && slot.generation == id.generation
-            && matches!(slot.state, State::Taken(_))
-        {
+        let Some(slot) = self.slots.get_mut(id.index as usize) else {
+            return;
+        };
+        if slot.generation == id.generation && matches!(slot.state, State::Taken(_)) {
             slot.state = State::Free { next: self.free };
             slot.generation = slot.generation.wrapping_add(1);
             self.free = id.index;

@@ -139,24 +139,6 @@ impl UserIov {
         Some(iov)
     }
 
-    /// A copy of one that was made a moment ago, read word by word as it was written. A processor that reads two words at
-    /// once, of which each was written alone, waits until both have left for the cache; and they leave behind all that was
-    /// written before, to lines that another processor has.
-    #[inline(always)]
-    pub fn fresh(&self) -> UserIov {
-        if self.count != 1 {
-            return *self;
-        }
-        let part = &self.parts[0];
-        // SAFETY: fields of a live value.
-        UserIov::one(unsafe {
-            UserBuf {
-                addr: (&raw const part.addr).read_volatile(),
-                len: (&raw const part.len).read_volatile(),
-            }
-        })
-    }
-
     pub fn len(&self) -> usize {
         self.len
     }

@@ -2,15 +2,14 @@
 //!
 //! Opens vectors and message structs, counts bytes where C counts elements, nothing more.
 
-use super::messaging::Opened;
-use super::{deferred, size_status, status};
+use super::posting::{Opened, counted, elements, try_post};
+use super::status;
 use crate::abi::types::*;
-use crate::api::deferred::work::Call;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
-use crate::api::one_sided::{AtomicCall, AtomicKind, Atomics};
+use crate::api::one_sided::{AtomicCall, AtomicKind};
 use crate::engine::op::{AtomicTarget, Form, RemoteIov, RemotePart};
-use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use crate::util::user::{IOV_LIMIT, UserIov};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use libc::ssize_t;
@@ -38,11 +37,21 @@ impl<O: Opened> Table<O> {
 }
 
 /// The arrays of one operation, as C names them: a single buffer is a vector of one piece.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Arrays {
     operand: Vector,
     compare: Vector,
     result: Vector,
+}
+
+impl Arrays {
+    fn new(operand: Vector, compare: Vector, result: Vector) -> Arrays {
+        Arrays {
+            operand,
+            compare,
+            result,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -51,14 +60,11 @@ pub(super) struct Vector {
     count: usize,
 }
 
-impl Default for Vector {
-    fn default() -> Self {
-        Vector {
-            iov: core::ptr::null(),
-            count: 0,
-        }
-    }
-}
+/// An array that an operation does not have.
+pub(super) const NONE: Vector = Vector {
+    iov: core::ptr::null(),
+    count: 0,
+};
 
 impl Vector {
     pub(super) fn new(iov: *const fi_ioc, count: usize) -> Vector {
@@ -72,18 +78,8 @@ impl Vector {
     /// # Safety
     /// There are as many pieces as it says, each the operation's until it has ended.
     unsafe fn open(&self, kind: &AtomicKind) -> Result<UserIov> {
-        if self.count > IOV_LIMIT || (self.count > 0 && self.iov.is_null()) {
-            return Err(Errno(FI_EINVAL));
-        }
-        let mut pieces = [UserBuf::default(); IOV_LIMIT];
-        for (index, place) in pieces.iter_mut().enumerate().take(self.count) {
-            // SAFETY: by contract.
-            unsafe {
-                let piece = *self.iov.add(index);
-                *place = UserBuf::new(piece.addr.cast(), kind.bytes(piece.count)?);
-            }
-        }
-        UserIov::new(pieces.into_iter().take(self.count)).ok_or(Errno(FI_EINVAL))
+        // SAFETY: by contract.
+        unsafe { counted(self.iov, self.count, |count| kind.bytes(count)) }
     }
 }
 
@@ -103,6 +99,20 @@ struct What {
     dest: fi_addr_t,
     addr: u64,
     key: u64,
+}
+
+impl What {
+    #[inline]
+    fn new(form: Form, datatype: fi_datatype, op: fi_op, dest: fi_addr_t, addr: u64, key: u64) -> What {
+        What {
+            form,
+            datatype,
+            op,
+            dest,
+            addr,
+            key,
+        }
+    }
 }
 
 /// Opens the arrays that an operation of this kind has; the others are not looked at.
@@ -150,38 +160,20 @@ unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Fla
                 context: context as usize,
             })
         });
-        begin::<O>(ep, call)
-    }
-}
-
-/// # Safety
-/// `ep` is a live endpoint of this kind.
-#[inline]
-unsafe fn begin<O: Opened>(ep: *mut fid_ep, call: Result<AtomicCall>) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe {
-        let endpoint = O::open(ep);
-        let call = match call {
-            Ok(call) => call,
-            Err(error) => return size_status(Err(error)),
-        };
-        match endpoint.atomic(&call) {
-            Ok(()) => 0,
-            Err(error) => deferred::refused(endpoint, error, || Call::Atomic(Box::new(call))),
-        }
+        try_post::<O>(ep, call)
     }
 }
 
 /// # Safety
 /// `iov` has `count` pieces.
 unsafe fn remote(kind: &AtomicKind, iov: *const fi_rma_ioc, count: usize) -> Result<RemoteIov> {
-    if count == 0 || count > IOV_LIMIT || iov.is_null() {
+    let mut parts = [RemotePart::default(); IOV_LIMIT];
+    // SAFETY: by contract.
+    let pieces = unsafe { elements(iov, count)? };
+    if pieces.is_empty() {
         return Err(Errno(FI_EINVAL));
     }
-    let mut parts = [RemotePart::default(); IOV_LIMIT];
-    for (index, place) in parts.iter_mut().enumerate().take(count) {
-        // SAFETY: by contract.
-        let piece = unsafe { *iov.add(index) };
+    for (place, piece) in parts.iter_mut().zip(pieces) {
         *place = RemotePart {
             addr: piece.addr,
             len: kind.bytes(piece.count)?,
@@ -215,11 +207,7 @@ pub(super) unsafe fn by_msg(
     // SAFETY: by contract.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
-        let arrays = Arrays {
-            operand: Vector::new(msg.msg_iov, msg.iov_count),
-            compare,
-            result,
-        };
+        let arrays = Arrays::new(Vector::new(msg.msg_iov, msg.iov_count), compare, result);
         let kind = AtomicKind::new(form, msg.datatype, msg.op)?;
         let (operand, compare, result) = open(&kind, &arrays)?;
         let remote = remote(&kind, msg.rma_iov, msg.rma_iov_count)?;
@@ -249,7 +237,7 @@ unsafe fn run_msg<O: Opened>(
     flags: u64,
 ) -> ssize_t {
     // SAFETY: by contract.
-    unsafe { begin::<O>(ep, by_msg(form, msg, compare, result, flags)) }
+    unsafe { try_post::<O>(ep, by_msg(form, msg, compare, result, flags)) }
 }
 
 // SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
@@ -267,19 +255,9 @@ unsafe extern "C" fn write<O: Opened>(
     op: fi_op,
     context: *mut c_void,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Base,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
+    let what = What::new(Form::Base, datatype, op, dest, addr, key);
     let operand = piece(buf, count);
-    let arrays = Arrays {
-        operand: Vector::of(&operand),
-        ..Arrays::default()
-    };
+    let arrays = Arrays::new(Vector::of(&operand), NONE, NONE);
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
 }
@@ -296,25 +274,15 @@ unsafe extern "C" fn writev<O: Opened>(
     op: fi_op,
     context: *mut c_void,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Base,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
-    let arrays = Arrays {
-        operand: Vector::new(iov, count),
-        ..Arrays::default()
-    };
+    let what = What::new(Form::Base, datatype, op, dest, addr, key);
+    let arrays = Arrays::new(Vector::new(iov, count), NONE, NONE);
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
 }
 
 unsafe extern "C" fn writemsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_atomic, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Form::Base, msg, Vector::default(), Vector::default(), flags) }
+    unsafe { run_msg::<O>(ep, Form::Base, msg, NONE, NONE, flags) }
 }
 
 unsafe extern "C" fn inject<O: Opened>(
@@ -327,19 +295,9 @@ unsafe extern "C" fn inject<O: Opened>(
     datatype: fi_datatype,
     op: fi_op,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Base,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
+    let what = What::new(Form::Base, datatype, op, dest, addr, key);
     let operand = piece(buf, count);
-    let arrays = Arrays {
-        operand: Vector::of(&operand),
-        ..Arrays::default()
-    };
+    let arrays = Arrays::new(Vector::of(&operand), NONE, NONE);
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Inject, core::ptr::null_mut()) }
 }
@@ -358,20 +316,9 @@ unsafe extern "C" fn readwrite<O: Opened>(
     op: fi_op,
     context: *mut c_void,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Fetch,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
+    let what = What::new(Form::Fetch, datatype, op, dest, addr, key);
     let (operand, result) = (piece(buf, count), piece(result, count));
-    let arrays = Arrays {
-        operand: Vector::of(&operand),
-        result: Vector::of(&result),
-        ..Arrays::default()
-    };
+    let arrays = Arrays::new(Vector::of(&operand), NONE, Vector::of(&result));
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
 }
@@ -391,19 +338,8 @@ unsafe extern "C" fn readwritev<O: Opened>(
     op: fi_op,
     context: *mut c_void,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Fetch,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
-    let arrays = Arrays {
-        operand: Vector::new(iov, count),
-        result: Vector::new(resultv, result_count),
-        ..Arrays::default()
-    };
+    let what = What::new(Form::Fetch, datatype, op, dest, addr, key);
+    let arrays = Arrays::new(Vector::new(iov, count), NONE, Vector::new(resultv, result_count));
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
 }
@@ -418,7 +354,7 @@ unsafe extern "C" fn readwritemsg<O: Opened>(
 ) -> ssize_t {
     let result = Vector::new(resultv, result_count);
     // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Form::Fetch, msg, Vector::default(), result, flags) }
+    unsafe { run_msg::<O>(ep, Form::Fetch, msg, NONE, result, flags) }
 }
 
 unsafe extern "C" fn compwrite<O: Opened>(
@@ -437,20 +373,9 @@ unsafe extern "C" fn compwrite<O: Opened>(
     op: fi_op,
     context: *mut c_void,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Compare,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
+    let what = What::new(Form::Compare, datatype, op, dest, addr, key);
     let (operand, compare, result) = (piece(buf, count), piece(compare, count), piece(result, count));
-    let arrays = Arrays {
-        operand: Vector::of(&operand),
-        compare: Vector::of(&compare),
-        result: Vector::of(&result),
-    };
+    let arrays = Arrays::new(Vector::of(&operand), Vector::of(&compare), Vector::of(&result));
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
 }
@@ -473,19 +398,12 @@ unsafe extern "C" fn compwritev<O: Opened>(
     op: fi_op,
     context: *mut c_void,
 ) -> ssize_t {
-    let what = What {
-        form: Form::Compare,
-        datatype,
-        op,
-        dest,
-        addr,
-        key,
-    };
-    let arrays = Arrays {
-        operand: Vector::new(iov, count),
-        compare: Vector::new(comparev, compare_count),
-        result: Vector::new(resultv, result_count),
-    };
+    let what = What::new(Form::Compare, datatype, op, dest, addr, key);
+    let arrays = Arrays::new(
+        Vector::new(iov, count),
+        Vector::new(comparev, compare_count),
+        Vector::new(resultv, result_count),
+    );
     // SAFETY: see above.
     unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
 }

@@ -2,7 +2,7 @@
 
 use super::eq::{self, AvEvents};
 use super::{Object, head, status};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::text;
 use crate::abi::types::*;
 use crate::api::av::kind::{AddressKind, Layout, sockaddr_len};
@@ -32,7 +32,7 @@ static OPS: fi_ops_av = fi_ops_av {
 static AV_OPS: fi_ops = fi_ops {
     close: Some(close),
     bind: Some(bind),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {

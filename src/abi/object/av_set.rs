@@ -1,7 +1,7 @@
 //! fid_av_set: an ordered choice of a vector's addresses.
 
 use super::{Object, av, head, status};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av_set::{AvSet, AvSetAttr};
 use crate::api::errno::{Errno, Result};
@@ -21,7 +21,7 @@ static OPS: fi_ops_av_set = fi_ops_av_set {
 
 static SET_OPS: fi_ops = fi_ops {
     close: Some(close),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// # Safety
@@ -56,6 +56,8 @@ unsafe fn wanted<'a>(attr: *const fi_av_set_attr) -> Result<AvSetAttr<'a>> {
     }
 }
 
+/// # Safety
+/// The arguments are as fi_av_set(3) asks.
 pub unsafe extern "C" fn open(
     vector: *mut fid_av,
     attr: *mut fi_av_set_attr,

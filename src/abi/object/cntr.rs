@@ -1,7 +1,7 @@
 //! fid_cntr.
 
 use super::{Object, head, status, wait, wait_set};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};
 use crate::api::domain::Domain;
@@ -22,7 +22,7 @@ static OPS: fi_ops_cntr = fi_ops_cntr {
 static CNTR_OPS: fi_ops = fi_ops {
     close: Some(close),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {
@@ -50,6 +50,8 @@ pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
     unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).domain }
 }
 
+/// # Safety
+/// The arguments are as fi_cntr_open of fi_cntr(3) asks.
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cntr_attr,

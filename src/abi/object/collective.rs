@@ -3,13 +3,14 @@
 //! Opens buffers and message structs, nothing more.
 
 use super::endpoint::{Over, of};
+use super::posting::counted;
 use super::size_status;
 use crate::abi::types::*;
 use crate::api::collective::CollectiveCall;
 use crate::api::collective::request::{Asked, query as look_up};
 use crate::api::endpoint::Managed;
 use crate::api::errno::{Errno, Result};
-use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use crate::util::user::{UserBuf, UserIov};
 use core::ffi::{c_int, c_void};
 use libc::ssize_t;
 
@@ -39,26 +40,6 @@ unsafe fn plain(buf: *const c_void) -> UserIov {
     UserIov::one(unsafe { UserBuf::new(buf.cast_mut().cast(), isize::MAX as usize) })
 }
 
-/// Pieces of so many elements.
-///
-/// # Safety
-/// NULL or `count` pieces that are the operation's until it ends.
-unsafe fn pieces(ioc: *const fi_ioc, count: usize, element: usize) -> Result<UserIov> {
-    if count > IOV_LIMIT || (count > 0 && ioc.is_null()) {
-        return Err(Errno(FI_EINVAL));
-    }
-    let mut parts = [UserBuf::default(); IOV_LIMIT];
-    for (index, part) in parts.iter_mut().enumerate().take(count) {
-        // SAFETY: by contract.
-        unsafe {
-            let piece = *ioc.add(index);
-            let len = piece.count.checked_mul(element).ok_or(Errno(FI_EMSGSIZE))?;
-            *part = UserBuf::new(piece.addr.cast(), len);
-        }
-    }
-    UserIov::new(parts.into_iter().take(count)).ok_or(Errno(FI_EMSGSIZE))
-}
-
 /// # Safety
 /// A live endpoint of this kind.
 unsafe fn ask<V: Managed>(ep: *mut fid_ep, call: &CollectiveCall) -> ssize_t {
@@ -68,13 +49,10 @@ unsafe fn ask<V: Managed>(ep: *mut fid_ep, call: &CollectiveCall) -> ssize_t {
     size_status(endpoint.and_then(|endpoint| endpoint.collective(call)))
 }
 
-/// A call with what most have filled in.
-fn call(coll: fi_collective_op, coll_addr: fi_addr_t, flags: u64, context: *mut c_void) -> CollectiveCall {
+/// A call without data.
+fn call(asked: Asked, coll_addr: fi_addr_t, flags: u64, context: *mut c_void) -> CollectiveCall {
     CollectiveCall {
-        asked: Asked {
-            coll,
-            ..Asked::barrier()
-        },
+        asked,
         coll_addr,
         count: Some(0),
         input: UserIov::default(),
@@ -84,25 +62,28 @@ fn call(coll: fi_collective_op, coll_addr: fi_addr_t, flags: u64, context: *mut 
     }
 }
 
-/// The data of a call.
+/// A call with its input and its result, of so many elements.
 ///
 /// # Safety
-/// As `plain`.
-unsafe fn with_data(
-    call: CollectiveCall,
+/// A live endpoint of this kind, and buffers as for `plain`.
+unsafe fn run<V: Managed>(
+    ep: *mut fid_ep,
+    asked: Asked,
     (input, result): (*const c_void, *mut c_void),
     count: usize,
-    asked: Asked,
-) -> CollectiveCall {
+    coll_addr: fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> ssize_t {
     // SAFETY: by contract.
     unsafe {
-        CollectiveCall {
-            asked,
+        let call = CollectiveCall {
             count: Some(count),
             input: plain(input),
             result: plain(result),
-            ..call
-        }
+            ..call(asked, coll_addr, flags, context)
+        };
+        ask::<V>(ep, &call)
     }
 }
 
@@ -121,7 +102,7 @@ unsafe extern "C" fn barrier<V: Managed>(ep: *mut fid_ep, coll_addr: fi_addr_t, 
     // SAFETY: see above.
     unsafe {
         let (flags, _) = of::<V>(ep.cast()).both_flags();
-        ask::<V>(ep, &call(FI_BARRIER, coll_addr, flags, context))
+        ask::<V>(ep, &call(Asked::barrier(), coll_addr, flags, context))
     }
 }
 
@@ -132,7 +113,7 @@ unsafe extern "C" fn barrier2<V: Managed>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &call(FI_BARRIER, coll_addr, flags, context)) }
+    unsafe { ask::<V>(ep, &call(Asked::barrier(), coll_addr, flags, context)) }
 }
 
 unsafe extern "C" fn broadcast<V: Managed>(
@@ -150,9 +131,8 @@ unsafe extern "C" fn broadcast<V: Managed>(
         root_addr,
         ..moving(FI_BROADCAST, datatype)
     };
-    let call = call(FI_BROADCAST, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (core::ptr::null(), buf), count, asked)) }
+    unsafe { run::<V>(ep, asked, (core::ptr::null(), buf), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn alltoall<V: Managed>(
@@ -168,9 +148,8 @@ unsafe extern "C" fn alltoall<V: Managed>(
     context: *mut c_void,
 ) -> ssize_t {
     let asked = moving(FI_ALLTOALL, datatype);
-    let call = call(FI_ALLTOALL, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn allreduce<V: Managed>(
@@ -190,9 +169,8 @@ unsafe extern "C" fn allreduce<V: Managed>(
         op,
         ..moving(FI_ALLREDUCE, datatype)
     };
-    let call = call(FI_ALLREDUCE, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn allgather<V: Managed>(
@@ -208,9 +186,8 @@ unsafe extern "C" fn allgather<V: Managed>(
     context: *mut c_void,
 ) -> ssize_t {
     let asked = moving(FI_ALLGATHER, datatype);
-    let call = call(FI_ALLGATHER, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn reduce_scatter<V: Managed>(
@@ -230,9 +207,8 @@ unsafe extern "C" fn reduce_scatter<V: Managed>(
         op,
         ..moving(FI_REDUCE_SCATTER, datatype)
     };
-    let call = call(FI_REDUCE_SCATTER, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn reduce<V: Managed>(
@@ -254,9 +230,8 @@ unsafe extern "C" fn reduce<V: Managed>(
         root_addr,
         ..moving(FI_REDUCE, datatype)
     };
-    let call = call(FI_REDUCE, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn scatter<V: Managed>(
@@ -276,9 +251,8 @@ unsafe extern "C" fn scatter<V: Managed>(
         root_addr,
         ..moving(FI_SCATTER, datatype)
     };
-    let call = call(FI_SCATTER, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 unsafe extern "C" fn gather<V: Managed>(
@@ -298,9 +272,8 @@ unsafe extern "C" fn gather<V: Managed>(
         root_addr,
         ..moving(FI_GATHER, datatype)
     };
-    let call = call(FI_GATHER, coll_addr, flags, context);
     // SAFETY: see above.
-    unsafe { ask::<V>(ep, &with_data(call, (buf, result), count, asked)) }
+    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
 /// Any of them, its buffers in pieces, which say how many elements there are.
@@ -325,7 +298,7 @@ unsafe extern "C" fn msg<V: Managed>(
 }
 
 /// # Safety
-/// As `pieces`.
+/// As `counted`, for both arrays.
 unsafe fn message(
     msg: &fi_msg_collective,
     resultv: *mut fi_ioc,
@@ -339,20 +312,20 @@ unsafe fn message(
         root_addr: msg.root_addr,
     };
     let element = asked.kind()?.element;
+    let bytes = |count: usize| count.checked_mul(element).ok_or(Errno(FI_EMSGSIZE));
     // SAFETY: by contract.
     let (own, result) = unsafe {
         (
-            pieces(msg.msg_iov, msg.iov_count, element)?,
-            pieces(resultv, result_count, element)?,
+            counted(msg.msg_iov, msg.iov_count, bytes)?,
+            counted(resultv, result_count, bytes)?,
         )
     };
-    let broadcast = asked.coll == FI_BROADCAST;
+    let broadcast = msg.coll == FI_BROADCAST;
     Ok(CollectiveCall {
-        asked,
         count: None,
         input: own,
         result: if broadcast { own } else { result },
-        ..call(msg.coll, msg.coll_addr, flags, msg.context)
+        ..call(asked, msg.coll_addr, flags, msg.context)
     })
 }
 

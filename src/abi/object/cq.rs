@@ -1,7 +1,7 @@
 //! fid_cq.
 
 use super::{Object, head, status, wait, wait_set};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
 use crate::api::domain::Domain;
@@ -25,7 +25,7 @@ static OPS: fi_ops_cq = fi_ops_cq {
 static CQ_OPS: fi_ops = fi_ops {
     close: Some(close),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {
@@ -60,6 +60,8 @@ pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
     unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
 }
 
+/// # Safety
+/// The arguments are as fi_cq_open of fi_cq(3) asks.
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cq_attr,

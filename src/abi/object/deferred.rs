@@ -197,8 +197,8 @@ unsafe fn atomic_call(
     fetch: Option<&fi_msg_fetch>,
     flags: u64,
 ) -> Result<Call> {
-    let compare = compare.map_or(Vector::default(), |found| Vector::new(found.msg_iov, found.iov_count));
-    let result = fetch.map_or(Vector::default(), |found| Vector::new(found.msg_iov, found.iov_count));
+    let compare = compare.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
+    let result = fetch.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
     // SAFETY: by contract.
     let call = unsafe { atomic::by_msg(form, msg, compare, result, flags) };
     call.map(|call| Call::Atomic(Box::new(call)))

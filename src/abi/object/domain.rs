@@ -1,7 +1,7 @@
 //! fid_domain of a provider of ours.
 
 use super::{Object, deferred, head, mr, raw_key, shm, status};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, unused};
 use crate::api::info::model::Info;
@@ -13,7 +13,7 @@ static DOMAIN_OPS: fi_ops = fi_ops {
     close: Some(close),
     bind: Some(bind),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// # Safety

@@ -2,9 +2,10 @@
 //!
 //! All have the same operations: what they do not share is behind `Managed`.
 
-use super::messaging::{Opened, Tables};
-use super::{Object, atomic, av, cntr, cq, deferred, eq, head, lacking, mc, mr, rma, size_status, srx, status, stx};
-use crate::abi::no_ops::NO_OPS;
+use super::messaging::Tables;
+use super::posting::Opened;
+use super::{Object, atomic, av, cntr, cq, deferred, eq, head, mc, mr, rma, size_status, srx, status, stx};
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
 use crate::api::endpoint::Managed;
@@ -36,7 +37,7 @@ impl<V: Managed> Over<V> {
         close: Some(close::<V>),
         bind: Some(bind::<V>),
         control: Some(control::<V>),
-        ..NO_OPS
+        ..lacking::FID
     };
     const EP: fi_ops_ep = fi_ops_ep {
         cancel: Some(cancel::<V>),

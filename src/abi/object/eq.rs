@@ -1,7 +1,7 @@
 //! fid_eq, and the way of an address vector's events into one.
 
 use super::{Object, cq, head, wait, wait_set};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av::Events;
 use crate::api::domain::Fabric;
@@ -25,7 +25,7 @@ static OPS: fi_ops_eq = fi_ops_eq {
 static EQ_OPS: fi_ops = fi_ops {
     close: Some(close),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {
@@ -53,6 +53,8 @@ pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Eq> {
     unsafe { &opened(fid).eq }
 }
 
+/// # Safety
+/// The arguments are as fi_eq_open of fi_eq(3) asks.
 pub unsafe extern "C" fn open(
     fabric: *mut fid_fabric,
     attr: *mut fi_eq_attr,

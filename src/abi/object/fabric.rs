@@ -1,9 +1,9 @@
 //! fid_fabric of a provider of ours.
 
-use super::{Object, head, lacking, status};
+use super::{Object, head, status};
 use crate::abi::info_read;
+use crate::abi::lacking;
 use crate::abi::layout::CURRENT;
-use crate::abi::no_ops::NO_OPS;
 use crate::abi::text;
 use crate::abi::types::*;
 use crate::api::domain::{Fabric, unused};
@@ -24,7 +24,7 @@ pub static OPS: fi_ops_fabric = fi_ops_fabric {
 
 static FABRIC_OPS: fi_ops = fi_ops {
     close: Some(close),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// # Safety

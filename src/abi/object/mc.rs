@@ -2,7 +2,7 @@
 
 use super::endpoint::of;
 use super::{Object, av_set, head, status};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av_set::SetHold;
 use crate::api::collective::group::new_address;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 
 static MC_OPS: fi_ops = fi_ops {
     close: Some(close),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {

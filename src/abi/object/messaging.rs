@@ -2,25 +2,15 @@
 //!
 //! Opens iovecs and message structs, nothing more.
 
-use super::{deferred, size_status};
+use super::posting::{Opened, many, one, post, try_post};
 use crate::abi::types::*;
-use crate::api::deferred::work::Call;
-use crate::api::endpoint::Managed;
 use crate::api::errno::{Errno, Result};
-use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::engine::op::Kind;
-use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use crate::util::user::UserIov;
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use libc::{iovec, ssize_t};
-
-/// From the C endpoint to the value that does the work.
-pub trait Opened {
-    type Value: Managed;
-    /// # Safety
-    /// `ep` is a live endpoint of this kind.
-    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Self::Value;
-}
 
 /// The two tables of one kind of endpoint.
 pub struct Tables<O>(PhantomData<O>);
@@ -51,29 +41,6 @@ impl<O: Opened> Tables<O> {
         senddata: Some(tsenddata::<O>),
         injectdata: Some(tinjectdata::<O>),
     };
-}
-
-/// # Safety
-/// `len` bytes at `buf` are the operation's until it has ended.
-#[inline(always)]
-pub(super) unsafe fn one(buf: *const c_void, len: usize) -> UserIov {
-    // SAFETY: by contract.
-    UserIov::one(unsafe { UserBuf::new(buf.cast_mut().cast(), len) })
-}
-
-/// # Safety
-/// `iov` has `count` pieces, each the operation's until it has ended.
-#[inline]
-pub(super) unsafe fn many(iov: *const iovec, count: usize) -> Result<UserIov> {
-    if count > IOV_LIMIT || (count > 0 && iov.is_null()) {
-        return Err(Errno(FI_EINVAL));
-    }
-    // SAFETY: by contract.
-    let parts = (0..count).map(|index| unsafe {
-        let piece = *iov.add(index);
-        UserBuf::new(piece.iov_base.cast(), piece.iov_len)
-    });
-    UserIov::new(parts).ok_or(Errno(FI_EINVAL))
 }
 
 /// A send of a single buffer, with what the calls have in common filled in.
@@ -170,34 +137,6 @@ pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Resu
     }
 }
 
-/// # Safety
-/// `ep` is a live endpoint of this kind.
-#[inline(always)]
-unsafe fn do_send<O: Opened>(ep: *mut fid_ep, call: SendCall) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe {
-        let endpoint = O::open(ep);
-        match endpoint.send(&call) {
-            Ok(()) => 0,
-            Err(error) => deferred::refused(endpoint, error, || Call::Send(call)),
-        }
-    }
-}
-
-/// # Safety
-/// As `do_send`.
-#[inline(always)]
-unsafe fn do_recv<O: Opened>(ep: *mut fid_ep, call: RecvCall) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe {
-        let endpoint = O::open(ep);
-        match endpoint.recv(&call) {
-            Ok(()) => 0,
-            Err(error) => deferred::refused(endpoint, error, || Call::Recv(call)),
-        }
-    }
-}
-
 // SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
 // that is what the manual pages ask of a program.
 
@@ -210,7 +149,7 @@ unsafe extern "C" fn send<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { do_send::<O>(ep, plain(Kind::Message, dest, one(buf, len), context)) }
+    unsafe { post::<O>(ep, plain(Kind::Message, dest, one(buf, len), context)) }
 }
 
 unsafe extern "C" fn sendv<O: Opened>(
@@ -223,28 +162,23 @@ unsafe extern "C" fn sendv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        match many(iov, count) {
-            Ok(body) => do_send::<O>(ep, plain(Kind::Message, dest, body, context)),
-            Err(error) => size_status(Err(error)),
-        }
+        try_post::<O>(
+            ep,
+            many(iov, count).map(|body| plain(Kind::Message, dest, body, context)),
+        )
     }
 }
 
 unsafe extern "C" fn sendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe {
-        match send_by_msg(msg, flags) {
-            Ok(call) => do_send::<O>(ep, call),
-            Err(error) => size_status(Err(error)),
-        }
-    }
+    unsafe { try_post::<O>(ep, send_by_msg(msg, flags)) }
 }
 
 unsafe extern "C" fn inject<O: Opened>(ep: *mut fid_ep, buf: *const c_void, len: usize, dest: fi_addr_t) -> ssize_t {
     // SAFETY: see above.
     unsafe {
         let call = plain(Kind::Message, dest, one(buf, len), core::ptr::null_mut());
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 flags: Flags::Inject,
@@ -266,7 +200,7 @@ unsafe extern "C" fn senddata<O: Opened>(
     // SAFETY: see above.
     unsafe {
         let call = plain(Kind::Message, dest, one(buf, len), context);
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 data: Some(data),
@@ -286,7 +220,7 @@ unsafe extern "C" fn injectdata<O: Opened>(
     // SAFETY: see above.
     unsafe {
         let call = plain(Kind::Message, dest, one(buf, len), core::ptr::null_mut());
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 data: Some(data),
@@ -306,7 +240,7 @@ unsafe extern "C" fn recv<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { do_recv::<O>(ep, wanted(Kind::Message, source, one(buf, len), context)) }
+    unsafe { post::<O>(ep, wanted(Kind::Message, source, one(buf, len), context)) }
 }
 
 unsafe extern "C" fn recvv<O: Opened>(
@@ -319,21 +253,16 @@ unsafe extern "C" fn recvv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        match many(iov, count) {
-            Ok(body) => do_recv::<O>(ep, wanted(Kind::Message, source, body, context)),
-            Err(error) => size_status(Err(error)),
-        }
+        try_post::<O>(
+            ep,
+            many(iov, count).map(|body| wanted(Kind::Message, source, body, context)),
+        )
     }
 }
 
 unsafe extern "C" fn recvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe {
-        match recv_by_msg(msg, flags) {
-            Ok(call) => do_recv::<O>(ep, call),
-            Err(error) => size_status(Err(error)),
-        }
-    }
+    unsafe { try_post::<O>(ep, recv_by_msg(msg, flags)) }
 }
 
 unsafe extern "C" fn tsend<O: Opened>(
@@ -347,7 +276,7 @@ unsafe extern "C" fn tsend<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 tag,
@@ -368,27 +297,19 @@ unsafe extern "C" fn tsendv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        match many(iov, count) {
-            Ok(body) => do_send::<O>(
-                ep,
-                SendCall {
-                    tag,
-                    ..plain(Kind::Tagged, dest, body, context)
-                },
-            ),
-            Err(error) => size_status(Err(error)),
-        }
+        try_post::<O>(
+            ep,
+            many(iov, count).map(|body| SendCall {
+                tag,
+                ..plain(Kind::Tagged, dest, body, context)
+            }),
+        )
     }
 }
 
 unsafe extern "C" fn tsendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe {
-        match tsend_by_msg(msg, flags) {
-            Ok(call) => do_send::<O>(ep, call),
-            Err(error) => size_status(Err(error)),
-        }
-    }
+    unsafe { try_post::<O>(ep, tsend_by_msg(msg, flags)) }
 }
 
 unsafe extern "C" fn tinject<O: Opened>(
@@ -401,7 +322,7 @@ unsafe extern "C" fn tinject<O: Opened>(
     // SAFETY: see above.
     unsafe {
         let call = plain(Kind::Tagged, dest, one(buf, len), core::ptr::null_mut());
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 tag,
@@ -425,7 +346,7 @@ unsafe extern "C" fn tsenddata<O: Opened>(
     // SAFETY: see above.
     unsafe {
         let call = plain(Kind::Tagged, dest, one(buf, len), context);
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 tag,
@@ -447,7 +368,7 @@ unsafe extern "C" fn tinjectdata<O: Opened>(
     // SAFETY: see above.
     unsafe {
         let call = plain(Kind::Tagged, dest, one(buf, len), core::ptr::null_mut());
-        do_send::<O>(
+        post::<O>(
             ep,
             SendCall {
                 tag,
@@ -471,7 +392,7 @@ unsafe extern "C" fn trecv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        do_recv::<O>(
+        post::<O>(
             ep,
             RecvCall {
                 tag,
@@ -494,26 +415,18 @@ unsafe extern "C" fn trecvv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        match many(iov, count) {
-            Ok(body) => do_recv::<O>(
-                ep,
-                RecvCall {
-                    tag,
-                    ignore,
-                    ..wanted(Kind::Tagged, source, body, context)
-                },
-            ),
-            Err(error) => size_status(Err(error)),
-        }
+        try_post::<O>(
+            ep,
+            many(iov, count).map(|body| RecvCall {
+                tag,
+                ignore,
+                ..wanted(Kind::Tagged, source, body, context)
+            }),
+        )
     }
 }
 
 unsafe extern "C" fn trecvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe {
-        match trecv_by_msg(msg, flags) {
-            Ok(call) => do_recv::<O>(ep, call),
-            Err(error) => size_status(Err(error)),
-        }
-    }
+    unsafe { try_post::<O>(ep, trecv_by_msg(msg, flags)) }
 }

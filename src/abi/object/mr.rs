@@ -1,7 +1,7 @@
 //! fid_mr and the registration calls of a domain.
 
 use super::{Object, av, cntr, domain, head, raw_key, status};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
@@ -26,7 +26,7 @@ static MR_OPS: fi_ops = fi_ops {
     close: Some(close),
     bind: Some(bind),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! fid_poll: a poll set of a domain, which queues and counters are put into.
 
 use super::{Object, cntr, cq, head, status};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, unused};
 use crate::api::errno::{Errno, Result};
@@ -20,7 +20,7 @@ static OPS: fi_ops_poll = fi_ops_poll {
 
 static POLL_OPS: fi_ops = fi_ops {
     close: Some(close),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {
@@ -41,6 +41,8 @@ unsafe fn of<'a>(set: *const fid_poll) -> &'a Arc<PollSet> {
     unsafe { &Object::<fid_poll, Opened>::value(set).set }
 }
 
+/// # Safety
+/// The arguments are as fi_poll_open of fi_poll(3) asks.
 pub unsafe extern "C" fn open(domain: *mut fid_domain, attr: *mut fi_poll_attr, out: *mut *mut fid_poll) -> c_int {
     if out.is_null() {
         return -FI_EINVAL;

@@ -2,15 +2,13 @@
 //!
 //! Opens iovecs and message structs, nothing more.
 
-use super::messaging::{Opened, many, one};
-use super::{deferred, size_status};
+use super::posting::{Opened, elements, many, one, post, try_post};
 use crate::abi::types::*;
-use crate::api::deferred::work::Call;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
-use crate::api::one_sided::{Rma, RmaCall};
+use crate::api::one_sided::RmaCall;
 use crate::engine::op::{Access, RemoteIov, RemotePart};
-use crate::util::user::{IOV_LIMIT, UserIov};
+use crate::util::user::UserIov;
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use libc::{iovec, ssize_t};
@@ -59,33 +57,13 @@ fn plain(access: Access, dest: u64, local: UserIov, at: At, context: *mut c_void
 }
 
 /// # Safety
-/// `ep` is a live endpoint of this kind.
-#[inline(always)]
-unsafe fn run<O: Opened>(ep: *mut fid_ep, call: RmaCall) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe {
-        let endpoint = O::open(ep);
-        match endpoint.rma(&call) {
-            Ok(()) => 0,
-            Err(error) => deferred::refused(endpoint, error, || Call::Rma(call)),
-        }
-    }
-}
-
-/// # Safety
 /// `iov` has `count` pieces.
 unsafe fn remote(iov: *const fi_rma_iov, count: usize) -> Result<RemoteIov> {
-    if count > IOV_LIMIT || (count > 0 && iov.is_null()) {
-        return Err(Errno(FI_EINVAL));
-    }
     // SAFETY: by contract.
-    let parts = (0..count).map(|index| unsafe {
-        let piece = *iov.add(index);
-        RemotePart {
-            addr: piece.addr,
-            len: piece.len,
-            key: piece.key,
-        }
+    let parts = unsafe { elements(iov, count)? }.iter().map(|piece| RemotePart {
+        addr: piece.addr,
+        len: piece.len,
+        key: piece.key,
     });
     RemoteIov::new(parts).ok_or(Errno(FI_EINVAL))
 }
@@ -115,18 +93,6 @@ pub(super) unsafe fn by_msg(access: Access, msg: *const fi_msg_rma, flags: u64) 
     }
 }
 
-/// # Safety
-/// As the manual page asks for.
-unsafe fn run_msg<O: Opened>(ep: *mut fid_ep, access: Access, msg: *const fi_msg_rma, flags: u64) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe {
-        match by_msg(access, msg, flags) {
-            Ok(call) => run::<O>(ep, call),
-            Err(error) => size_status(Err(error)),
-        }
-    }
-}
-
 // SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
 // that is what the manual pages ask of a program.
 
@@ -141,7 +107,7 @@ unsafe extern "C" fn read<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run::<O>(ep, plain(Access::Read, src, one(buf, len), At { addr, key }, context)) }
+    unsafe { post::<O>(ep, plain(Access::Read, src, one(buf, len), At { addr, key }, context)) }
 }
 
 unsafe extern "C" fn readv<O: Opened>(
@@ -156,16 +122,16 @@ unsafe extern "C" fn readv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        match many(iov, count) {
-            Ok(local) => run::<O>(ep, plain(Access::Read, src, local, At { addr, key }, context)),
-            Err(error) => size_status(Err(error)),
-        }
+        try_post::<O>(
+            ep,
+            many(iov, count).map(|local| plain(Access::Read, src, local, At { addr, key }, context)),
+        )
     }
 }
 
 unsafe extern "C" fn readmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Access::Read, msg, flags) }
+    unsafe { try_post::<O>(ep, by_msg(Access::Read, msg, flags)) }
 }
 
 unsafe extern "C" fn write<O: Opened>(
@@ -179,7 +145,7 @@ unsafe extern "C" fn write<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run::<O>(ep, plain(Access::Write, dest, one(buf, len), At { addr, key }, context)) }
+    unsafe { post::<O>(ep, plain(Access::Write, dest, one(buf, len), At { addr, key }, context)) }
 }
 
 unsafe extern "C" fn writev<O: Opened>(
@@ -194,16 +160,16 @@ unsafe extern "C" fn writev<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        match many(iov, count) {
-            Ok(local) => run::<O>(ep, plain(Access::Write, dest, local, At { addr, key }, context)),
-            Err(error) => size_status(Err(error)),
-        }
+        try_post::<O>(
+            ep,
+            many(iov, count).map(|local| plain(Access::Write, dest, local, At { addr, key }, context)),
+        )
     }
 }
 
 unsafe extern "C" fn writemsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Access::Write, msg, flags) }
+    unsafe { try_post::<O>(ep, by_msg(Access::Write, msg, flags)) }
 }
 
 /// The inject forms, whose context nobody sees.
@@ -230,7 +196,7 @@ unsafe extern "C" fn inject<O: Opened>(
     key: u64,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run::<O>(ep, injected(buf, len, None, dest, At { addr, key })) }
+    unsafe { post::<O>(ep, injected(buf, len, None, dest, At { addr, key })) }
 }
 
 unsafe extern "C" fn writedata<O: Opened>(
@@ -247,7 +213,7 @@ unsafe extern "C" fn writedata<O: Opened>(
     // SAFETY: see above.
     unsafe {
         let call = plain(Access::Write, dest, one(buf, len), At { addr, key }, context);
-        run::<O>(
+        post::<O>(
             ep,
             RmaCall {
                 data: Some(data),
@@ -267,5 +233,5 @@ unsafe extern "C" fn injectdata<O: Opened>(
     key: u64,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { run::<O>(ep, injected(buf, len, Some(data), dest, At { addr, key })) }
+    unsafe { post::<O>(ep, injected(buf, len, Some(data), dest, At { addr, key })) }
 }

@@ -1,7 +1,7 @@
 //! fid_ep of a scalable endpoint, which itself moves nothing, and of its contexts, which are endpoints like others.
 
-use super::{Object, av, endpoint, eq, head, lacking, mr, status};
-use crate::abi::no_ops::NO_OPS;
+use super::{Object, av, endpoint, eq, head, mr, status};
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::abi::{info, info_read};
 use crate::api::endpoint::Wire;
@@ -18,7 +18,7 @@ impl<T: Wire + 'static> Over<T> {
         close: Some(close::<T>),
         bind: Some(bind::<T>),
         control: Some(control),
-        ..NO_OPS
+        ..lacking::FID
     };
     const EP: fi_ops_ep = fi_ops_ep {
         tx_ctx: Some(tx_ctx::<T>),

@@ -1,6 +1,7 @@
 //! What a domain of provider `shm` opens: endpoints over shared memory, and vectors of their names.
 
-use super::{atomic, av, cntr, collective, cq, domain, lacking, poll_set, status, stx};
+use super::{atomic, av, cntr, collective, cq, domain, poll_set, status, stx};
+use crate::abi::lacking;
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};

@@ -1,7 +1,7 @@
 //! fid_stx: a shared transmit context. Nothing can be done with it but bind it.
 
-use super::{Object, domain, head, lacking, status};
-use crate::abi::no_ops::NO_OPS;
+use super::{Object, domain, head, status};
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::endpoint::stx::Stx;
 use core::ffi::{c_int, c_void};
@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 static FID: fi_ops = fi_ops {
     close: Some(close),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 static OPS: fi_ops_ep = lacking::EP;
 
+/// # Safety
+/// The arguments are as fi_stx_context of fi_endpoint(3) asks.
 pub unsafe extern "C" fn open(
     domain: *mut fid_domain,
     _attr: *mut fi_tx_attr,

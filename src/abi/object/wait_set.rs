@@ -1,7 +1,7 @@
 //! fid_wait: a wait set of a fabric, which queues and counters join by being opened with FI_WAIT_SET.
 
 use super::{Object, head, status, wait};
-use crate::abi::no_ops::NO_OPS;
+use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Fabric;
 use crate::api::errno::{Errno, Result};
@@ -18,7 +18,7 @@ static OPS: fi_ops_wait = fi_ops_wait {
 static WAIT_OPS: fi_ops = fi_ops {
     close: Some(close),
     control: Some(control),
-    ..NO_OPS
+    ..lacking::FID
 };
 
 struct Opened {
@@ -56,6 +56,8 @@ pub unsafe fn named(object: fi_wait_obj, set: *const fid_wait) -> Result<Option<
     }
 }
 
+/// # Safety
+/// The arguments are as fi_wait_open of fi_poll(3) asks.
 pub unsafe extern "C" fn open(fabric: *mut fid_fabric, attr: *mut fi_wait_attr, out: *mut *mut fid_wait) -> c_int {
     if attr.is_null() || out.is_null() {
         return -FI_EINVAL;

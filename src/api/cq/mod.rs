@@ -157,10 +157,10 @@ impl Cq {
     /// whether there are any.
     #[inline]
     pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
-        if count > 0
-            && let Some(answer) = self.take(count, &mut put)
-        {
-            return answer;
+        if count > 0 {
+            if let Some(answer) = self.take(count, &mut put) {
+                return answer;
+            }
         }
         self.endpoints.progress();
         self.take(count, put).unwrap_or(Err(AGAIN))

@@ -1,3 +1,5 @@
+//! Deferred work alone: what waits for a counter, starts in its order, and can be taken back.
+
 use super::*;
 use crate::api::cntr::CntrAttr;
 use crate::api::messaging::SendCall;

@@ -52,12 +52,10 @@ impl Peers {
     #[inline]
     pub fn peer<T: Wire>(&mut self, fi_addr: fi_addr_t, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Option<PeerId> {
         let removals = self.av.as_ref()?.av().generation();
-        if removals == self.removals
-            && let Some(known @ 1..) = self.to_peer.get(fi_addr as usize)
-        {
-            return Some(known - 1);
+        match self.to_peer.get(fi_addr as usize) {
+            Some(known @ 1..) if removals == self.removals => Some(known - 1),
+            _ => self.look_up::<T>(fi_addr, removals, find),
         }
-        self.look_up::<T>(fi_addr, removals, find)
     }
 
     /// The peer whose messages a receive asks for. Which of its contexts they come from makes no difference.

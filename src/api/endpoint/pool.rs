@@ -395,9 +395,8 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         // All endpoints that share have one address vector, by which the context knows sources too.
         let own = self.side(|side| side.peers.av());
         let others = pool.side(|side| side.peers.av());
-        if let (Some(own), Some(others)) = (&own, &others)
-            && !Arc::ptr_eq(own, others)
-        {
+        let differ = matches!((&own, &others), (Some(own), Some(others)) if !Arc::ptr_eq(own, others));
+        if differ {
             log!(
                 by self.domain.provider;
                 Warn,

@@ -1,3 +1,5 @@
+//! Memory regions alone: keys, rights, what is open and who holds it.
+
 use super::memory::{Memory, Mode};
 use super::*;
 use crate::api::cntr::CntrAttr;

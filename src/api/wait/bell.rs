@@ -111,28 +111,28 @@ impl Bell {
         let mut state = self.state();
         state.generation = state.generation.wrapping_add(1);
         state.behind = state.inside;
-        if let Some(fds) = &self.fds
-            && !state.raised
-        {
-            state.raised = true;
-            fds.event.set();
+        match &self.fds {
+            Some(fds) if !state.raised => {
+                state.raised = true;
+                fds.event.set();
+            }
+            _ => {}
         }
     }
 
     /// Forgets the last ring, unless a thread has still to look for what it rang. Then announce, look, and sleep.
     pub fn quiet(&self) {
         let mut state = self.state();
-        if state.wound > 0
-            && let Some(timer) = &state.timer
-        {
-            timer.clear();
+        match &state.timer {
+            Some(timer) if state.wound > 0 => timer.clear(),
+            _ => {}
         }
-        if let Some(fds) = &self.fds
-            && state.raised
-            && state.behind == 0
-        {
-            state.raised = false;
-            fds.event.clear();
+        match &self.fds {
+            Some(fds) if state.raised && state.behind == 0 => {
+                state.raised = false;
+                fds.event.clear();
+            }
+            _ => {}
         }
     }
 

@@ -380,12 +380,12 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         let connected = self.peers.get(from).is_some_and(|peer| peer.out.is_some());
-        if !connected && let Err(push) = self.connect(from).map(drop) {
-            return if push == Push::Gone {
-                port::Get::Gone
-            } else {
-                port::Get::Unsupported
-            };
+        if !connected {
+            match self.connect(from).map(drop) {
+                Err(Push::Gone) => return port::Get::Gone,
+                Err(_) => return port::Get::Unsupported,
+                Ok(()) => {}
+            }
         }
         let Some(peer) = self.peers.get_mut(from) else {
             return port::Get::Unsupported;

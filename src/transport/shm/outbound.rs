@@ -140,7 +140,7 @@ impl Outbound {
         self.publish(slot, len)
     }
 
-    #[inline(always)]
+    #[inline]
     fn publish(&mut self, slot: Slot, len: usize) -> Sent {
         self.producer.publish(&self.ring, slot, len);
         self.producer

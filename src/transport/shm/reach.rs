@@ -158,7 +158,7 @@ impl Outbound {
     /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
-        if !self.views.get().is_some_and(|view| view.key == part.key) {
+        if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
         let view = self.views.get()?;
@@ -191,7 +191,7 @@ impl Outbound {
     /// Has the kernel copy between a piece of the peer's memory and ours. False: nothing, or not all, was copied.
     #[cold]
     pub fn copy(&mut self, part: &RemotePart, local: &UserIov, access: Access) -> bool {
-        if !self.views.get().is_some_and(|view| view.key == part.key) {
+        if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
         let shown = self.views.get().and_then(|view| view.shown);

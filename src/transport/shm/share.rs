@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn pieces_are_the_whole() {
         for len in [
-            2 * PAGE,
+            2 * PAGE + 1,
             20_000,
             65536,
             65537,

@@ -112,8 +112,10 @@ impl World {
             let first = self.roll(self.members.len());
             let n = self.members.len();
             let stepped = (0..n).any(|offset| self.step((first + offset) % n));
-            let lazy = self.roll(3) > 0;
-            if (!stepped || !lazy) && !self.deliver() && !stepped {
+            // What is sent is delivered late, but at the latest when nobody can go on without it.
+            let delivers = !stepped || self.roll(3) == 0;
+            let delivered = delivers && self.deliver();
+            if !stepped && !delivered {
                 break;
             }
         }

@@ -138,13 +138,18 @@ fn settle(nodes: &mut [Option<Node>]) {
     }
 }
 
+/// Each joins a group of these members.
+fn join(nodes: &mut [Option<Node>], group: u64, members: &[PeerId]) {
+    for (me, node) in nodes.iter_mut().flatten().enumerate() {
+        node.join(group, members, me as PeerId);
+    }
+}
+
 /// All have joined one group.
 fn joined(n: usize) -> Vec<Option<Node>> {
     let mut nodes = nodes(n);
     let members: Vec<PeerId> = (0..n as PeerId).collect();
-    for me in 0..n {
-        nodes[me].as_mut().unwrap().join(GROUP, &members, me as PeerId);
-    }
+    join(&mut nodes, GROUP, &members);
     settle(&mut nodes);
     for node in nodes.iter_mut().flatten() {
         assert_eq!(node.ends(), [(2, None)]);
@@ -224,22 +229,16 @@ fn many_at_once_do_not_meet_each_other() {
     for (n, count) in [(1, 3), (2, 1), (3, 100), (5, 10_000)] {
         let mut nodes = joined(n);
         let backwards: Vec<PeerId> = (0..n as PeerId).rev().collect();
-        for me in 0..n {
-            nodes[me].as_mut().unwrap().join(GROUP + 1, &backwards, me as PeerId);
-        }
+        join(&mut nodes, GROUP + 1, &backwards);
         settle(&mut nodes);
         let value = |me: usize, operation: usize, index: usize| (me * 1_000_000 + operation * 100_000 + index) as u64;
         let mut results = Vec::new();
-        for me in 0..n {
+        for (me, node) in nodes.iter_mut().flatten().enumerate() {
             for operation in 0..8 {
                 let values: Vec<u64> = (0..count).map(|index| value(me, operation, index)).collect();
                 let (input, result) = (numbers(&values), numbers(&vec![0; count]));
                 let group = GROUP + operation as u64 % 2;
-                nodes[me]
-                    .as_mut()
-                    .unwrap()
-                    .sum(group, &input, &result, operation)
-                    .unwrap();
+                node.sum(group, &input, &result, operation).unwrap();
                 results.push((operation, result));
             }
         }
@@ -318,9 +317,7 @@ fn members_that_disagree_on_the_length_are_told() {
 fn groups_of_the_same_members_are_apart() {
     let mut nodes = joined(3);
     let members = [0, 1, 2];
-    for me in 0..3 {
-        nodes[me].as_mut().unwrap().join(GROUP + 1, &members, me as PeerId);
-    }
+    join(&mut nodes, GROUP + 1, &members);
     settle(&mut nodes);
     // One has gone ahead in the first group when another begins in the second.
     let (one, result) = (numbers(&[1]), numbers(&[0]));

@@ -5,6 +5,7 @@ use crate::engine::op::{Kind, Level, Recv, Send, Tell};
 use crate::engine::{self, Engine};
 use crate::util::user::Lent;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -378,7 +379,7 @@ fn one_of_many_gets_a_dead_name() {
 fn a_child_of_fork_has_no_endpoint() {
     let dir = Dir::new();
     let mut watcher = dir.open("watcher");
-    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let (mut tell, mut ask) = UnixStream::pair().unwrap();
     let parent = Child::run(|| {
         let mut end = dir.open("parent");
         let to = end.peer(b"watcher").unwrap();
@@ -559,7 +560,7 @@ pub(super) fn forbid(call: libc::c_long) {
 fn a_claim_lives_as_long_as_its_process() {
     let dir = Dir::new();
     let mut end = dir.open("a");
-    let (mut tell, mut ask) = std::io::pipe().unwrap();
+    let (mut tell, mut ask) = UnixStream::pair().unwrap();
     let child = Child::run(|| {
         let mut other = dir.open("b");
         let to = other.peer(b"a").unwrap();

@@ -1,0 +1,146 @@
+/* The orders that the endpoint promises. */
+#include "rma.h"
+
+static bool ordered(struct bed *bed, uint64_t bits)
+{
+	return (bed->info->tx_attr->msg_order & bed->info->rx_attr->msg_order & bits) != 0;
+}
+
+#define WAW (FI_ORDER_WAW | FI_ORDER_RMA_WAW)
+#define RAW (FI_ORDER_RAW | FI_ORDER_RMA_RAW)
+#define WAR (FI_ORDER_WAR | FI_ORDER_RMA_WAR)
+
+static size_t order_size(size_t most)
+{
+	return most && most < SIZE ? most : SIZE;
+}
+
+/* A long write and short ones into the middle of it: what was posted last stays. */
+static void write_after_write(void)
+{
+	struct window w;
+	struct bed bed;
+	size_t len, i;
+	int round;
+
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	NEED(ordered(&bed, WAW), "no FI_ORDER_WAW");
+	len = order_size(bed.info->ep_attr->max_order_waw_size);
+	for (round = 0; round < 10; round++) {
+		memset(here, round, len);
+		memset(expected, 100 + round, 64);
+		POST(&bed, fi_write(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		for (i = 0; i < 4; i++)
+			POST(&bed, fi_write(ep, expected, 64, NULL, peer, w.remote.base + len / 4 * i, w.remote.key, ctx(1)));
+		drain(&bed, 5);
+		POST(&bed, fi_read(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		drain(&bed, 1);
+		UNTIL(&bed, there[len / 4 * 3] == 100 + round);
+		for (i = 0; i < len; i++)
+			CHECK(there[i] == (i % (len / 4) < 64 && i / (len / 4) < 4 ? 100 + round : round), "byte %zu is %d", i, there[i]);
+	}
+	close_usual(&bed, &w);
+}
+
+static void read_after_write(void)
+{
+	struct window w;
+	struct bed bed;
+	size_t lens[] = { 8, 5000, 200000 }, len, i;
+
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	NEED(ordered(&bed, RAW), "no FI_ORDER_RAW");
+	for (i = 0; i < 30; i++) {
+		len = order_size(bed.info->ep_attr->max_order_raw_size);
+		len = len < lens[i % 3] ? len : lens[i % 3];
+		memset(there, 0, len);
+		memset(expected, 0, len);
+		fill(here, len, (unsigned) i);
+		POST(&bed, fi_write(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_read(ep, expected, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		drain(&bed, 2);
+		SAME(expected, len, (unsigned) i);
+	}
+	close_usual(&bed, &w);
+}
+
+static void write_after_read(void)
+{
+	struct window w;
+	struct bed bed;
+	size_t lens[] = { 8, 5000, 200000 }, len, i;
+
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	NEED(ordered(&bed, WAR), "no FI_ORDER_WAR");
+	for (i = 0; i < 30; i++) {
+		len = order_size(bed.info->ep_attr->max_order_war_size);
+		len = len < lens[i % 3] ? len : lens[i % 3];
+		fill(there, len, 1000 + (unsigned) i);
+		memset(expected, 0, len);
+		fill(here, len, (unsigned) i);
+		POST(&bed, fi_read(ep, expected, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		drain(&bed, 2);
+		SAME(expected, len, 1000 + (unsigned) i);
+		UNTIL(&bed, mismatch(there, len, (unsigned) i) < 0);
+	}
+	close_usual(&bed, &w);
+}
+
+/* A message that was sent after a write tells that the write is done. */
+static void send_after_write(void)
+{
+	struct window w;
+	struct bed bed;
+	unsigned i;
+	char note;
+
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	NEED(ordered(&bed, FI_ORDER_SAW), "no FI_ORDER_SAW");
+	EACH_SIZE(i) {
+		POST(&bed, fi_trecv(bed.side[1].ep, &note, 1, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+		memset(there, 0, sizes[i]);
+		fill(here, sizes[i], i);
+		POST(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_tsend(ep, here, 1, NULL, peer, 1, ctx(2)));
+		COMPLETION(&bed, bed.side[1].rx, ctx(3));
+		SAME(there, sizes[i], i);
+		drain(&bed, 2);
+	}
+	close_usual(&bed, &w);
+}
+
+/* A fenced operation sees the results of all before it, whatever the order otherwise. */
+static void fence(void)
+{
+	struct iovec iov = { expected, 0 };
+	struct fi_rma_iov part = { 0 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
+	struct setup s = usual;
+	struct window w;
+	struct bed bed;
+	unsigned i;
+
+	s.more_caps |= FI_FENCE;
+	w = open_usual(&bed, &s, OPEN_TO_ALL);
+	part.addr = w.remote.base;
+	part.key = w.remote.key;
+	msg.addr = peer;
+	EACH_SIZE(i) {
+		memset(there, 0, sizes[i]);
+		fill(here, sizes[i], i);
+		iov.iov_len = part.len = sizes[i];
+		POST(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		TRY(&bed, fi_readmsg(ep, &msg, FI_FENCE));
+		wrote(&bed, 1); /* which has ended before the read began */
+		have_read(&bed, 3);
+		SAME(expected, sizes[i], i);
+	}
+	close_usual(&bed, &w);
+}
+
+static const struct test tests[] = {
+	TEST(write_after_write), TEST(read_after_write), TEST(write_after_read), TEST(send_after_write), TEST(fence),
+};
+
+CASES(tests)

@@ -1,0 +1,166 @@
+/* FI_MULTI_RECV: one buffer for many messages. */
+#include "shared.h"
+
+static void open_multi(struct bed *bed, uint64_t rx_bind, size_t minimum)
+{
+#if HEADERS_2
+	uint64_t cap = tagged ? FI_TAGGED_MULTI_RECV : 0;
+#else
+	uint64_t cap = 0;
+#endif
+	struct setup s = { .more_caps = FI_MULTI_RECV | cap, .rx_bind = rx_bind };
+	int i;
+
+	if (tagged && !cap)
+		SKIP("these headers do not know FI_TAGGED_MULTI_RECV");
+	open_sides(bed, &s);
+	for (i = 0; i < 2; i++)
+		OK(fi_setopt(&bed->side[i].ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &minimum, sizeof(minimum)));
+	enable_sides(bed, &s);
+}
+
+static void post_multi(struct bed *bed, char *buf, size_t len, void *context)
+{
+	struct iovec iov = { buf, len };
+
+	POST(bed, post_recvmsg(bed->side[1].ep, &iov, 1, FI_ADDR_UNSPEC, TAG, 0, context, FI_MULTI_RECV));
+}
+
+/* Whether this entry, or one of its own that follows, releases the buffer. */
+static bool releases(struct bed *bed, struct fi_cq_tagged_entry *e, void *context)
+{
+	struct fi_cq_tagged_entry last;
+
+	if (e->flags & FI_MULTI_RECV)
+		return true;
+	settle(bed);
+	if (fi_cq_read(bed->side[1].rx, &last, 1) != 1)
+		return false;
+	CHECK(last.op_context == context && (last.flags & FI_MULTI_RECV) && !last.len, "a stray completion, flags 0x%llx",
+	      (unsigned long long) last.flags);
+	return true;
+}
+
+static void multi_receive_packs(void)
+{
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	char *end = in;
+	int i;
+
+	open_multi(&bed, 0, 64);
+	post_multi(&bed, in, 4096, ctx(1));
+	for (i = 0; i < 10; i++) {
+		size_t len = (size_t) (i * 13 + 1);
+
+		fill(out, len, (unsigned) i);
+		send_to(&bed, 0, 1, out, len, ctx(2));
+		e = ended(&bed, ctx(1), ctx(2), len);
+		CHECK((char *) e.buf >= end && (char *) e.buf + len <= in + 4096, "message %d is placed at %ld", i,
+		      (long) ((char *) e.buf - in));
+		CHECK((char *) e.buf - end < 64, "a gap of %ld", (long) ((char *) e.buf - end));
+		SAME(e.buf, len, (unsigned) i);
+		CHECK(!(e.flags & FI_MULTI_RECV), "released with %ld bytes left", (long) (in + 4096 - end));
+		end = (char *) e.buf + len;
+	}
+	close_bed(&bed);
+}
+
+static void multi_receive_releases_at_the_minimum(void)
+{
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	int i;
+
+	open_multi(&bed, 0, 256);
+	post_multi(&bed, in, 1024, ctx(1));
+	for (i = 0; i < 3; i++) { /* 1024, 768, 512: not yet below */
+		send_to(&bed, 0, 1, out, 256, ctx(2));
+		e = ended(&bed, ctx(1), ctx(2), 256);
+		CHECK(!(e.flags & FI_MULTI_RECV), "released with %d left", 1024 - 256 * (i + 1));
+	}
+	send_to(&bed, 0, 1, out, 8, ctx(2)); /* 248 left */
+	e = ended(&bed, ctx(1), ctx(2), 8);
+	CHECK(releases(&bed, &e, ctx(1)), "248 bytes are left, below the minimum of 256, but the buffer is not released");
+	NO_COMPLETION(&bed, bed.side[1].rx);
+	close_bed(&bed);
+}
+
+static void multi_receive_then_the_next_buffer(void)
+{
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	int i, first = 0, second = 0, released = 0;
+
+	open_multi(&bed, 0, 100);
+	need_order(&bed);
+	post_multi(&bed, in, 500, ctx(1));
+	post_multi(&bed, in + 1000, 500, ctx(2));
+	for (i = 0; i < 8; i++) {
+		fill(out, 100, (unsigned) i);
+		send_to(&bed, 0, 1, out, 100, ctx(3));
+		do {
+			GIVES(1, next(&bed, bed.side[1].rx, &e));
+			released += !!(e.flags & FI_MULTI_RECV);
+		} while ((e.flags & FI_MULTI_RECV) && e.len == 0);
+		COMPLETION(&bed, bed.side[0].tx, ctx(3));
+		CHECK(e.len == 100, "%zu bytes", e.len);
+		SAME(e.buf, 100, (unsigned) i);
+		first += e.op_context == ctx(1);
+		second += e.op_context == ctx(2);
+	}
+	CHECK(first >= 4 && second >= 3 && first + second == 8, "%d and %d", first, second);
+	CHECK(released >= 1, "the first buffer is never released");
+	close_bed(&bed);
+}
+
+static void multi_receive_of_unexpected(void)
+{
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	int i;
+
+	open_multi(&bed, 0, 64);
+	need_order(&bed);
+	for (i = 0; i < 5; i++) {
+		fill(out + 100 * i, 100, (unsigned) i);
+		send_to(&bed, 0, 1, out + 100 * i, 100, ctx(2));
+	}
+	settle(&bed);
+	post_multi(&bed, in, 4096, ctx(1));
+	for (i = 0; i < 5; i++) {
+		e = COMPLETION(&bed, bed.side[1].rx, ctx(1));
+		CHECK(e.len == 100, "%zu bytes", e.len);
+		SAME(e.buf, 100, (unsigned) i);
+		COMPLETION(&bed, bed.side[0].tx, ctx(2));
+	}
+	close_bed(&bed);
+}
+
+/* Receives are not reported, but the end of the buffer always is. */
+static void multi_receive_says_so_without_completions(void)
+{
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+	int i;
+
+	open_multi(&bed, FI_SELECTIVE_COMPLETION, 200);
+	post_multi(&bed, in, 400, ctx(1));
+	for (i = 0; i < 2; i++) {
+		send_to(&bed, 0, 1, out, 100, ctx(2));
+		COMPLETION(&bed, bed.side[0].tx, ctx(2));
+		NO_COMPLETION(&bed, bed.side[1].rx);
+	}
+	send_to(&bed, 0, 1, out, 100, ctx(2)); /* 100 left */
+	e = COMPLETION(&bed, bed.side[1].rx, ctx(1));
+	CHECK(e.flags & FI_MULTI_RECV, "flags 0x%llx", (unsigned long long) e.flags);
+	close_bed(&bed);
+}
+
+static const struct test tests[] = {
+	TEST(multi_receive_packs), TEST(multi_receive_releases_at_the_minimum),
+	TEST(multi_receive_then_the_next_buffer), TEST(multi_receive_of_unexpected),
+	TEST(multi_receive_says_so_without_completions),
+};
+
+CASES(tests)

@@ -1,0 +1,70 @@
+/* Two processes. */
+#include <sched.h>
+#include "shared.h"
+
+static void ping_pong_body(struct bed *bed, int me, int pipe)
+{
+	struct side *mine = &bed->side[0];
+	struct fi_cq_tagged_entry e;
+	unsigned random = 12345;
+	int round;
+
+	meet(bed, pipe);
+	for (round = 0; round < 400; round++) {
+		size_t len;
+
+		random = random * 1103515245u + 12345u; /* the same in both */
+		len = (random >> 8) % (round % 10 == 0 ? 200000 : 3000);
+		if (round % 2 == me) {
+			fill(out, len, (unsigned) round);
+			POST(bed, post_send(mine->ep, out, len, bed->peer, TAG, ctx(2)));
+			COMPLETION(bed, mine->tx, ctx(2));
+		} else {
+			POST(bed, post_recv(mine->ep, in, len, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+			e = COMPLETION(bed, mine->rx, ctx(1));
+			CHECK(e.len == len, "round %d: %zu bytes, not %zu", round, e.len, len);
+			SAME(in, len, (unsigned) round);
+		}
+	}
+}
+
+static void ping_pong_between_processes(void)
+{
+	in_two(&usual, ping_pong_body);
+}
+
+/* The receiver posts and then calls nothing: the provider's own thread must do its part. */
+static void auto_body(struct bed *bed, int me, int pipe)
+{
+	long until;
+	char done;
+
+	meet(bed, pipe);
+	fill(out, 5000, 8);
+	if (me == 0) {
+		POST(bed, post_recv(bed->side[0].ep, in, 5000, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		pipe_send(pipe, "p", 1);
+		until = now_ms() + GIVE_UP_MS;
+		while (((volatile char *) in)[4999] != out[4999] && now_ms() < until)
+			sched_yield();
+		SAME(in, 5000, 8);
+		CHECK(COMPLETION(bed, bed->side[0].rx, ctx(1)).len == 5000, "the length");
+	} else {
+		pipe_recv(pipe, &done, 1);
+		POST(bed, post_send(bed->side[0].ep, out, 5000, bed->peer, TAG, ctx(2)));
+		COMPLETION(bed, bed->side[0].tx, ctx(2));
+	}
+}
+
+static void auto_progress(void)
+{
+	struct setup s = { .progress = FI_PROGRESS_AUTO };
+
+	in_two(&s, auto_body);
+}
+
+static const struct test tests[] = {
+	TEST(ping_pong_between_processes), TEST(auto_progress),
+};
+
+CASES(tests)

@@ -1,0 +1,101 @@
+//! Op tables of what a type lacks: every slot answers -FI_ENOSYS, none is a null pointer.
+//!
+//! Types start from such a table and put their own slots over it. One function stands in all slots: whatever the
+//! arguments it looks at none, and its answer is right as an int and as an ssize_t, both of which the calling convention
+//! of every platform of ours allows.
+
+use crate::abi::types::*;
+use core::mem::MaybeUninit;
+use libc::ssize_t;
+
+type Slot = Option<unsafe extern "C" fn() -> ssize_t>;
+
+unsafe extern "C" fn no() -> ssize_t {
+    -FI_ENOSYS as ssize_t
+}
+
+/// # Safety
+/// The type is a size followed by slots, which are pointers to C functions that answer an int or an ssize_t.
+unsafe trait Table: Sized {
+    const LACKING: Self = {
+        let mut table = MaybeUninit::<Self>::uninit();
+        let words = table.as_mut_ptr().cast::<usize>();
+        let mut slot = 1;
+        // SAFETY: every word of the table is written, with what the trait promises to be there.
+        unsafe {
+            words.write(size_of::<Self>());
+            while slot < size_of::<Self>() / size_of::<Slot>() {
+                words.add(slot).cast::<Slot>().write(Some(no));
+                slot += 1;
+            }
+            table.assume_init()
+        }
+    };
+}
+
+// SAFETY: all are so in the C library's headers.
+unsafe impl Table for fi_ops {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_msg {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_tagged {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_rma {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_atomic {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_collective {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_cm {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_ep {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_domain {}
+// SAFETY: as above.
+unsafe impl Table for fi_ops_fabric {}
+
+pub static MSG: fi_ops_msg = Table::LACKING;
+pub static TAGGED: fi_ops_tagged = Table::LACKING;
+pub static RMA: fi_ops_rma = Table::LACKING;
+pub static ATOMIC: fi_ops_atomic = Table::LACKING;
+pub static COLLECTIVE: fi_ops_collective = Table::LACKING;
+
+pub const FID: fi_ops = Table::LACKING;
+pub const CM: fi_ops_cm = Table::LACKING;
+pub const EP: fi_ops_ep = Table::LACKING;
+pub const DOMAIN: fi_ops_domain = Table::LACKING;
+pub const FABRIC: fi_ops_fabric = Table::LACKING;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_answers() {
+        fn all_slots<T: Table>(table: &T) {
+            // SAFETY: a table is a size and then slots.
+            let words = unsafe {
+                core::slice::from_raw_parts((&raw const *table).cast::<usize>(), size_of::<T>() / size_of::<usize>())
+            };
+            assert_eq!(words[0], size_of::<T>());
+            assert!(words.len() > 1 && words[1..].iter().all(|&slot| slot == no as *const () as usize));
+        }
+        all_slots(&FID);
+        all_slots(&MSG);
+        all_slots(&TAGGED);
+        all_slots(&RMA);
+        all_slots(&ATOMIC);
+        all_slots(&COLLECTIVE);
+        all_slots(&CM);
+        all_slots(&EP);
+        all_slots(&DOMAIN);
+        all_slots(&FABRIC);
+        let (ep, context) = (core::ptr::null_mut(), core::ptr::null_mut());
+        // SAFETY: the function looks at nothing.
+        unsafe {
+            let answer = RMA.read.unwrap()(ep, context, 1, context, 2, 3, 4, context);
+            assert_eq!(answer, -FI_ENOSYS as ssize_t);
+            assert_eq!(CM.listen.unwrap()(core::ptr::null_mut()), -FI_ENOSYS);
+        }
+    }
+}
