@@ -158,6 +158,9 @@ pub struct Owner<'a> {
 #[derive(Debug)]
 pub struct Header {
     map: Map,
+    /// Where the marks and the table begin: asking for the size of a page each time would take longer than a copy.
+    marks: usize,
+    table: usize,
 }
 
 /// Why a file is no region of ours to talk to.
@@ -172,6 +175,8 @@ impl Header {
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
         Ok(Header {
             map: Map::new(fd, 0, ring_at(0) as usize)?,
+            marks: mark_at(0),
+            table: slot_at(0),
         })
     }
 
@@ -275,7 +280,7 @@ impl Header {
     #[inline]
     pub fn mark(&self, index: usize) -> &AtomicU64 {
         assert!(index < MAX_RINGS);
-        self.map.word(mark_at(index))
+        self.map.word(self.marks + index * LINE)
     }
 
     /// Set by the first who works so.
@@ -301,7 +306,7 @@ impl Header {
     #[inline]
     pub fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
         assert!(slot < MAX_SLOTS && word < SLOT_WORDS);
-        self.map.word(slot_at(slot) + word * 8)
+        self.map.word(self.table + slot * LINE + word * 8)
     }
 }
 
