@@ -23,9 +23,11 @@ struct side {
 	void *desc;
 	size_t inject_size;
 	size_t largest;
-	/* for RMA, if the endpoint has it: the other's rx area */
+	/* 1: the endpoint has RMA, 2: and atomics */
 	int rma;
+	/* of the other: its rx area, and as much memory that processes can share */
 	uint64_t remote_addr, remote_key;
+	uint64_t shared_addr, shared_key;
 	/* completions seen and not yet asked for */
 	size_t sent, received;
 };

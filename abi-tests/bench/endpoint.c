@@ -1,5 +1,6 @@
 /* Opens the library by its path, and in it one endpoint that is joined to the other process's. Needs of the library only
  * what every release since 1.3 exports; the rest goes through op tables, as in any C program. */
+#define _GNU_SOURCE
 #include "bench.h"
 #include <dlfcn.h>
 #include <rdma/fabric.h>
@@ -9,6 +10,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define NAME_MAX_LEN 512
 
@@ -51,8 +54,8 @@ static struct fi_info *find(const char *provider, int *rma)
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->fabric_attr->prov_name = strdup(provider);
-	for (*rma = 1; *rma >= 0; --*rma) {
-		hints->caps = FI_MSG | FI_TAGGED | (*rma ? FI_RMA : 0);
+	for (*rma = 2; *rma >= 0; --*rma) {
+		hints->caps = FI_MSG | FI_TAGGED | (*rma ? FI_RMA : 0) | (*rma > 1 ? FI_ATOMIC : 0);
 		if (!lib.getinfo(version, NULL, NULL, 0, hints, &info) && info)
 			return info;
 	}
@@ -68,7 +71,22 @@ static void must(const char *what, int ret)
 struct about {
 	char name[NAME_MAX_LEN];
 	uint64_t len, addr, key;
+	uint64_t shared_addr, shared_key;
 };
+
+/* As an MPI allocates windows and an OpenSHMEM its heap. */
+static char *shareable(size_t len)
+{
+	int fd = memfd_create("fabric_bench", MFD_CLOEXEC);
+	void *memory = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)len))
+		memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		die("memfd_create", FI_ENOMEM);
+	close(fd);
+	return memset(memory, 0, len);
+}
 
 static void share_memory(struct side *me, struct fid_domain *domain, const struct fi_info *info, struct about *mine)
 {
@@ -89,6 +107,12 @@ static void share_memory(struct side *me, struct fid_domain *domain, const struc
 	me->desc = fi_mr_desc(mr);
 	mine->key = fi_mr_key(mr);
 	mine->addr = (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)me->tx : 0) + me->largest;
+	if (!me->rma)
+		return;
+	char *shared = shareable(me->largest);
+	must("fi_mr_reg", fi_mr_reg(domain, shared, me->largest, access, 0, 2, 0, &mr, NULL));
+	mine->shared_key = fi_mr_key(mr);
+	mine->shared_addr = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)shared : 0;
 }
 
 /* 0 if the library has no such provider. */
@@ -124,5 +148,7 @@ int fabric_open(struct side *me, const struct settings *with)
 		die("fi_av_insert", FI_EINVAL);
 	me->remote_addr = theirs.addr;
 	me->remote_key = theirs.key;
+	me->shared_addr = theirs.shared_addr;
+	me->shared_key = theirs.shared_key;
 	return 1;
 }

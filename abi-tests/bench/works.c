@@ -1,6 +1,7 @@
 /* The works: what is measured, one function each. Rank 0 leads, and its time counts. */
 #include "bench.h"
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
@@ -169,7 +170,22 @@ static void one_sided_end(struct side *me)
 	}
 }
 
-static double write_rate(struct side *me, size_t size, long count)
+/* What the other lets us reach: memory of its own, or memory that processes can share. */
+struct window {
+	uint64_t addr, key;
+};
+
+static struct window private_window(const struct side *me)
+{
+	return (struct window){ me->remote_addr, me->remote_key };
+}
+
+static struct window shared_window(const struct side *me)
+{
+	return (struct window){ me->shared_addr, me->shared_key };
+}
+
+static double write_rate_to(struct side *me, size_t size, long count, struct window to)
 {
 	long rounds = count / WINDOW + 1;
 
@@ -177,8 +193,7 @@ static double write_rate(struct side *me, size_t size, long count)
 	double start = now();
 	for (long i = 0; me->rank == 0 && i < rounds; i++) {
 		for (int slot = 0; slot < WINDOW; slot++)
-			post(me, fi_write(me->ep, me->tx, size, me->desc, me->peer, me->remote_addr, me->remote_key,
-					  &contexts[slot]));
+			post(me, fi_write(me->ep, me->tx, size, me->desc, me->peer, to.addr, to.key, &contexts[slot]));
 		wait_for(me, WINDOW, 0);
 	}
 	double took = now() - start;
@@ -186,18 +201,71 @@ static double write_rate(struct side *me, size_t size, long count)
 	return took * (double)count / (double)(rounds * WINDOW);
 }
 
-static double read_latency(struct side *me, size_t size, long count)
+static double write_rate(struct side *me, size_t size, long count)
+{
+	return write_rate_to(me, size, count, private_window(me));
+}
+
+static double write_rate_shared(struct side *me, size_t size, long count)
+{
+	return write_rate_to(me, size, count, shared_window(me));
+}
+
+static double read_from(struct side *me, size_t size, long count, struct window from)
 {
 	mark(me, size);
 	double start = now();
 	for (long i = 0; me->rank == 0 && i < count; i++) {
-		post(me, fi_read(me->ep, me->tx, size, me->desc, me->peer, me->remote_addr, me->remote_key,
-				 &contexts[0]));
+		post(me, fi_read(me->ep, me->tx, size, me->desc, me->peer, from.addr, from.key, &contexts[0]));
 		wait_for(me, 1, 0);
 	}
 	double took = now() - start;
 	one_sided_end(me);
 	return took;
+}
+
+static double read_latency(struct side *me, size_t size, long count)
+{
+	return read_from(me, size, count, private_window(me));
+}
+
+static double read_shared(struct side *me, size_t size, long count)
+{
+	return read_from(me, size, count, shared_window(me));
+}
+
+/* Adds 1 to a counter of the other's, which must have grown by so much in the end. */
+static double fetch_add_to(struct side *me, long count, struct window to)
+{
+	uint64_t *one = (uint64_t *)me->tx, *old = (uint64_t *)(me->tx + 64), first = 0;
+
+	mark(me, 8);
+	*one = 1;
+	double start = now();
+	for (long i = 0; me->rank == 0 && i < count; i++) {
+		post(me, fi_fetch_atomic(me->ep, one, 1, me->desc, old, me->desc, me->peer, to.addr, to.key, FI_UINT64,
+					 FI_SUM, &contexts[0]));
+		wait_for(me, 1, 0);
+		if (!i)
+			first = *old;
+	}
+	double took = now() - start;
+	if (me->rank == 0 && *old - first != (uint64_t)count - 1)
+		die("the counter is wrong", (long)(*old - first));
+	one_sided_end(me);
+	return took;
+}
+
+static double fetch_add(struct side *me, size_t size, long count)
+{
+	(void)size;
+	return fetch_add_to(me, count, private_window(me));
+}
+
+static double fetch_add_shared(struct side *me, size_t size, long count)
+{
+	(void)size;
+	return fetch_add_to(me, count, shared_window(me));
 }
 
 void works(struct side *me, const struct settings *with)
@@ -212,6 +280,16 @@ void works(struct side *me, const struct settings *with)
 		report(me, with, "bandwidth", size, GIGABYTES_PER_SECOND, bandwidth);
 	if (me->rma) {
 		report(me, with, "rma-write-rate", 8, MILLIONS_PER_SECOND, write_rate);
+		report(me, with, "rma-write-rate-shared", 8, MILLIONS_PER_SECOND, write_rate_shared);
 		report(me, with, "rma-read", 8, NANOSECONDS, read_latency);
+		report(me, with, "rma-read-shared", 8, NANOSECONDS, read_shared);
+		for (size_t size = 65536; size <= with->largest; size *= 16) {
+			report(me, with, "rma-read", size, NANOSECONDS, read_latency);
+			report(me, with, "rma-read-shared", size, NANOSECONDS, read_shared);
+		}
+	}
+	if (me->rma > 1) {
+		report(me, with, "fetch-add", 8, NANOSECONDS, fetch_add);
+		report(me, with, "fetch-add-shared", 8, NANOSECONDS, fetch_add_shared);
 	}
 }

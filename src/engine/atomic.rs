@@ -101,6 +101,10 @@ impl<T: Transport> Engine<T> {
         if !fits(atomic) {
             return Err(Refused::Invalid);
         }
+        if self.atomic_direct(atomic, code(atomic)) {
+            report.report(atomic.done());
+            return Ok(());
+        }
         let part = match &atomic.target {
             AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
             _ => None,

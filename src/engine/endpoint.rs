@@ -158,6 +158,9 @@ impl<T: Transport> Engine<T> {
     /// Which regions peers may reach, `endpoint` being the number that regions know this endpoint by. `counted`: somebody
     /// counts what peers do, whether or not the region is watched. Without this, peers reach nothing.
     pub fn open(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
+        if !counted {
+            self.transport.show(&regions, endpoint);
+        }
         self.core.open = Some(Open {
             regions,
             endpoint,

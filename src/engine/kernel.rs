@@ -2,7 +2,7 @@
 
 use super::op::{Error, Form};
 use crate::mem::atomic::{self, Datatype, Kind, Op};
-use crate::util::user::UserIov;
+use crate::util::user::{UserBuf, UserIov};
 
 /// An operation that there is.
 #[derive(Clone, Copy, Debug)]
@@ -48,5 +48,16 @@ impl Kernel {
             at = end;
         }
         Ok(())
+    }
+
+    /// Works on all of `target`, which other processes work on too, with operands and result in one piece each. False:
+    /// that would not be atomic.
+    pub fn execute_shared(self, target: UserBuf, operand: &UserIov, compare: &UserIov, result: &UserIov) -> bool {
+        let in_pieces = [operand, compare, result].iter().any(|iov| iov.parts().len() > 1);
+        if in_pieces || !atomic::native(self.datatype, target.addr()) {
+            return false;
+        }
+        let target = UserIov::one(target);
+        atomic::execute_iov(self.op, self.datatype, self.kind, &target, operand, compare, result).is_ok()
     }
 }

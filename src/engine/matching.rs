@@ -273,7 +273,7 @@ impl<P> Posted<P> {
         oldest.map(|(_, id)| id)
     }
 
-    #[inline(always)]
+    #[inline]
     fn unlink(&mut self, id: Id) {
         let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0])) else {
             return;

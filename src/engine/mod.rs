@@ -33,6 +33,7 @@ mod atomic;
 mod chains;
 mod credit;
 mod deliver;
+mod direct;
 mod eager;
 mod execute;
 mod gone;

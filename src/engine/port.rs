@@ -9,8 +9,11 @@
 //! says so with `Sink::placed`. While it delivers, the engine cannot push; what it has to say waits in its outbox until
 //! `poll` returns.
 
+use super::op::{Access, RemotePart};
 use super::wire::Header;
-use crate::util::user::UserIov;
+use crate::util::regions::{Regions, Rights};
+use crate::util::user::{UserBuf, UserIov};
+use std::sync::Arc;
 
 /// A peer of one endpoint, as its transport numbers it: small, dense, never used again for another address.
 pub type PeerId = u32;
@@ -124,6 +127,31 @@ pub trait Transport {
         len: usize,
         token: Option<Token>,
     ) -> Get;
+
+    // ---- a peer's registered memory, worked on without the peer ----
+    //
+    // What is done so is done when the call returns. It is never done before the peer's engine has looked at all that was
+    // pushed to it, and never in a region that somebody watches. Everything else is not done, and the engine asks the
+    // peer: refusals too are the peer's to make.
+
+    /// Peers may reach these regions, through the endpoint of this number, as `Region::shown_at` says.
+    fn show(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
+
+    /// Hands a piece of a peer's memory to `work`, if it can be touched here.
+    fn reach<R>(
+        &mut self,
+        _to: PeerId,
+        _part: &RemotePart,
+        _wanted: Rights,
+        _work: impl FnOnce(UserBuf) -> R,
+    ) -> Option<R> {
+        None
+    }
+
+    /// Copies between a piece of a peer's memory and as much of ours. False: not all of it was copied.
+    fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access) -> bool {
+        false
+    }
 }
 
 /// Where the body of an arriving packet goes.

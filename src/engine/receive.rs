@@ -101,7 +101,7 @@ impl Core {
         matcher.post(
             want,
             Post {
-                body: recv.body.fresh(),
+                body: recv.body,
                 context: recv.context,
                 from: recv.from,
                 tell: recv.tell,

@@ -141,11 +141,26 @@ pub(super) fn aim(header: Header, remote: &RemoteIov) -> Header {
 
 impl<T: Transport> Engine<T> {
     /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
-    #[inline]
+    #[inline(always)]
     pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        let len = rma.local.len();
-        if len != rma.remote.len() {
+        if rma.local.len() != rma.remote.len() {
             return Err(Refused::Invalid);
+        }
+        if self.rma_direct(rma) {
+            report.report(rma.done());
+            return Ok(());
+        }
+        self.rma_asked(*rma, report)
+    }
+
+    /// The target is asked to do it, or the kernel copies. By value, as `send_long`.
+    #[inline(never)]
+    fn rma_asked(&mut self, rma: Rma, report: &mut impl Report) -> Result<(), Refused> {
+        let rma = &rma;
+        let len = rma.local.len();
+        if len > self.core.small && self.rma_copied(rma) {
+            report.report(rma.done());
+            return Ok(());
         }
         let short = rma.access == Access::Write && len <= self.core.small && !rma.fence;
         let ([part], true) = (rma.remote.parts(), short) else {

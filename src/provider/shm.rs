@@ -298,6 +298,7 @@ fn config() -> Config {
     } = settings::get();
     Config {
         warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),
+        debug: |text| log!(by NAME; Debug, Mr, "{text}"),
         fetch,
         eager,
         together,

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of libfabric. Called by `api`, `provider` and `transport`.
 
+pub mod backing;
 pub mod clock;
 pub mod dl;
 pub mod epoll;

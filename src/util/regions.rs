@@ -2,13 +2,15 @@
 //!
 //! A region is a record: local memory needs no registration with any transport of ours. It is looked up for every access
 //! and never kept by an engine longer than one call, so once a region is removed and each endpoint of the domain has been
-//! between two calls, nobody touches its memory. Filled by `api::mr`, asked by `engine`.
+//! between two calls, nobody touches its memory. A transport whose peers reach memory by themselves keeps a `Mirror` of
+//! the records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
 
 use super::lock::OptLock;
-use super::user::UserIov;
+use super::user::{UserBuf, UserIov};
 use core::hash::{BuildHasher, Hasher};
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
+use std::sync::{Arc, Weak};
 
 /// What a peer may do with a region, or wants to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +33,8 @@ impl Rights {
         write: true,
     };
 
-    fn allow(self, wanted: Rights) -> bool {
+    #[inline]
+    pub fn allow(self, wanted: Rights) -> bool {
         (self.read || !wanted.read) && (self.write || !wanted.write)
     }
 }
@@ -49,6 +52,27 @@ pub struct Region {
     pub endpoint: Option<u64>,
     /// Somebody counts the accesses: the engine reports each with the key (`op::Ended::Target`).
     pub watched: bool,
+}
+
+impl Region {
+    /// The memory, if a peer may work on it through this endpoint without anybody here being told.
+    pub fn shown_at(&self, endpoint: u64) -> Option<UserBuf> {
+        let here = self.endpoint.is_none_or(|only| only == endpoint);
+        match self.memory.parts() {
+            [part] if self.enabled && !self.watched && here => Some(*part),
+            _ => None,
+        }
+    }
+}
+
+/// Where peers of one endpoint see regions, so that they can work on them by themselves.
+pub trait Mirror: Send + Sync {
+    /// There is such a region, or it has changed.
+    fn show(&self, key: u64, region: &Region);
+    /// There is none with this key any more.
+    fn hide(&self, key: u64);
+    /// Waits until nobody works at what was hidden before this was called.
+    fn settle(&self);
 }
 
 /// Why an access is refused.
@@ -78,6 +102,7 @@ pub struct Regions {
 
 struct Table {
     regions: HashMap<u64, Region>,
+    mirrors: Vec<Weak<dyn Mirror>>,
     secret: RandomState,
     made: u64,
 }
@@ -87,6 +112,7 @@ impl Regions {
     pub fn new(own_keys: bool, locked: bool) -> Regions {
         let table = Table {
             regions: HashMap::new(),
+            mirrors: Vec::new(),
             secret: RandomState::new(),
             made: 0,
         };
@@ -99,11 +125,17 @@ impl Regions {
     /// Takes a region in and says its key; None: the application's choice is taken.
     pub fn add(&self, region: Region, wanted: u64) -> Option<u64> {
         let mut table = self.table.lock();
+        let table = &mut *table;
         let key = if self.own_keys { table.fresh_key() } else { wanted };
         match table.regions.entry(key) {
             Entry::Occupied(_) => None,
             Entry::Vacant(place) => {
-                place.insert(region);
+                let region = place.insert(region);
+                table
+                    .mirrors
+                    .iter()
+                    .filter_map(Weak::upgrade)
+                    .for_each(|mirror| mirror.show(key, region));
                 Some(key)
             }
         }
@@ -111,11 +143,36 @@ impl Regions {
 
     /// Changes a region; false: there is none with this key.
     pub fn change(&self, key: u64, change: impl FnOnce(&mut Region)) -> bool {
-        self.table.lock().regions.get_mut(&key).map(change).is_some()
+        let mut table = self.table.lock();
+        let table = &mut *table;
+        let Some(region) = table.regions.get_mut(&key) else {
+            return false;
+        };
+        change(region);
+        table
+            .mirrors
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|mirror| mirror.show(key, region));
+        true
     }
 
+    /// Takes a region out. When this returns, no peer works on its memory by itself.
     pub fn remove(&self, key: u64) {
-        self.table.lock().regions.remove(&key);
+        let mut table = self.table.lock();
+        table.regions.remove(&key);
+        let mirrors: Vec<_> = table.mirrors.iter().filter_map(Weak::upgrade).collect();
+        mirrors.iter().for_each(|mirror| mirror.hide(key));
+        drop(table);
+        mirrors.iter().for_each(|mirror| mirror.settle());
+    }
+
+    /// From now on the mirror shows what there is, for as long as it lives.
+    pub fn reflect(&self, mirror: &Arc<impl Mirror + 'static>) {
+        let mut table = self.table.lock();
+        table.regions.iter().for_each(|(key, region)| mirror.show(*key, region));
+        table.mirrors.retain(|other| other.strong_count() > 0);
+        table.mirrors.push(Arc::downgrade(mirror) as Weak<dyn Mirror>);
     }
 
     /// The memory of `len` bytes at remote address `addr`, if a peer may do that through this endpoint.
@@ -200,6 +257,62 @@ mod tests {
             .collect();
         assert!(keys.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 1));
         assert!(keys.iter().all(|key| regions.find(0, *key, 0, 1, Rights::BOTH).is_ok()));
+    }
+
+    /// What a mirror was told.
+    #[derive(Default)]
+    struct Seen(std::sync::Mutex<Vec<(char, u64)>>);
+
+    impl Seen {
+        fn note(&self, what: char, key: u64) {
+            self.0.lock().unwrap().push((what, key));
+        }
+
+        fn take(&self) -> Vec<(char, u64)> {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    impl Mirror for Seen {
+        fn show(&self, key: u64, region: &Region) {
+            self.note(if region.shown_at(5).is_some() { '+' } else { '0' }, key);
+        }
+        fn hide(&self, key: u64) {
+            self.note('-', key);
+        }
+        fn settle(&self) {
+            self.note('.', 0);
+        }
+    }
+
+    #[test]
+    fn a_mirror_shows_what_there_is() {
+        let regions = Regions::new(false, true);
+        regions.add(region(&[1], 0, Rights::READ), 1);
+        let mirror = Arc::new(Seen::default());
+        regions.reflect(&mirror);
+        regions.add(region(&[2], 0, Rights::READ), 2);
+        assert_eq!(mirror.take(), [('+', 1), ('+', 2)]);
+        for change in [
+            (|region| region.watched = true) as fn(&mut Region),
+            |region| region.watched = false,
+            |region| region.endpoint = Some(4),
+            |region| region.endpoint = Some(5),
+            |region| region.enabled = false,
+        ] {
+            regions.change(2, change);
+        }
+        let shown: String = mirror.take().iter().map(|(what, _)| what).collect();
+        assert_eq!(shown, "0+0+0");
+        regions.remove(1);
+        assert_eq!(mirror.take(), [('-', 1), ('.', 0)]);
+        // Memory in pieces is reached by asking.
+        regions.add(region(&[2, 3], 0, Rights::READ), 3);
+        assert_eq!(mirror.take(), [('0', 3)]);
+        let weak = Arc::downgrade(&mirror);
+        drop(mirror);
+        assert!(weak.upgrade().is_none());
+        regions.remove(2);
     }
 
     #[test]

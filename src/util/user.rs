@@ -84,6 +84,28 @@ impl UserBuf {
     }
 }
 
+impl UserBuf {
+    /// Copies in from the start of `from`, as much as there is room for. The two have nothing in common.
+    #[inline]
+    pub fn fill(&self, from: &UserIov) {
+        match from.parts() {
+            // SAFETY: as in `write`.
+            [part] => unsafe { copy(part.addr as *const u8, self.addr as *mut u8, part.len.min(self.len)) },
+            _ => drop(from.copy_to(&UserIov::one(*self))),
+        }
+    }
+
+    /// Copies out to the start of `into`, as much as there is room for. The two have nothing in common.
+    #[inline]
+    pub fn pour(&self, into: &UserIov) {
+        match into.parts() {
+            // SAFETY: as in `write`.
+            [part] => unsafe { copy(self.addr as *const u8, part.addr as *mut u8, part.len.min(self.len)) },
+            _ => drop(UserIov::one(*self).copy_to(into)),
+        }
+    }
+}
+
 /// The most pieces an operation may have: iov_limit of every provider of ours.
 pub const IOV_LIMIT: usize = 4;
 
@@ -115,24 +137,6 @@ impl UserIov {
             iov.len = iov.len.checked_add(part.len)?;
         }
         Some(iov)
-    }
-
-    /// A copy of one that was made a moment ago, read word by word as it was written. A processor that reads two words at
-    /// once, of which each was written alone, waits until both have left for the cache; and they leave behind all that was
-    /// written before, to lines that another processor has.
-    #[inline(always)]
-    pub fn fresh(&self) -> UserIov {
-        if self.count != 1 {
-            return *self;
-        }
-        let part = &self.parts[0];
-        // SAFETY: fields of a live value.
-        UserIov::one(unsafe {
-            UserBuf {
-                addr: (&raw const part.addr).read_volatile(),
-                len: (&raw const part.len).read_volatile(),
-            }
-        })
     }
 
     pub fn len(&self) -> usize {

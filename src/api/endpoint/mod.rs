@@ -337,14 +337,16 @@ impl<T: Wire> Messaging for Endpoint<T> {
 }
 
 impl<T: Wire> Rma for Endpoint<T> {
+    #[inline(always)]
     fn rma(&self, call: &RmaCall) -> Result<()> {
         let mut guard = self.core.lock();
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
-        let result = core.engine.rma(&rma, &mut core.ended);
+        let (engine, mut teller) = core.parts();
+        let result = engine.rma(&rma, &mut teller);
         core.tell();
-        if core.side.driven.is_some() {
+        if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -359,9 +361,10 @@ impl<T: Wire> Atomics for Endpoint<T> {
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
-        let result = core.engine.atomic(&atomic, &mut core.ended);
+        let (engine, mut teller) = core.parts();
+        let result = engine.atomic(&atomic, &mut teller);
         core.tell();
-        if core.side.driven.is_some() {
+        if core.deep || core.side.driven.is_some() {
             self.begun(core);
         }
         drop(guard);

@@ -337,7 +337,7 @@ impl Side {
             to,
             tag: call.tag,
             data: call.data,
-            body: call.body.fresh(),
+            body: call.body,
             inject,
             level: level(flags),
             fence: flags & FI_FENCE != 0,
@@ -347,6 +347,7 @@ impl Side {
     }
 
     /// The read or write that a call asks for.
+    #[inline(always)]
     pub fn reaching<T: Wire>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
         let write = call.access == Access::Write;
         let able = if write {
@@ -386,6 +387,7 @@ impl Side {
     }
 
     /// The atomic operation that a call asks for.
+    #[inline]
     pub fn operating<T: Wire>(
         &mut self,
         call: &AtomicCall,
@@ -449,7 +451,7 @@ impl Side {
             from,
             tag: call.tag,
             ignore: call.ignore,
-            body: call.body.fresh(),
+            body: call.body,
             multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
             context: call.context,
             tell,

@@ -94,6 +94,11 @@ pub fn probe(out: &Outbound) -> Reach {
     }
 }
 
+/// Whether the peer's memory can be read, now.
+pub fn is_reached(out: &Outbound) -> bool {
+    probe(out) == Reach::Works
+}
+
 /// Fetches; `instance` and `pid` are the peer's as its header has them, proven by `probe`.
 pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
     let name = parse(remote);

@@ -65,7 +65,11 @@ impl Inbound {
         while *done < budget {
             let record = match self.consumer.next(&self.ring) {
                 Ok(Some(record)) => record,
-                Ok(None) => break,
+                Ok(None) => {
+                    // What the sender does at our memory by itself may now follow.
+                    self.ring.seen().store(self.consumer.position(), Ordering::Release);
+                    break;
+                }
                 Err(_) => return Look::Broken,
             };
             // SAFETY: found, and not let go of before the last use of the slice.

@@ -1,17 +1,20 @@
 //! What is where in an endpoint's file, and the atomics by which processes talk through it.
 //!
-//! First the header, which the owner writes before anyone sees the file, then a state for every ring, then the rings:
-//! a control block and the lines. The rings' memory is given by whoever claims one, so a file has room for many peers
-//! and memory for real ones. Every cache line but one has one writer after a ring was claimed:
+//! First the header, which the owner writes before anyone sees the file, then a state for every ring, a mark for every
+//! ring, the table of the owner's regions (`board`), then the rings: a control block and the lines. The memory of a ring
+//! and its mark is given by whoever claims it, that of the table by the owner with its first regions, so a file has room
+//! for many and memory for real ones. Every cache line but one has one writer after a ring was claimed:
 //!
 //! | line of a control block | written by | holds |
 //! | --- | --- | --- |
 //! | who | the sender, once | its instance, its address |
 //! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
-//! | taken | the receiver, every quarter ring | how far it has read |
+//! | taken | the receiver, every quarter ring, and when it has read all | how far it has read |
 //! | sender | the sender, seldom | closed, starved |
 //! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
 //! | helped | the sender, for a large message | what it has done of it |
+//!
+//! A mark is written by the ring's sender when it begins to work on the owner's memory by itself, and when it ends.
 //!
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
@@ -28,7 +31,7 @@ use std::os::fd::BorrowedFd;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// Changes with anything in this file, in `ring`, or in the engine's headers.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 pub const MAX_RINGS: usize = 2048;
 /// Lines of a ring. Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
@@ -49,21 +52,26 @@ const AT_PID: usize = 24;
 const AT_PROBE: usize = 32;
 const AT_FENCE: usize = 40;
 const AT_ADDRESS_LEN: usize = 48;
+const AT_HERE: usize = 56;
 const AT_ATTENTION: usize = LINE;
 const AT_USED: usize = 2 * LINE;
 const AT_CLAIMS: usize = 3 * LINE;
 const AT_ADDRESS: usize = 4 * LINE;
 const AT_BELLS: usize = 8 * LINE;
+const AT_SLOTS_USED: usize = 12 * LINE;
+const AT_CHANGES: usize = AT_SLOTS_USED + 8;
+const AT_REACHED: usize = 13 * LINE;
 const AT_STATES: usize = 2048;
 const HEADER_BYTES: usize = AT_STATES + MAX_RINGS * size_of::<u32>();
 pub const BELLS: usize = MAX_RINGS / 64;
-const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_BELLS && AT_BELLS + BELLS * 8 <= AT_STATES);
+const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_BELLS && AT_BELLS + BELLS * 8 <= AT_SLOTS_USED);
 
 // A ring.
 const AT_WHO: usize = 0;
 const AT_WHO_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_TAKEN: usize = 2 * LINE;
+const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_SENDER: usize = 3 * LINE;
 const AT_WHO_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
@@ -108,13 +116,28 @@ pub fn header_bytes() -> usize {
     whole_pages(HEADER_BYTES)
 }
 
-fn ring_at(index: usize) -> u64 {
-    (header_bytes() + index * ring_stride()) as u64
+// The marks, one line for each ring, and the table: `SLOT_WORDS` words in a line for each region.
+const MARKS_BYTES: usize = MAX_RINGS * LINE;
+/// The most regions that are shown; others are reached by asking.
+pub const MAX_SLOTS: usize = 4096;
+pub const SLOT_WORDS: usize = 6;
+const TABLE_BYTES: usize = MAX_SLOTS * LINE;
+
+fn mark_at(index: usize) -> usize {
+    header_bytes() + index * LINE
+}
+
+fn slot_at(slot: usize) -> usize {
+    header_bytes() + whole_pages(MARKS_BYTES) + slot * LINE
+}
+
+pub fn ring_at(index: usize) -> u64 {
+    (slot_at(0) + whole_pages(TABLE_BYTES) + index * ring_stride()) as u64
 }
 
 /// What an endpoint with so many peers takes of the file system.
 pub fn bytes_needed(rings: usize) -> usize {
-    header_bytes() + rings * ring_stride()
+    header_bytes() + whole_pages(rings * LINE) + rings * ring_stride()
 }
 
 /// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
@@ -131,10 +154,13 @@ pub struct Owner<'a> {
     pub fence: bool,
 }
 
-/// A header, mapped.
+/// A header, mapped, with the marks and the table.
 #[derive(Debug)]
 pub struct Header {
     map: Map,
+    /// Where the marks and the table begin: asking for the size of a page each time would take longer than a copy.
+    marks: usize,
+    table: usize,
 }
 
 /// Why a file is no region of ours to talk to.
@@ -148,7 +174,9 @@ pub enum Unfit {
 impl Header {
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
         Ok(Header {
-            map: Map::new(fd, 0, header_bytes())?,
+            map: Map::new(fd, 0, ring_at(0) as usize)?,
+            marks: mark_at(0),
+            table: slot_at(0),
         })
     }
 
@@ -160,6 +188,7 @@ impl Header {
         set(AT_PROBE, owner.probe);
         set(AT_FENCE, u64::from(owner.fence));
         set(AT_ADDRESS_LEN, owner.address.len() as u64);
+        set(AT_HERE, self.map.base().as_ptr() as u64);
         set(AT_CLAIMS, 1);
         set(AT_VERSION, VERSION);
         self.map.write(AT_ADDRESS, owner.address);
@@ -194,6 +223,11 @@ impl Header {
 
     pub fn wants_fence(&self) -> bool {
         self.map.word(AT_FENCE).load(Ordering::Relaxed) != 0
+    }
+
+    /// Where the owner has this mapped: a process that has this file there is the owner's.
+    pub fn here(&self) -> u64 {
+        self.map.word(AT_HERE).load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -240,6 +274,45 @@ impl Header {
     pub fn set_free(&self, index: usize) {
         self.state_word(index).store(0, Ordering::Release);
     }
+
+    /// Odd while the sender of a ring works on memory of the owner's by itself. The ring is claimed, which gave it
+    /// memory. Panics for an `index` that is not below `MAX_RINGS`.
+    #[inline]
+    pub fn mark(&self, index: usize) -> &AtomicU64 {
+        assert!(index < MAX_RINGS);
+        self.map.word(self.marks + index * LINE)
+    }
+
+    /// Set by the first who works so.
+    pub fn reached(&self) -> &AtomicU64 {
+        self.map.word(AT_REACHED)
+    }
+
+    /// Slots of the table that have memory lie below this.
+    pub fn slots_used(&self) -> usize {
+        (self.map.word(AT_SLOTS_USED).load(Ordering::Acquire) as usize).min(MAX_SLOTS)
+    }
+
+    pub fn set_slots_used(&self, used: usize) {
+        self.map.word(AT_SLOTS_USED).store(used as u64, Ordering::Release);
+    }
+
+    /// How often a region was put into the table.
+    pub fn changes(&self) -> &AtomicU64 {
+        self.map.word(AT_CHANGES)
+    }
+
+    /// One word of a slot. Panics for what is not in the table.
+    #[inline]
+    pub fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
+        assert!(slot < MAX_SLOTS && word < SLOT_WORDS);
+        self.map.word(self.table + slot * LINE + word * 8)
+    }
+}
+
+/// Sees that slots of the table below `slots` have memory.
+pub fn allocate_slots(fd: BorrowedFd<'_>, slots: usize) -> io::Result<()> {
+    shared::allocate(fd, slot_at(0) as u64, (slots.min(MAX_SLOTS) * LINE) as u64)
 }
 
 /// The instance in a region's file, without mapping it.
@@ -276,6 +349,7 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Sees that the ring has memory, and maps it.
     pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+        shared::allocate(fd, mark_at(index) as u64, LINE as u64)?;
         shared::allocate(fd, ring_at(index), ring_stride() as u64)?;
         let map = Map::new(fd, ring_at(index), ring_stride())?;
         // SAFETY: the mapping is longer than the control block.
@@ -292,7 +366,7 @@ impl Ring {
 
     /// Empties the ring and says whose it is.
     pub fn init(&self, instance: u64, address: &[u8]) {
-        for at in [AT_HOT, AT_TAKEN, AT_SENDER, AT_PIECES, AT_HELPED] {
+        for at in [AT_HOT, AT_TAKEN, AT_SEEN, AT_SENDER, AT_PIECES, AT_HELPED] {
             self.map.word(at).store(0, Ordering::Relaxed);
         }
         self.clear(0);
@@ -324,6 +398,12 @@ impl Ring {
 
     pub fn sender(&self) -> &AtomicU64 {
         self.map.word(AT_SENDER)
+    }
+
+    /// All records up to this position have been looked at: said when the ring is found empty.
+    #[inline]
+    pub fn seen(&self) -> &AtomicU64 {
+        self.map.word(AT_SEEN)
     }
 
     pub fn pieces(&self) -> &AtomicU64 {

@@ -3,19 +3,22 @@
 //! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
 //! woken (`wake`, `sleep`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
-//! messages may be fetched from the peer's memory (`get`). `peers` knows who is who and who still lives.
+//! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`board`,
+//! `reach`). `peers` knows who is who and who still lives.
 //!
 //! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
 //! What other processes write is checked before use: the worst they can do is to be taken for dead.
 //!
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
+mod board;
 mod get;
 mod inbound;
 mod layout;
 mod name;
 mod outbound;
 mod peers;
+mod reach;
 mod region;
 mod ring;
 mod share;
@@ -26,10 +29,13 @@ mod wake;
 #[cfg(test)]
 mod tests;
 
+use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{self, Body, Limits, PeerId, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::sys::clock;
-use crate::util::user::UserIov;
+use crate::util::regions::{Regions, Rights};
+use crate::util::user::{UserBuf, UserIov};
+use board::Board;
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
 use inbound::{Inbox, Look};
@@ -38,6 +44,7 @@ use peers::{Peers, Reach};
 use region::Region;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use name::{base, context};
 pub use region::sweep;
@@ -55,8 +62,13 @@ pub struct Config {
     /// Messages from this size on are fetched by both sides together (FI_SHM_TOGETHER_SIZE). Measured: 64 KiB take 2.8 us
     /// so and 4.5 alone, 1 MiB 46 and 93.
     pub together: usize,
+    /// Registered memory that cannot be mapped is read and written without its owner from this size on. Below, its owner
+    /// is quicker, if it looks.
+    pub bulk: usize,
     /// Who is told, once each, what an administrator should know.
     pub warn: fn(&str),
+    /// Who is told what only somebody who looks for something wants to know.
+    pub debug: fn(&str),
 }
 
 impl Default for Config {
@@ -66,7 +78,9 @@ impl Default for Config {
             fetch: true,
             eager: 16 << 10,
             together: 64 << 10,
+            bulk: 8 << 10,
             warn: |_| {},
+            debug: |_| {},
         }
     }
 }
@@ -151,10 +165,15 @@ pub struct ShmTransport {
     /// Large messages that their sender has not finished with.
     waiting: Vec<share::Waiting>,
     sleeps: u64,
+    /// Where peers see our regions, if they may use any.
+    board: Option<Arc<Board>>,
 }
 
 impl Drop for ShmTransport {
     fn drop(&mut self) {
+        if let Some(board) = &self.board {
+            board.close();
+        }
         if self.own.is_ours() {
             self.wait_for_helpers();
         }
@@ -177,6 +196,7 @@ impl ShmTransport {
             starved: Vec::new(),
             waiting: Vec::new(),
             sleeps: 0,
+            board: None,
         })
     }
 
@@ -205,6 +225,34 @@ impl ShmTransport {
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
         Ok(peer.out.insert(out))
+    }
+
+    /// The way to a peer whose memory may be worked on.
+    #[inline(always)]
+    fn way_to(&mut self, to: PeerId) -> Option<&mut Outbound> {
+        if !self.own.is_ours() {
+            return None;
+        }
+        let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
+        if out.is_none_or(|out| out.views.is_tired()) {
+            self.see_to(to)?;
+        }
+        self.peers.get_mut(to)?.out.as_mut()
+    }
+
+    /// Makes the way, or sees that its end lives: memory that is mapped does not tell.
+    #[cold]
+    fn see_to(&mut self, to: PeerId) -> Option<()> {
+        let peer = self.peers.get(to)?;
+        if peer.out.is_none() {
+            return self.connect(to).ok().map(drop);
+        }
+        if !self.lives(peer) {
+            self.end(to);
+            return None;
+        }
+        self.peers.get_mut(to)?.out.as_mut()?.views.rest();
+        Some(())
     }
 
     /// What the kernel refused once is not tried again.
@@ -282,6 +330,31 @@ impl Transport for ShmTransport {
             done += self.collect(sink);
         }
         done
+    }
+
+    fn show(&mut self, regions: &Arc<Regions>, endpoint: u64) {
+        // Without memory for it, peers ask.
+        if let Ok(board) = Board::new(&self.own, endpoint) {
+            let board = Arc::new(board);
+            regions.reflect(&board);
+            self.board = Some(board);
+        }
+    }
+
+    #[inline(always)]
+    fn reach<R>(
+        &mut self,
+        to: PeerId,
+        part: &RemotePart,
+        wanted: Rights,
+        work: impl FnOnce(UserBuf) -> R,
+    ) -> Option<R> {
+        self.way_to(to)?.reach(part, wanted, work)
+    }
+
+    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
+        let worth = self.config.fetch && part.len >= self.config.bulk;
+        worth && self.way_to(to).is_some_and(|out| out.copy(part, local, access))
     }
 
     fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {

@@ -7,13 +7,14 @@
 use super::Config;
 use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
+use super::reach::Views;
 use super::region::{self, Region};
 use super::ring::{Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::shared;
+use crate::sys::shared::{self, Status};
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,12 +22,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub struct Outbound {
-    producer: Producer,
-    ring: Ring,
-    header: Header,
+    pub(super) producer: Producer,
+    pub(super) ring: Ring,
+    pub(super) header: Header,
+    /// The file that all these are in.
+    pub(super) file: Status,
     /// One of the two sides has no barrier over the other.
-    fence: bool,
-    index: usize,
+    pub(super) fence: bool,
+    pub(super) index: usize,
+    /// What we work on of the peer's memory by ourselves.
+    pub(super) views: Views,
+    pub(super) debug: fn(&str),
     /// Our own, which the ring says until its owner takes it back.
     claimer: u64,
     pipe: PathBuf,
@@ -56,7 +62,7 @@ impl Outbound {
     pub fn connect(address: &[u8], known: u64, own: &Region, config: &Config) -> Result<Outbound, NoWay> {
         let path = name::region(&config.dir, address);
         let path_text = path.display();
-        let (header, claimed) = open_and_claim(&path, address, known, own, config)?;
+        let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
         let (index, ring) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
@@ -76,7 +82,10 @@ impl Outbound {
             fence: header.wants_fence() || !own.in_barrier,
             ring,
             header,
+            file,
             index,
+            views: Views::default(),
+            debug: config.debug,
             claimer: own.instance,
             pipe: name::pipe_of(&path),
             wanted: None,
@@ -131,7 +140,7 @@ impl Outbound {
         self.publish(slot, len)
     }
 
-    #[inline(always)]
+    #[inline]
     fn publish(&mut self, slot: Slot, len: usize) -> Sent {
         self.producer.publish(&self.ring, slot, len);
         self.producer
@@ -202,7 +211,7 @@ impl Drop for Outbound {
 }
 
 /// Opens a peer's file, if its owner lives; removes it if not.
-fn open_alive(path: &Path) -> Option<ParentFd> {
+fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
     // A child that had the descriptor would hold our claim for as long as it lives.
     let fd = ParentFd::new(shared::open(path).ok()?);
     let status = shared::status(&fd).ok()?;
@@ -215,7 +224,7 @@ fn open_alive(path: &Path) -> Option<ParentFd> {
         region::remove_if_dead(path);
         return None;
     }
-    Some(fd)
+    Some((fd, status))
 }
 
 fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
@@ -243,10 +252,10 @@ fn open_and_claim(
     known: u64,
     own: &Region,
     config: &Config,
-) -> Result<(Header, Claimed), NoWay> {
+) -> Result<(Header, Status, Claimed), NoWay> {
     for tries_left in (0..TRIES).rev() {
         let mark = forks::mark();
-        let fd = open_alive(path).ok_or(NoWay::Nobody)?;
+        let (fd, status) = open_alive(path).ok_or(NoWay::Nobody)?;
         let header = Header::map(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
@@ -257,7 +266,7 @@ fn open_and_claim(
         }
         let found = match find_ring(&header, fd.as_fd()) {
             Ok(Some(found)) => found,
-            other => return Ok((header, other)),
+            other => return Ok((header, status, other)),
         };
         if !mark.undisturbed() && tries_left > 0 {
             // The child shares the lock, so it is given up for both.
@@ -270,7 +279,7 @@ fn open_and_claim(
         // A child made while it was being closed only keeps this ring from others.
         if mark.undisturbed() || tries_left == 0 {
             take_ring(&header, &found, own);
-            return Ok((header, Ok(Some(found))));
+            return Ok((header, status, Ok(Some(found))));
         }
     }
     Err(NoWay::Nobody)
@@ -279,6 +288,7 @@ fn open_and_claim(
 /// Makes a ring that we locked ours, for the peer to see.
 fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
     ring.init(own.instance, own.address().as_bytes());
+    header.mark(*index).store(0, Ordering::Relaxed);
     header.raise_used(index + 1);
     header.set_claimed(*index);
     header.ring_bell(*index);

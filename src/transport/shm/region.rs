@@ -18,6 +18,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub struct Region {
@@ -28,7 +29,7 @@ pub struct Region {
     pub in_barrier: bool,
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
-    file: ParentFd,
+    file: Arc<ParentFd>,
     pipe: ParentFd,
     path: PathBuf,
     address: String,
@@ -66,7 +67,7 @@ impl Region {
             pid: owner.pid,
             in_barrier,
             probe,
-            file,
+            file: Arc::new(file),
             pipe: ParentFd::new(pipe),
             path,
             address: address.to_owned(),
@@ -79,6 +80,11 @@ impl Region {
 
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+
+    /// The same for somebody else who holds it open.
+    pub fn hold_file(&self) -> Arc<ParentFd> {
+        self.file.clone()
     }
 
     pub fn pipe(&self) -> BorrowedFd<'_> {

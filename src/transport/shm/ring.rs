@@ -46,17 +46,11 @@ const LAP_SHIFT: u32 = 20;
 const MOST: u64 = 1024;
 const _: () = assert!(longest(MOST) as u64 <= LEN);
 
-/// The lap of a position, where it stands in a control word.
+/// The lap of a position, where it stands in a control word: all words of earlier laps are less than this.
 #[inline]
 fn lap<L: Lines>(position: u64) -> u64 {
     const { assert!(L::COUNT.is_power_of_two() && L::COUNT <= MOST) };
     (position / L::COUNT + 1) << LAP_SHIFT
-}
-
-/// Whether there is a word of this lap.
-#[inline]
-fn is_of(word: u64, lap: u64) -> bool {
-    word >> LAP_SHIFT == lap >> LAP_SHIFT
 }
 
 #[inline]
@@ -147,6 +141,12 @@ impl Producer {
         }
     }
 
+    /// Lines written since the ring began.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.tail
+    }
+
     /// The lines where a record as long as this one would be written next, as far as they are known to be free.
     #[inline]
     pub fn next_lines<L: Lines>(&self, slot: Slot) -> impl Iterator<Item = u64> + use<L> {
@@ -206,10 +206,16 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// Lines taken since the ring began.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.head
+    }
+
     /// Whether there is anything to look at. One load.
     #[inline]
     pub fn has_news<L: Lines>(&self, lines: &L) -> bool {
-        is_of(lines.control(self.head & (L::COUNT - 1)), lap::<L>(self.head))
+        lines.control(self.head & (L::COUNT - 1)) >= lap::<L>(self.head)
     }
 
     /// The oldest record. It stays until `advance`.
@@ -217,7 +223,7 @@ impl Consumer {
     pub fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Found>, Broken> {
         let (line, lap) = (self.head & (L::COUNT - 1), lap::<L>(self.head));
         let word = lines.control(line);
-        if !is_of(word, lap) {
+        if word < lap {
             return Ok(None);
         }
         if word == lap | SKIP && line != 0 {

@@ -177,6 +177,9 @@ impl ShmTransport {
     }
 
     fn check(&mut self, number: PeerId) {
+        if let Some(out) = self.peers.get_mut(number).and_then(|peer| peer.out.as_mut()) {
+            out.forget_closed();
+        }
         let Some(peer) = self.peers.get(number) else { return };
         if peer.ring.is_some_and(|ring| self.inbox.take_heard(ring)) {
             return;

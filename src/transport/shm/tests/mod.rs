@@ -4,6 +4,7 @@ mod bench;
 mod hostile;
 mod life;
 mod plain;
+mod reach;
 mod together;
 mod whole;
 

@@ -1,0 +1,98 @@
+//! Operations on a peer's memory that are done without the peer, and are over when the call returns.
+//!
+//! Whether a transport can is its own business; here is when it may: nothing before it may still be under way, and nobody
+//! at the target is to be told.
+
+use super::endpoint::Engine;
+use super::kernel::Kernel;
+use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Form, Rma};
+use super::port::{PeerId, Transport};
+use super::side::ended;
+use super::state::Core;
+use crate::util::regions::Rights;
+
+impl Rma {
+    /// The end of one that was done at once.
+    pub(super) fn done(&self) -> Completion {
+        Completion {
+            len: self.local.len(),
+            ..ended(Ended::Rma(self.access), self.to, self.context, self.tell)
+        }
+    }
+}
+
+impl Atomic {
+    pub(super) fn done(&self) -> Completion {
+        Completion {
+            len: self.len,
+            ..ended(Ended::Atomic(self.form), self.to, self.context, self.tell)
+        }
+    }
+}
+
+impl Core {
+    /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
+    #[inline(always)]
+    fn is_clear(&self, to: PeerId, fence: bool) -> bool {
+        let Some(peer) = self.peers.get(to as usize) else {
+            return true;
+        };
+        peer.queue.is_empty() && !peer.special && !(fence && peer.unfinished > 0)
+    }
+}
+
+impl<T: Transport> Engine<T> {
+    /// Does a read or write where the peer's memory can be touched.
+    #[inline(always)]
+    pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
+        let [part] = rma.remote.parts() else { return false };
+        if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
+            return false;
+        }
+        let local = &rma.local;
+        match rma.access {
+            Access::Write => self
+                .transport
+                .reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
+            Access::Read => self
+                .transport
+                .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
+        }
+        .is_some()
+    }
+
+    /// Does a long one by copying, where that is all that can be done.
+    pub(super) fn rma_copied(&mut self, rma: &Rma) -> bool {
+        let [part] = rma.remote.parts() else { return false };
+        let may = rma.data.is_none() && self.core.is_clear(rma.to, rma.fence);
+        may && self.transport.copy(rma.to, part, &rma.local, rma.access)
+    }
+
+    /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.
+    #[inline]
+    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
+        let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
+        let [part] = remote.parts() else { return false };
+        let clear = self.core.is_clear(atomic.to, atomic.fence);
+        let Some(kernel) = Kernel::new(atomic.form, code).filter(|_| clear && atomic.data.is_none()) else {
+            return false;
+        };
+        let wanted = match atomic.form {
+            Form::Base => Rights::WRITE,
+            Form::Fetch | Form::Compare if kernel.only_reads() => Rights::READ,
+            Form::Fetch | Form::Compare => Rights::BOTH,
+        };
+        let Atomic {
+            operand,
+            compare,
+            result,
+            ..
+        } = atomic;
+        let done = self.transport.reach(atomic.to, part, wanted, |memory| {
+            kernel.execute_shared(memory, operand, compare, result)
+        });
+        done == Some(true)
+    }
+}

@@ -1,0 +1,380 @@
+//! Working on a peer's memory without the peer: the initiator's side of its table of regions (`board`).
+//!
+//! A region is looked up in the peer's table when it is first used. If a file lies behind its memory that can be opened
+//! here, it is mapped, and from then on bytes are copied and atomics executed as in memory of our own; what is large is
+//! else copied by the kernel. Everything that is not so simple, refusals too, is left to the engine, which asks the peer.
+//!
+//! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
+//! all of that. A region may be closed at any moment: see `board` for how its owner knows that we are done.
+
+use super::board::Shown;
+use super::get;
+use super::layout::MAX_SLOTS;
+use super::outbound::Outbound;
+use crate::engine::op::{Access, RemotePart};
+use crate::sys::backing::{self, FileId, Mapping};
+use crate::sys::clock;
+use crate::sys::process_vm::{self, Range};
+use crate::util::regions::Rights;
+use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use core::sync::atomic::{Ordering, compiler_fence, fence};
+use std::collections::HashMap;
+
+/// Bytes that get their pages at a time.
+const CHUNK: usize = 64 << 10;
+/// Bytes that the kernel copies while the owner of a region that is being closed would wait.
+const STRETCH: usize = 1 << 20;
+/// What is known of so many keys at most, of which there may be no regions.
+const VIEWS_MOST: usize = 2 * MAX_SLOTS;
+/// For so long a process is known to be the peer's: far shorter than a number takes to be used again.
+const PROOF_MS: u64 = 50;
+/// Operations until it is asked whether the peer lives, whose memory would outlive it.
+pub const TIRED_AFTER: u32 = 4096;
+
+/// The regions of a peer that were used.
+#[derive(Debug, Default)]
+pub struct Views {
+    list: Vec<View>,
+    /// By key.
+    places: HashMap<u64, usize>,
+    last: usize,
+    /// What our mark says: odd while we are at the peer's memory.
+    turn: u64,
+    done: u32,
+    /// Whether the process of that number is the peer's, as its maps tell.
+    known: Option<bool>,
+    /// When that was last known of its memory.
+    proved: Option<u64>,
+}
+
+#[derive(Debug)]
+struct View {
+    key: u64,
+    /// None: not in the table, which had changed so often when it was looked for.
+    shown: Option<Shown>,
+    changes: u64,
+    near: Option<Near>,
+}
+
+/// A region that is mapped here.
+#[derive(Debug)]
+struct Near {
+    mapping: Mapping,
+    /// Chunks that have their pages, for reading and for writing.
+    ready: [Box<[u64]>; 2],
+}
+
+impl Near {
+    fn new(mapping: Mapping) -> Near {
+        let words = mapping.len().div_ceil(CHUNK).div_ceil(64);
+        let ready = [vec![0; words].into_boxed_slice(), vec![0; words].into_boxed_slice()];
+        Near { mapping, ready }
+    }
+
+    #[inline]
+    fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
+        let [first, last] = [at / CHUNK, (at + len.max(1) - 1) / CHUNK];
+        self.has_pages(first, write) && (first == last || self.have_pages(first + 1, last, write))
+    }
+
+    #[inline]
+    fn has_pages(&self, chunk: usize, write: bool) -> bool {
+        let bits = self.ready[usize::from(write)].get(chunk / 64);
+        bits.is_some_and(|bits| bits & 1 << (chunk % 64) != 0)
+    }
+
+    #[inline(never)]
+    fn have_pages(&self, first: usize, last: usize, write: bool) -> bool {
+        (first..=last).all(|chunk| self.has_pages(chunk, write))
+    }
+
+    /// False: the memory cannot be touched.
+    #[cold]
+    fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
+        for chunk in at / CHUNK..=(at + len.max(1) - 1) / CHUNK {
+            if self.mapping.populate(chunk * CHUNK, CHUNK, write).is_err() {
+                return false;
+            }
+            let bits = &mut self.ready[usize::from(write)];
+            if let Some(bits) = bits.get_mut(chunk / 64) {
+                *bits |= 1 << (chunk % 64);
+            }
+        }
+        true
+    }
+}
+
+impl Shown {
+    /// Where a piece begins in the region, if it lies in it and may be used so.
+    #[inline]
+    fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
+        let at = part.addr.checked_sub(self.base)?;
+        let fits = at <= self.len && part.len as u64 <= self.len - at;
+        (fits && self.rights.allow(wanted)).then_some(at as usize)
+    }
+}
+
+fn rights(access: Access) -> Rights {
+    match access {
+        Access::Read => Rights::READ,
+        Access::Write => Rights::WRITE,
+    }
+}
+
+impl Views {
+    fn get(&self) -> Option<&View> {
+        self.list.get(self.last)
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn forget(&mut self, at: usize) {
+        if at >= self.list.len() {
+            return;
+        }
+        let gone = self.list.swap_remove(at);
+        self.places.remove(&gone.key);
+        if let Some(moved) = self.list.get(at) {
+            self.places.insert(moved.key, at);
+        }
+    }
+
+    /// Whether it is time to see if the peer lives.
+    #[inline]
+    pub fn is_tired(&self) -> bool {
+        self.done >= TIRED_AFTER
+    }
+
+    /// It does.
+    pub fn rest(&mut self) {
+        self.done = 0;
+    }
+}
+
+impl Outbound {
+    /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
+    #[inline(always)]
+    pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
+        if self.views.get().is_none_or(|view| view.key != part.key) {
+            self.look_up(part.key);
+        }
+        let view = self.views.get()?;
+        let (Some(shown), Some(near)) = (&view.shown, &view.near) else {
+            self.look_again();
+            return None;
+        };
+        let (generation, slot) = (shown.generation, shown.slot);
+        let at = shown.offset(part, wanted)?;
+        let addr = near.mapping.address(at);
+        if !near.is_ready(at, part.len, wanted.write) && !self.prepare(at, part.len, wanted.write) {
+            return None;
+        }
+        if !self.has_seen_all() {
+            return None;
+        }
+        self.enter();
+        if self.header.generation(slot) != generation {
+            self.leave();
+            self.views.forget(self.views.last);
+            return None;
+        }
+        // SAFETY: mapped as long as the view, and with pages; the owner leaves it as it is while we are marked.
+        let result = work(unsafe { UserBuf::new(addr as *mut u8, part.len) });
+        self.leave();
+        self.views.done += 1;
+        Some(result)
+    }
+
+    /// Has the kernel copy between a piece of the peer's memory and ours. False: nothing, or not all, was copied.
+    #[cold]
+    pub fn copy(&mut self, part: &RemotePart, local: &UserIov, access: Access) -> bool {
+        if self.views.get().is_none_or(|view| view.key != part.key) {
+            self.look_up(part.key);
+        }
+        let shown = self.views.get().and_then(|view| view.shown);
+        let Some((shown, at)) = shown.and_then(|shown| Some((shown, shown.offset(part, rights(access))?))) else {
+            return false;
+        };
+        if local.len() != part.len || !self.has_seen_all() || !self.is_proved() {
+            return false;
+        }
+        let addr = shown.addr.wrapping_add(at as u64);
+        let mut done = 0;
+        while done < part.len {
+            let len = STRETCH.min(part.len - done);
+            self.enter();
+            let copied = self.header.generation(shown.slot) == shown.generation
+                && self.copy_stretch(addr.wrapping_add(done as u64), local, done, len, access);
+            self.leave();
+            if !copied {
+                return false;
+            }
+            done += len;
+        }
+        true
+    }
+
+    fn copy_stretch(&self, addr: u64, local: &UserIov, at: usize, len: usize, access: Access) -> bool {
+        let mut ours = [Range { addr: 0, len: 0 }; IOV_LIMIT];
+        let mut count = 0;
+        for (range, piece) in ours.iter_mut().zip(local.slices(at, len)) {
+            *range = Range {
+                addr: piece.addr() as u64,
+                len: piece.len() as u64,
+            };
+            count += 1;
+        }
+        let ours = ours.get(..count).unwrap_or_default();
+        let theirs = [Range { addr, len: len as u64 }];
+        let pid = self.pid() as i32;
+        // SAFETY: the operation's memory is valid until it has ended, as promised to `UserBuf`; the peer's is a region's
+        // of its own, which it does not take back while we are marked.
+        let copied = unsafe {
+            match access {
+                Access::Read => process_vm::read(pid, &theirs, ours),
+                Access::Write => process_vm::write(pid, &theirs, ours),
+            }
+        };
+        copied.is_ok_and(|copied| copied == len)
+    }
+
+    /// Whether the peer has looked at all that it was sent.
+    #[inline]
+    fn has_seen_all(&self) -> bool {
+        // SYNC POINT seen: acquire.
+        self.ring.seen().load(Ordering::Acquire) == self.producer.position()
+    }
+
+    /// SYNC POINT reach: marked before the generation is looked at.
+    #[inline]
+    fn enter(&mut self) {
+        if self.views.turn == 0 {
+            self.header.reached().store(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+        self.views.turn += 1;
+        self.header.mark(self.index).store(self.views.turn, Ordering::Relaxed);
+        if self.fence {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        self.views.turn += 1;
+        self.header.mark(self.index).store(self.views.turn, Ordering::Release);
+    }
+
+    /// Forgets what is used now, if its region is another by now.
+    fn look_again(&mut self) {
+        let stale = self.views.get().is_some_and(|view| self.is_stale(view));
+        if stale {
+            self.views.forget(self.views.last);
+        }
+    }
+
+    fn is_stale(&self, view: &View) -> bool {
+        match &view.shown {
+            Some(shown) => self.header.generation(shown.slot) != shown.generation,
+            None => self.header.changes().load(Ordering::Acquire) != view.changes,
+        }
+    }
+
+    /// Gives up what is mapped of regions that are closed.
+    pub fn forget_closed(&mut self) {
+        for at in (0..self.views.list.len()).rev() {
+            if self.views.list.get(at).is_some_and(|view| self.is_stale(view)) {
+                self.views.forget(at);
+            }
+        }
+    }
+
+    /// Makes a key's view the last one.
+    #[cold]
+    fn look_up(&mut self, key: u64) {
+        if let Some(place) = self.views.places.get(&key) {
+            self.views.last = *place;
+            return;
+        }
+        if self.views.list.len() >= VIEWS_MOST {
+            self.views.list.clear();
+            self.views.places.clear();
+        }
+        // Before the table is looked at: what comes later changes it.
+        let changes = self.header.changes().load(Ordering::Acquire);
+        let shown = self.header.find_slot(key);
+        let near = shown.and_then(|shown| self.map(&shown));
+        self.views.last = self.views.list.len();
+        self.views.places.insert(key, self.views.last);
+        self.views.list.push(View {
+            key,
+            shown,
+            changes,
+            near,
+        });
+    }
+
+    fn map(&mut self, shown: &Shown) -> Option<Near> {
+        let near = self.try_map(shown).map(Near::new);
+        let pid = self.pid();
+        let Shown { key, len, .. } = shown;
+        let how = match near {
+            Some(_) => "mapped",
+            None => "not shared: large operations are copied by the kernel, small ones are sent",
+        };
+        (self.debug)(&format!("region {key:#x} of process {pid}, {len} bytes: {how}"));
+        near
+    }
+
+    fn try_map(&mut self, shown: &Shown) -> Option<Mapping> {
+        let pid = self.pid();
+        let write = shown.rights.write;
+        if shown.len == 0 || !self.is_known() {
+            return None;
+        }
+        let file = backing::backing(pid, shown.addr, shown.len)?;
+        if write && !file.writable {
+            return None;
+        }
+        let opened = file.open(pid, write)?;
+        file.map(&opened, shown.len, write).ok()
+    }
+
+    /// Whether the process of the number that the peer told is the peer's: in another namespace it may be another's. The
+    /// peer's has the peer's file mapped where the file says.
+    fn is_known(&mut self) -> bool {
+        *self.views.known.get_or_insert_with(|| {
+            let file = FileId::new(self.file.device, self.file.inode);
+            let found = backing::backing(self.header.pid(), self.header.here(), 1);
+            found.is_some_and(|found| found.file == file)
+        })
+    }
+
+    /// The same for the kernel's copying, which a number that is used again would lead astray.
+    fn is_proved(&mut self) -> bool {
+        let now = clock::monotonic_ms();
+        if self.views.proved.is_none_or(|then| now.saturating_sub(then) > PROOF_MS) {
+            self.views.proved = get::is_reached(self).then_some(now);
+        }
+        self.views.proved.is_some()
+    }
+
+    /// What is mapped here of the region with this key could not be touched: it is used as if it were not mapped.
+    #[cold]
+    fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
+        let last = self.views.last;
+        let Some(view) = self.views.list.get_mut(last) else {
+            return false;
+        };
+        let ready = view.near.as_mut().is_some_and(|near| near.prepare(at, len, write));
+        if !ready {
+            view.near = None;
+        }
+        ready
+    }
+}
