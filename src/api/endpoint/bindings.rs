@@ -75,6 +75,8 @@ pub struct Bindings {
     eq: Option<Arc<Eq>>,
     /// The endpoint, if reading the event queue drives it.
     driven_by_eq: Option<Arc<dyn Progress>>,
+    /// Others that nobody else drives.
+    wards: Vec<Arc<dyn Progress>>,
 }
 
 impl Bindings {
@@ -170,14 +172,37 @@ impl Bindings {
         self.counters().for_each(|cntr| cntr.attach(endpoint.clone()));
     }
 
-    /// Takes `attach` back.
-    pub fn stop(&self, endpoint: &Arc<dyn Progress>) {
+    /// Whether something drives what is attached here.
+    pub fn drive(&self) -> bool {
+        self.queues().next().is_some() || self.counters().next().is_some()
+    }
+
+    /// From now on reading any of them drives another endpoint too, that has none.
+    pub fn take_ward(&mut self, ward: &Arc<dyn Progress>) {
+        self.attach(ward.clone());
+        self.wards.push(ward.clone());
+    }
+
+    pub fn give_ward(&mut self, ward: &Arc<dyn Progress>) {
+        if let Some(at) = self.wards.iter().position(|known| Arc::ptr_eq(known, ward)) {
+            let ward = self.wards.swap_remove(at);
+            self.detach_one(&ward);
+        }
+    }
+
+    fn detach_one(&self, endpoint: &Arc<dyn Progress>) {
         for cq in self.queues() {
             let _ = cq.detach(endpoint);
         }
         for cntr in self.counters() {
             let _ = cntr.detach(endpoint);
         }
+    }
+
+    /// Takes `attach` back.
+    pub fn stop(&self, endpoint: &Arc<dyn Progress>) {
+        self.detach_one(endpoint);
+        self.wards.iter().for_each(|ward| self.detach_one(ward));
         if let (Some(eq), Some(_)) = (&self.eq, &self.driven_by_eq) {
             let _ = eq.detach(endpoint);
         }

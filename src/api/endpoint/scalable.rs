@@ -39,6 +39,12 @@ struct Place<T: Wire> {
     open: AtomicBool,
 }
 
+impl<T: Wire + 'static> Place<T> {
+    fn is_left_alone(&self) -> bool {
+        self.endpoint.side(|side| side.enabled && !side.bindings.drive())
+    }
+}
+
 pub struct Scalable<T: Wire> {
     domain: Arc<Domain>,
     /// Contexts that are open.
@@ -191,6 +197,30 @@ impl<T: Wire + 'static> Scalable<T> {
             .unwrap_or_default()
     }
 
+    /// A receive context for memory alone need not have a queue. Peers use it all the same, so reading those of the
+    /// transmit contexts drives it.
+    fn see_to_targets(&self) {
+        for target in self.rx.iter().filter(|place| place.is_left_alone()) {
+            let ward = target.endpoint.as_progress();
+            for place in &self.tx {
+                place.endpoint.side(|side| {
+                    if side.enabled {
+                        side.bindings.give_ward(&ward);
+                        side.bindings.take_ward(&ward);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The endpoint of a context that is closed is driven no more.
+    fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
+        let ward = endpoint.as_progress();
+        self.tx
+            .iter()
+            .for_each(|place| place.endpoint.side(|side| side.bindings.give_ward(&ward)));
+    }
+
     /// -FI_EBUSY while a context is open.
     pub fn close(&self) -> Result<()> {
         unused(&self.users)?;
@@ -291,7 +321,9 @@ impl<T: Wire + 'static> Managed for Context<T> {
     }
 
     fn enable(&self) -> Result<()> {
-        self.endpoint.enable()
+        self.endpoint.enable()?;
+        self.whole.see_to_targets();
+        Ok(())
     }
 
     fn collectives(&self) -> Option<Arc<dyn Collectives>> {
@@ -305,8 +337,13 @@ impl<T: Wire + 'static> Managed for Context<T> {
         if let Some(seat) = place.and_then(|place| place.seat.as_ref()) {
             seat.close()?;
         }
-        self.endpoint.close()?;
-        self.endpoint.side(|side| side.enabled = false);
+        self.whole.abandon(&self.endpoint);
+        let closed = self.endpoint.close();
+        if closed.is_ok() {
+            self.endpoint.side(|side| side.enabled = false);
+        }
+        self.whole.see_to_targets();
+        closed?;
         if let Some(place) = self.whole.places(self.direction).get(self.index) {
             place.open.store(false, Ordering::Relaxed);
         }
