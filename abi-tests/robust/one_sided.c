@@ -471,7 +471,7 @@ static void open_all(void)
 	shared->counter_key[me] = fi_mr_key(counter_mr);
 	lend();
 	for (i = 0; i < AT_ONCE; i++) {
-		ops[i].buf = malloc(AREA);
+		ops[i].buf = calloc(1, AREA);
 		ops[i].want = malloc(AREA);
 	}
 	meet();
