@@ -39,7 +39,7 @@ static void setname(void)
 
 	open_sides(&bed, &usual);
 	if (is_ip(&bed)) {
-		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons((uint16_t) (20000 + getpid() % 20000)) };
+		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(free_port()) };
 
 		sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		memcpy(name, &sin, len = sizeof(sin));
@@ -70,7 +70,7 @@ static void name_from_the_info(void)
 	open_av(&bed, &usual);
 	if (is_ip(&bed)) {
 		snprintf(node, sizeof(node), "127.0.0.1");
-		snprintf(service, sizeof(service), "%d", 20000 + getpid() % 20000);
+		snprintf(service, sizeof(service), "%u", free_port());
 		OK(fi_getinfo(api_version(), node, service, FI_SOURCE, hints, &info));
 	} else {
 		snprintf(node, sizeof(node), "fi_shm://conformance-%d", (int) getpid());
