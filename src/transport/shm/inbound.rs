@@ -75,53 +75,30 @@ impl Inbound {
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
             let words = self.ring.read_header(record.line);
-            let Some(header) = wire::Header::from_words(words) else {
-                if !asked_for_help(&mut self.help, words, body) {
-                    return Look::Broken;
-                }
-                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
-                    look = Look::Starved;
-                }
-                look = if look == Look::Fine { Look::Help } else { look };
-                *done += 1;
-                continue;
-            };
-            if sink.take(self.peer, &header, body) {
-                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
-                    look = Look::Starved;
-                }
-                *done += 1;
-                continue;
-            }
-            let finished = match sink.place(self.peer, &header, body.len()) {
-                Place::Into { iov, at, token } => {
-                    iov.write(at, body);
-                    Some((token, None))
-                }
-                Place::Keep { mut buffer, token } => {
-                    let fits = buffer.len().min(body.len());
-                    if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
-                        to.copy_from_slice(from);
+            let header = wire::Header::from_words(words);
+            if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+                match place(sink, self.peer, &mut self.help, words, body) {
+                    Placed::Done => {}
+                    Placed::Refused => {
+                        self.refused = true;
+                        break;
                     }
-                    Some((token, Some(buffer)))
+                    Placed::Broken => return Look::Broken,
                 }
-                Place::Drop => None,
-                Place::Refuse => {
-                    self.refused = true;
-                    return look;
-                }
-            };
+            }
             if self.consumer.advance(&self.ring, record) && self.sender_starves() {
                 look = Look::Starved;
             }
             *done += 1;
-            if let Some((token, buffer)) = finished {
-                sink.placed(token, buffer);
-            }
         }
-        self.lively = true;
-        self.heard = true;
-        look
+        if !self.refused {
+            self.lively = true;
+            self.heard = true;
+        }
+        match look {
+            Look::Fine if self.help.is_some() => Look::Help,
+            look => look,
+        }
     }
 
     /// SYNC POINT starved: lines were given back before this looks.
@@ -150,6 +127,41 @@ impl Inbound {
         self.lively = hot;
         self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
     }
+}
+
+/// What became of a record.
+enum Placed {
+    Done,
+    Refused,
+    Broken,
+}
+
+/// The long way of a record: the engine says where its body goes.
+#[inline(never)]
+fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> Placed {
+    let Some(header) = wire::Header::from_words(words) else {
+        return if asked_for_help(help, words, body) {
+            Placed::Done
+        } else {
+            Placed::Broken
+        };
+    };
+    match sink.place(peer, &header, body.len()) {
+        Place::Into { iov, at, token } => {
+            iov.write(at, body);
+            sink.placed(token, None);
+        }
+        Place::Keep { mut buffer, token } => {
+            let fits = buffer.len().min(body.len());
+            if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
+                to.copy_from_slice(from);
+            }
+            sink.placed(token, Some(buffer));
+        }
+        Place::Drop => {}
+        Place::Refuse => return Placed::Refused,
+    }
+    Placed::Done
 }
 
 /// A record that is no packet: the sender, who receives a large message of ours, asks for help with it. It never asks
