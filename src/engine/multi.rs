@@ -49,7 +49,7 @@ impl Core {
             kind: recv.kind,
             tell: recv.tell,
             state: State::Open,
-            body: recv.body,
+            body: *recv.body,
             context: recv.context,
             used: 0,
             least: least.max(1),

@@ -101,7 +101,7 @@ impl Core {
         matcher.post(
             want,
             Post {
-                body: recv.body,
+                body: *recv.body,
                 context: recv.context,
                 from: recv.from,
                 tell: recv.tell,
@@ -112,8 +112,8 @@ impl Core {
     }
 
     #[inline(never)]
-    fn receive_held(&mut self, held: Id, recv: Recv, report: &mut impl Report) {
-        let target = Target::single(recv.body, recv.context, recv.tell);
+    fn receive_held(&mut self, held: Id, recv: Recv<'_>, report: &mut impl Report) {
+        let target = Target::single(*recv.body, recv.context, recv.tell);
         if let Some(message) = self.matcher(recv.kind).release(held) {
             self.attach(message, target, report);
         }
