@@ -48,9 +48,9 @@ impl<P, M> Default for Matcher<P, M> {
 
 impl<P, M> Matcher<P, M> {
     /// Adds a receive for which `find_held` found nothing.
-    // Into the call, as all that it is made of: so the receive is written once, where it stays.
+    // Into the call, as all that it is made of, and made in the end: so the receive is written once, where it stays.
     #[inline(always)]
-    pub fn post(&mut self, want: Want, receive: P) -> Id {
+    pub fn post(&mut self, want: Want, receive: impl FnOnce() -> P) -> Id {
         self.posted.insert(want, receive)
     }
 
@@ -211,13 +211,13 @@ impl<P> Default for Posted<P> {
 
 impl<P> Posted<P> {
     #[inline(always)]
-    fn insert(&mut self, want: Want, value: P) -> Id {
+    fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
         let at = self.kind_of(&want);
         self.order += 1;
         let kind = &mut self.kinds[at];
         let (source, tag) = kind.key(want.source.unwrap_or(0), want.tag);
         let id = self.slab.insert(Post {
-            value,
+            value: value(),
             source,
             tag,
             kind: at,
@@ -262,14 +262,19 @@ impl<P> Posted<P> {
     /// The oldest of those that are the oldest of their kind.
     #[inline]
     fn find(&self, source: Source, tag: u64) -> Option<(u32, &Post<P>)> {
-        let used = self.kinds.iter().filter(|kind| !kind.chains.is_empty());
-        let oldest = used.filter_map(|kind| {
+        let mut oldest: Option<(u32, &Post<P>)> = None;
+        for kind in self.kinds.iter().filter(|kind| !kind.chains.is_empty()) {
             let (source, tag) = kind.key(source, tag);
             let same = |post: &Post<P>| post.source == source && post.tag == tag;
-            kind.chains
-                .find(&self.slab, hash(source, tag), |post| post.links[0], same)
-        });
-        oldest.min_by_key(|(_, post)| post.order)
+            let hash = hash(source, tag);
+            if let Some(found) = kind.chains.find(&self.slab, hash, |post| post.links[0], same) {
+                oldest = Some(oldest.map_or(
+                    found,
+                    |oldest| if oldest.1.order < found.1.order { oldest } else { found },
+                ));
+            }
+        }
+        oldest
     }
 
     #[inline]
@@ -424,7 +429,7 @@ mod tests {
         match matcher.find_held(&want) {
             Some(message) => matcher.release(message),
             None => {
-                matcher.post(want, name);
+                matcher.post(want, || name);
                 None
             }
         }
@@ -456,7 +461,7 @@ mod tests {
                 tag,
                 ignore: 0,
             };
-            let receive = matcher.post(want, 0);
+            let receive = matcher.post(want, || 0);
             assert_eq!(matcher.find_posted(1, tag), Some(receive));
             matcher.unpost(receive);
             let message = matcher.hold(1, tag, 0u32);
@@ -478,7 +483,7 @@ mod tests {
         let mut matcher: Matcher<u64, u64> = Matcher::default();
         const MANY: u64 = 10_000;
         for name in 0..MANY {
-            matcher.post(want(name % 600), name);
+            matcher.post(want(name % 600), || name);
             matcher.hold(name % 3, name % 300, name);
         }
         let mut last = vec![None; 600];

@@ -75,7 +75,7 @@ impl Core {
                 tell: open.tell,
                 multi: Some(multi),
             };
-            let post = self.matcher(recv.kind).post(want, post);
+            let post = self.matcher(recv.kind).post(want, || post);
             if let Some(open) = self.multis.get_mut(multi) {
                 open.post = Some(post);
             }

@@ -98,16 +98,13 @@ impl Core {
             self.receive_held(held, *recv, report);
             return true;
         }
-        matcher.post(
-            want,
-            Post {
-                body: *recv.body,
-                context: recv.context,
-                from: recv.from,
-                tell: recv.tell,
-                multi: None,
-            },
-        );
+        matcher.post(want, || Post {
+            body: *recv.body,
+            context: recv.context,
+            from: recv.from,
+            tell: recv.tell,
+            multi: None,
+        });
         false
     }
 

@@ -57,12 +57,12 @@ pub struct Help {
 }
 
 impl Inbound {
-    /// Delivers up to `budget` records, and counts them in `done`.
+    /// Delivers up to `budget` records. Says how many.
     #[inline]
-    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize, done: &mut usize) -> Look {
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
         self.refused = false;
-        let mut look = Look::Fine;
-        while *done < budget {
+        let (mut done, mut look) = (0, Look::Fine);
+        while done < budget {
             let record = match self.consumer.next(&self.ring) {
                 Ok(Some(record)) => record,
                 Ok(None) => {
@@ -70,34 +70,35 @@ impl Inbound {
                     self.ring.seen().store(self.consumer.position(), Ordering::Release);
                     break;
                 }
-                Err(_) => return Look::Broken,
+                Err(_) => return (done, Look::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
-            let words = self.ring.read_header(record.line);
-            let header = wire::Header::from_words(words);
+            let header = wire::Header::from_words(self.ring.read_header(record.line));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+                // Read once more, so that on the short way a header is in registers only.
+                let words = self.ring.read_header(record.line);
                 match place(sink, self.peer, &mut self.help, words, body) {
                     Placed::Done => {}
                     Placed::Refused => {
                         self.refused = true;
                         break;
                     }
-                    Placed::Broken => return Look::Broken,
+                    Placed::Broken => return (done, Look::Broken),
                 }
             }
             if self.consumer.advance(&self.ring, record) && self.sender_starves() {
                 look = Look::Starved;
             }
-            *done += 1;
+            done += 1;
         }
         if !self.refused {
             self.lively = true;
             self.heard = true;
         }
         match look {
-            Look::Fine if self.help.is_some() => Look::Help,
-            look => look,
+            Look::Fine if self.help.is_some() => (done, Look::Help),
+            look => (done, look),
         }
     }
 
@@ -260,9 +261,10 @@ impl Inbox {
                 continue;
             };
             if inbound.has_news() {
-                match inbound.drain(sink, budget, &mut done) {
-                    Look::Fine => {}
-                    look => odd.push((index, look)),
+                let (more, look) = inbound.drain(sink, budget - done);
+                done += more;
+                if look != Look::Fine {
+                    odd.push((index, look));
                 }
                 if done >= budget {
                     break;
@@ -276,16 +278,15 @@ impl Inbox {
     /// Looks at one ring, whether or not it is hot, and makes it hot if it had news. A hot one that was refused is left
     /// alone: every poll begins with it, and what was refused is not to come again, nor anything after it, in one poll.
     pub fn attend<S: Sink>(&mut self, index: usize, header: &Header, sink: &mut S, budget: usize) -> (usize, Look) {
-        let mut done = 0;
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
             return (0, Look::Fine);
         };
         // What was refused among the hot rings of this poll is not offered again in it.
         let waits = inbound.hot && inbound.refused;
-        let look = if inbound.has_news() && !waits {
-            inbound.drain(sink, budget, &mut done)
+        let (done, look) = if inbound.has_news() && !waits {
+            inbound.drain(sink, budget)
         } else {
-            Look::Fine
+            (0, Look::Fine)
         };
         if look == Look::Fine && inbound.is_over() {
             return (done, Look::Over);
