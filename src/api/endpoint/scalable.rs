@@ -42,7 +42,7 @@ struct Place<T: Wire> {
 
 impl<T: Wire + 'static> Place<T> {
     fn is_left_alone(&self) -> bool {
-        self.endpoint.side(|side| side.enabled && !side.bindings.drive())
+        self.endpoint.side(|side| side.enabled && !side.bindings.drives())
     }
 }
 
@@ -206,7 +206,6 @@ impl<T: Wire + 'static> Scalable<T> {
             for place in &self.tx {
                 place.endpoint.side(|side| {
                     if side.enabled {
-                        side.bindings.give_ward(&ward);
                         side.bindings.take_ward(&ward);
                     }
                 });
