@@ -27,6 +27,7 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Context, Kind, Refused};
 use crate::engine::port::{Limits, Transport};
 use crate::util::lock::OptLock;
+use crate::util::user::UserIov;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -232,15 +233,15 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
 }
 
 impl<T: Wire> Messaging for Pool<T> {
-    fn send(&self, _: &SendCall) -> Result<()> {
+    fn send(&self, _: &SendCall, _: &UserIov) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 
-    fn recv(&self, call: &RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
         let mut guard = self.core.lock();
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, |address| lanes.peer(address))?;
+        let (recv, look) = core.side.incoming::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.ended),
             Some(look) => core.engine.look(look, &recv, &mut core.ended),

@@ -17,6 +17,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
 use crate::util::lock::OptLock;
+use crate::util::user::UserIov;
 use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 
@@ -223,15 +224,15 @@ impl<T: Wire + 'static> Atomics for Member<T> {
 }
 
 impl<T: Wire + 'static> Messaging for Member<T> {
-    fn send(&self, call: &SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
-            let send = side.outgoing::<T>(call, |address| lanes.peer_by(lane, address))?;
+            let send = side.outgoing::<T>(call, body, |address| lanes.peer_by(lane, address))?;
             Ok(engine.send(&send, ended))
         })
     }
 
-    fn recv(&self, _: &RecvCall) -> Result<()> {
+    fn recv(&self, _: &RecvCall, _: &UserIov) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
