@@ -14,6 +14,7 @@
 #define MESSAGE 30000
 #define POSTED 6         /* receives of a host: tagged ones for each guest, and as many for all that is not tagged */
 #define SLOTS 6          /* what a guest writes at a host */
+#define PLACES 1024      /* where slots may lie */
 #define SLOT 20000
 #define AT_ONCE 24
 #define NOBODYS_TAG 99
@@ -44,11 +45,16 @@ struct op {
 	char *buf;
 };
 
-/* What a slot at a host holds: `known` once an operation of this life has ended after which nothing else was begun. */
+/*
+ * What a slot at a host holds: `known` once an operation of this life has ended after which nothing else was begun. What a
+ * life has begun may still be done when the next one writes, for there is no order between endpoints: so a slot that was
+ * being written when a guest was closed lies elsewhere from then on.
+ */
 struct slot {
 	uint64_t pattern;
 	size_t len;
-	bool known, busy;
+	bool known, busy, writing;
+	unsigned place;
 };
 
 static struct fi_info *info;
@@ -59,10 +65,11 @@ static struct fid_mr *area_mr, *counter_mr;
 static struct fid_ep *host, *guest;
 static struct fid_cq *host_cq, *guest_cq;
 static fi_addr_t host_addr[MOST], guest_addr[MOST];
-static char (*area)[SLOTS][SLOT];
+static char (*area)[PLACES][SLOT];
 static uint64_t counter[MOST];
 static struct op receives[MOST + 1][POSTED], host_ops[AT_ONCE], guest_ops[AT_ONCE];
 static struct slot slot[MOST][SLOTS];
+static unsigned places[MOST];
 static uint32_t next_number[MOST];
 static unsigned char came[MOST][NUMBERS];
 static unsigned lives, cancelled, too_late, broken;
@@ -155,7 +162,7 @@ static void ended_one(void *context, int error, size_t len)
 	case WRITE:
 		if (error)
 			DIE("a write failed: %s", fi_strerror(error));
-		*at = (struct slot) { op->pattern, op->len, true, false };
+		*at = (struct slot) { op->pattern, op->len, true, false, false, at->place };
 		break;
 	case READ:
 		if (error)
@@ -225,6 +232,19 @@ static void come(void)
 	}
 }
 
+static unsigned fresh_place(int host_of)
+{
+	if (places[host_of] == PLACES)
+		DIE("too many places");
+	return places[host_of]++;
+}
+
+/* The offset of a slot in a host's memory. */
+static uint64_t lies_at(const struct slot *at)
+{
+	return ((uint64_t) me * PLACES + at->place) * SLOT;
+}
+
 /* Whatever is under way: what a slot holds is then not known until it is written again. */
 static void go(void)
 {
@@ -241,8 +261,10 @@ static void go(void)
 	}
 	for (i = 0; i < processes; i++)
 		for (k = 0; k < SLOTS; k++) {
+			if (slot[i][k].writing)
+				slot[i][k].place = fresh_place(i);
 			slot[i][k].known &= !slot[i][k].busy;
-			slot[i][k].busy = false;
+			slot[i][k].busy = slot[i][k].writing = false;
 		}
 }
 
@@ -320,11 +342,12 @@ static void use_slot(struct op *op)
 	at = &slot[op->peer][op->slot];
 	while (at->busy)
 		progress();
-	where = (uint64_t) (me * SLOTS + op->slot) * SLOT;
+	where = lies_at(at);
 	op->len = rnd() % 3 ? 1 + below(1000) : 1 + below(SLOT);
 	at->busy = true;
 	if (rnd() % 2) {
 		at->known = false;
+		at->writing = true;
 		op->pattern = rnd();
 		op->kind = WRITE;
 		scramble(op->buf, op->len, op->pattern);
@@ -434,6 +457,9 @@ static void open_all(void)
 			receives[i][k].buf = malloc(MESSAGE);
 			post_receive(&receives[i][k]);
 		}
+	for (i = 0; i < processes; i++)
+		for (k = 0; k < SLOTS; k++)
+			slot[i][k].place = fresh_place(i);
 	meet();
 	for (i = 0; i < processes; i++) {
 		guest_name(name, i);
@@ -471,7 +497,7 @@ static void settle_accounts(void)
 			op->kind = READ;
 			op->len = slot[i][k].known ? slot[i][k].len : 1;
 			slot[i][k].busy = true;
-			POST_TO_HOST(fi_read(guest, op->buf, op->len, NULL, host_addr[i], (uint64_t) ((unsigned) me * SLOTS + k) * SLOT, shared->area_key[i], op));
+			POST_TO_HOST(fi_read(guest, op->buf, op->len, NULL, host_addr[i], lies_at(&slot[i][k]), shared->area_key[i], op));
 		}
 	while (!all_free(guest_ops))
 		progress();
