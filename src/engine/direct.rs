@@ -10,6 +10,7 @@ use super::port::{PeerId, Transport};
 use super::side::ended;
 use super::state::Core;
 use crate::util::regions::Rights;
+use crate::util::user::{UserBuf, UserIov};
 
 impl Rma {
     /// The end of one that was done at once.
@@ -30,6 +31,16 @@ impl Atomic {
     }
 }
 
+/// Memory in one piece, or none.
+#[inline(always)]
+fn only(iov: &UserIov) -> Option<UserBuf> {
+    match iov.parts() {
+        [] => Some(UserBuf::default()),
+        [part] => Some(*part),
+        _ => None,
+    }
+}
+
 impl Core {
     /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
     #[inline(always)]
@@ -42,23 +53,56 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    /// Does a read or write where the peer's memory can be touched.
+    /// Does a read or write where the peer's memory can be touched. What this takes by value, as what it calls, need not
+    /// exist in memory on the way itself.
     #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
-        let [part] = rma.remote.parts() else { return false };
         if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
             return false;
         }
+        let [part] = rma.remote.parts() else {
+            return self.rma_direct_pieces(*rma);
+        };
         let local = &rma.local;
         match rma.access {
-            Access::Write => self
-                .transport
-                .reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
-            Access::Read => self
-                .transport
-                .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
+            Access::Write => self.transport.reach(
+                rma.to,
+                part,
+                Rights::WRITE,
+                #[inline(always)]
+                |memory| memory.fill(local),
+            ),
+            Access::Read => self.transport.reach(
+                rma.to,
+                part,
+                Rights::READ,
+                #[inline(always)]
+                |memory| memory.pour(local),
+            ),
         }
         .is_some()
+    }
+
+    #[inline(never)]
+    fn rma_direct_pieces(&mut self, rma: Rma) -> bool {
+        let Rma {
+            access,
+            to,
+            local,
+            remote,
+            ..
+        } = rma;
+        let wanted = match access {
+            Access::Write => Rights::WRITE,
+            Access::Read => Rights::READ,
+        };
+        let done = self
+            .transport
+            .reach_all(to, remote.parts(), wanted, |memory| match access {
+                Access::Write => local.copy_to(memory),
+                Access::Read => memory.copy_to(&local),
+            });
+        done.is_some()
     }
 
     /// Does a long one by copying, where that is all that can be done.
@@ -69,12 +113,11 @@ impl<T: Transport> Engine<T> {
     }
 
     /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
         let AtomicTarget::Memory(remote) = &atomic.target else {
             return false;
         };
-        let [part] = remote.parts() else { return false };
         let clear = self.core.is_clear(atomic.to, atomic.fence);
         let Some(kernel) = Kernel::new(atomic.form, code).filter(|_| clear && atomic.data.is_none()) else {
             return false;
@@ -84,14 +127,27 @@ impl<T: Transport> Engine<T> {
             Form::Fetch | Form::Compare if kernel.only_reads() => Rights::READ,
             Form::Fetch | Form::Compare => Rights::BOTH,
         };
-        let Atomic {
-            operand,
-            compare,
-            result,
-            ..
-        } = atomic;
-        let done = self.transport.reach(atomic.to, part, wanted, |memory| {
-            kernel.execute_shared(memory, operand, compare, result)
+        let (operand, compare, result) = (only(&atomic.operand), only(&atomic.compare), only(&atomic.result));
+        let ([part], Some(operand), Some(compare), Some(result)) = (remote.parts(), operand, compare, result) else {
+            return self.atomic_direct_pieces(*atomic, kernel, wanted);
+        };
+        let done = self.transport.reach(
+            atomic.to,
+            part,
+            wanted,
+            #[inline(always)]
+            |memory| kernel.execute_shared(memory, operand, compare, result),
+        );
+        done == Some(true)
+    }
+
+    #[inline(never)]
+    fn atomic_direct_pieces(&mut self, atomic: Atomic, kernel: Kernel, wanted: Rights) -> bool {
+        let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
+        let done = self.transport.reach_all(atomic.to, remote.parts(), wanted, |memory| {
+            kernel.execute_shared_pieces(memory, &atomic.operand, &atomic.compare, &atomic.result)
         });
         done == Some(true)
     }

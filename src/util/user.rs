@@ -86,24 +86,30 @@ impl UserBuf {
 
 impl UserBuf {
     /// Copies in from the start of `from`, as much as there is room for. The two have nothing in common.
-    #[inline]
+    #[inline(always)]
     pub fn fill(&self, from: &UserIov) {
         match from.parts() {
             // SAFETY: as in `write`.
             [part] => unsafe { copy(part.addr as *const u8, self.addr as *mut u8, part.len.min(self.len)) },
-            _ => drop(from.copy_to(&UserIov::one(*self))),
+            _ => copy_pieces(*from, UserIov::one(*self)),
         }
     }
 
     /// Copies out to the start of `into`, as much as there is room for. The two have nothing in common.
-    #[inline]
+    #[inline(always)]
     pub fn pour(&self, into: &UserIov) {
         match into.parts() {
             // SAFETY: as in `write`.
             [part] => unsafe { copy(self.addr as *const u8, part.addr as *mut u8, part.len.min(self.len)) },
-            _ => drop(UserIov::one(*self).copy_to(into)),
+            _ => copy_pieces(UserIov::one(*self), *into),
         }
     }
+}
+
+/// By value, as `read_pieces`.
+#[inline(never)]
+fn copy_pieces(from: UserIov, into: UserIov) {
+    from.copy_to(&into);
 }
 
 /// The most pieces an operation may have: iov_limit of every provider of ours.

@@ -277,7 +277,7 @@ impl Header {
 
     /// Odd while the sender of a ring works on memory of the owner's by itself. The ring is claimed, which gave it
     /// memory. Panics for an `index` that is not below `MAX_RINGS`.
-    #[inline]
+    #[inline(always)]
     pub fn mark(&self, index: usize) -> &AtomicU64 {
         assert!(index < MAX_RINGS);
         self.map.word(self.marks + index * LINE)
@@ -303,7 +303,7 @@ impl Header {
     }
 
     /// One word of a slot. Panics for what is not in the table.
-    #[inline]
+    #[inline(always)]
     pub fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
         assert!(slot < MAX_SLOTS && word < SLOT_WORDS);
         self.map.word(self.table + slot * LINE + word * 8)
