@@ -93,7 +93,7 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Starts an atomic operation on a peer's memory.
-    #[inline]
+    #[inline(always)]
     pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
         if atomic.len > self.atomic_limit(atomic.form) {
             return Err(Refused::TooLong);
@@ -105,6 +105,13 @@ impl<T: Transport> Engine<T> {
             report.report(atomic.done());
             return Ok(());
         }
+        self.atomic_asked(*atomic, report)
+    }
+
+    /// The target is asked to do it. By value, as `send_long`.
+    #[inline(never)]
+    fn atomic_asked(&mut self, atomic: Atomic, report: &mut impl Report) -> Result<(), Refused> {
+        let atomic = &atomic;
         let part = match &atomic.target {
             AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
             _ => None,
@@ -186,6 +193,7 @@ impl<T: Transport> Engine<T> {
 }
 
 /// Whether the buffers are as long as the operation wants them.
+#[inline(always)]
 fn fits(atomic: &Atomic) -> bool {
     let len = atomic.len;
     let remote = match &atomic.target {
