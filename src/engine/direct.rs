@@ -34,10 +34,10 @@ impl Atomic {
 /// Memory in one piece, or none.
 #[inline(always)]
 fn only(iov: &UserIov) -> Option<UserBuf> {
-    match iov.parts() {
-        [] => Some(UserBuf::default()),
-        [part] => Some(*part),
-        _ => None,
+    if iov.is_empty() {
+        Some(UserBuf::default())
+    } else {
+        iov.only()
     }
 }
 
@@ -60,21 +60,21 @@ impl<T: Transport> Engine<T> {
         if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
             return false;
         }
-        let [part] = rma.remote.parts() else {
+        let Some(part) = rma.remote.only() else {
             return self.rma_direct_pieces(*rma);
         };
         let local = &rma.local;
         match rma.access {
             Access::Write => self.transport.reach(
                 rma.to,
-                part,
+                &part,
                 Rights::WRITE,
                 #[inline(always)]
                 |memory| memory.fill(local),
             ),
             Access::Read => self.transport.reach(
                 rma.to,
-                part,
+                &part,
                 Rights::READ,
                 #[inline(always)]
                 |memory| memory.pour(local),
@@ -107,9 +107,9 @@ impl<T: Transport> Engine<T> {
 
     /// Does a long one by copying, where that is all that can be done.
     pub(super) fn rma_copied(&mut self, rma: &Rma) -> bool {
-        let [part] = rma.remote.parts() else { return false };
+        let Some(part) = rma.remote.only() else { return false };
         let may = rma.data.is_none() && self.core.is_clear(rma.to, rma.fence);
-        may && self.transport.copy(rma.to, part, &rma.local, rma.access)
+        may && self.transport.copy(rma.to, &part, &rma.local, rma.access)
     }
 
     /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.
@@ -128,12 +128,12 @@ impl<T: Transport> Engine<T> {
             Form::Fetch | Form::Compare => Rights::BOTH,
         };
         let (operand, compare, result) = (only(&atomic.operand), only(&atomic.compare), only(&atomic.result));
-        let ([part], Some(operand), Some(compare), Some(result)) = (remote.parts(), operand, compare, result) else {
+        let (Some(part), Some(operand), Some(compare), Some(result)) = (remote.only(), operand, compare, result) else {
             return self.atomic_direct_pieces(*atomic, kernel, wanted);
         };
         let done = self.transport.reach(
             atomic.to,
-            part,
+            &part,
             wanted,
             #[inline(always)]
             |memory| kernel.execute_shared(memory, operand, compare, result),
