@@ -65,6 +65,18 @@ impl Outgoing {
     }
 }
 
+impl Atomic {
+    /// Whether any of its arrays is.
+    fn in_pieces(&self) -> bool {
+        let remote = match &self.target {
+            AtomicTarget::Memory(remote) => remote.parts().len(),
+            AtomicTarget::Tagged { .. } => 0,
+        };
+        let ours = [&self.operand, &self.compare, &self.result];
+        remote > 1 || ours.iter().any(|iov| iov.parts().len() > 1)
+    }
+}
+
 fn code(atomic: &Atomic) -> u16 {
     u16::from(atomic.op) | u16::from(atomic.datatype) << 8
 }
@@ -112,6 +124,10 @@ impl<T: Transport> Engine<T> {
     #[inline(never)]
     fn atomic_asked(&mut self, atomic: Atomic, report: &mut impl Report) -> Result<(), Refused> {
         let atomic = &atomic;
+        if atomic.in_pieces() && self.atomic_direct_pieces(atomic, code(atomic)) {
+            report.report(atomic.done());
+            return Ok(());
+        }
         let part = match &atomic.target {
             AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
             _ => None,

@@ -53,16 +53,13 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    /// Does a read or write where the peer's memory can be touched. What this takes by value, as what it calls, need not
-    /// exist in memory on the way itself.
+    /// Does a read or write of one piece where the peer's memory can be touched.
     #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
         if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
             return false;
         }
-        let Some(part) = rma.remote.only() else {
-            return self.rma_direct_pieces(*rma);
-        };
+        let Some(part) = rma.remote.only() else { return false };
         let local = &rma.local;
         match rma.access {
             Access::Write => self.transport.reach(
@@ -83,25 +80,21 @@ impl<T: Transport> Engine<T> {
         .is_some()
     }
 
-    #[inline(never)]
-    fn rma_direct_pieces(&mut self, rma: Rma) -> bool {
-        let Rma {
-            access,
-            to,
-            local,
-            remote,
-            ..
-        } = rma;
-        let wanted = match access {
-            Access::Write => Rights::WRITE,
-            Access::Read => Rights::READ,
+    /// The same with several pieces.
+    #[cold]
+    pub(super) fn rma_direct_pieces(&mut self, rma: &Rma) -> bool {
+        if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
+            return false;
+        }
+        let (parts, local) = (rma.remote.parts(), &rma.local);
+        let done = match rma.access {
+            Access::Write => self
+                .transport
+                .reach_all(rma.to, parts, Rights::WRITE, |memory| local.copy_to(memory)),
+            Access::Read => self
+                .transport
+                .reach_all(rma.to, parts, Rights::READ, |memory| memory.copy_to(local)),
         };
-        let done = self
-            .transport
-            .reach_all(to, remote.parts(), wanted, |memory| match access {
-                Access::Write => local.copy_to(memory),
-                Access::Read => memory.copy_to(&local),
-            });
         done.is_some()
     }
 
@@ -112,24 +105,33 @@ impl<T: Transport> Engine<T> {
         may && self.transport.copy(rma.to, &part, &rma.local, rma.access)
     }
 
-    /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.
+    /// What an atomic operation does, and what it needs to do it without the target; None: the target is to be asked.
     #[inline(always)]
-    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
-        let AtomicTarget::Memory(remote) = &atomic.target else {
-            return false;
-        };
-        let clear = self.core.is_clear(atomic.to, atomic.fence);
-        let Some(kernel) = Kernel::new(atomic.form, code).filter(|_| clear && atomic.data.is_none()) else {
-            return false;
-        };
+    fn kernel(&self, atomic: &Atomic, code: u16) -> Option<(Kernel, Rights)> {
+        if atomic.data.is_some() || !self.core.is_clear(atomic.to, atomic.fence) {
+            return None;
+        }
+        let kernel = Kernel::new(atomic.form, code)?;
         let wanted = match atomic.form {
             Form::Base => Rights::WRITE,
             Form::Fetch | Form::Compare if kernel.only_reads() => Rights::READ,
             Form::Fetch | Form::Compare => Rights::BOTH,
         };
+        Some((kernel, wanted))
+    }
+
+    /// Does an atomic operation with all arrays in one piece, if the processor does it at once, whoever's processor it is.
+    #[inline(always)]
+    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
+        let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
         let (operand, compare, result) = (only(&atomic.operand), only(&atomic.compare), only(&atomic.result));
         let (Some(part), Some(operand), Some(compare), Some(result)) = (remote.only(), operand, compare, result) else {
-            return self.atomic_direct_pieces(*atomic, kernel, wanted);
+            return false;
+        };
+        let Some((kernel, wanted)) = self.kernel(atomic, code) else {
+            return false;
         };
         let done = self.transport.reach(
             atomic.to,
@@ -141,9 +143,13 @@ impl<T: Transport> Engine<T> {
         done == Some(true)
     }
 
-    #[inline(never)]
-    fn atomic_direct_pieces(&mut self, atomic: Atomic, kernel: Kernel, wanted: Rights) -> bool {
+    /// The same with any pieces.
+    #[cold]
+    pub(super) fn atomic_direct_pieces(&mut self, atomic: &Atomic, code: u16) -> bool {
         let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
+        let Some((kernel, wanted)) = self.kernel(atomic, code) else {
             return false;
         };
         let done = self.transport.reach_all(atomic.to, remote.parts(), wanted, |memory| {

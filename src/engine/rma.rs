@@ -160,7 +160,8 @@ impl<T: Transport> Engine<T> {
     fn rma_asked(&mut self, rma: Rma, report: &mut impl Report) -> Result<(), Refused> {
         let rma = &rma;
         let len = rma.local.len();
-        if len > self.core.small && self.rma_copied(rma) {
+        let several = rma.remote.parts().len() > 1;
+        if several && self.rma_direct_pieces(rma) || len > self.core.small && self.rma_copied(rma) {
             report.report(rma.done());
             return Ok(());
         }
