@@ -76,7 +76,7 @@ pub struct AtomicKind {
 
 impl AtomicKind {
     /// -FI_EOPNOTSUPP for what the page does not allow.
-    #[inline]
+    #[inline(always)]
     pub fn new(form: Form, datatype: fi_datatype, op: fi_op) -> Result<AtomicKind> {
         let kind = match form {
             Form::Base => Kind::Base,
@@ -98,17 +98,26 @@ impl AtomicKind {
 
     /// The most elements that one operation works on.
     pub fn most(&self) -> usize {
-        let operands = if self.form == Form::Compare { 2 } else { 1 };
-        ATOMIC_BYTES / operands / self.size
+        self.most_bytes() / self.size
+    }
+
+    /// The most bytes that one operation works on: a number of whole elements of any size.
+    #[inline]
+    pub fn most_bytes(&self) -> usize {
+        if self.form == Form::Compare {
+            ATOMIC_BYTES / 2
+        } else {
+            ATOMIC_BYTES
+        }
     }
 
     /// Bytes of so many elements. More than there may be are -FI_EMSGSIZE.
     #[inline]
     pub fn bytes(&self, count: usize) -> Result<usize> {
-        if count > self.most() {
-            return Err(Errno(FI_EMSGSIZE));
-        }
-        Ok(count * self.size)
+        let bytes = count.checked_mul(self.size);
+        bytes
+            .filter(|bytes| *bytes <= self.most_bytes())
+            .ok_or(Errno(FI_EMSGSIZE))
     }
 }
 

@@ -65,6 +65,18 @@ impl Outgoing {
     }
 }
 
+impl Atomic {
+    /// Whether any of its arrays is.
+    fn in_pieces(&self) -> bool {
+        let remote = match &self.target {
+            AtomicTarget::Memory(remote) => remote.parts().len(),
+            AtomicTarget::Tagged { .. } => 0,
+        };
+        let ours = [&self.operand, &self.compare, &self.result];
+        remote > 1 || ours.iter().any(|iov| iov.parts().len() > 1)
+    }
+}
+
 fn code(atomic: &Atomic) -> u16 {
     u16::from(atomic.op) | u16::from(atomic.datatype) << 8
 }
@@ -93,7 +105,7 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Starts an atomic operation on a peer's memory.
-    #[inline]
+    #[inline(always)]
     pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
         if atomic.len > self.atomic_limit(atomic.form) {
             return Err(Refused::TooLong);
@@ -102,6 +114,17 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Invalid);
         }
         if self.atomic_direct(atomic, code(atomic)) {
+            report.report(atomic.done());
+            return Ok(());
+        }
+        self.atomic_asked(*atomic, report)
+    }
+
+    /// The target is asked to do it. By value, as `send_long`.
+    #[inline(never)]
+    fn atomic_asked(&mut self, atomic: Atomic, report: &mut impl Report) -> Result<(), Refused> {
+        let atomic = &atomic;
+        if atomic.in_pieces() && self.atomic_direct_pieces(atomic, code(atomic)) {
             report.report(atomic.done());
             return Ok(());
         }
@@ -186,6 +209,7 @@ impl<T: Transport> Engine<T> {
 }
 
 /// Whether the buffers are as long as the operation wants them.
+#[inline(always)]
 fn fits(atomic: &Atomic) -> bool {
     let len = atomic.len;
     let remote = match &atomic.target {

@@ -26,7 +26,11 @@ impl<R: Report> Sink for Deliver<'_, R> {
 
     #[inline(always)]
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
-        self.core.take_eager(from, header, body, self.report)
+        if header.packet == Packet::Eager {
+            self.core.take_eager(from, header, body, self.report)
+        } else {
+            self.core.take_memory(from, header, body, self.report)
+        }
     }
 
     #[inline(never)]

@@ -10,6 +10,7 @@ use super::port::{PeerId, Transport};
 use super::side::ended;
 use super::state::Core;
 use crate::util::regions::Rights;
+use crate::util::user::{UserBuf, UserIov};
 
 impl Rma {
     /// The end of one that was done at once.
@@ -30,6 +31,16 @@ impl Atomic {
     }
 }
 
+/// Memory in one piece, or none.
+#[inline(always)]
+fn only(iov: &UserIov) -> Option<UserBuf> {
+    if iov.is_empty() {
+        Some(UserBuf::default())
+    } else {
+        iov.only()
+    }
+}
+
 impl Core {
     /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
     #[inline(always)]
@@ -42,56 +53,107 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    /// Does a read or write where the peer's memory can be touched.
+    /// Does a read or write of one piece where the peer's memory can be touched.
     #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
-        let [part] = rma.remote.parts() else { return false };
         if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
             return false;
         }
+        let Some(part) = rma.remote.only() else { return false };
         let local = &rma.local;
         match rma.access {
-            Access::Write => self
-                .transport
-                .reach(rma.to, part, Rights::WRITE, |memory| memory.fill(local)),
-            Access::Read => self
-                .transport
-                .reach(rma.to, part, Rights::READ, |memory| memory.pour(local)),
+            Access::Write => self.transport.reach(
+                rma.to,
+                &part,
+                Rights::WRITE,
+                #[inline(always)]
+                |memory| memory.fill(local),
+            ),
+            Access::Read => self.transport.reach(
+                rma.to,
+                &part,
+                Rights::READ,
+                #[inline(always)]
+                |memory| memory.pour(local),
+            ),
         }
         .is_some()
     }
 
-    /// Does a long one by copying, where that is all that can be done.
-    pub(super) fn rma_copied(&mut self, rma: &Rma) -> bool {
-        let [part] = rma.remote.parts() else { return false };
-        let may = rma.data.is_none() && self.core.is_clear(rma.to, rma.fence);
-        may && self.transport.copy(rma.to, part, &rma.local, rma.access)
+    /// The same with several pieces.
+    #[cold]
+    pub(super) fn rma_direct_pieces(&mut self, rma: &Rma) -> bool {
+        if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
+            return false;
+        }
+        let (parts, local) = (rma.remote.parts(), &rma.local);
+        let done = match rma.access {
+            Access::Write => self
+                .transport
+                .reach_all(rma.to, parts, Rights::WRITE, |memory| local.copy_to(memory)),
+            Access::Read => self
+                .transport
+                .reach_all(rma.to, parts, Rights::READ, |memory| memory.copy_to(local)),
+        };
+        done.is_some()
     }
 
-    /// The same for an atomic operation, if the processor does it at once, whoever's processor it is.
-    #[inline]
-    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
-        let AtomicTarget::Memory(remote) = &atomic.target else {
-            return false;
-        };
-        let [part] = remote.parts() else { return false };
-        let clear = self.core.is_clear(atomic.to, atomic.fence);
-        let Some(kernel) = Kernel::new(atomic.form, code).filter(|_| clear && atomic.data.is_none()) else {
-            return false;
-        };
+    /// Does a long one by copying, where that is all that can be done.
+    pub(super) fn rma_copied(&mut self, rma: &Rma) -> bool {
+        let Some(part) = rma.remote.only() else { return false };
+        let may = rma.data.is_none() && self.core.is_clear(rma.to, rma.fence);
+        may && self.transport.copy(rma.to, &part, &rma.local, rma.access)
+    }
+
+    /// What an atomic operation does, and what it needs to do it without the target; None: the target is to be asked.
+    #[inline(always)]
+    fn kernel(&self, atomic: &Atomic, code: u16) -> Option<(Kernel, Rights)> {
+        if atomic.data.is_some() || !self.core.is_clear(atomic.to, atomic.fence) {
+            return None;
+        }
+        let kernel = Kernel::new(atomic.form, code)?;
         let wanted = match atomic.form {
             Form::Base => Rights::WRITE,
             Form::Fetch | Form::Compare if kernel.only_reads() => Rights::READ,
             Form::Fetch | Form::Compare => Rights::BOTH,
         };
-        let Atomic {
-            operand,
-            compare,
-            result,
-            ..
-        } = atomic;
-        let done = self.transport.reach(atomic.to, part, wanted, |memory| {
-            kernel.execute_shared(memory, operand, compare, result)
+        Some((kernel, wanted))
+    }
+
+    /// Does an atomic operation with all arrays in one piece, if the processor does it at once, whoever's processor it is.
+    #[inline(always)]
+    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
+        let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
+        let (operand, compare, result) = (only(&atomic.operand), only(&atomic.compare), only(&atomic.result));
+        let (Some(part), Some(operand), Some(compare), Some(result)) = (remote.only(), operand, compare, result) else {
+            return false;
+        };
+        let Some((kernel, wanted)) = self.kernel(atomic, code) else {
+            return false;
+        };
+        let done = self.transport.reach(
+            atomic.to,
+            &part,
+            wanted,
+            #[inline(always)]
+            |memory| kernel.execute_shared(memory, operand, compare, result),
+        );
+        done == Some(true)
+    }
+
+    /// The same with any pieces.
+    #[cold]
+    pub(super) fn atomic_direct_pieces(&mut self, atomic: &Atomic, code: u16) -> bool {
+        let AtomicTarget::Memory(remote) = &atomic.target else {
+            return false;
+        };
+        let Some((kernel, wanted)) = self.kernel(atomic, code) else {
+            return false;
+        };
+        let done = self.transport.reach_all(atomic.to, remote.parts(), wanted, |memory| {
+            kernel.execute_shared_pieces(memory, &atomic.operand, &atomic.compare, &atomic.result)
         });
         done == Some(true)
     }

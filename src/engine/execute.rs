@@ -42,7 +42,7 @@ impl<'a> Work<'a> {
 
     /// The operation, if there is one on so many bytes.
     pub fn kernel(&self) -> Result<Kernel, Error> {
-        let whole = |kernel: &Kernel| self.len % kernel.size() == 0;
+        let whole = |kernel: &Kernel| kernel.is_whole(self.len);
         self.kernel.filter(whole).ok_or(Error::NoSuchAtomic)
     }
 
@@ -50,7 +50,7 @@ impl<'a> Work<'a> {
         self.kernel.is_some_and(Kernel::only_reads)
     }
 
-    fn rights(&self) -> Rights {
+    pub fn rights(&self) -> Rights {
         match self.form {
             Form::Base => Rights::WRITE,
             Form::Fetch | Form::Compare if self.only_reads() => Rights::READ,
@@ -59,7 +59,7 @@ impl<'a> Work<'a> {
     }
 
     /// As what it is counted: that which gives old values back, as a read.
-    fn access(&self) -> Access {
+    pub fn access(&self) -> Access {
         match self.form {
             Form::Base => Access::Write,
             Form::Fetch | Form::Compare => Access::Read,
@@ -71,11 +71,20 @@ impl<'a> Work<'a> {
         if self.form == Form::Base { 0 } else { self.len }
     }
 
+    /// `execute` on one piece of memory.
+    pub fn execute_one(&self, target: &UserIov, result: &mut [u8]) -> Result<(), Error> {
+        let kernel = self.kernel()?;
+        let [piece] = target.parts() else {
+            return self.execute(core::slice::from_ref(target), result);
+        };
+        kernel.execute_piece(*piece, self.operand, self.compare, result)
+    }
+
     /// Does it, unless an element lies across two pieces of memory: that is never reached at once.
     pub fn execute(&self, target: &[UserIov], result: &mut [u8]) -> Result<(), Error> {
         let kernel = self.kernel()?;
         let mut pieces = target.iter().flat_map(|iov| iov.parts());
-        if pieces.any(|piece| piece.len() % kernel.size() != 0) {
+        if !pieces.all(|piece| kernel.is_whole(piece.len())) {
             return Err(Error::OutOfRange);
         }
         let mut at = 0;
@@ -156,7 +165,7 @@ impl Core {
     }
 
     /// How many bytes a peer wants worked on.
-    fn atomic_len(&self, form: Form, header: &Header, operand: &[u8]) -> Result<usize, Malformed> {
+    pub fn atomic_len(&self, form: Form, header: &Header, operand: &[u8]) -> Result<usize, Malformed> {
         if form == Form::Base {
             return Ok(operand.len());
         }

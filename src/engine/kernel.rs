@@ -25,9 +25,10 @@ impl Kernel {
         atomic::valid(kind, op, datatype).then_some(Kernel { kind, op, datatype })
     }
 
-    /// Bytes of an element.
-    pub fn size(self) -> usize {
-        self.datatype.size()
+    /// Whether so many bytes are whole elements. Their sizes are powers of two.
+    #[inline]
+    pub fn is_whole(self, bytes: usize) -> bool {
+        bytes & (self.datatype.size() - 1) == 0
     }
 
     /// Has no operand and changes nothing: FI_ATOMIC_READ.
@@ -43,21 +44,39 @@ impl Kernel {
             let (operand, compare) = (operand.get(at..end), compare.get(at..end));
             let (operand, compare) = (operand.unwrap_or_default(), compare.unwrap_or_default());
             let result = result.get_mut(at..end).unwrap_or_default();
-            let done = atomic::execute(self.op, self.datatype, self.kind, *piece, operand, compare, result);
-            done.map_err(|_| Error::NoSuchAtomic)?;
+            self.execute_piece(*piece, operand, compare, result)?;
             at = end;
         }
         Ok(())
     }
 
-    /// Works on all of `target`, which other processes work on too, with operands and result in one piece each. False:
-    /// that would not be atomic.
-    pub fn execute_shared(self, target: UserBuf, operand: &UserIov, compare: &UserIov, result: &UserIov) -> bool {
-        let in_pieces = [operand, compare, result].iter().any(|iov| iov.parts().len() > 1);
-        if in_pieces || !atomic::native(self.datatype, target.addr()) {
-            return false;
-        }
-        let target = UserIov::one(target);
-        atomic::execute_iov(self.op, self.datatype, self.kind, &target, operand, compare, result).is_ok()
+    /// The same with a target in one piece.
+    #[inline]
+    pub fn execute_piece(
+        self,
+        target: UserBuf,
+        operand: &[u8],
+        compare: &[u8],
+        result: &mut [u8],
+    ) -> Result<(), Error> {
+        let done = atomic::execute(self.op, self.datatype, self.kind, target, operand, compare, result);
+        done.map_err(|_| Error::NoSuchAtomic)
+    }
+
+    /// Works on all of `target`, which other processes work on too. False: that would not be atomic.
+    #[inline(always)]
+    pub fn execute_shared(self, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
+        atomic::execute_shared(self.op, self.datatype, self.kind, target, operand, compare, result)
+    }
+
+    /// The same with everything in any pieces.
+    pub fn execute_shared_pieces(
+        self,
+        target: &UserIov,
+        operand: &UserIov,
+        compare: &UserIov,
+        result: &UserIov,
+    ) -> bool {
+        atomic::execute_shared_iov(self.op, self.datatype, self.kind, target, operand, compare, result)
     }
 }

@@ -8,6 +8,7 @@
 //! Used by the endpoint, once for tagged and once for untagged messages (whose tag is always 0).
 
 use super::chains::{Chains, Link, Linked};
+use crate::util::fold::Fold;
 use crate::util::slab::{Id, Slab};
 use std::hash::Hasher;
 
@@ -128,33 +129,9 @@ impl<P, M> Matcher<P, M> {
     }
 }
 
-/// Multiplies and folds: keys are small numbers and tags that programs chose, and no adversary picks both sides.
-#[derive(Default)]
-pub(super) struct Fold(u64);
-
-impl Hasher for Fold {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-    #[inline]
-    fn write_u64(&mut self, word: u64) {
-        let wide = u128::from(self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xd6e8_feb8_6659_fd93_u64);
-        self.0 = wide as u64 ^ (wide >> 64) as u64;
-    }
-}
-
 #[inline]
 fn hash(source: Source, tag: u64) -> u32 {
-    let mut fold = Fold(source.rotate_left(32));
+    let mut fold = Fold::new(source.rotate_left(32));
     fold.write_u64(tag);
     fold.finish() as u32
 }

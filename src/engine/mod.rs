@@ -52,6 +52,7 @@ mod rma;
 mod segment;
 mod side;
 mod state;
+mod take;
 mod target;
 
 #[cfg(test)]

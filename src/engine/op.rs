@@ -150,6 +150,12 @@ impl RemoteIov {
         self.len == 0
     }
 
+    /// As that of `UserIov`.
+    #[inline(always)]
+    pub fn only(&self) -> Option<RemotePart> {
+        if self.count == 1 { Some(self.parts[0]) } else { None }
+    }
+
     pub fn parts(&self) -> &[RemotePart] {
         self.parts.get(..usize::from(self.count)).unwrap_or_default()
     }

@@ -114,13 +114,12 @@ impl Core {
     #[inline]
     pub fn region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
         let open = self.open.as_ref().ok_or(Error::NoKey)?;
-        let found = open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted);
-        let found = found.map_err(|denied| match denied {
-            Denied::Key => Error::NoKey,
-            Denied::Rights => Error::NoRights,
-            Denied::Range => Error::OutOfRange,
-        })?;
-        Ok((found.memory, found.watched || open.counted))
+        match open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted) {
+            Ok(found) => Ok((found.memory, found.watched || open.counted)),
+            Err(Denied::Key) => Err(Error::NoKey),
+            Err(Denied::Rights) => Err(Error::NoRights),
+            Err(Denied::Range) => Err(Error::OutOfRange),
+        }
     }
 
     /// The memory of the `len` bytes from byte `at` on; or the piece that is not allowed.

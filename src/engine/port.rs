@@ -148,6 +148,17 @@ pub trait Transport {
         None
     }
 
+    /// The same with several pieces: all of them, or none.
+    fn reach_all<R>(
+        &mut self,
+        _to: PeerId,
+        _parts: &[RemotePart],
+        _wanted: Rights,
+        _work: impl FnOnce(&UserIov) -> R,
+    ) -> Option<R> {
+        None
+    }
+
     /// Copies between a piece of a peer's memory and as much of ours. False: not all of it was copied.
     fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access) -> bool {
         false

@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// An operation of ours that this peer may speak of.
-    fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
+    pub fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
         let waits = send.to == from && send.stage == Stage::Sent && send.wants_bytes();

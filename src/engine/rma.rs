@@ -6,12 +6,14 @@
 //! wait until the long ones before them have ended.
 
 use super::endpoint::Engine;
-use super::op::{Access, AtomicTarget, Ended, Error, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma};
+use super::op::{
+    Access, AtomicTarget, Completion, Ended, Error, Failure, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma,
+};
 use super::outgoing::{Job, Outgoing, Source, Stage, Work};
 use super::pieces::{self, LIST, Reached};
 use super::port::{Body, PeerId, Push, Remote, Transport};
 use super::replies::Told;
-use super::side::Short;
+use super::side::{Short, ended};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -158,17 +160,21 @@ impl<T: Transport> Engine<T> {
     fn rma_asked(&mut self, rma: Rma, report: &mut impl Report) -> Result<(), Refused> {
         let rma = &rma;
         let len = rma.local.len();
-        if len > self.core.small && self.rma_copied(rma) {
+        let several = rma.remote.parts().len() > 1;
+        if several && self.rma_direct_pieces(rma) || len > self.core.small && self.rma_copied(rma) {
             report.report(rma.done());
             return Ok(());
         }
-        let short = rma.access == Access::Write && len <= self.core.small && !rma.fence;
-        let ([part], true) = (rma.remote.parts(), short) else {
-            return self.rma_queued(rma, report);
-        };
-        if !self.core.free(rma.to) {
-            return self.rma_queued(rma, report);
+        let short = len <= self.core.small && !rma.fence && self.core.free(rma.to);
+        match (rma.remote.parts(), short) {
+            ([part], true) if rma.access == Access::Write => self.write_short(rma, part, report),
+            ([part], true) => self.read_short(rma, part, report),
+            _ => self.rma_queued(rma, report),
         }
+    }
+
+    fn write_short(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> Result<(), Refused> {
+        let len = rma.local.len();
         let header = Header {
             flags: if rma.data.is_some() { flag::DATA } else { 0 },
             tag: part.addr,
@@ -195,6 +201,43 @@ impl<T: Transport> Engine<T> {
             }
             Push::Full => self.rma_queued(rma, report),
             push => self.not_begun(rma.to, push, short.end(rma.to, Some(Error::PeerGone)), report),
+        }
+    }
+
+    fn read_short(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> Result<(), Refused> {
+        if self.core.sends.len() >= Id::SHORT_MAX {
+            return Err(Refused::Again);
+        }
+        let id = self.core.sends.insert(Outgoing {
+            stage: Stage::Sent,
+            ..Outgoing::rma(rma)
+        });
+        let header = Header {
+            tag: part.addr,
+            data: part.key,
+            total: rma.local.len() as u64,
+            ..Header::new(Packet::Read, id.short())
+        };
+        match Self::carry(&mut self.transport, rma.to, &header, Body::Empty) {
+            Push::Done => {
+                self.core.begun(rma.to);
+                Ok(())
+            }
+            push => {
+                self.core.sends.remove(id);
+                if push == Push::Full {
+                    return self.rma_queued(rma, report);
+                }
+                let failure = Some(Failure {
+                    error: Error::PeerGone,
+                    overflow: 0,
+                });
+                let end = Completion {
+                    failure,
+                    ..ended(Ended::Rma(Access::Read), rma.to, rma.context, rma.tell)
+                };
+                self.not_begun(rma.to, push, end, report)
+            }
         }
     }
 
@@ -296,7 +339,7 @@ impl<T: Transport> Engine<T> {
         &mut self,
         to: PeerId,
         push: Push,
-        end: super::op::Completion,
+        end: Completion,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
         if push == Push::Unreachable {

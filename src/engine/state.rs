@@ -1,7 +1,7 @@
 //! All that an engine knows except its transport. The rules are in the other files; here is what they work on.
 
 use super::credit;
-use super::matching::{Fold, Matcher};
+use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
 use super::op::{Context, Kind};
@@ -9,10 +9,10 @@ use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
 use super::receive::Post;
+use crate::util::fold::Map;
 use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
-use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasherDefault;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What an endpoint may choose about its engine.
@@ -39,8 +39,6 @@ impl Default for Config {
         }
     }
 }
-
-pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
 
 /// A message that FI_PEEK with FI_CLAIM put aside.
 #[derive(Clone, Copy, Debug)]

@@ -337,7 +337,7 @@ impl Mapping {
     }
 
     /// The address here of byte `at` of what was asked for.
-    #[inline]
+    #[inline(always)]
     pub fn address(&self, at: usize) -> usize {
         self.base.as_ptr() as usize + self.lead + at
     }

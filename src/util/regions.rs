@@ -5,10 +5,10 @@
 //! between two calls, nobody touches its memory. A transport whose peers reach memory by themselves keeps a `Mirror` of
 //! the records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
 
+use super::fold::Map;
 use super::lock::OptLock;
 use super::user::{UserBuf, UserIov};
 use core::hash::{BuildHasher, Hasher};
-use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::sync::{Arc, Weak};
 
@@ -101,7 +101,7 @@ pub struct Regions {
 }
 
 struct Table {
-    regions: HashMap<u64, Region>,
+    regions: Map<u64, Region>,
     mirrors: Vec<Weak<dyn Mirror>>,
     secret: RandomState,
     made: u64,
@@ -111,7 +111,7 @@ impl Regions {
     /// `locked`: calls may come from several threads at once.
     pub fn new(own_keys: bool, locked: bool) -> Regions {
         let table = Table {
-            regions: HashMap::new(),
+            regions: Map::default(),
             mirrors: Vec::new(),
             secret: RandomState::new(),
             made: 0,
@@ -176,6 +176,7 @@ impl Regions {
     }
 
     /// The memory of `len` bytes at remote address `addr`, if a peer may do that through this endpoint.
+    #[inline]
     pub fn find(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Result<Found, Denied> {
         let table = self.table.lock();
         let region = table.regions.get(&key).ok_or(Denied::Key)?;
@@ -191,8 +192,13 @@ impl Regions {
         if at > size || len > size - at {
             return Err(Denied::Range);
         }
+        // Nearly all are in one piece.
+        let memory = match region.memory.parts() {
+            [only] => UserIov::one(only.part(at, len)),
+            _ => region.memory.part(at, len),
+        };
         Ok(Found {
-            memory: region.memory.part(at, len),
+            memory,
             watched: region.watched,
         })
     }

@@ -86,24 +86,30 @@ impl UserBuf {
 
 impl UserBuf {
     /// Copies in from the start of `from`, as much as there is room for. The two have nothing in common.
-    #[inline]
+    #[inline(always)]
     pub fn fill(&self, from: &UserIov) {
-        match from.parts() {
+        match from.only() {
             // SAFETY: as in `write`.
-            [part] => unsafe { copy(part.addr as *const u8, self.addr as *mut u8, part.len.min(self.len)) },
-            _ => drop(from.copy_to(&UserIov::one(*self))),
+            Some(part) => unsafe { copy(part.addr as *const u8, self.addr as *mut u8, part.len.min(self.len)) },
+            None => copy_pieces(*from, UserIov::one(*self)),
         }
     }
 
     /// Copies out to the start of `into`, as much as there is room for. The two have nothing in common.
-    #[inline]
+    #[inline(always)]
     pub fn pour(&self, into: &UserIov) {
-        match into.parts() {
+        match into.only() {
             // SAFETY: as in `write`.
-            [part] => unsafe { copy(self.addr as *const u8, part.addr as *mut u8, part.len.min(self.len)) },
-            _ => drop(UserIov::one(*self).copy_to(into)),
+            Some(part) => unsafe { copy(self.addr as *const u8, part.addr as *mut u8, part.len.min(self.len)) },
+            None => copy_pieces(UserIov::one(*self), *into),
         }
     }
+}
+
+/// By value, as `read_pieces`.
+#[inline(never)]
+fn copy_pieces(from: UserIov, into: UserIov) {
+    from.copy_to(&into);
 }
 
 /// The most pieces an operation may have: iov_limit of every provider of ours.
@@ -152,6 +158,12 @@ impl UserIov {
 
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The piece, if there is only one. By value: a reference, which may be none, would keep the whole in memory.
+    #[inline(always)]
+    pub fn only(&self) -> Option<UserBuf> {
+        if self.count == 1 { Some(self.parts[0]) } else { None }
     }
 
     pub fn parts(&self) -> &[UserBuf] {

@@ -2,7 +2,7 @@
 //!
 //! Opens vectors and message structs, counts bytes where C counts elements, nothing more.
 
-use super::posting::{Opened, counted, elements, try_post};
+use super::posting::{Opened, counted, elements, one, try_post};
 use super::status;
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
@@ -36,7 +36,7 @@ impl<O: Opened> Table<O> {
     };
 }
 
-/// The arrays of one operation, as C names them: a single buffer is a vector of one piece.
+/// The arrays of one operation, as C names them.
 #[derive(Clone, Copy)]
 struct Arrays {
     operand: Vector,
@@ -71,10 +71,6 @@ impl Vector {
         Vector { iov, count }
     }
 
-    fn of(piece: &fi_ioc) -> Vector {
-        Vector::new(piece, 1)
-    }
-
     /// # Safety
     /// There are as many pieces as it says, each the operation's until it has ended.
     unsafe fn open(&self, kind: &AtomicKind) -> Result<UserIov> {
@@ -83,10 +79,23 @@ impl Vector {
     }
 }
 
-fn piece(addr: *const c_void, count: usize) -> fi_ioc {
-    fi_ioc {
-        addr: addr.cast_mut(),
-        count,
+/// The same of the calls that name one buffer for each, of so many elements.
+#[derive(Clone, Copy)]
+struct Buffers {
+    count: usize,
+    operand: *const c_void,
+    compare: *const c_void,
+    result: *mut c_void,
+}
+
+impl Buffers {
+    fn new(count: usize, operand: *const c_void) -> Buffers {
+        Buffers {
+            count,
+            operand,
+            compare: core::ptr::null(),
+            result: core::ptr::null_mut(),
+        }
     }
 }
 
@@ -115,12 +124,15 @@ impl What {
     }
 }
 
+/// Operand, compare operand and result; of an operation that has no such array, nothing.
+type Memory = (UserIov, UserIov, UserIov);
+
 /// Opens the arrays that an operation of this kind has; the others are not looked at.
 ///
 /// # Safety
 /// The arrays are the operation's until it has ended.
 #[inline]
-unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<(UserIov, UserIov, UserIov)> {
+unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<Memory> {
     let opened = |there: bool, vector: &Vector| match there {
         // SAFETY: by contract.
         true => unsafe { vector.open(kind) },
@@ -134,34 +146,72 @@ unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<(UserIov, UserIov, 
 }
 
 /// # Safety
+/// As `open`.
+#[inline(always)]
+unsafe fn open_one(kind: &AtomicKind, buffers: &Buffers) -> Result<Memory> {
+    let len = kind.bytes(buffers.count)?;
+    let opened = |there: bool, buffer: *const c_void| match there {
+        // SAFETY: by contract.
+        true => unsafe { one(buffer, len) },
+        false => UserIov::default(),
+    };
+    Ok((
+        opened(!kind.reads, buffers.operand),
+        opened(kind.form == Form::Compare, buffers.compare),
+        opened(kind.form != Form::Base, buffers.result),
+    ))
+}
+
+/// A call that names one piece of the target.
+#[inline(always)]
+fn call(
+    what: What,
+    open: impl FnOnce(&AtomicKind) -> Result<Memory>,
+    flags: Flags,
+    context: *mut c_void,
+) -> Result<AtomicCall> {
+    let kind = AtomicKind::new(what.form, what.datatype, what.op)?;
+    let (operand, compare, result) = open(&kind)?;
+    let len = if kind.reads { result.len() } else { operand.len() };
+    let target = RemotePart {
+        addr: what.addr,
+        len,
+        key: what.key,
+    };
+    Ok(AtomicCall {
+        kind,
+        dest: what.dest,
+        target: AtomicTarget::Memory(RemoteIov::one(target)),
+        len,
+        operand,
+        compare,
+        result,
+        data: None,
+        flags,
+        context: context as usize,
+    })
+}
+
+/// # Safety
 /// `ep` is a live endpoint of this kind, and the arrays are the operation's until it has ended.
-#[inline]
+#[inline(never)]
 unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Flags, context: *mut c_void) -> ssize_t {
     // SAFETY: by contract.
-    unsafe {
-        let call = AtomicKind::new(what.form, what.datatype, what.op).and_then(|kind| {
-            let (operand, compare, result) = open(&kind, &arrays)?;
-            let len = if kind.reads { result.len() } else { operand.len() };
-            let target = RemotePart {
-                addr: what.addr,
-                len,
-                key: what.key,
-            };
-            Ok(AtomicCall {
-                kind,
-                dest: what.dest,
-                target: AtomicTarget::Memory(RemoteIov::one(target)),
-                len,
-                operand,
-                compare,
-                result,
-                data: None,
-                flags,
-                context: context as usize,
-            })
-        });
-        try_post::<O>(ep, call)
-    }
+    unsafe { try_post::<O>(ep, call(what, |kind| open(kind, &arrays), flags, context)) }
+}
+
+/// # Safety
+/// As `run`.
+#[inline(always)]
+unsafe fn run_one<O: Opened>(
+    ep: *mut fid_ep,
+    what: What,
+    buffers: Buffers,
+    flags: Flags,
+    context: *mut c_void,
+) -> ssize_t {
+    // SAFETY: by contract.
+    unsafe { try_post::<O>(ep, call(what, |kind| open_one(kind, &buffers), flags, context)) }
 }
 
 /// # Safety
@@ -256,10 +306,9 @@ unsafe extern "C" fn write<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     let what = What::new(Form::Base, datatype, op, dest, addr, key);
-    let operand = piece(buf, count);
-    let arrays = Arrays::new(Vector::of(&operand), NONE, NONE);
+    let buffers = Buffers::new(count, buf);
     // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+    unsafe { run_one::<O>(ep, what, buffers, Flags::Endpoint, context) }
 }
 
 unsafe extern "C" fn writev<O: Opened>(
@@ -296,10 +345,9 @@ unsafe extern "C" fn inject<O: Opened>(
     op: fi_op,
 ) -> ssize_t {
     let what = What::new(Form::Base, datatype, op, dest, addr, key);
-    let operand = piece(buf, count);
-    let arrays = Arrays::new(Vector::of(&operand), NONE, NONE);
+    let buffers = Buffers::new(count, buf);
     // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Inject, core::ptr::null_mut()) }
+    unsafe { run_one::<O>(ep, what, buffers, Flags::Inject, core::ptr::null_mut()) }
 }
 
 unsafe extern "C" fn readwrite<O: Opened>(
@@ -317,10 +365,12 @@ unsafe extern "C" fn readwrite<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     let what = What::new(Form::Fetch, datatype, op, dest, addr, key);
-    let (operand, result) = (piece(buf, count), piece(result, count));
-    let arrays = Arrays::new(Vector::of(&operand), NONE, Vector::of(&result));
+    let buffers = Buffers {
+        result,
+        ..Buffers::new(count, buf)
+    };
     // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+    unsafe { run_one::<O>(ep, what, buffers, Flags::Endpoint, context) }
 }
 
 unsafe extern "C" fn readwritev<O: Opened>(
@@ -374,10 +424,13 @@ unsafe extern "C" fn compwrite<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     let what = What::new(Form::Compare, datatype, op, dest, addr, key);
-    let (operand, compare, result) = (piece(buf, count), piece(compare, count), piece(result, count));
-    let arrays = Arrays::new(Vector::of(&operand), Vector::of(&compare), Vector::of(&result));
+    let buffers = Buffers {
+        compare,
+        result,
+        ..Buffers::new(count, buf)
+    };
     // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
+    unsafe { run_one::<O>(ep, what, buffers, Flags::Endpoint, context) }
 }
 
 unsafe extern "C" fn compwritev<O: Opened>(

@@ -4,6 +4,7 @@
 //! is asked. All that C describes is copied: a description is only a name afterwards.
 
 use super::atomic::{self, Vector};
+use super::posting::Request;
 use super::{cntr, messaging, rma, size_status, status};
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
@@ -217,12 +218,13 @@ unsafe fn atomic_call(
 /// # Safety
 /// The operation's context is a struct fi_triggered_context if it has FI_TRIGGER.
 #[cold]
-pub unsafe fn refused<V: Managed>(endpoint: &V, error: Errno, call: impl FnOnce() -> Call) -> ssize_t {
-    if error != TRIGGERED {
-        return error.code() as ssize_t;
+pub unsafe fn refused<V: Managed>(endpoint: &V, error: Errno, request: &mut Option<impl Request>) -> ssize_t {
+    // What may be written is copied for this, so that the caller's own need not be in memory if all goes well.
+    match request.take().filter(|_| error == TRIGGERED) {
+        // SAFETY: by contract.
+        Some(request) => size_status(unsafe { triggered(endpoint, &request.keep()) }),
+        None => error.code() as ssize_t,
     }
-    // SAFETY: by contract.
-    size_status(unsafe { triggered(endpoint, &call()) })
 }
 
 /// # Safety

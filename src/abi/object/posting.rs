@@ -78,7 +78,7 @@ pub unsafe fn post<O: Opened>(ep: *mut fid_ep, request: impl Request) -> ssize_t
         let endpoint = O::open(ep);
         match request.ask(endpoint) {
             Ok(()) => 0,
-            Err(error) => deferred::refused(endpoint, error, || request.keep()),
+            Err(error) => deferred::refused(endpoint, error, &mut Some(request)),
         }
     }
 }

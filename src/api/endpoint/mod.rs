@@ -357,6 +357,7 @@ impl<T: Wire> Rma for Endpoint<T> {
 }
 
 impl<T: Wire> Atomics for Endpoint<T> {
+    #[inline(always)]
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         let mut guard = self.core.lock();
         let core = &mut *guard;

@@ -393,7 +393,7 @@ impl Side {
     }
 
     /// The atomic operation that a call asks for.
-    #[inline]
+    #[inline(always)]
     pub fn operating<T: Wire>(
         &mut self,
         call: &AtomicCall,
@@ -626,9 +626,10 @@ fn level(flags: u64) -> Level {
 }
 
 /// All arrays that the operation has are of one length, which is neither nothing nor too much.
+#[inline(always)]
 fn check_arrays(call: &AtomicCall) -> Result<()> {
     let len = call.len;
-    if len > call.kind.most() * call.kind.size {
+    if len > call.kind.most_bytes() {
         return Err(Errno(FI_EMSGSIZE));
     }
     let remote = match &call.target {
@@ -636,13 +637,11 @@ fn check_arrays(call: &AtomicCall) -> Result<()> {
         AtomicTarget::Tagged { .. } => len,
     };
     let form = call.kind.form;
-    let fits = [
-        (true, remote),
-        (!call.kind.reads, call.operand.len()),
-        (form == Form::Compare, call.compare.len()),
-        (form != Form::Base, call.result.len()),
-    ];
-    if len == 0 || fits.iter().any(|(there, bytes)| *there && *bytes != len) {
+    let fits = remote == len
+        && (call.kind.reads || call.operand.len() == len)
+        && (form != Form::Compare || call.compare.len() == len)
+        && (form == Form::Base || call.result.len() == len);
+    if len == 0 || !fits {
         return Err(Errno(FI_EINVAL));
     }
     // The answer already says that the operation is done, and has no room for the target's data.

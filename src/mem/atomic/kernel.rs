@@ -82,23 +82,34 @@ pub fn for_type<T: ForType>(datatype: Datatype, task: T) -> T::Output {
 pub struct Execute {
     op: Op,
     job: Job,
+    /// Not if our locks are needed, which other processes do not have.
+    shared: bool,
 }
 
 impl Execute {
     /// # Safety
     /// As `Job::each` for the type it is run for; the target is writable unless `op` is `Read`.
     pub unsafe fn new(op: Op, job: Job) -> Execute {
-        Execute { op, job }
+        Execute { op, job, shared: false }
+    }
+
+    /// For memory that other processes work on too: runs only what the processor does at once.
+    ///
+    /// # Safety
+    /// As `new`.
+    pub unsafe fn shared(op: Op, job: Job) -> Execute {
+        Execute { op, job, shared: true }
     }
 }
 
 impl ForType for Execute {
-    type Output = ();
+    /// Whether it was done.
+    type Output = bool;
 
     // Apart, so that the small types do not pay for the registers and the stack that the large ones need.
     #[inline(never)]
-    fn run<E: Element>(self) {
-        let Execute { op, job } = self;
+    fn run<E: Element>(self) -> bool {
+        let Execute { op, job, shared } = self;
         let step = |old, operand, compare| {
             let [old, operand, compare] = [old, operand, compare].map(E::from_word);
             E::step(op, old, operand, compare).map(E::word)
@@ -106,11 +117,15 @@ impl ForType for Execute {
         // SAFETY: `new` has the promise of `each`. Elements lie one size apart, so one that is native makes all native.
         unsafe {
             if !E::Word::native(job.target.addr()) {
+                if shared {
+                    return false;
+                }
                 job.each(|at, operand, compare| stripes::update(at, |old| step(old, operand, compare)));
             } else if !E::Word::instruction(op, E::INT, &job) {
                 job.each(|at, operand, compare| E::Word::update(at, |old| step(old, operand, compare)));
             }
         }
+        true
     }
 }
 

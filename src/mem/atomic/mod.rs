@@ -67,7 +67,8 @@ pub fn native(datatype: Datatype, addr: usize) -> bool {
 fn count(datatype: Datatype, target: usize, others: [(bool, usize); 3]) -> Result<usize, Invalid> {
     // Sizes are powers of two; a division would cost more than the operation.
     let size = datatype.size();
-    let fits = target & (size - 1) == 0 && others.iter().all(|(needed, len)| !needed || *len == target);
+    let [first, second, third] = others.map(|(needed, len)| !needed || len == target);
+    let fits = target & (size - 1) == 0 && first && second && third;
     fits.then_some(target >> size.trailing_zeros()).ok_or(Invalid::Length)
 }
 
@@ -101,6 +102,42 @@ pub fn execute(
     // SAFETY: all lengths are that of the target, whose maker promised the memory.
     for_type(datatype, unsafe { Execute::new(op, job) });
     Ok(())
+}
+
+/// The same on memory that other processes work on too, with all arrays in memory of the application. False: nothing was
+/// done, for there is no such operation, or the processor does not do such an element at once.
+#[inline]
+pub fn execute_shared(
+    op: Op,
+    datatype: Datatype,
+    kind: Kind,
+    target: UserBuf,
+    operand: UserBuf,
+    compare: UserBuf,
+    result: UserBuf,
+) -> bool {
+    let has = arrays(kind, op);
+    let lens = [
+        (has.operand, operand.len()),
+        (has.compare, compare.len()),
+        (has.result, result.len()),
+    ];
+    let Some(count) = count(datatype, target.len(), lens)
+        .ok()
+        .filter(|_| valid(kind, op, datatype))
+    else {
+        return false;
+    };
+    let address = |there: bool, array: UserBuf| if there { array.addr() as *mut u8 } else { null_mut() };
+    let job = Job {
+        count,
+        target: target.addr() as *mut u8,
+        operand: address(has.operand, operand),
+        compare: address(has.compare, compare),
+        result: address(has.result, result),
+    };
+    // SAFETY: all lengths are that of the target; the makers of all promised the memory.
+    for_type(datatype, unsafe { Execute::shared(op, job) })
 }
 
 /// The same with all arrays in memory of the application, each in any pieces. An element that lies across two pieces
@@ -154,6 +191,23 @@ pub fn execute_iov(
         at += run;
     }
     Ok(())
+}
+
+/// `execute_shared` with all arrays in any pieces: those of the target must each be what the processor does at once.
+pub fn execute_shared_iov(
+    op: Op,
+    datatype: Datatype,
+    kind: Kind,
+    target: &UserIov,
+    operand: &UserIov,
+    compare: &UserIov,
+    result: &UserIov,
+) -> bool {
+    let mut pieces = [target, operand, compare, result].into_iter().flat_map(UserIov::parts);
+    let whole = pieces.all(|piece| piece.len() & (datatype.size() - 1) == 0);
+    let at_once = |piece: &UserBuf| native(datatype, piece.addr());
+    let fits = whole && target.parts().iter().all(at_once);
+    fits && execute_iov(op, datatype, kind, target, operand, compare, result).is_ok()
 }
 
 /// One element that is in two pieces somewhere: worked on in copies.

@@ -51,7 +51,7 @@ fn rights_word(rights: Rights) -> u64 {
 }
 
 impl Header {
-    #[inline]
+    #[inline(always)]
     pub fn generation(&self, slot: usize) -> u64 {
         self.slot(slot, GENERATION).load(Ordering::Acquire)
     }

@@ -159,9 +159,12 @@ pub struct Owner<'a> {
 pub struct Header {
     map: Map,
     /// Where the marks and the table begin: asking for the size of a page each time would take longer than a copy.
-    marks: usize,
-    table: usize,
+    marks: NonNull<u8>,
+    table: NonNull<u8>,
 }
+
+// SAFETY: as for `Map`, into which both point.
+unsafe impl Send for Header {}
 
 /// Why a file is no region of ours to talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,11 +176,10 @@ pub enum Unfit {
 
 impl Header {
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        Ok(Header {
-            map: Map::new(fd, 0, ring_at(0) as usize)?,
-            marks: mark_at(0),
-            table: slot_at(0),
-        })
+        let map = Map::new(fd, 0, ring_at(0) as usize)?;
+        // SAFETY: the mapping ends behind the table, which is behind the marks.
+        let (marks, table) = unsafe { (map.base().add(mark_at(0)), map.base().add(slot_at(0))) };
+        Ok(Header { map, marks, table })
     }
 
     /// Fills a fresh header.
@@ -277,10 +279,11 @@ impl Header {
 
     /// Odd while the sender of a ring works on memory of the owner's by itself. The ring is claimed, which gave it
     /// memory. Panics for an `index` that is not below `MAX_RINGS`.
-    #[inline]
+    #[inline(always)]
     pub fn mark(&self, index: usize) -> &AtomicU64 {
         assert!(index < MAX_RINGS);
-        self.map.word(self.marks + index * LINE)
+        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
+        unsafe { &*self.marks.as_ptr().add(index * LINE).cast::<AtomicU64>() }
     }
 
     /// Set by the first who works so.
@@ -303,10 +306,11 @@ impl Header {
     }
 
     /// One word of a slot. Panics for what is not in the table.
-    #[inline]
+    #[inline(always)]
     pub fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
         assert!(slot < MAX_SLOTS && word < SLOT_WORDS);
-        self.map.word(self.table + slot * LINE + word * 8)
+        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
+        unsafe { &*self.table.as_ptr().add(slot * LINE + word * 8).cast::<AtomicU64>() }
     }
 }
 

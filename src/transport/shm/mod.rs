@@ -352,6 +352,16 @@ impl Transport for ShmTransport {
         self.way_to(to)?.reach(part, wanted, work)
     }
 
+    fn reach_all<R>(
+        &mut self,
+        to: PeerId,
+        parts: &[RemotePart],
+        wanted: Rights,
+        work: impl FnOnce(&UserIov) -> R,
+    ) -> Option<R> {
+        self.way_to(to)?.reach_all(parts, wanted, work)
+    }
+
     fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
         let worth = self.config.fetch && part.len >= self.config.bulk;
         worth && self.way_to(to).is_some_and(|out| out.copy(part, local, access))

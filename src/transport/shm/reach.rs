@@ -15,10 +15,10 @@ use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, FileId, Mapping};
 use crate::sys::clock;
 use crate::sys::process_vm::{self, Range};
+use crate::util::fold::Map;
 use crate::util::regions::Rights;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::sync::atomic::{Ordering, compiler_fence, fence};
-use std::collections::HashMap;
 
 /// Bytes that get their pages at a time.
 const CHUNK: usize = 64 << 10;
@@ -36,7 +36,7 @@ pub const TIRED_AFTER: u32 = 4096;
 pub struct Views {
     list: Vec<View>,
     /// By key.
-    places: HashMap<u64, usize>,
+    places: Map<u64, usize>,
     last: usize,
     /// What our mark says: odd while we are at the peer's memory.
     turn: u64,
@@ -71,13 +71,13 @@ impl Near {
         Near { mapping, ready }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
         let [first, last] = [at / CHUNK, (at + len.max(1) - 1) / CHUNK];
         self.has_pages(first, write) && (first == last || self.have_pages(first + 1, last, write))
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_pages(&self, chunk: usize, write: bool) -> bool {
         let bits = self.ready[usize::from(write)].get(chunk / 64);
         bits.is_some_and(|bits| bits & 1 << (chunk % 64) != 0)
@@ -106,7 +106,7 @@ impl Near {
 
 impl Shown {
     /// Where a piece begins in the region, if it lies in it and may be used so.
-    #[inline]
+    #[inline(always)]
     fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
         let at = part.addr.checked_sub(self.base)?;
         let fits = at <= self.len && part.len as u64 <= self.len - at;
@@ -121,9 +121,27 @@ fn rights(access: Access) -> Rights {
     }
 }
 
+/// A piece of the peer's memory, where it is mapped here, as long as the region's generation is this.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spot {
+    addr: usize,
+    len: usize,
+    slot: usize,
+    generation: u64,
+}
+
 impl Views {
+    #[inline(always)]
     fn get(&self) -> Option<&View> {
         self.list.get(self.last)
+    }
+
+    /// Makes room for so many more.
+    fn make_room(&mut self, more: usize) {
+        if self.list.len() + more > VIEWS_MOST {
+            self.list.clear();
+            self.places.clear();
+        }
     }
 
     #[cfg(test)]
@@ -158,6 +176,43 @@ impl Outbound {
     /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
+        let spot = self.find(part, wanted)?;
+        self.begin(&[spot])?;
+        // SAFETY: mapped as long as the view, and with pages; the owner leaves it as it is while we are marked.
+        let result = work(unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
+        self.leave();
+        Some(result)
+    }
+
+    /// The same with several pieces, all of them or none.
+    #[inline(never)]
+    pub fn reach_all<R>(
+        &mut self,
+        parts: &[RemotePart],
+        wanted: Rights,
+        work: impl FnOnce(&UserIov) -> R,
+    ) -> Option<R> {
+        // Now, so that what was found first is still mapped when the last is.
+        self.views.make_room(parts.len());
+        let mut found = [Spot::default(); IOV_LIMIT];
+        let spots = found.get_mut(..parts.len())?;
+        for (spot, part) in spots.iter_mut().zip(parts) {
+            *spot = self.find(part, wanted)?;
+        }
+        // SAFETY: as in `reach`; nothing was unmapped since, for all were found.
+        let pieces = spots
+            .iter()
+            .map(|spot| unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
+        let memory = UserIov::new(pieces)?;
+        self.begin(spots)?;
+        let result = work(&memory);
+        self.leave();
+        Some(result)
+    }
+
+    /// Where a piece of the peer's memory is mapped here.
+    #[inline(always)]
+    fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
         if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
@@ -166,26 +221,33 @@ impl Outbound {
             self.look_again();
             return None;
         };
-        let (generation, slot) = (shown.generation, shown.slot);
         let at = shown.offset(part, wanted)?;
-        let addr = near.mapping.address(at);
-        if !near.is_ready(at, part.len, wanted.write) && !self.prepare(at, part.len, wanted.write) {
-            return None;
-        }
+        let spot = Spot {
+            addr: near.mapping.address(at),
+            len: part.len,
+            slot: shown.slot,
+            generation: shown.generation,
+        };
+        let ready = near.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
+        ready.then_some(spot)
+    }
+
+    /// Marks us, if all regions are still there and the peer has looked at all it was sent.
+    #[inline(always)]
+    fn begin(&mut self, spots: &[Spot]) -> Option<()> {
         if !self.has_seen_all() {
             return None;
         }
         self.enter();
-        if self.header.generation(slot) != generation {
-            self.leave();
-            self.views.forget(self.views.last);
-            return None;
+        for spot in spots {
+            if self.header.generation(spot.slot) != spot.generation {
+                self.leave();
+                self.forget_closed();
+                return None;
+            }
         }
-        // SAFETY: mapped as long as the view, and with pages; the owner leaves it as it is while we are marked.
-        let result = work(unsafe { UserBuf::new(addr as *mut u8, part.len) });
-        self.leave();
         self.views.done += 1;
-        Some(result)
+        Some(())
     }
 
     /// Has the kernel copy between a piece of the peer's memory and ours. False: nothing, or not all, was copied.
@@ -242,18 +304,17 @@ impl Outbound {
     }
 
     /// Whether the peer has looked at all that it was sent.
-    #[inline]
+    #[inline(always)]
     fn has_seen_all(&self) -> bool {
         // SYNC POINT seen: acquire.
         self.ring.seen().load(Ordering::Acquire) == self.producer.position()
     }
 
     /// SYNC POINT reach: marked before the generation is looked at.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self) {
         if self.views.turn == 0 {
-            self.header.reached().store(1, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
+            self.enter_first();
         }
         self.views.turn += 1;
         self.header.mark(self.index).store(self.views.turn, Ordering::Relaxed);
@@ -264,7 +325,13 @@ impl Outbound {
         }
     }
 
-    #[inline]
+    #[cold]
+    fn enter_first(&self) {
+        self.header.reached().store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline(always)]
     fn leave(&mut self) {
         self.views.turn += 1;
         self.header.mark(self.index).store(self.views.turn, Ordering::Release);
@@ -286,6 +353,7 @@ impl Outbound {
     }
 
     /// Gives up what is mapped of regions that are closed.
+    #[cold]
     pub fn forget_closed(&mut self) {
         for at in (0..self.views.list.len()).rev() {
             if self.views.list.get(at).is_some_and(|view| self.is_stale(view)) {
@@ -301,10 +369,7 @@ impl Outbound {
             self.views.last = *place;
             return;
         }
-        if self.views.list.len() >= VIEWS_MOST {
-            self.views.list.clear();
-            self.views.places.clear();
-        }
+        self.views.make_room(1);
         // Before the table is looked at: what comes later changes it.
         let changes = self.header.changes().load(Ordering::Acquire);
         let shown = self.header.find_slot(key);

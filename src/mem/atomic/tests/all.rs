@@ -194,6 +194,44 @@ fn every_operation_on_memory_in_pieces() {
     }
 }
 
+/// What others work on too is changed by the processor at once, or not at all.
+#[test]
+fn shared_memory_is_changed_at_once_or_not_at_all() {
+    for (datatype, op, kind) in all_valid() {
+        let (size, input) = (datatype.size(), input(datatype));
+        let (len, expected) = (input.old.len(), expected(op, datatype, &input));
+        let none = UserBuf::default();
+        for (offset, cut) in [(0, 0), (1, 0), (0, size), (size / 2, size), (0, size + 1)] {
+            let what = format!("{datatype:?} {op:?} {kind:?} offset {offset} cut at {cut}");
+            let mut target = Place::new(offset, &input.old);
+            let (mut operand, mut compare) = (Place::new(3, &input.operand), Place::new(5, &input.compare));
+            let mut result = Place::new(0, &vec![0; len]);
+            let operand = if op == Op::Read { none } else { operand.buf() };
+            let compare = if kind == Kind::Compare { compare.buf() } else { none };
+            let (buf, answer) = (target.buf(), result.buf());
+            let done = if cut == 0 {
+                execute_shared(op, datatype, kind, buf, operand, compare, answer)
+            } else {
+                let [operand, compare, answer] = [operand, compare, answer].map(UserIov::one);
+                let buf = UserIov::new([buf.part(0, cut), buf.part(cut, len)]).unwrap();
+                execute_shared_iov(op, datatype, kind, &buf, &operand, &compare, &answer)
+            };
+            assert_eq!(done, cut % size == 0 && native(datatype, buf.addr()), "{what}");
+            if done {
+                assert_elements(datatype, &input, target.bytes(), &expected, &what);
+            } else {
+                assert_eq!(target.bytes(), input.old, "{what}");
+            }
+            let told = done && kind != Kind::Base;
+            assert_eq!(
+                result.bytes(),
+                if told { input.old.clone() } else { vec![0; len] },
+                "{what}"
+            );
+        }
+    }
+}
+
 #[test]
 fn combine_is_the_same_without_atomics() {
     for (datatype, op, _) in all_valid().filter(|(.., kind)| *kind == Kind::Base) {

@@ -540,3 +540,65 @@ fn what_is_closed_is_not_kept() {
     p.end.check_peers(&mut Kept::default());
     assert_eq!(views(&p.end), 0);
 }
+
+/// Several pieces, in regions of their own, are all reached or none.
+#[test]
+fn several_pieces_are_all_reached_or_none() {
+    let (memory, other) = (Memory::shared(), Memory::shared());
+    let mut p = pair(memory.region(Rights::BOTH));
+    let (second, private, read_only) = (KEY + 1, KEY + 2, KEY + 3);
+    let alone = Memory::private();
+    p.regions.add(other.region(Rights::BOTH), second);
+    p.regions.add(alone.region(Rights::BOTH), private);
+    p.regions.add(other.region(Rights::READ), read_only);
+    let with = |key, at, len| RemotePart { key, ..part(at, len) };
+    let reach = |p: &mut Pair, parts: &[RemotePart], bytes: &[u8]| {
+        let done = p
+            .end
+            .reach_all(p.to, parts, Rights::WRITE, |pieces| pieces.write(0, bytes));
+        done.is_some_and(|written| written == bytes.len())
+    };
+    let all = [
+        part(7, 3),
+        with(second, 0, 2),
+        part(70_000, 4),
+        with(second, LEN - 1, 1),
+    ];
+    assert!(reach(&mut p, &all, b"abcdefghij"));
+    let seen = |memory: &Memory, at: usize, len: usize| -> Vec<u8> {
+        (at..at + len)
+            .map(|at| memory.byte(at).load(Ordering::Relaxed))
+            .collect()
+    };
+    let now = || {
+        [
+            seen(&memory, 7, 3),
+            seen(&other, 0, 2),
+            seen(&memory, 70_000, 4),
+            seen(&other, LEN - 1, 1),
+        ]
+        .concat()
+    };
+    assert_eq!(now(), b"abcdefghij");
+    for bad in [
+        with(private, 0, 1),
+        with(read_only, 0, 1),
+        with(second, LEN, 1),
+        with(99, 0, 1),
+    ] {
+        for at in 0..3 {
+            let mut parts = all;
+            parts[at] = bad;
+            assert!(!reach(&mut p, &parts, b"0123456789"), "{bad:?}");
+            assert_eq!(now(), b"abcdefghij");
+        }
+    }
+    p.regions.remove(second);
+    assert!(!reach(&mut p, &all, b"0123456789"));
+    assert!(reach(&mut p, &[part(7, 3), part(70_000, 4)], b"0123456"));
+    assert_eq!(now(), b"012de3456j");
+    // Its key means another region by now.
+    p.regions.add(other.region(Rights::BOTH), second);
+    assert!(reach(&mut p, &all, b"ABCDEFGHIJ"));
+    assert_eq!(now(), b"ABCDEFGHIJ");
+}

@@ -1,0 +1,122 @@
+//! The short ways of operations on memory: done while their packet still lies with the transport, without a buffer or a
+//! name for it.
+//!
+//! Each does all of its packet, or nothing: then the long ways (`target`, `execute`, `replies`) see the same packet, and
+//! refuse what is to be refused. Called by `deliver`.
+
+use super::deliver::ANSWERS;
+use super::execute::Work;
+use super::op::{Access, Form, RemotePart, Report};
+use super::outgoing::Source;
+use super::port::PeerId;
+use super::state::Core;
+use super::target::{short_data, told};
+use super::wire::{Header, Packet, flag};
+use crate::util::regions::Rights;
+
+impl Core {
+    /// Whether an operation on one piece of memory, or an answer to one, was done.
+    #[inline(never)]
+    pub fn take_memory(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
+        let simple = header.flags & !flag::DATA == 0;
+        let Some(peer) = self.peers.get(from as usize).filter(|peer| simple && !peer.special) else {
+            return false;
+        };
+        if peer.control.len() >= ANSWERS || self.owes_much(from, ANSWERS) {
+            return false;
+        }
+        let taken = match header.packet {
+            Packet::Write => self.take_write(from, header, body, report),
+            Packet::Read => self.take_read(from, header, body, report),
+            Packet::Atomic => self.take_atomic(from, header, Form::Base, body, report),
+            Packet::FetchAtomic => self.take_atomic(from, header, Form::Fetch, body, report),
+            Packet::CompareAtomic => self.take_atomic(from, header, Form::Compare, body, report),
+            Packet::Reply => self.take_reply(from, header, body, report),
+            _ => None,
+        };
+        taken.is_some()
+    }
+
+    #[inline]
+    fn take_write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
+        let part = piece(header, body.len());
+        let (memory, counted) = self.region(&part, Rights::WRITE).ok()?;
+        memory.write(0, body);
+        self.ack(from);
+        let data = short_data(header);
+        if counted || data.is_some() {
+            self.tell_write(from, part.key, part.len, data, report);
+        }
+        Some(())
+    }
+
+    fn take_read(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
+        let len = usize::try_from(header.total).ok()?;
+        if len > self.small || !body.is_empty() || header.flags != 0 {
+            return None;
+        }
+        let part = piece(header, len);
+        let (memory, counted) = self.region(&part, Rights::READ).ok()?;
+        let mut bytes = self.spare(len);
+        memory.read(0, &mut bytes);
+        self.reply(from, header.id, bytes);
+        if counted {
+            report.report(told(from, Access::Read, part.key, false, len, None));
+        }
+        Some(())
+    }
+
+    #[inline(never)]
+    fn take_atomic(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        form: Form,
+        body: &[u8],
+        report: &mut impl Report,
+    ) -> Option<()> {
+        let len = self.atomic_len(form, header, body).ok()?;
+        let work = Work::of(form, header.code, len, body)?;
+        let part = piece(header, len);
+        let (memory, counted) = self.region(&part, work.rights()).ok()?;
+        let mut data = None;
+        if form == Form::Base {
+            work.execute_one(&memory, &mut []).ok()?;
+            data = short_data(header);
+            self.ack(from);
+        } else {
+            let mut result = self.spare(len);
+            if work.execute_one(&memory, &mut result).is_err() {
+                self.recycle(result);
+                return None;
+            }
+            self.reply(from, header.id, result);
+        }
+        if counted || data.is_some() {
+            report.report(told(from, work.access(), part.key, true, len, data));
+        }
+        Some(())
+    }
+
+    /// All that we asked for, at once.
+    fn take_reply(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
+        let (id, send) = self.operation(from, header).ok()?;
+        let whole = header.total == 0 && send.at == 0 && body.len() == send.len;
+        let Source::User(iov) = &send.source else { return None };
+        if !whole {
+            return None;
+        }
+        iov.write(0, body);
+        self.end_send(id, None, report);
+        Some(())
+    }
+}
+
+/// The one piece that a header names.
+fn piece(header: &Header, len: usize) -> RemotePart {
+    RemotePart {
+        addr: header.tag,
+        len,
+        key: header.data,
+    }
+}

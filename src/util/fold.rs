@@ -1,0 +1,39 @@
+//! A quick hash for keys that come from one side: numbers of our own, tags and keys that a program chose.
+//!
+//! Peers may ask for any key, but put none into a table, so nobody can make its chains long. Knows nobody.
+
+use core::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashMap;
+
+pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
+
+/// Multiplies and folds.
+#[derive(Default)]
+pub struct Fold(u64);
+
+impl Fold {
+    /// One that has seen something already.
+    pub fn new(seen: u64) -> Fold {
+        Fold(seen)
+    }
+}
+
+impl Hasher for Fold {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let wide = u128::from(self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xd6e8_feb8_6659_fd93_u64);
+        self.0 = wide as u64 ^ (wide >> 64) as u64;
+    }
+}
