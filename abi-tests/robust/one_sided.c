@@ -4,6 +4,9 @@
  * ends and how, and the totals of all atomic operations, to which the targets' own processors add too.
  *
  *     one_sided [PROCESSES [OPERATIONS [SEED]]]
+ *
+ * Built with THREADS, the processes are threads of one, for ThreadSanitizer, with FI_PROGRESS_AUTO's threads beside them
+ * if the seed is odd.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -22,6 +25,13 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef THREADS
+#include <pthread.h>
+#define OWN static _Thread_local
+#else
+#define OWN static /* of each process, as all is but what is shared */
+#endif
 
 #define MOST 8            /* processes */
 #define AREA 65536        /* bytes of a target that one initiator alone writes */
@@ -49,11 +59,11 @@
 
 /* What all processes see. */
 struct shared {
-	volatile unsigned arrived;
+	unsigned arrived;
 	char name[MOST][256];
 	size_t name_len[MOST];
 	uint64_t area_key[MOST], counter_key[MOST];
-	volatile uint64_t lent_key[MOST];
+	uint64_t lent_key[MOST];
 	/* By target and counter: what all initiators together have done. */
 	uint64_t sum[MOST], sum32[MOST], bits[MOST], most[MOST];
 	unsigned __int128 wide[MOST];
@@ -93,18 +103,20 @@ struct area {
 	bool long_pending;
 };
 
-static int processes = 4, operations = 3000, me, issued;
+static int processes = 4, operations = 3000;
+static uint64_t from;
 static struct shared *shared;
-static struct fid_ep *ep;
-static struct fid_cq *cq;
-static struct fid_domain *domain;
-static fi_addr_t addr[MOST];
-static char *areas; /* of all initiators, here */
-static struct counter *counters;
-static struct area area[MOST];
-static struct op ops[AT_ONCE], receives[MOST][POSTED];
-static unsigned sent[MOST], received[MOST], ended, errors, refused;
-static uint64_t seed;
+OWN int me, issued;
+OWN struct fid_ep *ep;
+OWN struct fid_cq *cq;
+OWN struct fid_domain *domain;
+OWN fi_addr_t addr[MOST];
+OWN char *areas; /* of all initiators, here */
+OWN struct counter *counters;
+OWN struct area area[MOST];
+OWN struct op ops[AT_ONCE], receives[MOST][POSTED];
+OWN unsigned sent[MOST], received[MOST], ended, errors, refused;
+OWN uint64_t seed;
 
 static uint64_t rnd(void)
 {
@@ -134,7 +146,7 @@ static void scramble(char *to, size_t len, uint64_t with)
 /* Messages meet receives in the order of both, though a short one may end before a long one that came first. */
 static void post_receive(struct op *op)
 {
-	static unsigned posted[MOST];
+	OWN unsigned posted[MOST];
 
 	op->kind = RECEIVING;
 	op->number = posted[op->peer]++;
@@ -148,7 +160,7 @@ static uint64_t message_seed(int from, int to, unsigned number)
 
 static void received_one(struct op *op, size_t len)
 {
-	static char want[MESSAGE];
+	OWN char want[MESSAGE];
 
 	scramble(want, len, message_seed(op->peer, me, op->number));
 	if (memcmp(want, op->buf, len))
@@ -216,7 +228,7 @@ static void progress(void)
 
 static void meet(void)
 {
-	static unsigned round;
+	OWN unsigned round;
 
 	round++;
 	__atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
@@ -325,7 +337,7 @@ static void add(struct op *op)
 	case 1: __atomic_fetch_add(&shared->sum32[t], value & UINT32_MAX, __ATOMIC_SEQ_CST); break;
 	case 2: __atomic_fetch_xor(&shared->bits[t], value, __ATOMIC_SEQ_CST); break;
 	case 3:
-		for (uint64_t most = shared->most[t]; most < value;)
+		for (uint64_t most = __atomic_load_n(&shared->most[t], __ATOMIC_SEQ_CST); most < value;)
 			if (__atomic_compare_exchange_n(&shared->most[t], &most, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 				break;
 		break;
@@ -355,7 +367,7 @@ static void send_one(struct op *op)
 /* Into a region that its owner may close at any time. */
 static void borrow(struct op *op)
 {
-	uint64_t key = shared->lent_key[op->peer];
+	uint64_t key = __atomic_load_n(&shared->lent_key[op->peer], __ATOMIC_RELAXED);
 
 	op->kind = LENT;
 	op->len = rnd() % 2 ? 1 + below(SHORT) : 1 + below(LENT_SIZE);
@@ -383,12 +395,12 @@ static void wrong(struct op *op)
 
 /* ---- regions that come and go ---- */
 
-static struct fid_mr *lent;
-static char *lent_memory;
+OWN struct fid_mr *lent;
+OWN char *lent_memory;
 
 static void lend(void)
 {
-	static uint64_t generation;
+	OWN uint64_t generation;
 
 	if (lent) {
 		OK(fi_close(&lent->fid));
@@ -398,7 +410,7 @@ static void lend(void)
 	if (lent_memory == MAP_FAILED)
 		DIE("mmap");
 	OK(fi_mr_reg(domain, lent_memory, LENT_SIZE, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1000 + generation++ % 3, 0, &lent, NULL));
-	shared->lent_key[me] = fi_mr_key(lent);
+	__atomic_store_n(&shared->lent_key[me], fi_mr_key(lent), __ATOMIC_RELAXED);
 }
 
 static void step(void)
@@ -433,9 +445,9 @@ static void step(void)
 
 /* ---- the whole ---- */
 
-static struct fid_fabric *fabric;
-static struct fid_av *av;
-static struct fid_mr *area_mr, *counter_mr;
+OWN struct fid_fabric *fabric;
+OWN struct fid_av *av;
+OWN struct fid_mr *area_mr, *counter_mr;
 
 static void open_all(void)
 {
@@ -448,6 +460,9 @@ static void open_all(void)
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+#ifdef THREADS
+	hints->domain_attr->progress = from % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+#endif
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW;
 	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
 	if (info->ep_attr->max_order_raw_size < SHORT || info->ep_attr->max_order_war_size < SHORT || info->ep_attr->max_order_waw_size < SHORT)
@@ -565,7 +580,7 @@ static void settle_accounts(void)
 	meet();
 }
 
-static int run(int number, uint64_t from)
+static int run(int number)
 {
 	me = number;
 	seed = from * 0x9e3779b97f4a7c15ull + (uint64_t) number + 1;
@@ -578,11 +593,46 @@ static int run(int number, uint64_t from)
 	return 0;
 }
 
-int main(int argc, char **argv)
+#ifdef THREADS
+static void *run_thread(void *number)
 {
-	uint64_t from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
+	return (void *) (intptr_t) run((int) (intptr_t) number);
+}
+
+static int run_all(void)
+{
+	pthread_t threads[MOST];
+	int i;
+
+	for (i = 0; i < processes; i++)
+		if (pthread_create(&threads[i], NULL, run_thread, (void *) (intptr_t) i))
+			return 1;
+	for (i = 0; i < processes; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+#else
+static int run_all(void)
+{
 	int i, status, bad = 0;
 
+	for (i = 0; i < processes; i++)
+		if (fork() == 0)
+			_exit(run(i));
+	for (i = 0; i < processes; i++) {
+		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
+			bad = 1;
+			if (WIFSIGNALED(status))
+				fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
+		}
+	}
+	return bad;
+}
+#endif
+
+int main(int argc, char **argv)
+{
+	from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
 	if (argc > 1)
 		processes = atoi(argv[1]);
 	if (argc > 2)
@@ -593,15 +643,5 @@ int main(int argc, char **argv)
 	if (shared == MAP_FAILED)
 		return 2;
 	fprintf(stderr, "%d processes, %d operations each, seed %llu\n", processes, operations, (unsigned long long) from);
-	for (i = 0; i < processes; i++)
-		if (fork() == 0)
-			_exit(run(i, from));
-	for (i = 0; i < processes; i++) {
-		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
-			bad = 1;
-			if (WIFSIGNALED(status))
-				fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
-		}
-	}
-	return bad;
+	return run_all();
 }
