@@ -13,7 +13,6 @@ fn main() {
 
 /// `cfg(tsan)`: built for ThreadSanitizer, by nightly Rust (abi-tests/tsan).
 fn sanitizer() {
-    println!("cargo:rustc-check-cfg=cfg(tsan)");
     if std::env::var("CARGO_CFG_SANITIZE").is_ok_and(|kinds| kinds.split(',').any(|kind| kind == "thread")) {
         println!("cargo:rustc-cfg=tsan");
     }
