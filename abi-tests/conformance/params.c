@@ -349,7 +349,7 @@ static const struct {
 	{ "conf-may-win", "--conf", conf_may_win },
 };
 
-/* Runs a case in a child; a crash or a minute without an end is a failure. */
+/* Runs a case in a child; a crash or minutes without an end are a failure. */
 static int run(const char *name, void (*body)(void))
 {
 	int status = -1;
@@ -358,7 +358,7 @@ static int run(const char *name, void (*body)(void))
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		alarm(60);
+		alarm(300);
 		/* So that the library is set up, and warnings are heard where a case listens. */
 		if (!strncmp(name, "strict", 6))
 			setenv("FI_LOG_LEVEL", "warn", 1);

@@ -15,13 +15,13 @@ grep -q 'domain: rxe0' /run/info || fail "no domain rxe0"
 pingpong() { # SIZE COUNT
 	options="-p verbs -e msg -d rxe0 -c -S $1 -I $2"
 	# shellcheck disable=SC2086
-	timeout 60 "$BIN/fi_pingpong" $options >/run/server 2>&1 &
+	timeout 300 "$BIN/fi_pingpong" $options >/run/server 2>&1 &
 	server=$!
 	until ss -Hltn "sport = :$port" | grep -q .; do
 		kill -0 $server 2>/dev/null || return
 	done
 	# shellcheck disable=SC2086
-	timeout 60 "$BIN/fi_pingpong" $options $address >/run/client 2>&1 &
+	timeout 300 "$BIN/fi_pingpong" $options $address >/run/client 2>&1 &
 	client=$!
 	# Which files both have loaded, seen while they run: the program is a child of timeout.
 	for side in $server $client; do

@@ -7,23 +7,7 @@
  *
  *     come_and_go [PROCESSES [OPERATIONS [SEED]]]
  */
-#include <rdma/fabric.h>
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
-#include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "crowd.h"
 
 #define MOST 4           /* processes */
 #define NUMBERS 16384    /* messages of a guest to a host */
@@ -33,24 +17,8 @@
 #define SLOT 20000
 #define AT_ONCE 24
 #define NOBODYS_TAG 99
-#define DEADLINE 200
-
-#define DIE(...)                                                                       \
-	do {                                                                           \
-		fprintf(stderr, "process %d, step %d, line %d: ", me, steps, __LINE__); \
-		fprintf(stderr, __VA_ARGS__);                                          \
-		fprintf(stderr, "\n");                                                 \
-		_exit(1);                                                              \
-	} while (0)
-#define OK(call)                                                                       \
-	do {                                                                           \
-		long ok_ = (long) (call);                                              \
-		if (ok_)                                                               \
-			DIE("%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_));      \
-	} while (0)
 
 static struct shared {
-	volatile unsigned arrived;
 	char host[MOST][256];
 	uint64_t area_key[MOST], counter_key[MOST];
 	/* By guest and host: the messages that were said to have come, and what was added, at least and at most. */
@@ -83,7 +51,6 @@ struct slot {
 	bool known, busy;
 };
 
-static int processes = 3, operations = 1500, me, steps;
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -99,42 +66,6 @@ static struct slot slot[MOST][SLOTS];
 static uint32_t next_number[MOST];
 static unsigned char came[MOST][NUMBERS];
 static unsigned lives, cancelled, too_late, broken;
-static uint64_t seed;
-
-static uint64_t rnd(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
-
-static size_t below(size_t most)
-{
-	return (size_t) (rnd() % most);
-}
-
-static void scramble(char *to, size_t len, uint64_t with)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++) {
-		with = with * 6364136223846793005ull + 1442695040888963407ull;
-		to[i] = (char) (with >> 56);
-	}
-}
-
-static bool holds(const char *bytes, size_t len, uint64_t with)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++) {
-		with = with * 6364136223846793005ull + 1442695040888963407ull;
-		if (bytes[i] != (char) (with >> 56))
-			return false;
-	}
-	return true;
-}
 
 static uint64_t message_seed(const struct header *h, int to)
 {
@@ -195,8 +126,9 @@ static void received_by_host(struct op *op, int error, size_t len)
 	post_receive(op);
 }
 
-static void ended_one(struct op *op, int error, size_t len)
+static void ended_one(void *context, int error, size_t len)
 {
+	struct op *op = context;
 	struct slot *at = &slot[op->peer][op->slot];
 
 	switch (op->kind) {
@@ -243,43 +175,11 @@ static void ended_one(struct op *op, int error, size_t len)
 	op->kind = FREE;
 }
 
-static void progress_of(struct fid_cq *cq)
-{
-	struct fi_cq_tagged_entry entry[16];
-	struct fi_cq_err_entry err;
-	ssize_t ret, i;
-
-	while ((ret = fi_cq_read(cq, entry, 16)) != -FI_EAGAIN) {
-		if (ret == -FI_EAVAIL) {
-			memset(&err, 0, sizeof(err));
-			if (fi_cq_readerr(cq, &err, 0) == 1)
-				ended_one(err.op_context, err.err ? err.err : FI_EOTHER, err.len);
-			continue;
-		}
-		if (ret < 0)
-			DIE("fi_cq_read: %zd", ret);
-		for (i = 0; i < ret; i++)
-			ended_one(entry[i].op_context, 0, entry[i].len);
-	}
-}
-
 static void progress(void)
 {
-	progress_of(host_cq);
+	read_all(host_cq);
 	if (guest)
-		progress_of(guest_cq);
-}
-
-static void meet(void)
-{
-	static unsigned round;
-
-	round++;
-	__atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&shared->arrived, __ATOMIC_SEQ_CST) < round * (unsigned) processes) {
-		progress();
-		sched_yield();
-	}
+		read_all(guest_cq);
 }
 
 /* ---- the guest's life ---- */
@@ -508,19 +408,12 @@ static void step(void)
 
 static void open_all(void)
 {
-	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	size_t len = sizeof(shared->host[0]);
 	char name[64];
 	int i, k;
 
-	hints->fabric_attr->prov_name = strdup("shm");
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->tx_attr->op_flags = 0;
-	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
+	info = offer(hints_for_all());
 	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
 	OK(fi_domain(fabric, info, &domain, NULL));
 	OK(fi_av_open(domain, &av_attr, &av, NULL));
@@ -617,11 +510,8 @@ static void close_all(void)
 	free(area);
 }
 
-static int run(int number, uint64_t from)
+static void run(void)
 {
-	me = number;
-	seed = from * 0x9e3779b97f4a7c15ull + (uint64_t) number + 1;
-	alarm(DEADLINE);
 	open_all();
 	while (steps < operations)
 		step();
@@ -630,33 +520,14 @@ static int run(int number, uint64_t from)
 		DIE("%u lives and %u cancelled receives: nothing was tested", lives, cancelled);
 	close_all();
 	fprintf(stderr, "process %d: %u lives, %u cancelled, %u too late for that, %u broken off\n", me, lives, cancelled, too_late, broken);
-	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
-	int i, status, bad = 0;
+	static const struct crowd plan = {
+		.most = MOST, .processes = 3, .operations = 1500, .shared = sizeof(*shared), .run = run, .progress = progress,
+		.ended = ended_one,
+	};
 
-	if (argc > 1)
-		processes = atoi(argv[1]);
-	if (argc > 2)
-		operations = atoi(argv[2]);
-	if (processes < 1 || processes > MOST)
-		return 2;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return 2;
-	fprintf(stderr, "%d processes, %d operations each, seed %llu\n", processes, operations, (unsigned long long) from);
-	for (i = 0; i < processes; i++)
-		if (fork() == 0)
-			_exit(run(i, from));
-	for (i = 0; i < processes; i++) {
-		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
-			bad = 1;
-			if (WIFSIGNALED(status))
-				fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
-		}
-	}
-	return bad;
+	return crowd(&plan, &shared, argc, argv);
 }

@@ -42,7 +42,7 @@ static int child_works(void)
 
 	CHECK(child >= 0, "fork");
 	if (child == 0) {
-		alarm(20);
+		alarm(100);
 		every_kind_of_call();
 		_exit(0);
 	}
@@ -87,7 +87,7 @@ static void busy(void *arg)
 	int i, status;
 
 	(void) arg;
-	alarm(300);
+	alarm(800);
 	CHECK(pthread_create(&thread, NULL, hammer, NULL) == 0, "thread");
 	while (calls < 3)
 		usleep(100);

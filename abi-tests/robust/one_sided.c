@@ -4,34 +4,8 @@
  * ends and how, and the totals of all atomic operations, to which the targets' own processors add too.
  *
  *     one_sided [PROCESSES [OPERATIONS [SEED]]]
- *
- * Built with THREADS, the processes are threads of one, for ThreadSanitizer, with FI_PROGRESS_AUTO's threads beside them
- * if the seed is odd.
  */
-#include <rdma/fabric.h>
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
-#include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#ifdef THREADS
-#include <pthread.h>
-#define OWN static _Thread_local
-#else
-#define OWN static /* of each process, as all is but what is shared */
-#endif
+#include "crowd.h"
 
 #define MOST 8            /* processes */
 #define AREA 65536        /* bytes of a target that one initiator alone writes */
@@ -41,25 +15,9 @@
 #define LENT_SIZE 50000   /* a region that comes and goes */
 #define MESSAGE 20000
 #define POSTED 4          /* receives for each peer */
-#define DEADLINE 240
-
-#define DIE(...)                                                                       \
-	do {                                                                           \
-		fprintf(stderr, "process %d, operation %d, line %d: ", me, issued, __LINE__); \
-		fprintf(stderr, __VA_ARGS__);                                          \
-		fprintf(stderr, "\n");                                                 \
-		_exit(1);                                                              \
-	} while (0)
-#define OK(call)                                                                       \
-	do {                                                                           \
-		long ok_ = (long) (call);                                              \
-		if (ok_)                                                               \
-			DIE("%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_));      \
-	} while (0)
 
 /* What all processes see. */
 struct shared {
-	unsigned arrived;
 	char name[MOST][256];
 	size_t name_len[MOST];
 	uint64_t area_key[MOST], counter_key[MOST];
@@ -69,6 +27,7 @@ struct shared {
 	unsigned __int128 wide[MOST];
 	double real[MOST];
 	unsigned messages[MOST][MOST]; /* from, to */
+	unsigned refused;
 };
 
 /* The memory that the others operate on, 64 bytes apart. */
@@ -103,10 +62,7 @@ struct area {
 	bool long_pending;
 };
 
-static int processes = 4, operations = 3000;
-static uint64_t from;
 static struct shared *shared;
-OWN int me, issued;
 OWN struct fid_ep *ep;
 OWN struct fid_cq *cq;
 OWN struct fid_domain *domain;
@@ -115,31 +71,7 @@ OWN char *areas; /* of all initiators, here */
 OWN struct counter *counters;
 OWN struct area area[MOST];
 OWN struct op ops[AT_ONCE], receives[MOST][POSTED];
-OWN unsigned sent[MOST], received[MOST], ended, errors, refused;
-OWN uint64_t seed;
-
-static uint64_t rnd(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
-
-static size_t below(size_t most)
-{
-	return (size_t) (rnd() % most);
-}
-
-static void scramble(char *to, size_t len, uint64_t with)
-{
-	size_t i;
-
-	for (i = 0; i < len; i++) {
-		with = with * 6364136223846793005ull + 1442695040888963407ull;
-		to[i] = (char) (with >> 56);
-	}
-}
+OWN unsigned sent[MOST], received[MOST], ended, refused;
 
 /* ---- ends ---- */
 
@@ -169,8 +101,10 @@ static void received_one(struct op *op, size_t len)
 	post_receive(op);
 }
 
-static void ended_one(struct op *op, int error, size_t len)
+static void ended_one(void *context, int error, size_t len)
 {
+	struct op *op = context;
+
 	if (op->kind == RECEIVING) {
 		if (error)
 			DIE("a receive failed: %s", fi_strerror(error));
@@ -197,7 +131,6 @@ static void ended_one(struct op *op, int error, size_t len)
 	case WRONG:
 		if (!error)
 			DIE("an operation succeeded that must not");
-		errors++;
 		break;
 	default:
 		if (error)
@@ -208,34 +141,7 @@ static void ended_one(struct op *op, int error, size_t len)
 
 static void progress(void)
 {
-	struct fi_cq_tagged_entry entry[16];
-	struct fi_cq_err_entry err;
-	ssize_t ret, i;
-
-	while ((ret = fi_cq_read(cq, entry, 16)) != -FI_EAGAIN) {
-		if (ret == -FI_EAVAIL) {
-			memset(&err, 0, sizeof(err));
-			if (fi_cq_readerr(cq, &err, 0) == 1)
-				ended_one(err.op_context, err.err, err.len);
-			continue;
-		}
-		if (ret < 0)
-			DIE("fi_cq_read: %zd", ret);
-		for (i = 0; i < ret; i++)
-			ended_one(entry[i].op_context, 0, entry[i].len);
-	}
-}
-
-static void meet(void)
-{
-	OWN unsigned round;
-
-	round++;
-	__atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&shared->arrived, __ATOMIC_SEQ_CST) < round * (unsigned) processes) {
-		progress();
-		sched_yield();
-	}
+	read_all(cq);
 }
 
 /* ---- beginnings ---- */
@@ -419,7 +325,7 @@ static void step(void)
 	size_t dice = below(100);
 
 	op->peer = (int) below((size_t) processes);
-	issued++;
+	steps++;
 	if (dice < 45)
 		transfer(op);
 	else if (dice < 70)
@@ -451,20 +357,13 @@ OWN struct fid_mr *area_mr, *counter_mr;
 
 static void open_all(void)
 {
-	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fi_info *hints = hints_for_all(), *info;
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 4096 };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	int i, j;
 
-	hints->fabric_attr->prov_name = strdup("shm");
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-#ifdef THREADS
-	hints->domain_attr->progress = from % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
-#endif
 	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW;
-	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
+	info = offer(hints);
 	if (info->ep_attr->max_order_raw_size < SHORT || info->ep_attr->max_order_war_size < SHORT || info->ep_attr->max_order_waw_size < SHORT)
 		DIE("orders are not kept");
 	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
@@ -500,7 +399,6 @@ static void open_all(void)
 			post_receive(&receives[i][j]);
 		}
 	fi_freeinfo(info);
-	fi_freeinfo(hints);
 	meet();
 }
 
@@ -532,7 +430,7 @@ static void settle_accounts(void)
 {
 	int i, all;
 
-	while (ended < (unsigned) issued)
+	while (ended < (unsigned) steps)
 		progress();
 	for (i = 0; i < processes; i++)
 		shared->messages[me][i] = sent[i];
@@ -546,7 +444,7 @@ static void settle_accounts(void)
 		struct op *op = free_op();
 
 		op->kind = LENT;
-		issued++;
+		steps++;
 		POST(fi_read(ep, found, AREA, NULL, addr[i], (uint64_t) me * AREA, shared->area_key[i], op));
 		while (op->kind != FREE)
 			progress();
@@ -575,73 +473,28 @@ static void settle_accounts(void)
 		if (wide || real != 0)
 			DIE("totals of the large numbers differ by %llx, of the real ones by %g", (unsigned long long) (wide >> 50), real);
 	}
-	if (!refused && operations >= 3000)
-		DIE("no region ever went away in time: nothing was tested");
+	__atomic_fetch_add(&shared->refused, refused, __ATOMIC_SEQ_CST);
 	meet();
+	if (!shared->refused && operations >= 3000)
+		DIE("no region ever went away in time: nothing was tested");
 }
 
-static int run(int number)
+static void run(void)
 {
-	me = number;
-	seed = from * 0x9e3779b97f4a7c15ull + (uint64_t) number + 1;
-	alarm(DEADLINE);
 	open_all();
-	while (issued < operations)
+	while (steps < operations)
 		step();
 	settle_accounts();
 	close_all();
-	return 0;
+	fprintf(stderr, "process %d: %u times a region had gone away\n", me, refused);
 }
-
-#ifdef THREADS
-static void *run_thread(void *number)
-{
-	return (void *) (intptr_t) run((int) (intptr_t) number);
-}
-
-static int run_all(void)
-{
-	pthread_t threads[MOST];
-	int i;
-
-	for (i = 0; i < processes; i++)
-		if (pthread_create(&threads[i], NULL, run_thread, (void *) (intptr_t) i))
-			return 1;
-	for (i = 0; i < processes; i++)
-		pthread_join(threads[i], NULL);
-	return 0;
-}
-#else
-static int run_all(void)
-{
-	int i, status, bad = 0;
-
-	for (i = 0; i < processes; i++)
-		if (fork() == 0)
-			_exit(run(i));
-	for (i = 0; i < processes; i++) {
-		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
-			bad = 1;
-			if (WIFSIGNALED(status))
-				fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
-		}
-	}
-	return bad;
-}
-#endif
 
 int main(int argc, char **argv)
 {
-	from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
-	if (argc > 1)
-		processes = atoi(argv[1]);
-	if (argc > 2)
-		operations = atoi(argv[2]);
-	if (processes < 1 || processes > MOST)
-		return 2;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return 2;
-	fprintf(stderr, "%d processes, %d operations each, seed %llu\n", processes, operations, (unsigned long long) from);
-	return run_all();
+	static const struct crowd plan = {
+		.most = MOST, .processes = 4, .operations = 3000, .shared = sizeof(*shared), .run = run, .progress = progress,
+		.ended = ended_one,
+	};
+
+	return crowd(&plan, &shared, argc, argv);
 }

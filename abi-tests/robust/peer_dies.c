@@ -10,7 +10,9 @@
 #include <sys/resource.h>
 #include "fabric.h"
 
-#define NOTICED_MS 3000
+/* It takes a quarter of a second, or what a busy machine makes of that; and nobody wakes by himself before. */
+#define NOTICED_MS 20000
+#define SLEEP_MS 60000
 #define LARGE (4 << 20)
 
 static char in[64], large[LARGE];
@@ -109,7 +111,7 @@ static void sleep_for_receive(struct bed *bed)
 
 	post_directed();
 	start_killer(&k, NULL);
-	GIVES(-FI_EAVAIL, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, 20000));
+	GIVES(-FI_EAVAIL, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, SLEEP_MS));
 	noticed(&k);
 	an_error(bed->side[0].rx, 9);
 }
@@ -121,7 +123,7 @@ static void sleep_for_send(struct bed *bed)
 
 	POST(bed, fi_tsend(bed->side[0].ep, large, LARGE, NULL, bed->peer, 9, ctx(9)));
 	start_killer(&k, NULL);
-	GIVES(-FI_EAVAIL, fi_cq_sread(bed->side[0].tx, &e, 1, NULL, 20000));
+	GIVES(-FI_EAVAIL, fi_cq_sread(bed->side[0].tx, &e, 1, NULL, SLEEP_MS));
 	noticed(&k);
 	an_error(bed->side[0].tx, 9);
 }
@@ -133,7 +135,7 @@ static void sleep_before_it_begins(struct bed *bed)
 	struct killer k = { 0 };
 
 	start_killer(&k, post_directed);
-	GIVES(-FI_EAVAIL, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, 20000));
+	GIVES(-FI_EAVAIL, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, SLEEP_MS));
 	noticed(&k);
 	an_error(bed->side[0].rx, 9);
 }
@@ -155,7 +157,7 @@ static void sleep_in_poll(struct bed *bed)
 		tried = fi_trywait(bed->fabric, fids, 1);
 		CHECK(tried == 0 || tried == -FI_EAGAIN, "fi_trywait: %d", tried);
 		if (tried == 0)
-			CHECK(poll(&p, 1, 20000) == 1, "nothing in the descriptor");
+			CHECK(poll(&p, 1, SLEEP_MS) == 1, "nothing in the descriptor");
 	}
 	CHECK(ret == -FI_EAVAIL, "%zd", ret);
 	noticed(&k);
@@ -179,7 +181,7 @@ static void sleep_for_counter(struct bed *bed)
 	COMPLETION(bed, bed->side[0].tx, ctx(1));
 	POST(bed, fi_trecv(ep, in, 8, NULL, bed->peer, 9, 0, ctx(9)));
 	start_killer(&k, NULL);
-	GIVES(-FI_EAVAIL, fi_cntr_wait(cntr, 1, 20000));
+	GIVES(-FI_EAVAIL, fi_cntr_wait(cntr, 1, SLEEP_MS));
 	noticed(&k);
 	CHECK(fi_cntr_readerr(cntr) == 1, "%llu errors", (unsigned long long) fi_cntr_readerr(cntr));
 }
@@ -189,10 +191,13 @@ static void idle(struct bed *bed)
 	struct fi_cq_tagged_entry e;
 	struct rusage before, after;
 
+	/* Once before: what the first call has to be read from disk for is no waking. */
+	GIVES(-FI_EAGAIN, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, 1));
 	getrusage(RUSAGE_THREAD, &before);
-	GIVES(-FI_EAGAIN, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, 1500));
+	GIVES(-FI_EAGAIN, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, 2500));
 	getrusage(RUSAGE_THREAD, &after);
-	CHECK(after.ru_nvcsw - before.ru_nvcsw <= 3, "woke %ld times", after.ru_nvcsw - before.ru_nvcsw);
+	/* Who looked after its peers all the time would have woken ten times. */
+	CHECK(after.ru_nvcsw - before.ru_nvcsw <= 5, "woke %ld times", after.ru_nvcsw - before.ru_nvcsw);
 }
 
 static void a_sleeper_for_a_receive_is_told(void) { test(sleep_for_receive); }

@@ -146,6 +146,26 @@ bool is_ip(struct bed *bed)
 	       bed->info->addr_format == FI_SOCKADDR_IN6;
 }
 
+uint16_t free_port(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	static unsigned asked;
+	int fd, held;
+
+	/* Below 32768: from there on the kernel gives ports to outgoing connections. */
+	while (asked < 1000) {
+		uint16_t port = (uint16_t) (20000 + ((unsigned) getpid() + asked++) % 10000);
+
+		sin.sin_port = htons(port);
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		held = bind(fd, (struct sockaddr *) &sin, sizeof(sin));
+		close(fd);
+		if (!held)
+			return port;
+	}
+	CHECK(0, "no port is free");
+}
+
 size_t pack(struct bed *bed, char *to, const char *name, size_t len)
 {
 	/* Strings stand behind one another, each with its end; what fi_getname says of their size may be more. */
@@ -462,10 +482,10 @@ pid_t thread_id(void)
 
 void until_asleep(pid_t thread)
 {
-	long until = now_ms() + 300;
+	long until = now_ms() + (strict ? GIVE_UP_MS : 300);
 	char path[64], line[512], *end;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int) thread);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int) thread);
 	while (now_ms() < until) {
 		FILE *f = fopen(path, "r");
 

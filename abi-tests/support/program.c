@@ -102,7 +102,8 @@ int main(int argc, char **argv)
 		fi_freeinfo(info);
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	case_seconds = getenv("CASE_SECONDS") ? (unsigned) atoi(getenv("CASE_SECONDS")) : 20;
+	if (getenv("CASE_SECONDS"))
+		case_seconds = (unsigned) atoi(getenv("CASE_SECONDS"));
 	for (i = 0; i < file_count; i++)
 		for (t = 0; t < files[i].count; t++)
 			if (is_wanted(argc, argv, files[i].tests[t].name) && !is_listed(without, files[i].tests[t].name))

@@ -60,7 +60,7 @@ mod tests {
         unsafe {
             let child = libc::fork();
             if child == 0 {
-                libc::alarm(5);
+                libc::alarm(60);
                 take_locks();
                 libc::_exit(0);
             }

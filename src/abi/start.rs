@@ -9,6 +9,7 @@ use crate::api::params;
 use crate::provider::filter::Filter;
 use crate::provider::registry::{Precedence, Registry};
 use crate::provider::shm::Shm;
+use crate::sys::errno;
 use crate::sys::identity;
 use crate::sys::lock::{Held, Lock};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +53,8 @@ pub fn core() -> Option<Arc<Registry>> {
 }
 
 fn start() -> Registry {
+    // Files that were looked for and are not there are no errors, and some programs read errno after a call of ours.
+    let _errno = errno::keep();
     log::init();
     let filter = params::core_string("provider").ok();
     let path = params::core_os_string("provider_path").ok();

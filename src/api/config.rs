@@ -163,6 +163,8 @@ mod tests {
     #[test]
     fn complaints_name_file_and_line() {
         let dir = std::env::temp_dir().join(format!("libfabric-rs-config-{}", std::process::id()));
+        // One that ended badly may have left it.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir(&dir).expect("a fresh directory");
         let file = dir.join("libfabric.conf");
         assert_eq!(Config::load(&file), Config::default(), "no file, no word");

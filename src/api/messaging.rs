@@ -21,6 +21,8 @@ pub enum Flags {
     Inject,
 }
 
+/// A send but for its body, which the call that has it in its hands lends: so nothing of either is copied before it is
+/// known to be kept.
 #[derive(Clone, Copy, Debug)]
 pub struct SendCall {
     pub kind: Kind,
@@ -28,11 +30,11 @@ pub struct SendCall {
     pub dest: u64,
     pub tag: u64,
     pub data: Option<u64>,
-    pub body: UserIov,
     pub flags: Flags,
     pub context: Context,
 }
 
+/// As `SendCall`.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvCall {
     pub kind: Kind,
@@ -40,25 +42,24 @@ pub struct RecvCall {
     pub source: u64,
     pub tag: u64,
     pub ignore: u64,
-    pub body: UserIov,
     pub flags: Flags,
     pub context: Context,
 }
 
 pub trait Messaging {
-    fn send(&self, call: &SendCall) -> Result<()>;
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()>;
     /// Receives, and with FI_PEEK, FI_CLAIM or FI_DISCARD among the flags looks.
-    fn recv(&self, call: &RecvCall) -> Result<()>;
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()>;
 }
 
 impl<M: Messaging> Messaging for std::sync::Arc<M> {
     #[inline(always)]
-    fn send(&self, call: &SendCall) -> Result<()> {
-        (**self).send(call)
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+        (**self).send(call, body)
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall) -> Result<()> {
-        (**self).recv(call)
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+        (**self).recv(call, body)
     }
 }

@@ -3,14 +3,25 @@
 //! The links are in the entries, so putting one in, finding it and taking it out touch it and its neighbours and no
 //! other memory. Entries of one key are in one chain, oldest first. Used by `matching`.
 
-use crate::util::slab::{Id, Slab};
+use crate::util::slab::{NOWHERE, Slab};
 
-/// Where an entry stands in one chain.
-#[derive(Clone, Copy, Debug, Default)]
+/// Where an entry stands in one chain: between which places of the slab. What is in a chain is in the slab, so a place
+/// says who it is.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     hash: u32,
-    before: Option<Id>,
-    after: Option<Id>,
+    before: u32,
+    after: u32,
+}
+
+impl Default for Link {
+    fn default() -> Link {
+        Link {
+            hash: 0,
+            before: NOWHERE,
+            after: NOWHERE,
+        }
+    }
 }
 
 /// An entry that can stand in chains. `Chains<N>` uses link N.
@@ -18,11 +29,16 @@ pub(super) trait Linked {
     fn links(&mut self) -> &mut [Link];
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Ends {
-    first: Option<Id>,
-    last: Option<Id>,
+    first: u32,
+    last: u32,
 }
+
+const EMPTY: Ends = Ends {
+    first: NOWHERE,
+    last: NOWHERE,
+};
 
 /// Chains there are at first, and entries per chain from which on there are twice as many.
 const FEW: usize = 16;
@@ -52,7 +68,7 @@ impl<const N: usize> Chains<N> {
     /// A single chain, whatever the hash.
     pub fn only_one() -> Chains<N> {
         Chains {
-            chains: vec![Ends::default()],
+            chains: vec![EMPTY],
             len: 0,
             grows: false,
         }
@@ -70,32 +86,33 @@ impl<const N: usize> Chains<N> {
 
     /// Puts an entry, which is in the slab already, at the end of its chain.
     #[inline(always)]
-    pub fn push<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, id: Id) {
+    pub fn push<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) {
         if self.len >= CROWD * self.chains.len() && self.grows {
             self.grow(slab);
         }
         self.len += 1;
-        self.append(slab, hash, id);
+        self.append(slab, hash, place);
     }
 
     #[inline]
-    fn append<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, id: Id) {
-        let at = hash as usize & self.chains.len().wrapping_sub(1);
+    fn append<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) {
+        let at = self.chain_of(hash);
         let Some(ends) = self.chains.get_mut(at) else { return };
-        let before = ends.last.replace(id);
-        match before {
-            Some(last) => set(slab, last, |link: &mut Link| link.after = Some(id), N),
-            None => ends.first = Some(id),
+        let before = std::mem::replace(&mut ends.last, place);
+        match link_at(slab, before, N) {
+            Some(last) => last.after = place,
+            None => ends.first = place,
         }
-        let fresh = Link {
-            hash,
-            before,
-            after: None,
-        };
-        set(slab, id, |link| *link = fresh, N);
+        if let Some(link) = link_at(slab, place, N) {
+            *link = Link {
+                hash,
+                before,
+                after: NOWHERE,
+            };
+        }
     }
 
-    /// The oldest entry of a chain that fits. `link` gives an entry's link N.
+    /// The place of the oldest entry of a chain that fits. `link` gives an entry's link N.
     #[inline]
     pub fn find<'s, E>(
         &self,
@@ -103,31 +120,29 @@ impl<const N: usize> Chains<N> {
         hash: u32,
         link: impl Fn(&E) -> Link,
         fits: impl Fn(&E) -> bool,
-    ) -> Option<(Id, &'s E)> {
-        let at = hash as usize & self.chains.len().wrapping_sub(1);
-        let mut next = self.chains.get(at)?.first;
-        while let Some(id) = next {
-            let entry = slab.get(id)?;
+    ) -> Option<(u32, &'s E)> {
+        let mut next = self.chains.get(self.chain_of(hash))?.first;
+        loop {
+            let entry = slab.at(next)?;
             if fits(entry) {
-                return Some((id, entry));
+                return Some((next, entry));
             }
             next = link(entry).after;
         }
-        None
     }
 
     /// Takes out the entry that has this link, which is one of these chains.
     #[inline]
     pub fn unlink<E: Linked>(&mut self, slab: &mut Slab<E>, link: Link) {
         let Link { hash, before, after } = link;
-        let at = hash as usize & self.chains.len().wrapping_sub(1);
+        let at = self.chain_of(hash);
         let Some(ends) = self.chains.get_mut(at) else { return };
-        match before {
-            Some(before) => set(slab, before, |link| link.after = after, N),
+        match link_at(slab, before, N) {
+            Some(link) => link.after = after,
             None => ends.first = after,
         }
-        match after {
-            Some(after) => set(slab, after, |link| link.before = before, N),
+        match link_at(slab, after, N) {
+            Some(link) => link.before = before,
             None => ends.last = before,
         }
         self.len -= 1;
@@ -136,27 +151,27 @@ impl<const N: usize> Chains<N> {
         }
     }
 
+    #[inline]
+    fn chain_of(&self, hash: u32) -> usize {
+        hash as usize & self.chains.len().wrapping_sub(1)
+    }
+
     /// Twice as many chains. Each is split in two, so the order within them stays.
     #[cold]
     fn grow<E: Linked>(&mut self, slab: &mut Slab<E>) {
         let wide = (2 * self.chains.len()).max(FEW);
-        let old = std::mem::replace(&mut self.chains, vec![Ends::default(); wide]);
+        let old = std::mem::replace(&mut self.chains, vec![EMPTY; wide]);
         for ends in old {
             let mut next = ends.first;
-            while let Some(id) = next {
-                let Some(link) = slab.get_mut(id).and_then(|entry| entry.links().get(N).copied()) else {
-                    break;
-                };
+            while let Some(link) = link_at(slab, next, N).copied() {
+                self.append(slab, link.hash, next);
                 next = link.after;
-                self.append(slab, link.hash, id);
             }
         }
     }
 }
 
 #[inline]
-fn set<E: Linked>(slab: &mut Slab<E>, id: Id, change: impl FnOnce(&mut Link), which: usize) {
-    if let Some(link) = slab.get_mut(id).and_then(|entry| entry.links().get_mut(which)) {
-        change(link);
-    }
+fn link_at<E: Linked>(slab: &mut Slab<E>, place: u32, which: usize) -> Option<&mut Link> {
+    slab.at_mut(place)?.links().get_mut(which)
 }

@@ -27,29 +27,28 @@ impl Core {
             Kind::Tagged => &mut self.tagged,
             Kind::Collective => &mut self.collective,
         };
-        let Some(id) = matcher.find_posted(u64::from(peer.source.unwrap_or(from)), tag) else {
-            return false;
-        };
-        let Some(post) = matcher.posted(id).filter(|post| post.multi.is_none()) else {
-            return false;
-        };
-        post.body.write(0, body);
-        let overflow = body.len().saturating_sub(post.body.len());
-        let end = Completion {
-            ended: Ended::Recv,
-            kind,
-            context: post.context,
-            tell: post.tell,
-            len: body.len() - overflow,
-            buf: 0,
-            tag,
-            data: data(header),
-            source: Some(from),
-            released: false,
-            peeked: false,
-            failure: truncated(overflow),
-        };
-        matcher.drop_posted(id);
+        let end = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
+            if post.multi.is_some() {
+                return None;
+            }
+            post.body.write(0, body);
+            let overflow = body.len().saturating_sub(post.body.len());
+            Some(Completion {
+                ended: Ended::Recv,
+                kind,
+                context: post.context,
+                tell: post.tell,
+                len: body.len() - overflow,
+                buf: 0,
+                tag,
+                data: data(header),
+                source: Some(from),
+                released: false,
+                peeked: false,
+                failure: truncated(overflow),
+            })
+        });
+        let Some(end) = end else { return false };
         peer.allowed -= cost;
         peer.owed += cost;
         if peer.owed >= self.config.window / 4 {

@@ -88,7 +88,7 @@ impl<T: Transport> Engine<T> {
             return self.send_long(*send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
-        let iov = &send.body;
+        let iov = send.body;
         match self.transport.push(send.to, &header, Body::User { iov, at: 0, len }) {
             Push::Done => {
                 peer.credit -= credit::cost(len);
@@ -108,7 +108,7 @@ impl<T: Transport> Engine<T> {
     }
 
     #[cold]
-    fn send_failed(&mut self, send: Send, report: &mut impl Report) {
+    fn send_failed(&mut self, send: Send<'_>, report: &mut impl Report) {
         self.core.gone(send.to, Error::PeerGone, report);
         report.report(ended(&send, Some(Error::PeerGone)));
     }
@@ -116,7 +116,7 @@ impl<T: Transport> Engine<T> {
     /// A send that needs more than one push: it is queued, and begun if it is the first. By value, as in `send_failed`:
     /// on the short way the send then need not exist in memory.
     #[cold]
-    fn send_long(&mut self, send: Send, report: &mut impl Report) -> Result<(), Refused> {
+    fn send_long(&mut self, send: Send<'_>, report: &mut impl Report) -> Result<(), Refused> {
         self.queue(send.to, || Outgoing::new(&send), report)
     }
 

@@ -48,16 +48,17 @@ impl<P, M> Default for Matcher<P, M> {
 
 impl<P, M> Matcher<P, M> {
     /// Adds a receive for which `find_held` found nothing.
-    // Into the call, as all that it is made of: so the receive is written once, where it stays.
+    // Into the call, as all that it is made of, and made in the end: so the receive is written once, where it stays.
     #[inline(always)]
-    pub fn post(&mut self, want: Want, receive: P) -> Id {
+    pub fn post(&mut self, want: Want, receive: impl FnOnce() -> P) -> Id {
         self.posted.insert(want, receive)
     }
 
     /// The oldest receive that a message fits. It stays posted until `unpost`, as a multi-receive does.
     #[inline]
     pub fn find_posted(&mut self, source: Source, tag: u64) -> Option<Id> {
-        self.posted.find(source, tag)
+        let (place, _) = self.posted.find(source, tag)?;
+        self.posted.slab.name(place)
     }
 
     #[inline]
@@ -83,11 +84,15 @@ impl<P, M> Matcher<P, M> {
         self.posted.remove(receive)
     }
 
-    /// The same, when there is nothing more to be known of it.
+    /// The oldest receive that a message fits is taken away, if `take` makes something of it.
     #[inline]
-    pub fn drop_posted(&mut self, receive: Id) {
-        self.posted.unlink(receive);
-        self.posted.slab.forget(receive);
+    pub fn take_posted<R>(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> Option<R>) -> Option<R> {
+        let (place, post) = self.posted.find(source, tag)?;
+        let taken = take(&post.value)?;
+        let (kind, link) = (post.kind, post.links[0]);
+        self.posted.unlink(kind, link);
+        self.posted.slab.clear(place);
+        Some(taken)
     }
 
     /// Keeps a message for which `find_posted` found nothing.
@@ -206,20 +211,20 @@ impl<P> Default for Posted<P> {
 
 impl<P> Posted<P> {
     #[inline(always)]
-    fn insert(&mut self, want: Want, value: P) -> Id {
+    fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
         let at = self.kind_of(&want);
         self.order += 1;
         let kind = &mut self.kinds[at];
         let (source, tag) = kind.key(want.source.unwrap_or(0), want.tag);
         let id = self.slab.insert(Post {
-            value,
+            value: value(),
             source,
             tag,
             kind: at,
             order: self.order,
             links: [Link::default()],
         });
-        kind.chains.push(&mut self.slab, hash(source, tag), id);
+        kind.chains.push(&mut self.slab, hash(source, tag), id.place());
         id
     }
 
@@ -254,37 +259,34 @@ impl<P> Posted<P> {
         }
     }
 
+    /// The oldest of those that are the oldest of their kind.
     #[inline]
-    fn find(&self, source: Source, tag: u64) -> Option<Id> {
-        let mut oldest: Option<(u64, Id)> = None;
+    fn find(&self, source: Source, tag: u64) -> Option<(u32, &Post<P>)> {
+        let mut oldest: Option<(u32, &Post<P>)> = None;
         for kind in self.kinds.iter().filter(|kind| !kind.chains.is_empty()) {
             let (source, tag) = kind.key(source, tag);
             let same = |post: &Post<P>| post.source == source && post.tag == tag;
-            let found = kind
-                .chains
-                .find(&self.slab, hash(source, tag), |post| post.links[0], same);
-            match found {
-                Some((id, post)) if oldest.is_none_or(|(order, _)| post.order < order) => {
-                    oldest = Some((post.order, id))
-                }
-                _ => {}
+            let hash = hash(source, tag);
+            if let Some(found) = kind.chains.find(&self.slab, hash, |post| post.links[0], same) {
+                oldest = Some(oldest.map_or(
+                    found,
+                    |oldest| if oldest.1.order < found.1.order { oldest } else { found },
+                ));
             }
         }
-        oldest.map(|(_, id)| id)
+        oldest
     }
 
     #[inline]
-    fn unlink(&mut self, id: Id) {
-        let Some((kind, link)) = self.slab.get(id).map(|post| (post.kind, post.links[0])) else {
-            return;
-        };
+    fn unlink(&mut self, kind: usize, link: Link) {
         if let Some(kind) = self.kinds.get_mut(kind) {
             kind.chains.unlink(&mut self.slab, link);
         }
     }
 
     fn remove(&mut self, id: Id) -> Option<P> {
-        self.unlink(id);
+        let post = self.slab.get(id)?;
+        self.unlink(post.kind, post.links[0]);
         self.slab.remove(id).map(|post| post.value)
     }
 }
@@ -335,9 +337,10 @@ impl<M> Held<M> {
             hidden: false,
             links: [Link::default(); 3],
         });
-        self.by_source.push(&mut self.slab, hash(source, tag), id);
-        self.by_tag.push(&mut self.slab, hash(0, tag), id);
-        self.all.push(&mut self.slab, 0, id);
+        let place = id.place();
+        self.by_source.push(&mut self.slab, hash(source, tag), place);
+        self.by_tag.push(&mut self.slab, hash(0, tag), place);
+        self.all.push(&mut self.slab, 0, place);
         id
     }
 
@@ -359,7 +362,7 @@ impl<M> Held<M> {
                 .find(slab, hash(source, tag), |message| message.links[0], fits),
             None => self.by_tag.find(slab, hash(0, tag), |message| message.links[1], fits),
         };
-        found.map(|(id, _)| id)
+        slab.name(found?.0)
     }
 
     fn remove(&mut self, id: Id) -> Option<M> {
@@ -426,7 +429,7 @@ mod tests {
         match matcher.find_held(&want) {
             Some(message) => matcher.release(message),
             None => {
-                matcher.post(want, name);
+                matcher.post(want, || name);
                 None
             }
         }
@@ -458,7 +461,7 @@ mod tests {
                 tag,
                 ignore: 0,
             };
-            let receive = matcher.post(want, 0);
+            let receive = matcher.post(want, || 0);
             assert_eq!(matcher.find_posted(1, tag), Some(receive));
             matcher.unpost(receive);
             let message = matcher.hold(1, tag, 0u32);
@@ -480,7 +483,7 @@ mod tests {
         let mut matcher: Matcher<u64, u64> = Matcher::default();
         const MANY: u64 = 10_000;
         for name in 0..MANY {
-            matcher.post(want(name % 600), name);
+            matcher.post(want(name % 600), || name);
             matcher.hold(name % 3, name % 300, name);
         }
         let mut last = vec![None; 600];

@@ -49,7 +49,7 @@ impl Core {
             kind: recv.kind,
             tell: recv.tell,
             state: State::Open,
-            body: recv.body,
+            body: *recv.body,
             context: recv.context,
             used: 0,
             least: least.max(1),
@@ -75,7 +75,7 @@ impl Core {
                 tell: open.tell,
                 multi: Some(multi),
             };
-            let post = self.matcher(recv.kind).post(want, post);
+            let post = self.matcher(recv.kind).post(want, || post);
             if let Some(open) = self.multis.get_mut(multi) {
                 open.post = Some(post);
             }

@@ -98,22 +98,19 @@ impl Core {
             self.receive_held(held, *recv, report);
             return true;
         }
-        matcher.post(
-            want,
-            Post {
-                body: recv.body,
-                context: recv.context,
-                from: recv.from,
-                tell: recv.tell,
-                multi: None,
-            },
-        );
+        matcher.post(want, || Post {
+            body: *recv.body,
+            context: recv.context,
+            from: recv.from,
+            tell: recv.tell,
+            multi: None,
+        });
         false
     }
 
     #[inline(never)]
-    fn receive_held(&mut self, held: Id, recv: Recv, report: &mut impl Report) {
-        let target = Target::single(recv.body, recv.context, recv.tell);
+    fn receive_held(&mut self, held: Id, recv: Recv<'_>, report: &mut impl Report) {
+        let target = Target::single(*recv.body, recv.context, recv.tell);
         if let Some(message) = self.matcher(recv.kind).release(held) {
             self.attach(message, target, report);
         }

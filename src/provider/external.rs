@@ -213,6 +213,8 @@ mod tests {
     impl Scratch {
         fn new(test: &str, files: &[&str]) -> Scratch {
             let folder = std::env::temp_dir().join(format!("fabric-external-{}-{test}", std::process::id()));
+            // One that ended badly may have left it.
+            let _ = std::fs::remove_dir_all(&folder);
             std::fs::create_dir_all(&folder).unwrap();
             let scratch = Scratch(folder.canonicalize().unwrap());
             for file in files {

@@ -312,7 +312,8 @@ mod tests {
     use super::*;
 
     fn path(test: &str) -> PathBuf {
-        directory().join(format!("fi_test.{}.{test}", std::process::id()))
+        let number = crate::sys::shared::random().unwrap();
+        directory().join(format!("fi_test.{number:x}.{test}"))
     }
 
     fn open(path: &Path, access: Access) -> io::Result<SharedTable> {

@@ -16,6 +16,11 @@ impl Id {
     /// The most values a slab may have for each to have a short name.
     pub const SHORT_MAX: usize = 1 << Id::SHORT;
 
+    /// Where the value is as long as it is there. Another may have the place afterwards.
+    pub fn place(self) -> u32 {
+        self.index
+    }
+
     /// The name as a number, for those who can only carry numbers.
     pub fn bits(self) -> u64 {
         u64::from(self.index) << 32 | u64::from(self.generation)
@@ -46,7 +51,8 @@ enum State<T> {
     Taken(T),
 }
 
-const NONE: u32 = u32::MAX;
+/// No value has this place.
+pub const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub struct Slab<T> {
@@ -59,7 +65,7 @@ impl<T> Default for Slab<T> {
     fn default() -> Self {
         Slab {
             slots: Vec::new(),
-            free: NONE,
+            free: NOWHERE,
             len: 0,
         }
     }
@@ -120,6 +126,33 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The value at a place: for those who know that it is still the one they mean.
+    #[inline]
+    pub fn at(&self, place: u32) -> Option<&T> {
+        match &self.slots.get(place as usize)?.state {
+            State::Taken(value) => Some(value),
+            State::Free { .. } => None,
+        }
+    }
+
+    #[inline]
+    pub fn at_mut(&mut self, place: u32) -> Option<&mut T> {
+        match &mut self.slots.get_mut(place as usize)?.state {
+            State::Taken(value) => Some(value),
+            State::Free { .. } => None,
+        }
+    }
+
+    /// The name of what is at a place.
+    #[inline]
+    pub fn name(&self, place: u32) -> Option<Id> {
+        let generation = self.slots.get(place as usize)?.generation;
+        Some(Id {
+            index: place,
+            generation,
+        })
+    }
+
     /// The value with a short name, if it is (or could be) still there.
     pub fn find_short(&self, short: u32) -> Option<Id> {
         let index = short & ((1 << Id::SHORT) - 1);
@@ -142,17 +175,16 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Removes without giving the value back: what is large is then not moved.
+    /// Empties a place without giving the value back: what is large is then not moved.
     #[inline]
-    pub fn forget(&mut self, id: Id) {
-        let Some(slot) = self.slots.get_mut(id.index as usize) else {
-            return;
-        };
-        if slot.generation == id.generation && matches!(slot.state, State::Taken(_)) {
-            slot.state = State::Free { next: self.free };
-            slot.generation = slot.generation.wrapping_add(1);
-            self.free = id.index;
-            self.len -= 1;
+    pub fn clear(&mut self, place: u32) {
+        if let Some(slot) = self.slots.get_mut(place as usize) {
+            if matches!(slot.state, State::Taken(_)) {
+                slot.state = State::Free { next: self.free };
+                slot.generation = slot.generation.wrapping_add(1);
+                self.free = place;
+                self.len -= 1;
+            }
         }
     }
 

@@ -118,6 +118,13 @@ pub struct UserIov {
 }
 
 impl UserIov {
+    /// No memory.
+    pub const NONE: UserIov = UserIov {
+        parts: [UserBuf { addr: 0, len: 0 }; IOV_LIMIT],
+        count: 0,
+        len: 0,
+    };
+
     pub fn one(part: UserBuf) -> UserIov {
         let mut parts = [UserBuf::default(); IOV_LIMIT];
         parts[0] = part;
@@ -297,6 +304,11 @@ impl Lent {
 
     pub fn iov(&self) -> UserIov {
         self.0
+    }
+
+    /// The same for operations that are kept.
+    pub fn named(&self) -> &'static UserIov {
+        Box::leak(Box::new(self.0))
     }
 
     pub fn set(&self, bytes: &[u8]) {

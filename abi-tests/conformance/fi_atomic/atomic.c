@@ -5,22 +5,6 @@ char here[SIZE] __attribute__((aligned(64)));
 char there[SIZE] __attribute__((aligned(64)));
 char answer[SIZE] __attribute__((aligned(64)));
 char compare[SIZE] __attribute__((aligned(64)));
-struct fid_ep *ep;
-fi_addr_t peer;
-
-struct window open_usual(struct bed *bed, const struct setup *setup, uint64_t access)
-{
-	open_bed(bed, setup);
-	ep = bed->side[0].ep;
-	peer = bed->side[1].addr;
-	return expose(bed, 1, there, sizeof(there), access);
-}
-
-void close_usual(struct bed *bed, struct window *w)
-{
-	conceal(w);
-	close_bed(bed);
-}
 
 void ended(struct bed *bed, int context, uint64_t direction)
 {

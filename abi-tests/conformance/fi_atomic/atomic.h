@@ -5,17 +5,13 @@
 #ifndef ATOMIC_H
 #define ATOMIC_H
 
-#include "remote.h"
+#include "initiator.h"
 
 #define SIZE 8192
 #define MOST 64 /* elements of one operation, in the tests of all types */
 
 static const struct setup usual = { .more_caps = FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE };
 extern char here[SIZE], there[SIZE], answer[SIZE], compare[SIZE];
-
-/* Side 0's endpoint, and side 1's address. */
-extern struct fid_ep *ep;
-extern fi_addr_t peer;
 
 typedef __int128 i128;
 typedef unsigned __int128 u128;
@@ -60,8 +56,11 @@ struct call {
 	uint64_t addr, key;
 };
 
-struct window open_usual(struct bed *bed, const struct setup *setup, uint64_t access);
-void close_usual(struct bed *bed, struct window *w);
+static inline struct window open_usual(struct bed *bed, const struct setup *setup, uint64_t access)
+{
+	return open_window(bed, setup, there, sizeof(there), access);
+}
+
 void ended(struct bed *bed, int context, uint64_t direction);
 /* For values that the format has exactly. */
 unsigned encode(const struct format *f, double value);

@@ -143,7 +143,7 @@ static void every(enum form form)
 		}
 	}
 	NEED(done, "no atomic operation is offered");
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void every_base(void)

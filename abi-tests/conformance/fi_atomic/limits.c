@@ -16,7 +16,7 @@ static void invalid_pairs(void)
 	GIVES(-FI_EOPNOTSUPP, fi_fetch_atomic(ep, buf, 1, NULL, buf + 1, NULL, peer, w.remote.base, w.remote.key, FI_FLOAT_COMPLEX, FI_MIN, NULL));
 	GIVES(-FI_EOPNOTSUPP, fi_compare_atomic(ep, buf, 1, NULL, buf + 1, NULL, buf + 2, NULL, peer, w.remote.base, w.remote.key, FI_UINT64, FI_SUM, NULL));
 	GIVES(-FI_EOPNOTSUPP, fi_inject_atomic(ep, buf, 1, peer, w.remote.base, w.remote.key, FI_FLOAT, FI_BAND));
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void limits(void)
@@ -58,7 +58,7 @@ static void limits(void)
 	}
 	if (strict)
 		GIVES(-FI_EMSGSIZE, fi_inject_atomic(ep, large, bed.info->tx_attr->inject_size + 1, peer, w.remote.base, w.remote.key, FI_UINT8, FI_SUM));
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void query(void)
@@ -91,7 +91,7 @@ static void query(void)
 		}
 	}
 	FAILS(fi_query_atomic(bed.domain, FI_UINT64, FI_SUM, &attr, FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC));
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void refused(struct bed *bed, uint64_t addr, uint64_t key, size_t count, int error, int line)
@@ -130,7 +130,7 @@ static void refusals(void)
 	refused(&bed, w.remote.base - 8, w.remote.key, 2, FI_EINVAL, __LINE__);
 	ping(&bed, 0, 1);
 	conceal(&read_only);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void without_the_capability(void)

@@ -30,7 +30,7 @@ static void several_targets(void)
 	CHECK(memory[0] == 101 && memory[10] == 102 && memory[11] == 103 && memory[5] == 104 && memory[6] == 105 && memory[7] == 106,
 	      "%llu %llu %llu %llu %llu %llu", (unsigned long long) memory[0], (unsigned long long) memory[10], (unsigned long long) memory[11],
 	      (unsigned long long) memory[5], (unsigned long long) memory[6], (unsigned long long) memory[7]);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void counters(void)
@@ -96,7 +96,7 @@ static void in_order(void)
 		CHECK(next(&bed, bed.side[0].tx, &entry) == 1, "no completion");
 	for (i = 0; i < COUNT; i++)
 		CHECK(old[i] == (uint64_t) i, "operation %d saw %llu", i, (unsigned long long) old[i]);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* ---- under load ---- */
@@ -178,7 +178,7 @@ static void tagged_target(void)
 	COMPLETION(&bed, bed.side[1].rx, ctx(2));
 	CHECK(buffer[0] == 100 && buffer[1] == 205 && buffer[2] == 307 && buffer[3] == 400, "%llu %llu %llu %llu",
 	      (unsigned long long) buffer[0], (unsigned long long) buffer[1], (unsigned long long) buffer[2], (unsigned long long) buffer[3]);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static const struct test tests[] = {

@@ -185,7 +185,7 @@ static void special_numbers(void)
 	special_float(&bed, &w);
 	special_double(&bed, &w);
 	special_longdouble(&bed, &w);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static const struct test tests[] = {

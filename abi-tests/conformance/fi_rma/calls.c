@@ -18,7 +18,7 @@ static void writes(void)
 		UNTIL(&bed, mismatch(there, sizes[i], i) < 0);
 		CHECK(sizes[i] == SIZE || there[sizes[i]] == 0, "wrote more than %zu bytes", sizes[i]);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void reads(void)
@@ -36,7 +36,7 @@ static void reads(void)
 		SAME(here, sizes[i], i);
 		CHECK(sizes[i] == SIZE || here[sizes[i]] == 0, "read more than %zu bytes", sizes[i]);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void at_an_offset(void)
@@ -58,7 +58,7 @@ static void at_an_offset(void)
 	POST(&bed, fi_write(ep, here, 1, NULL, peer, w.remote.base + SIZE - 1, w.remote.key, ctx(3)));
 	wrote(&bed, 3);
 	UNTIL(&bed, there[SIZE - 1] == here[0]);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void to_itself(void)
@@ -77,7 +77,7 @@ static void to_itself(void)
 	POST(&bed, fi_read(ep, here + 5000, 5000, NULL, bed.side[0].addr, w.remote.base, w.remote.key, ctx(1)));
 	have_read(&bed, 1);
 	SAME(here + 5000, 5000, 1);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* Cuts memory into pieces, the last of which takes what is left. */
@@ -118,7 +118,7 @@ static void vectors(void)
 			SAME(here, sizes[i], i);
 		}
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* Both sides in pieces that do not fall together, the remote ones in regions of their own. */
@@ -208,7 +208,7 @@ static void too_many_pieces(void)
 		FAILS(fi_readmsg(ep, &msg, 0));
 	}
 	NO_COMPLETION(&bed, bed.side[0].tx);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void lengths_must_agree(void)
@@ -227,7 +227,7 @@ static void lengths_must_agree(void)
 	msg.addr = peer;
 	GIVES(-FI_EINVAL, fi_writemsg(ep, &msg, 0));
 	GIVES(-FI_EINVAL, fi_readmsg(ep, &msg, 0));
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void nothing_at_all(void)
@@ -254,7 +254,7 @@ static void nothing_at_all(void)
 	POST(&bed, fi_readmsg(ep, &msg, 0));
 	have_read(&bed, 4);
 	CHECK(there[0] == 5 && there[99] == 5, "memory was changed");
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* ---- who may not ---- */

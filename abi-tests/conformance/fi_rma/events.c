@@ -58,7 +58,7 @@ static void immediate_data(void)
 	wrote(&bed, 1);
 	NO_COMPLETION(&bed, bed.side[0].tx);
 	NO_COMPLETION(&bed, bed.side[1].rx);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* By default, the remote endpoint does not generate an event. */
@@ -77,7 +77,7 @@ static void target_is_not_told(void)
 	}
 	NO_COMPLETION(&bed, bed.side[1].rx);
 	NO_COMPLETION(&bed, bed.side[1].tx);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* ---- completions ---- */
@@ -110,7 +110,7 @@ static void selective(void)
 	have_read(&bed, 3);
 	POST(&bed, fi_writemsg(ep, &msg, 0));
 	NO_COMPLETION(&bed, bed.side[0].tx);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void delivery_complete(void)
@@ -134,7 +134,7 @@ static void delivery_complete(void)
 		wrote(&bed, 3);
 		SAME(there, sizes[i], i);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void more_to_come(void)
@@ -163,7 +163,7 @@ static void more_to_come(void)
 		CHECK(next(&bed, bed.side[0].tx, &entry) == 1, "no completion");
 	}
 	UNTIL(&bed, mismatch(there, 80, 4) < 0);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* More at once than any queue holds. */
@@ -198,7 +198,7 @@ static void a_flood(void)
 	}
 	CHECK(ended == COUNT, "%d of %d writes ended", ended, COUNT);
 	UNTIL(&bed, mismatch(there, SIZE / 50 * 50, 7) < 0);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static const struct test tests[] = {

@@ -19,7 +19,7 @@ static void inject_frees_the_buffer(void)
 		UNTIL(&bed, mismatch(there, len, (unsigned) len) < 0);
 	}
 	NO_COMPLETION(&bed, bed.side[0].tx);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void inject_beyond_its_limit(void)
@@ -40,7 +40,7 @@ static void inject_beyond_its_limit(void)
 	GIVES(-FI_EMSGSIZE, fi_inject_write(ep, here, part.len, peer, w.remote.base, w.remote.key));
 	GIVES(-FI_EMSGSIZE, fi_inject_writedata(ep, here, part.len, 1, peer, w.remote.base, w.remote.key));
 	GIVES(-FI_EMSGSIZE, fi_writemsg(ep, &msg, FI_INJECT));
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void inject_flag_completes(void)
@@ -61,7 +61,7 @@ static void inject_flag_completes(void)
 	memset(here, 0, 40);
 	wrote(&bed, 3);
 	UNTIL(&bed, mismatch(there, 40, 3) < 0);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* FI_INJECT among the endpoint's own flags holds for the calls that have none. */
@@ -87,7 +87,7 @@ static void inject_by_default(void)
 	COMPLETION(&bed, bed.side[1].rx, ctx(3));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	SAME(in, 64, 2);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static const struct test tests[] = {

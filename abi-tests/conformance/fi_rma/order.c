@@ -39,7 +39,7 @@ static void write_after_write(void)
 		for (i = 0; i < len; i++)
 			CHECK(there[i] == (i % (len / 4) < 64 && i / (len / 4) < 4 ? 100 + round : round), "byte %zu is %d", i, there[i]);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void read_after_write(void)
@@ -61,7 +61,7 @@ static void read_after_write(void)
 		drain(&bed, 2);
 		SAME(expected, len, (unsigned) i);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void write_after_read(void)
@@ -84,7 +84,7 @@ static void write_after_read(void)
 		SAME(expected, len, 1000 + (unsigned) i);
 		UNTIL(&bed, mismatch(there, len, (unsigned) i) < 0);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* A message that was sent after a write tells that the write is done. */
@@ -107,7 +107,7 @@ static void send_after_write(void)
 		SAME(there, sizes[i], i);
 		drain(&bed, 2);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* A fenced operation sees the results of all before it, whatever the order otherwise. */
@@ -136,7 +136,7 @@ static void fence(void)
 		have_read(&bed, 3);
 		SAME(expected, sizes[i], i);
 	}
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static const struct test tests[] = {

@@ -52,7 +52,7 @@ static void unknown_key(void)
 	if (strict)
 		REFUSED(INJECT, w.remote.base, 10, w.remote.key + 1, FI_EKEYREJECTED);
 	works(&bed, &w);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void wrong_rights(void)
@@ -69,7 +69,7 @@ static void wrong_rights(void)
 	}
 	works(&bed, &w);
 	conceal(&other);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void outside_the_region(void)
@@ -93,7 +93,7 @@ static void outside_the_region(void)
 	conceal(&w);
 	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
 	works(&bed, &w);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void one_piece_is_bad(void)
@@ -121,7 +121,7 @@ static void one_piece_is_bad(void)
 	for (i = 5000; i < 6000; i++)
 		CHECK(there[i] == 0, "byte %zu was written", i);
 	works(&bed, &w);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static void a_closed_key(void)
@@ -138,7 +138,7 @@ static void a_closed_key(void)
 	REFUSED(READ, other.remote.base, 100, other.remote.key, FI_EKEYREJECTED);
 	REFUSED(WRITE, other.remote.base, 100000, other.remote.key, FI_EKEYREJECTED);
 	works(&bed, &w);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 /* A call that must fail, though perhaps not before the first contact. */
@@ -174,7 +174,7 @@ static void durable_or_refused(void)
 	NEVER_TAKEN(&bed, fi_readmsg(ep, &msg, FI_COMMIT_COMPLETE));
 	NEVER_TAKEN(&bed, fi_sendmsg(ep, &plain, FI_COMMIT_COMPLETE));
 	NO_COMPLETION(&bed, bed.side[0].tx);
-	close_usual(&bed, &w);
+	close_window(&bed, &w);
 }
 
 static const struct test tests[] = {

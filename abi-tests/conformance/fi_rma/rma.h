@@ -2,16 +2,12 @@
 #ifndef RMA_H
 #define RMA_H
 
-#include "remote.h"
+#include "initiator.h"
 
 #define SIZE (1 << 20)
 
 static const struct setup usual = { .more_caps = FI_RMA };
 extern char here[SIZE], there[SIZE], expected[SIZE];
-
-/* Side 0's endpoint, and side 1's address. */
-extern struct fid_ep *ep;
-extern fi_addr_t peer;
 
 /* Every way that a provider may take has its sizes. */
 #define SIZES 15
@@ -20,8 +16,11 @@ extern const size_t sizes[SIZES];
 /* One of each way, for what is asked often. */
 extern const size_t few[4];
 
-struct window open_usual(struct bed *bed, const struct setup *setup, uint64_t access);
-void close_usual(struct bed *bed, struct window *w);
+static inline struct window open_usual(struct bed *bed, const struct setup *setup, uint64_t access)
+{
+	return open_window(bed, setup, there, sizeof(there), access);
+}
+
 void wrote(struct bed *bed, int context);
 void have_read(struct bed *bed, int context);
 void drain(struct bed *bed, int count);

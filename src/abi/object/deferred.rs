@@ -168,10 +168,16 @@ unsafe fn operation(work: &fi_deferred_work, fid: *const fid) -> Result<Call> {
         }
         let op = &work.op;
         match work.op_type {
-            FI_OP_SEND => messaging::send_by_msg(&(*op.msg).msg, (*op.msg).flags).map(Call::Send),
-            FI_OP_RECV => messaging::recv_by_msg(&(*op.msg).msg, (*op.msg).flags).map(Call::Recv),
-            FI_OP_TSEND => messaging::tsend_by_msg(&(*op.tagged).msg, (*op.tagged).flags).map(Call::Send),
-            FI_OP_TRECV => messaging::trecv_by_msg(&(*op.tagged).msg, (*op.tagged).flags).map(Call::Recv),
+            FI_OP_SEND => {
+                messaging::send_by_msg(&(*op.msg).msg, (*op.msg).flags).map(|(call, body)| Call::Send(call, body))
+            }
+            FI_OP_RECV => {
+                messaging::recv_by_msg(&(*op.msg).msg, (*op.msg).flags).map(|(call, body)| Call::Recv(call, body))
+            }
+            FI_OP_TSEND => messaging::tsend_by_msg(&(*op.tagged).msg, (*op.tagged).flags)
+                .map(|(call, body)| Call::Send(call, body)),
+            FI_OP_TRECV => messaging::trecv_by_msg(&(*op.tagged).msg, (*op.tagged).flags)
+                .map(|(call, body)| Call::Recv(call, body)),
             FI_OP_READ => rma::by_msg(Access::Read, &(*op.rma).msg, (*op.rma).flags).map(Call::Rma),
             FI_OP_WRITE => rma::by_msg(Access::Write, &(*op.rma).msg, (*op.rma).flags).map(Call::Rma),
             FI_OP_ATOMIC => atomic_call(Form::Base, &(*op.atomic).msg, None, None, (*op.atomic).flags),

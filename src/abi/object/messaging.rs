@@ -2,7 +2,7 @@
 //!
 //! Opens iovecs and message structs, nothing more.
 
-use super::posting::{Opened, many, one, post, try_post};
+use super::posting::{Opened, Request, many, one, post};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, RecvCall, SendCall};
@@ -43,28 +43,26 @@ impl<O: Opened> Tables<O> {
     };
 }
 
-/// A send of a single buffer, with what the calls have in common filled in.
+/// A send, with what the calls have in common filled in.
 #[inline(always)]
-fn plain(kind: Kind, dest: u64, body: UserIov, context: *mut c_void) -> SendCall {
+fn plain(kind: Kind, dest: u64, context: *mut c_void) -> SendCall {
     SendCall {
         kind,
         dest,
         tag: 0,
         data: None,
-        body,
         flags: Flags::Endpoint,
         context: context as usize,
     }
 }
 
 #[inline(always)]
-fn wanted(kind: Kind, source: u64, body: UserIov, context: *mut c_void) -> RecvCall {
+fn wanted(kind: Kind, source: u64, context: *mut c_void) -> RecvCall {
     RecvCall {
         kind,
         source,
         tag: 0,
         ignore: 0,
-        body,
         flags: Flags::Endpoint,
         context: context as usize,
     }
@@ -75,65 +73,85 @@ fn wanted(kind: Kind, source: u64, body: UserIov, context: *mut c_void) -> RecvC
 /// # Safety
 /// NULL or a message, whose buffers are the operation's until it has ended.
 #[inline]
-pub(super) unsafe fn send_by_msg(msg: *const fi_msg, flags: u64) -> Result<SendCall> {
+pub(super) unsafe fn send_by_msg(msg: *const fi_msg, flags: u64) -> Result<(SendCall, UserIov)> {
     // SAFETY: by contract.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
-        Ok(SendCall {
+        let call = SendCall {
             data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
             flags: Flags::Call(flags),
-            ..plain(Kind::Message, msg.addr, body, msg.context)
-        })
+            ..plain(Kind::Message, msg.addr, msg.context)
+        };
+        Ok((call, body))
     }
 }
 
 /// # Safety
 /// As `send_by_msg`.
 #[inline]
-pub(super) unsafe fn recv_by_msg(msg: *const fi_msg, flags: u64) -> Result<RecvCall> {
+pub(super) unsafe fn recv_by_msg(msg: *const fi_msg, flags: u64) -> Result<(RecvCall, UserIov)> {
     // SAFETY: by contract.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
-        Ok(RecvCall {
+        let call = RecvCall {
             flags: Flags::Call(flags),
-            ..wanted(Kind::Message, msg.addr, body, msg.context)
-        })
+            ..wanted(Kind::Message, msg.addr, msg.context)
+        };
+        Ok((call, body))
     }
 }
 
 /// # Safety
 /// As `send_by_msg`.
 #[inline]
-pub(super) unsafe fn tsend_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<SendCall> {
+pub(super) unsafe fn tsend_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<(SendCall, UserIov)> {
     // SAFETY: by contract.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
-        Ok(SendCall {
+        let call = SendCall {
             tag: msg.tag,
             data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
             flags: Flags::Call(flags),
-            ..plain(Kind::Tagged, msg.addr, body, msg.context)
-        })
+            ..plain(Kind::Tagged, msg.addr, msg.context)
+        };
+        Ok((call, body))
     }
 }
 
 /// # Safety
 /// As `send_by_msg`.
 #[inline]
-pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<RecvCall> {
+pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<(RecvCall, UserIov)> {
     // SAFETY: by contract.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
-        Ok(RecvCall {
+        let call = RecvCall {
             tag: msg.tag,
             ignore: msg.ignore,
             flags: Flags::Call(flags),
-            ..wanted(Kind::Tagged, msg.addr, body, msg.context)
-        })
+            ..wanted(Kind::Tagged, msg.addr, msg.context)
+        };
+        Ok((call, body))
+    }
+}
+
+/// Posts what was made of arrays, unless they made nothing.
+///
+/// # Safety
+/// As `post`.
+#[inline(always)]
+unsafe fn post_made<O: Opened, C>(ep: *mut fid_ep, made: Result<(C, UserIov)>) -> ssize_t
+where
+    for<'a> (C, &'a UserIov): Request,
+{
+    match made {
+        // SAFETY: by contract.
+        Ok((call, body)) => unsafe { post::<O>(ep, (call, &body)) },
+        Err(error) => error.code() as ssize_t,
     }
 }
 
@@ -149,7 +167,7 @@ unsafe extern "C" fn send<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { post::<O>(ep, plain(Kind::Message, dest, one(buf, len), context)) }
+    unsafe { post::<O>(ep, (plain(Kind::Message, dest, context), &one(buf, len))) }
 }
 
 unsafe extern "C" fn sendv<O: Opened>(
@@ -162,28 +180,31 @@ unsafe extern "C" fn sendv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        try_post::<O>(
+        post_made::<O, _>(
             ep,
-            many(iov, count).map(|body| plain(Kind::Message, dest, body, context)),
+            many(iov, count).map(|body| (plain(Kind::Message, dest, context), body)),
         )
     }
 }
 
 unsafe extern "C" fn sendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { try_post::<O>(ep, send_by_msg(msg, flags)) }
+    unsafe { post_made::<O, _>(ep, send_by_msg(msg, flags)) }
 }
 
 unsafe extern "C" fn inject<O: Opened>(ep: *mut fid_ep, buf: *const c_void, len: usize, dest: fi_addr_t) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Message, dest, one(buf, len), core::ptr::null_mut());
+        let call = plain(Kind::Message, dest, core::ptr::null_mut());
         post::<O>(
             ep,
-            SendCall {
-                flags: Flags::Inject,
-                ..call
-            },
+            (
+                SendCall {
+                    flags: Flags::Inject,
+                    ..call
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -199,13 +220,16 @@ unsafe extern "C" fn senddata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Message, dest, one(buf, len), context);
+        let call = plain(Kind::Message, dest, context);
         post::<O>(
             ep,
-            SendCall {
-                data: Some(data),
-                ..call
-            },
+            (
+                SendCall {
+                    data: Some(data),
+                    ..call
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -219,14 +243,17 @@ unsafe extern "C" fn injectdata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Message, dest, one(buf, len), core::ptr::null_mut());
+        let call = plain(Kind::Message, dest, core::ptr::null_mut());
         post::<O>(
             ep,
-            SendCall {
-                data: Some(data),
-                flags: Flags::Inject,
-                ..call
-            },
+            (
+                SendCall {
+                    data: Some(data),
+                    flags: Flags::Inject,
+                    ..call
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -240,7 +267,7 @@ unsafe extern "C" fn recv<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { post::<O>(ep, wanted(Kind::Message, source, one(buf, len), context)) }
+    unsafe { post::<O>(ep, (wanted(Kind::Message, source, context), &one(buf, len))) }
 }
 
 unsafe extern "C" fn recvv<O: Opened>(
@@ -253,16 +280,16 @@ unsafe extern "C" fn recvv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        try_post::<O>(
+        post_made::<O, _>(
             ep,
-            many(iov, count).map(|body| wanted(Kind::Message, source, body, context)),
+            many(iov, count).map(|body| (wanted(Kind::Message, source, context), body)),
         )
     }
 }
 
 unsafe extern "C" fn recvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { try_post::<O>(ep, recv_by_msg(msg, flags)) }
+    unsafe { post_made::<O, _>(ep, recv_by_msg(msg, flags)) }
 }
 
 unsafe extern "C" fn tsend<O: Opened>(
@@ -278,10 +305,13 @@ unsafe extern "C" fn tsend<O: Opened>(
     unsafe {
         post::<O>(
             ep,
-            SendCall {
-                tag,
-                ..plain(Kind::Tagged, dest, one(buf, len), context)
-            },
+            (
+                SendCall {
+                    tag,
+                    ..plain(Kind::Tagged, dest, context)
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -297,19 +327,17 @@ unsafe extern "C" fn tsendv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        try_post::<O>(
-            ep,
-            many(iov, count).map(|body| SendCall {
-                tag,
-                ..plain(Kind::Tagged, dest, body, context)
-            }),
-        )
+        let call = SendCall {
+            tag,
+            ..plain(Kind::Tagged, dest, context)
+        };
+        post_made::<O, _>(ep, many(iov, count).map(|body| (call, body)))
     }
 }
 
 unsafe extern "C" fn tsendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { try_post::<O>(ep, tsend_by_msg(msg, flags)) }
+    unsafe { post_made::<O, _>(ep, tsend_by_msg(msg, flags)) }
 }
 
 unsafe extern "C" fn tinject<O: Opened>(
@@ -321,14 +349,17 @@ unsafe extern "C" fn tinject<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Tagged, dest, one(buf, len), core::ptr::null_mut());
+        let call = plain(Kind::Tagged, dest, core::ptr::null_mut());
         post::<O>(
             ep,
-            SendCall {
-                tag,
-                flags: Flags::Inject,
-                ..call
-            },
+            (
+                SendCall {
+                    tag,
+                    flags: Flags::Inject,
+                    ..call
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -345,14 +376,17 @@ unsafe extern "C" fn tsenddata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Tagged, dest, one(buf, len), context);
+        let call = plain(Kind::Tagged, dest, context);
         post::<O>(
             ep,
-            SendCall {
-                tag,
-                data: Some(data),
-                ..call
-            },
+            (
+                SendCall {
+                    tag,
+                    data: Some(data),
+                    ..call
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -367,15 +401,18 @@ unsafe extern "C" fn tinjectdata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Tagged, dest, one(buf, len), core::ptr::null_mut());
+        let call = plain(Kind::Tagged, dest, core::ptr::null_mut());
         post::<O>(
             ep,
-            SendCall {
-                tag,
-                data: Some(data),
-                flags: Flags::Inject,
-                ..call
-            },
+            (
+                SendCall {
+                    tag,
+                    data: Some(data),
+                    flags: Flags::Inject,
+                    ..call
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -394,11 +431,14 @@ unsafe extern "C" fn trecv<O: Opened>(
     unsafe {
         post::<O>(
             ep,
-            RecvCall {
-                tag,
-                ignore,
-                ..wanted(Kind::Tagged, source, one(buf, len), context)
-            },
+            (
+                RecvCall {
+                    tag,
+                    ignore,
+                    ..wanted(Kind::Tagged, source, context)
+                },
+                &one(buf, len),
+            ),
         )
     }
 }
@@ -415,18 +455,16 @@ unsafe extern "C" fn trecvv<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        try_post::<O>(
-            ep,
-            many(iov, count).map(|body| RecvCall {
-                tag,
-                ignore,
-                ..wanted(Kind::Tagged, source, body, context)
-            }),
-        )
+        let call = RecvCall {
+            tag,
+            ignore,
+            ..wanted(Kind::Tagged, source, context)
+        };
+        post_made::<O, _>(ep, many(iov, count).map(|body| (call, body)))
     }
 }
 
 unsafe extern "C" fn trecvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
     // SAFETY: see above.
-    unsafe { try_post::<O>(ep, trecv_by_msg(msg, flags)) }
+    unsafe { post_made::<O, _>(ep, trecv_by_msg(msg, flags)) }
 }

@@ -12,6 +12,7 @@ use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
+use crate::util::user::UserIov;
 use core::any::Any;
 use core::ffi::c_void;
 use std::sync::Arc;
@@ -81,13 +82,13 @@ impl<T: Wire + 'static> Managed for Opened<T> {
 
 impl<T: Wire + 'static> Messaging for Opened<T> {
     #[inline(always)]
-    fn send(&self, call: &SendCall) -> Result<()> {
-        self.pool.send(call)
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+        self.pool.send(call, body)
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall) -> Result<()> {
-        self.pool.recv(call)
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+        self.pool.recv(call, body)
     }
 }
 

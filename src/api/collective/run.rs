@@ -299,8 +299,13 @@ impl Runner {
     #[inline]
     pub fn retry(&mut self) {
         if self.is_stalled() {
-            self.ready.append(&mut self.stalled);
+            self.let_all_try();
         }
+    }
+
+    #[cold]
+    fn let_all_try(&mut self) {
+        self.ready.append(&mut self.stalled);
     }
 
     /// Operations that go on.
@@ -444,10 +449,11 @@ impl Run {
         }
         let part = parts.insert(Part { run: id, transfer });
         let context = part.bits() as Context;
+        let memory = self.memory(span);
         let asked = if sends {
-            hands.send(&self.send(member.peer, with, span, context))
+            hands.send(&self.send(member.peer, with, &memory, context))
         } else {
-            hands.recv(&self.recv(member.source, span, context))
+            hands.recv(&self.recv(member.source, &memory, context))
         };
         asked.map_err(|refused| {
             parts.remove(part);
@@ -469,15 +475,15 @@ impl Run {
         self.tag ^ (receiver as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    fn send(&self, to: PeerId, rank: Rank, span: Span, context: Context) -> Send {
+    fn send<'a>(&self, to: PeerId, rank: Rank, memory: &'a UserIov, context: Context) -> Send<'a> {
         Send {
             kind: engine::op::Kind::Collective,
             to,
             tag: self.tag_for(rank),
             data: self.failure.map(|error| error as u64),
             body: match self.failure {
-                Some(_) => UserIov::default(),
-                None => self.memory(span),
+                Some(_) => &UserIov::NONE,
+                None => memory,
             },
             inject: false,
             level: Level::Inject,
@@ -487,13 +493,13 @@ impl Run {
         }
     }
 
-    fn recv(&self, from: PeerId, span: Span, context: Context) -> Recv {
+    fn recv<'a>(&self, from: PeerId, memory: &'a UserIov, context: Context) -> Recv<'a> {
         Recv {
             kind: engine::op::Kind::Collective,
             from: Some(from),
             tag: self.tag_for(self.rank),
             ignore: 0,
-            body: self.memory(span),
+            body: memory,
             multi: None,
             context,
             tell: Tell::Own,

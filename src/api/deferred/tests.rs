@@ -21,7 +21,9 @@ impl Target for To {
         if let Some(refusal) = self.0.refusals.lock().unwrap().pop() {
             return Err(refusal);
         }
-        let Call::Send(send) = call else { panic!("not a send") };
+        let Call::Send(send, _) = call else {
+            panic!("not a send")
+        };
         self.0.begun.lock().unwrap().push((send.tag, send.flags, send.context));
         Ok(())
     }
@@ -67,7 +69,6 @@ impl Bed {
             dest: 0,
             tag,
             data: None,
-            body: UserIov::default(),
             flags: Flags::Call(flags),
             context: 1000 + tag as usize,
         };
@@ -77,7 +78,7 @@ impl Bed {
             name: tag as usize,
             action: Action::Operation {
                 target: Box::new(To(self.noted.clone(), endpoint)),
-                call: Box::new(Call::Send(send)),
+                call: Box::new(Call::Send(send, UserIov::NONE)),
                 ending: Ending::Counted(Some(Held::new(&self.done))),
             },
         }

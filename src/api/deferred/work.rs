@@ -7,6 +7,7 @@ use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::engine::op::Context;
+use crate::util::user::UserIov;
 use std::sync::Arc;
 
 /// A counter that cannot be closed meanwhile.
@@ -32,21 +33,21 @@ impl Drop for Held {
 /// An operation, as an endpoint is asked for it.
 #[derive(Clone)]
 pub enum Call {
-    Send(SendCall),
-    Recv(RecvCall),
+    Send(SendCall, UserIov),
+    Recv(RecvCall, UserIov),
     Rma(RmaCall),
     Atomic(Box<AtomicCall>),
 }
 
 impl Call {
     pub fn is_recv(&self) -> bool {
-        matches!(self, Call::Recv(_))
+        matches!(self, Call::Recv(..))
     }
 
     pub fn flags(&self) -> Flags {
         match self {
-            Call::Send(call) => call.flags,
-            Call::Recv(call) => call.flags,
+            Call::Send(call, _) => call.flags,
+            Call::Recv(call, _) => call.flags,
             Call::Rma(call) => call.flags,
             Call::Atomic(call) => call.flags,
         }
@@ -54,8 +55,8 @@ impl Call {
 
     pub fn context(&self) -> Context {
         match self {
-            Call::Send(call) => call.context,
-            Call::Recv(call) => call.context,
+            Call::Send(call, _) => call.context,
+            Call::Recv(call, _) => call.context,
             Call::Rma(call) => call.context,
             Call::Atomic(call) => call.context,
         }
@@ -64,16 +65,22 @@ impl Call {
     /// The same with other flags and another context.
     fn with(&self, flags: Flags, context: Context) -> Call {
         match self {
-            Call::Send(call) => Call::Send(SendCall {
-                flags,
-                context,
-                ..*call
-            }),
-            Call::Recv(call) => Call::Recv(RecvCall {
-                flags,
-                context,
-                ..*call
-            }),
+            Call::Send(call, body) => Call::Send(
+                SendCall {
+                    flags,
+                    context,
+                    ..*call
+                },
+                *body,
+            ),
+            Call::Recv(call, body) => Call::Recv(
+                RecvCall {
+                    flags,
+                    context,
+                    ..*call
+                },
+                *body,
+            ),
             Call::Rma(call) => Call::Rma(RmaCall {
                 flags,
                 context,
@@ -101,8 +108,8 @@ pub struct On<B>(pub B);
 impl<B: Managed + Send + Sync> Target for On<B> {
     fn begin(&self, call: &Call) -> Result<()> {
         match call {
-            Call::Send(call) => self.0.send(call),
-            Call::Recv(call) => self.0.recv(call),
+            Call::Send(call, body) => self.0.send(call, body),
+            Call::Recv(call, body) => self.0.recv(call, body),
             Call::Rma(call) => self.0.rma(call),
             Call::Atomic(call) => self.0.atomic(call),
         }

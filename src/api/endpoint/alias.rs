@@ -13,6 +13,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context;
+use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -141,15 +142,15 @@ impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
 
 impl<B: Messaging> Messaging for Alias<B> {
     #[inline]
-    fn send(&self, call: &SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         let flags = Self::own(call.flags, &self.tx_flags);
-        self.endpoint.send(&SendCall { flags, ..*call })
+        self.endpoint.send(&SendCall { flags, ..*call }, body)
     }
 
     #[inline]
-    fn recv(&self, call: &RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
         let flags = Self::own(call.flags, &self.rx_flags);
-        self.endpoint.recv(&RecvCall { flags, ..*call })
+        self.endpoint.recv(&RecvCall { flags, ..*call }, body)
     }
 }
 

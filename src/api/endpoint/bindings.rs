@@ -173,14 +173,16 @@ impl Bindings {
     }
 
     /// Whether something drives what is attached here.
-    pub fn drive(&self) -> bool {
+    pub fn drives(&self) -> bool {
         self.queues().next().is_some() || self.counters().next().is_some()
     }
 
-    /// From now on reading any of them drives another endpoint too, that has none.
+    /// From now on reading any of them drives another endpoint too, that has none; if it does already, it goes on.
     pub fn take_ward(&mut self, ward: &Arc<dyn Progress>) {
-        self.attach(ward.clone());
-        self.wards.push(ward.clone());
+        if !self.wards.iter().any(|known| Arc::ptr_eq(known, ward)) {
+            self.attach(ward.clone());
+            self.wards.push(ward.clone());
+        }
     }
 
     pub fn give_ward(&mut self, ward: &Arc<dyn Progress>) {
@@ -199,17 +201,19 @@ impl Bindings {
         }
     }
 
-    /// Takes `attach` back.
-    pub fn stop(&self, endpoint: &Arc<dyn Progress>) {
+    /// Takes `attach` back, for the wards too.
+    pub fn stop(&mut self, endpoint: &Arc<dyn Progress>) {
         self.detach_one(endpoint);
-        self.wards.iter().for_each(|ward| self.detach_one(ward));
+        for ward in std::mem::take(&mut self.wards) {
+            self.detach_one(&ward);
+        }
         if let (Some(eq), Some(_)) = (&self.eq, &self.driven_by_eq) {
             let _ = eq.detach(endpoint);
         }
     }
 
     /// Lets go of everything; whoever was not attached is not detached.
-    pub fn detach(self, endpoint: &Arc<dyn Progress>) {
+    pub fn detach(mut self, endpoint: &Arc<dyn Progress>) {
         self.stop(endpoint);
         self.queues().for_each(|cq| cq.refs().give());
         self.counters().for_each(|cntr| cntr.refs().give());

@@ -28,6 +28,7 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Error, Kind, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::lock::OptLock;
+use crate::util::user::UserIov;
 use collective::contexts::Listener;
 use managed::{ByThread, Sleeper};
 use side::{Told, refused};
@@ -297,11 +298,11 @@ impl<T: Wire> Messaging for Endpoint<T> {
     // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
     // stalls the processor.
     #[inline(always)]
-    fn send(&self, call: &SendCall) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         let mut guard = self.core.lock();
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core.side.outgoing::<T>(call, |address| transport.peer(address))?;
+        let send = core.side.outgoing::<T>(call, body, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
         let result = engine.send(&send, &mut teller);
         core.tell();
@@ -314,11 +315,11 @@ impl<T: Wire> Messaging for Endpoint<T> {
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
         let mut guard = self.core.lock();
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, |address| transport.peer(address))?;
+        let (recv, look) = core.side.incoming::<T>(call, body, |address| transport.peer(address))?;
         let result = match look {
             None => {
                 let (engine, mut teller) = core.parts();

@@ -5,13 +5,14 @@
 //! queues of the endpoint it was sent to; what belongs to no endpoint (a cancelled receive, a look that finds nothing)
 //! to the context's own queue if it has one, else to the first endpoint's.
 
+mod member;
+
 use super::Wire;
 use super::lanes::Lanes;
-use super::managed::{ByThread, Managed, Sleeper, start, stop};
+use super::managed::{Managed, stop};
 use super::side::{Side, Told, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
-use crate::api::collective::Collectives;
 use crate::api::collective::run::Runner;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
@@ -26,8 +27,11 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Context, Kind, Refused};
 use crate::engine::port::{Limits, Transport};
 use crate::util::lock::OptLock;
+use crate::util::user::UserIov;
 use std::os::fd::RawFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+pub use member::Member;
 
 /// A shared receive context.
 pub struct Pool<T: Wire> {
@@ -229,15 +233,15 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
 }
 
 impl<T: Wire> Messaging for Pool<T> {
-    fn send(&self, _: &SendCall) -> Result<()> {
+    fn send(&self, _: &SendCall, _: &UserIov) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 
-    fn recv(&self, call: &RecvCall) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
         let mut guard = self.core.lock();
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, |address| lanes.peer(address))?;
+        let (recv, look) = core.side.incoming::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.ended),
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
@@ -275,273 +279,5 @@ impl<T: Wire> Progress for Pool<T> {
 
     fn wake_fd(&self) -> Option<RawFd> {
         None
-    }
-}
-
-/// An endpoint that shares its receives, once it is bound to the context that it shares.
-pub struct Member<T: Wire> {
-    pub(super) domain: Arc<Domain>,
-    address: Vec<u8>,
-    before: OptLock<Option<(Side, T)>>,
-    /// The context and the lane there.
-    joined: OnceLock<(Arc<Pool<T>>, usize)>,
-}
-
-impl<T: Wire + 'static> Member<T> {
-    pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Member<T>> {
-        domain.users.take();
-        let address = transport.local_address();
-        Arc::new(Member {
-            domain: domain.clone(),
-            address,
-            before: OptLock::new(Some((Side::new(domain.provider, info), transport)), true),
-            joined: OnceLock::new(),
-        })
-    }
-
-    #[inline]
-    pub(super) fn pool(&self) -> Result<&(Arc<Pool<T>>, usize)> {
-        self.joined.get().ok_or(Errno(FI_EOPBADSTATE as i32))
-    }
-}
-
-impl<T: Wire> Drop for Member<T> {
-    fn drop(&mut self) {
-        self.domain.users.give();
-    }
-}
-
-impl<T: Wire + 'static> Managed for Arc<Member<T>> {
-    type Wire = T;
-    type Base = Self;
-
-    fn base(&self) -> &Self {
-        self
-    }
-
-    fn domain(&self) -> &Arc<Domain> {
-        &self.domain
-    }
-
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        let mut before = self.before.lock();
-        match (&mut *before, self.joined.get()) {
-            (Some((side, _)), _) => use_it(side),
-            (None, Some((pool, lane))) => {
-                drop(before);
-                let mut core = pool.core.lock();
-                match core.members.get_mut(*lane) {
-                    Some(Some(side)) => use_it(side),
-                    _ => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
-                }
-            }
-            (None, None) => use_it(&mut Side::new(self.domain.provider, &Info::default())),
-        }
-    }
-
-    fn as_progress(&self) -> Arc<dyn Progress> {
-        self.clone()
-    }
-
-    fn by_thread(&self) -> Arc<dyn Progress> {
-        Arc::new(ByThread(self.clone()))
-    }
-
-    /// All sends of those that share are counted.
-    fn unfinished(&self) -> (usize, usize) {
-        self.joined
-            .get()
-            .map_or((0, 0), |(pool, _)| (pool.core.lock().engine.sending(), 0))
-    }
-
-    fn local_address(&self) -> Vec<u8> {
-        self.address.clone()
-    }
-
-    /// Receives are posted to the context, and cancelled there.
-    fn cancel(&self, _: Context) -> Result<()> {
-        Err(Errno(FI_ENOENT))
-    }
-
-    fn collectives(&self) -> Option<Arc<dyn Collectives>> {
-        Some(self.clone())
-    }
-
-    fn bind_srx(&self, srx: &Arc<Pool<T>>) -> Result<()> {
-        if !Arc::ptr_eq(&self.domain, &srx.domain) {
-            return Err(Errno(FI_EINVAL));
-        }
-        let mut before = self.before.lock();
-        let (side, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
-        srx.users.take();
-        let mut core = srx.core.lock();
-        let lane = core.engine.transport_mut().add(transport);
-        core.members.push(Some(side));
-        // `before` was there, so nobody has joined.
-        let _ = self.joined.set((srx.clone(), lane));
-        Ok(())
-    }
-
-    /// One for all, as they are one engine: a region that is bound to one of them is reached through the others too.
-    fn number(&self) -> u64 {
-        0
-    }
-
-    fn enable(&self) -> Result<()> {
-        let Some((pool, _)) = self.joined.get() else {
-            log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
-            return Err(Errno(FI_EOPBADSTATE as i32));
-        };
-        // All endpoints that share have one address vector, by which the context knows sources too.
-        let own = self.side(|side| side.peers.av());
-        let others = pool.side(|side| side.peers.av());
-        let differ = matches!((&own, &others), (Some(own), Some(others)) if !Arc::ptr_eq(own, others));
-        if differ {
-            log!(
-                by self.domain.provider;
-                Warn,
-                EpCtrl,
-                "fi_enable: the shared receive context has another address vector"
-            );
-            return Err(Errno(FI_EINVAL));
-        }
-        let (target, counted) = self.side(|side| (side.settings.is_target, side.bindings.counts_peers()));
-        pool.open_memory(target, counted);
-        start(self)?;
-        let selective = self.side(|side| side.bindings.rx_selective());
-        let mut core = pool.core.lock();
-        core.side.settings.rx_selective |= selective;
-        if let Some(av) = own.filter(|_| !core.side.peers.is_bound()) {
-            core.side.peers.bind(av.hold());
-        }
-        Ok(())
-    }
-
-    fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
-        stop(self);
-        if let Some((pool, lane)) = self.joined.get() {
-            let mut core = pool.core.lock();
-            core.abandon(*lane);
-            core.engine.transport_mut().close(*lane);
-            if let Some(side) = core.members.get_mut(*lane) {
-                *side = None;
-            }
-            core.progress();
-            // The lane's peers are gone, and with them whatever touched its memory.
-            let _ = core.runner.forget(*lane);
-            if core.members.iter().all(Option::is_none) {
-                core.side.peers = Default::default(); // lets the address vector go
-            }
-            drop(core);
-            pool.users.give();
-        }
-        Ok(())
-    }
-}
-
-impl<T: Wire + 'static> Member<T> {
-    /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
-    fn begin(
-        &self,
-        begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
-    ) -> Result<()> {
-        let (pool, lane) = self.pool()?;
-        let mut guard = pool.core.lock();
-        let core = &mut *guard;
-        let side = core.members.get_mut(*lane).and_then(Option::as_mut);
-        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        let result = begin(side, *lane, &mut core.engine, &mut core.ended)?;
-        core.tell();
-        core.begun(self.domain.driver.as_ref());
-        drop(guard);
-        self.domain.deferred.run();
-        result.map_err(refused)
-    }
-}
-
-impl<T: Wire + 'static> Rma for Member<T> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
-        self.begin(|side, lane, engine, ended| {
-            let lanes = engine.transport_mut();
-            let rma = side.reaching::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.rma(&rma, ended))
-        })
-    }
-}
-
-impl<T: Wire + 'static> Atomics for Member<T> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
-        self.begin(|side, lane, engine, ended| {
-            let lanes = engine.transport_mut();
-            let atomic = side.operating::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.atomic(&atomic, ended))
-        })
-    }
-}
-
-impl<T: Wire + 'static> Messaging for Member<T> {
-    fn send(&self, call: &SendCall) -> Result<()> {
-        self.begin(|side, lane, engine, ended| {
-            let lanes = engine.transport_mut();
-            let send = side.outgoing::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.send(&send, ended))
-        })
-    }
-
-    fn recv(&self, _: &RecvCall) -> Result<()> {
-        Err(Errno(FI_EOPNOTSUPP))
-    }
-}
-
-impl<T: Wire + 'static> Progress for Member<T> {
-    fn settle(&self) {
-        if let Some((pool, _)) = self.joined.get() {
-            pool.core.pass();
-        }
-    }
-
-    fn progress(&self) {
-        if let Some((pool, _)) = self.joined.get() {
-            pool.core.lock().progress();
-            self.domain.deferred.run();
-        }
-    }
-
-    fn arm(&self) -> bool {
-        self.domain.driver.is_some() || self.arm_self()
-    }
-
-    fn unfinished(&self) -> bool {
-        let Some((pool, _)) = self.joined.get() else {
-            return false;
-        };
-        let mut core = pool.core.lock();
-        let unfinished = core.unfinished();
-        core.deep = !unfinished;
-        unfinished
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        match self.domain.driver {
-            Some(_) => None,
-            None => self.own_fd(),
-        }
-    }
-}
-
-impl<T: Wire + 'static> Sleeper for Member<T> {
-    fn arm_self(&self) -> bool {
-        let Some((pool, lane)) = self.joined.get() else {
-            return false;
-        };
-        let mut core = pool.core.lock();
-        let armed = core.engine.transport_mut().transport_mut(*lane).is_some_and(T::arm);
-        armed && !core.engine.has_work() && !self.domain.deferred.is_due()
-    }
-
-    fn own_fd(&self) -> Option<RawFd> {
-        let (pool, lane) = self.joined.get()?;
-        pool.core.lock().engine.transport().wake_fd(*lane)
     }
 }

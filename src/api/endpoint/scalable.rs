@@ -20,6 +20,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
+use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ struct Place<T: Wire> {
 
 impl<T: Wire + 'static> Place<T> {
     fn is_left_alone(&self) -> bool {
-        self.endpoint.side(|side| side.enabled && !side.bindings.drive())
+        self.endpoint.side(|side| side.enabled && !side.bindings.drives())
     }
 }
 
@@ -205,7 +206,6 @@ impl<T: Wire + 'static> Scalable<T> {
             for place in &self.tx {
                 place.endpoint.side(|side| {
                     if side.enabled {
-                        side.bindings.give_ward(&ward);
                         side.bindings.take_ward(&ward);
                     }
                 });
@@ -364,13 +364,13 @@ impl<T: Wire> Clone for Context<T> {
 
 impl<T: Wire> Messaging for Context<T> {
     #[inline]
-    fn send(&self, call: &SendCall) -> Result<()> {
-        self.endpoint.send(call)
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+        self.endpoint.send(call, body)
     }
 
     #[inline]
-    fn recv(&self, call: &RecvCall) -> Result<()> {
-        self.endpoint.recv(call)
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+        self.endpoint.recv(call, body)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::engine::op::{
     RemotePart, Report, Rma, Send, Tell,
 };
 use crate::engine::port::PeerId;
+use crate::util::user::UserIov;
 use std::sync::Arc;
 
 /// What the attributes and options of an endpoint come down to.
@@ -267,8 +268,8 @@ impl Side {
         self.must_be_enabled()?;
         let settings = &self.settings;
         let able = match call {
-            Call::Send(_) => settings.can_send,
-            Call::Recv(_) => settings.can_recv,
+            Call::Send(..) => settings.can_send,
+            Call::Recv(..) => settings.can_recv,
             Call::Rma(call) if call.access == Access::Read => settings.can_read,
             Call::Rma(_) => settings.can_write,
             Call::Atomic(_) => settings.can_atomic,
@@ -319,7 +320,12 @@ impl Side {
 
     /// The send that a call asks for. `find` numbers a peer by its address.
     #[inline(always)]
-    pub fn outgoing<T: Wire>(&mut self, call: &SendCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Send> {
+    pub fn outgoing<'a, T: Wire>(
+        &mut self,
+        call: &SendCall,
+        body: &'a UserIov,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Result<Send<'a>> {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
         }
@@ -328,7 +334,7 @@ impl Side {
             return Err(not_now(self.provider, flags));
         }
         let inject = flags & FI_INJECT != 0;
-        if call.body.len() > self.settings.max_msg_size || inject && call.body.len() > self.settings.inject_size {
+        if body.len() > self.settings.max_msg_size || inject && body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE));
         }
         let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
@@ -337,7 +343,7 @@ impl Side {
             to,
             tag: call.tag,
             data: call.data,
-            body: call.body,
+            body,
             inject,
             level: level(flags),
             fence: flags & FI_FENCE != 0,
@@ -427,11 +433,12 @@ impl Side {
 
     /// The receive that a call asks for, or the look.
     #[inline(always)]
-    pub fn incoming<T: Wire>(
+    pub fn incoming<'a, T: Wire>(
         &mut self,
         call: &RecvCall,
+        body: &'a UserIov,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<(Recv, Option<Look>)> {
+    ) -> Result<(Recv<'a>, Option<Look>)> {
         if !(self.enabled && self.settings.can_recv) {
             return Err(self.unable());
         }
@@ -451,7 +458,7 @@ impl Side {
             from,
             tag: call.tag,
             ignore: call.ignore,
-            body: call.body,
+            body,
             multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
             context: call.context,
             tell,
@@ -531,8 +538,8 @@ impl Side {
     #[cold]
     pub fn tell_canceled(&self, call: &Call) {
         let (ended, kind) = match call {
-            Call::Send(call) => (Ended::Send, call.kind),
-            Call::Recv(call) => (Ended::Recv, call.kind),
+            Call::Send(call, _) => (Ended::Send, call.kind),
+            Call::Recv(call, _) => (Ended::Recv, call.kind),
             Call::Rma(call) => (Ended::Rma(call.access), Kind::Message),
             Call::Atomic(call) => (Ended::Atomic(call.kind.form), Kind::Message),
         };

@@ -314,6 +314,8 @@ mod tests {
         assert!(from(&[("log_location", word("stdout"))]).open_file().is_none());
 
         let dir = std::env::temp_dir().join(format!("libfabric-rs-log-{}", std::process::id()));
+        // One that ended badly may have left it.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir(&dir).expect("a fresh directory");
         let in_dir = [
             ("log_location", word(&dir.to_string_lossy())),

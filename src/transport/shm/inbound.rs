@@ -57,12 +57,12 @@ pub struct Help {
 }
 
 impl Inbound {
-    /// Delivers up to `budget` records, and counts them in `done`.
+    /// Delivers up to `budget` records. Says how many.
     #[inline]
-    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize, done: &mut usize) -> Look {
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
         self.refused = false;
-        let mut look = Look::Fine;
-        while *done < budget {
+        let (mut done, mut look) = (0, Look::Fine);
+        while done < budget {
             let record = match self.consumer.next(&self.ring) {
                 Ok(Some(record)) => record,
                 Ok(None) => {
@@ -70,58 +70,36 @@ impl Inbound {
                     self.ring.seen().store(self.consumer.position(), Ordering::Release);
                     break;
                 }
-                Err(_) => return Look::Broken,
+                Err(_) => return (done, Look::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
-            let words = self.ring.read_header(record.line);
-            let Some(header) = wire::Header::from_words(words) else {
-                if !asked_for_help(&mut self.help, words, body) {
-                    return Look::Broken;
-                }
-                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
-                    look = Look::Starved;
-                }
-                look = if look == Look::Fine { Look::Help } else { look };
-                *done += 1;
-                continue;
-            };
-            if sink.take(self.peer, &header, body) {
-                if self.consumer.advance(&self.ring, record) && self.sender_starves() {
-                    look = Look::Starved;
-                }
-                *done += 1;
-                continue;
-            }
-            let finished = match sink.place(self.peer, &header, body.len()) {
-                Place::Into { iov, at, token } => {
-                    iov.write(at, body);
-                    Some((token, None))
-                }
-                Place::Keep { mut buffer, token } => {
-                    let fits = buffer.len().min(body.len());
-                    if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
-                        to.copy_from_slice(from);
+            let header = wire::Header::from_words(self.ring.read_header(record.line));
+            if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+                // Read once more, so that on the short way a header is in registers only.
+                let words = self.ring.read_header(record.line);
+                match place(sink, self.peer, &mut self.help, words, body) {
+                    Placed::Done => {}
+                    Placed::Refused => {
+                        self.refused = true;
+                        break;
                     }
-                    Some((token, Some(buffer)))
+                    Placed::Broken => return (done, Look::Broken),
                 }
-                Place::Drop => None,
-                Place::Refuse => {
-                    self.refused = true;
-                    return look;
-                }
-            };
+            }
             if self.consumer.advance(&self.ring, record) && self.sender_starves() {
                 look = Look::Starved;
             }
-            *done += 1;
-            if let Some((token, buffer)) = finished {
-                sink.placed(token, buffer);
-            }
+            done += 1;
         }
-        self.lively = true;
-        self.heard = true;
-        look
+        if !self.refused {
+            self.lively = true;
+            self.heard = true;
+        }
+        match look {
+            Look::Fine if self.help.is_some() => (done, Look::Help),
+            look => (done, look),
+        }
     }
 
     /// SYNC POINT starved: lines were given back before this looks.
@@ -150,6 +128,41 @@ impl Inbound {
         self.lively = hot;
         self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
     }
+}
+
+/// What became of a record.
+enum Placed {
+    Done,
+    Refused,
+    Broken,
+}
+
+/// The long way of a record: the engine says where its body goes.
+#[inline(never)]
+fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> Placed {
+    let Some(header) = wire::Header::from_words(words) else {
+        return if asked_for_help(help, words, body) {
+            Placed::Done
+        } else {
+            Placed::Broken
+        };
+    };
+    match sink.place(peer, &header, body.len()) {
+        Place::Into { iov, at, token } => {
+            iov.write(at, body);
+            sink.placed(token, None);
+        }
+        Place::Keep { mut buffer, token } => {
+            let fits = buffer.len().min(body.len());
+            if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
+                to.copy_from_slice(from);
+            }
+            sink.placed(token, Some(buffer));
+        }
+        Place::Drop => {}
+        Place::Refuse => return Placed::Refused,
+    }
+    Placed::Done
 }
 
 /// A record that is no packet: the sender, who receives a large message of ours, asks for help with it. It never asks
@@ -248,9 +261,10 @@ impl Inbox {
                 continue;
             };
             if inbound.has_news() {
-                match inbound.drain(sink, budget, &mut done) {
-                    Look::Fine => {}
-                    look => odd.push((index, look)),
+                let (more, look) = inbound.drain(sink, budget - done);
+                done += more;
+                if look != Look::Fine {
+                    odd.push((index, look));
                 }
                 if done >= budget {
                     break;
@@ -264,16 +278,15 @@ impl Inbox {
     /// Looks at one ring, whether or not it is hot, and makes it hot if it had news. A hot one that was refused is left
     /// alone: every poll begins with it, and what was refused is not to come again, nor anything after it, in one poll.
     pub fn attend<S: Sink>(&mut self, index: usize, header: &Header, sink: &mut S, budget: usize) -> (usize, Look) {
-        let mut done = 0;
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
             return (0, Look::Fine);
         };
         // What was refused among the hot rings of this poll is not offered again in it.
         let waits = inbound.hot && inbound.refused;
-        let look = if inbound.has_news() && !waits {
-            inbound.drain(sink, budget, &mut done)
+        let (done, look) = if inbound.has_news() && !waits {
+            inbound.drain(sink, budget)
         } else {
-            Look::Fine
+            (0, Look::Fine)
         };
         if look == Look::Fine && inbound.is_over() {
             return (done, Look::Over);

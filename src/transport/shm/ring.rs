@@ -194,6 +194,7 @@ fn check_taken<L: Lines>(taken: u64, tail: u64) -> Result<u64, Broken> {
 pub struct Found {
     pub line: u64,
     pub len: usize,
+    lines: u64,
 }
 
 /// The reading side.
@@ -228,15 +229,15 @@ impl Consumer {
         }
         if word == lap | SKIP && line != 0 {
             self.head += L::COUNT - line;
-            return found::<L>(self.head, lines.control(0));
+            return found::<L>(0, lines.control(0), self::lap::<L>(self.head));
         }
-        found::<L>(self.head, word)
+        found::<L>(line, word, lap)
     }
 
     /// Lets go of a record found. True when lines were given back.
     #[inline]
     pub fn advance<L: Lines>(&mut self, lines: &L, record: Found) -> bool {
-        self.head += lines_for(record.len);
+        self.head += record.lines;
         if self.head - self.given < L::COUNT / 4 {
             return false;
         }
@@ -247,12 +248,17 @@ impl Consumer {
 }
 
 #[inline]
-fn found<L: Lines>(position: u64, word: u64) -> Result<Option<Found>, Broken> {
-    let (line, len) = (position & (L::COUNT - 1), (word & LEN) as usize);
-    if word & !LEN != lap::<L>(position) | RECORD || len > longest(L::COUNT) || line + lines_for(len) > L::COUNT {
+fn found<L: Lines>(line: u64, word: u64, lap: u64) -> Result<Option<Found>, Broken> {
+    // More than a length is left of a word that is no record of this lap.
+    let len = (word ^ (lap | RECORD)) as usize;
+    if len > longest(L::COUNT) {
         return Err(Broken);
     }
-    Ok(Some(Found { line, len }))
+    let lines = lines_for(len);
+    if line + lines > L::COUNT {
+        return Err(Broken);
+    }
+    Ok(Some(Found { line, len, lines }))
 }
 
 #[cfg(test)]

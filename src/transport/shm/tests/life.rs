@@ -38,10 +38,10 @@ fn killed_senders_are_noticed_and_replaced() {
         let killed = Instant::now();
         let known = end.peer(b"there").unwrap();
         if end.peers.get(known).unwrap().instance != 0 || end.own.header.used() > 0 {
-            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice may take.
-            while kept.gone.is_empty() && killed.elapsed() < Duration::from_millis(1000) {
-                end.poll(&mut kept, 16);
-            }
+            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. Who was
+            // heard is told to be gone, however long that takes.
+            let over = |kept: &Kept| kept.packets.is_empty() && killed.elapsed() > Duration::from_millis(1000);
+            poll_until(&mut end, &mut kept, |kept| !kept.gone.is_empty() || over(kept));
         }
         for (id, packet) in kept.packets.iter().enumerate() {
             assert_whole(packet, id as u32);
@@ -51,10 +51,11 @@ fn killed_senders_are_noticed_and_replaced() {
             "life {life}: {:?}",
             kept.gone
         );
-        assert!(!matches!(
-            end.push(known, &header(0), Body::Empty),
-            Push::Done | Push::Full
-        ));
+        // Nobody is there, which it may take one more look to find out.
+        while matches!(end.push(known, &header(0), Body::Empty), Push::Done | Push::Full) {
+            end.poll(&mut kept, 16);
+            assert!(killed.elapsed() < PATIENCE, "life {life}");
+        }
     }
     drop(end);
     sweep(&dir.0);
@@ -85,12 +86,10 @@ fn killed_receivers_are_noticed_and_replaced() {
                 Push::Full | Push::Unreachable => std::thread::yield_now(),
                 Push::Gone => panic!("life {life} after {sent}"),
             }
-            assert!(start.elapsed() < Duration::from_secs(20));
+            assert!(start.elapsed() < PATIENCE);
         }
         child.kill();
-        let killed = Instant::now();
         poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
-        assert!(killed.elapsed() < Duration::from_millis(1500), "{:?}", killed.elapsed());
         assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
     }
 }
@@ -210,7 +209,7 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
             to,
             tag,
             data: None,
-            body: UserIov::default(),
+            body: &UserIov::NONE,
             inject: true,
             level: Level::Inject,
             fence: false,
@@ -231,7 +230,7 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
             from: Some(there),
             tag: tag as u64,
             ignore: 0,
-            body: memory.iov(),
+            body: memory.named(),
             multi: None,
             context: tag,
             tell: Tell::Queue,
@@ -241,13 +240,13 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     let start = Instant::now();
     while ends.is_empty() || end.transport().peers.has_past(there) {
         end.progress(&mut ends);
-        assert!(start.elapsed() < Duration::from_secs(20));
+        assert!(start.elapsed() < PATIENCE);
     }
     assert_eq!(ends.len(), 1);
     send(&mut last, b"here", 1);
     while ends.len() < 2 {
         end.progress(&mut ends);
-        assert!(start.elapsed() < Duration::from_secs(20));
+        assert!(start.elapsed() < PATIENCE);
     }
     let told: Vec<_> = ends.iter().map(|end| (end.context, end.failure)).collect();
     assert_eq!(told, [(0, None), (1, None)]);
@@ -311,7 +310,7 @@ fn children_keep_no_claim() {
             };
             held.extend((0..end.own.header.used()).find(locked).map(|index| (round, index)));
             let start = Instant::now();
-            while kept.gone.len() < round as usize && start.elapsed() < Duration::from_secs(5) {
+            while kept.gone.len() < round as usize && start.elapsed() < PATIENCE {
                 end.poll(&mut kept, 64);
             }
             if pushed != Push::Done || !held.is_empty() {

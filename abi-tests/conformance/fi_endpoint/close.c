@@ -1,0 +1,73 @@
+/* Endpoints that come and go, with and without something posted. */
+#include "endpoint.h"
+
+static void cancel_of_nothing(void)
+{
+	struct bed bed;
+	int ret;
+
+	open_bed(&bed, &usual);
+	ret = fi_cancel(&bed.side[0].ep->fid, ctx(77));
+	CHECK(ret == 0 || ret == -FI_ENOENT || ret == -FI_EAGAIN, "fi_cancel: %s", fi_strerror(-ret));
+	NO_COMPLETION(&bed, bed.side[0].rx); /* the call itself has no entry */
+	ping(&bed, 1, 0);
+	close_bed(&bed);
+}
+
+static void close_drops_what_is_posted(void)
+{
+	struct fi_cq_tagged_entry e;
+	struct bed bed;
+
+	open_bed(&bed, &usual);
+	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_recv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(2)));
+	OK(fi_close(&bed.side[1].ep->fid));
+	bed.side[1].ep = NULL;
+	GIVES(-FI_EAGAIN, fi_cq_read(bed.side[1].rx, &e, 1));
+	close_bed(&bed);
+}
+
+static void open_and_close_often(void)
+{
+	struct bed bed;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		open_bed(&bed, &usual);
+		if (i % 5 == 0)
+			ping(&bed, 0, 1);
+		close_bed(&bed);
+	}
+}
+
+static void a_new_endpoint_beside_the_old(void)
+{
+	struct bed bed;
+	struct side *late;
+
+	open_bed(&bed, &usual);
+	ping(&bed, 0, 1);
+	late = &bed.side[2];
+	late->ep = bare_ep(&bed);
+	late->tx = a_cq(&bed);
+	late->rx = a_cq(&bed);
+	OK(fi_ep_bind(late->ep, &bed.av->fid, 0));
+	OK(fi_ep_bind(late->ep, &late->tx->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(late->ep, &late->rx->fid, FI_RECV));
+	OK(fi_enable(late->ep));
+	learn_name(late);
+	bed.sides = 3;
+	GIVES(1, insert_sides(&bed, bed.av, 2, 1, &late->addr, 0, NULL));
+	ping(&bed, 2, 0);
+	ping(&bed, 1, 2);
+	ping(&bed, 0, 1);
+	close_bed(&bed);
+}
+
+static const struct test tests[] = {
+	TEST(cancel_of_nothing), TEST(close_drops_what_is_posted), TEST(open_and_close_often),
+	TEST(a_new_endpoint_beside_the_old),
+};
+
+CASES(tests)

@@ -1,0 +1,250 @@
+/* Shared contexts. */
+#include "endpoint.h"
+
+static void shared_receive_context(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, ctx(1));
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+	CHECK(srx->fid.fclass == FI_CLASS_SRX_CTX, "class %zu", srx->fid.fclass);
+	for (i = 0; i < 3; i++)
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+	enable_sides(&bed, &s);
+	for (i = 1; i < 3; i++) { /* one pool of buffers, but each endpoint's own queue */
+		fill(out, 32, (unsigned) i);
+		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
+		POST(&bed, fi_tsend(bed.side[0].ep, out, 32, NULL, bed.side[i].addr, 1, ctx(10 + i)));
+		COMPLETION(&bed, bed.side[i].rx, ctx(i));
+		COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
+		SAME(in, 32, (unsigned) i);
+		OK(fi_recv(srx, in, 32, NULL, FI_ADDR_UNSPEC, ctx(i)));
+		POST(&bed, fi_send(bed.side[0].ep, out, 32, NULL, bed.side[i].addr, ctx(10 + i)));
+		COMPLETION(&bed, bed.side[i].rx, ctx(i));
+		COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
+	}
+	GIVES(-FI_EBUSY, fi_close(&srx->fid));
+	for (i = 0; i < 3; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* An endpoint takes one receive context, and all that share it have one AV. */
+static void shared_receive_context_binds_once(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fi_av_attr av_attr = { 0 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx, *other, *ep;
+	struct fid_av *av;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	OK(fi_srx_context(bed.domain, &attr, &other, NULL));
+	for (i = 0; i < 2; i++) {
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+		FAILS(fi_ep_bind(bed.side[i].ep, &other->fid, 0));
+		OK(fi_enable(bed.side[i].ep));
+	}
+	OK(fi_endpoint(bed.domain, bed.info, &ep, NULL));
+	OK(fi_av_open(bed.domain, &av_attr, &av, NULL));
+	OK(fi_ep_bind(ep, &av->fid, 0));
+	OK(fi_ep_bind(ep, &bed.side[0].tx->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(ep, &bed.side[0].rx->fid, FI_RECV));
+	ret = fi_ep_bind(ep, &srx->fid, 0);
+	if (ret == 0)
+		ret = fi_enable(ep);
+	CHECK(ret < 0, "two AVs share a receive context");
+	OK(fi_close(&ep->fid));
+	OK(fi_close(&av->fid));
+	OK(fi_close(&other->fid));
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* An alias is refused, or does what the context does. */
+static void shared_receive_context_alias(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx, *alias = NULL;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	for (i = 0; i < 2; i++)
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+	enable_sides(&bed, &s);
+	ret = fi_ep_alias(srx, &alias, FI_RECV);
+	CHECK(ret == 0 || lacking(ret) || ret == -FI_EINVAL, "fi_ep_alias: %s", fi_strerror(-ret));
+	OK(fi_trecv(ret ? srx : alias, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, NULL, bed.side[1].addr, 1, ctx(2)));
+	COMPLETION(&bed, bed.side[1].rx, ctx(1));
+	COMPLETION(&bed, bed.side[0].tx, ctx(2));
+	if (!ret)
+		OK(fi_close(&alias->fid));
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+/* What is meant for no endpoint's buffer yet waits, and finds the first that is posted. */
+static void shared_receives_of_unexpected(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
+	struct fi_rx_attr attr;
+	struct fid_ep *srx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->rx_attr;
+	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	for (i = 0; i < 3; i++)
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+	enable_sides(&bed, &s);
+	for (i = 1; i < 3; i++) {
+		fill(out + 100 * i, 32, (unsigned) i);
+		POST(&bed, fi_tsend(bed.side[0].ep, out + 100 * i, 32, NULL, bed.side[i].addr, (uint64_t) i, ctx(10 + i)));
+	}
+	settle(&bed);
+	for (i = 2; i > 0; i--) {
+		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, (uint64_t) i, 0, ctx(i)));
+		COMPLETION(&bed, bed.side[i].rx, ctx(i));
+		SAME(in, 32, (unsigned) i);
+	}
+	/* Posted, but never met: it goes with the context. */
+	OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 9, 0, ctx(9)));
+	for (i = 0; i < 3; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+static void shared_transmit_context(void)
+{
+	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
+	struct fi_tx_attr attr;
+	struct fid_stx *stx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->tx_attr;
+	ret = fi_stx_context(bed.domain, &attr, &stx, ctx(1));
+	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_stx_context: %s", fi_strerror(-ret));
+	CHECK(stx->fid.fclass == FI_CLASS_STX_CTX, "class %zu", stx->fid.fclass);
+	for (i = 0; i < 3; i++)
+		OK(fi_ep_bind(bed.side[i].ep, &stx->fid, 0));
+	enable_sides(&bed, &s);
+	ping(&bed, 0, 2); /* posted to the endpoint, completed in the endpoint's queue */
+	ping(&bed, 1, 2);
+	GIVES(-FI_EBUSY, fi_close(&stx->fid));
+	for (i = 0; i < 3; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&stx->fid));
+	close_bed(&bed);
+}
+
+/* Without the context that it was opened for, an endpoint is not enabled; and it takes one only. */
+static void shared_transmit_context_binds_once(void)
+{
+	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT };
+	struct fi_tx_attr attr;
+	struct fid_stx *stx, *other;
+	struct bed bed;
+	int ret;
+
+	open_sides(&bed, &s);
+	attr = *bed.info->tx_attr;
+	ret = fi_stx_context(bed.domain, &attr, &stx, NULL);
+	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	OK(fi_stx_context(bed.domain, &attr, &other, NULL));
+	FAILS(fi_enable(bed.side[0].ep));
+	OK(fi_ep_bind(bed.side[0].ep, &stx->fid, 0));
+	FAILS(fi_ep_bind(bed.side[0].ep, &other->fid, 0));
+	OK(fi_enable(bed.side[0].ep));
+	OK(fi_close(&other->fid));
+	OK(fi_close(&bed.side[0].ep->fid));
+	bed.side[0].ep = NULL;
+	OK(fi_close(&stx->fid));
+	close_bed(&bed);
+}
+
+/* Both directions may be shared, and shared with others. */
+static void both_contexts_shared(void)
+{
+	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT, .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
+	struct fid_ep *srx;
+	struct fid_stx *stx;
+	struct bed bed;
+	int i, ret;
+
+	open_sides(&bed, &s);
+	ret = fi_srx_context(bed.domain, bed.info->rx_attr, &srx, NULL);
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	ret = fi_stx_context(bed.domain, bed.info->tx_attr, &stx, NULL);
+	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
+	OK(ret);
+	for (i = 0; i < 2; i++) {
+		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
+		OK(fi_ep_bind(bed.side[i].ep, &stx->fid, 0));
+	}
+	enable_sides(&bed, &s);
+	for (i = 0; i < 2; i++) {
+		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&bed, fi_tsend(bed.side[i].ep, out, 32, NULL, bed.side[!i].addr, 1, ctx(2)));
+		COMPLETION(&bed, bed.side[!i].rx, ctx(1));
+		COMPLETION(&bed, bed.side[i].tx, ctx(2));
+	}
+	for (i = 0; i < 2; i++) {
+		OK(fi_close(&bed.side[i].ep->fid));
+		bed.side[i].ep = NULL;
+	}
+	OK(fi_close(&stx->fid));
+	OK(fi_close(&srx->fid));
+	close_bed(&bed);
+}
+
+static const struct test tests[] = {
+	TEST(shared_receive_context), TEST(shared_receive_context_binds_once), TEST(shared_receive_context_alias),
+	TEST(shared_receives_of_unexpected), TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
+	TEST(both_contexts_shared),
+};
+
+CASES(tests)

@@ -1,0 +1,246 @@
+/* Work that transfers data. */
+#include "trigger.h"
+
+static const struct setup selective = {
+	.caps = FAMILIES | FI_TRIGGER,
+	.tx_bind = FI_SELECTIVE_COMPLETION,
+	.rx_bind = FI_SELECTIVE_COMPLETION,
+};
+
+static void sends_and_receives(void)
+{
+	struct fi_deferred_work send, recv;
+	struct fi_op_msg send_op, recv_op;
+
+	begin();
+	recv = on(1, FI_OP_RECV);
+	recv.completion_cntr = done;
+	recv_op = message(&recv, other, &iov_there, FI_ADDR_UNSPEC);
+	recv.op.msg = &recv_op;
+	send = on(2, FI_OP_SEND);
+	send.completion_cntr = done;
+	send_op = message(&send, ep, &iov_here, bed.side[1].addr);
+	send.op.msg = &send_op;
+	QUEUE(&send);
+	QUEUE(&recv);
+	/* The buffer is not read before the operation starts. */
+	fill(here, SIZE, 3);
+	OK(fi_cntr_add(trigger, 1));
+	STAYS(done, 0);
+	OK(fi_cntr_add(trigger, 1));
+	BECOMES(done, 2);
+	SAME(there, SIZE, 3);
+	silence();
+	end();
+}
+
+static void tagged_sends_and_receives(void)
+{
+	struct fi_deferred_work send, recv;
+	struct fi_op_tagged send_op, recv_op;
+
+	begin();
+	recv = on(1, FI_OP_TRECV);
+	recv.completion_cntr = done;
+	recv_op = tagged(&recv, other, &iov_there, FI_ADDR_UNSPEC);
+	recv.op.tagged = &recv_op;
+	send = on(1, FI_OP_TSEND);
+	send.completion_cntr = done;
+	send_op = tagged(&send, ep, &iov_here, bed.side[1].addr);
+	send.op.tagged = &send_op;
+	fill(here, SIZE, 4);
+	QUEUE(&recv);
+	QUEUE(&send);
+	STAYS(done, 0);
+	OK(fi_cntr_add(trigger, 1));
+	BECOMES(done, 2);
+	SAME(there, SIZE, 4);
+	silence();
+	end();
+}
+
+static void entries_are_made_when_asked_for(void)
+{
+	struct fi_deferred_work send, recv;
+	struct fi_op_msg send_op, recv_op;
+
+	begin_with(&selective);
+	recv = on(1, FI_OP_RECV);
+	recv.completion_cntr = done;
+	recv_op = message(&recv, other, &iov_there, FI_ADDR_UNSPEC);
+	recv_op.flags = FI_COMPLETION;
+	recv.op.msg = &recv_op;
+	send = on(1, FI_OP_SEND);
+	send.completion_cntr = done;
+	send_op = message(&send, ep, &iov_here, bed.side[1].addr);
+	send_op.flags = FI_COMPLETION;
+	send.op.msg = &send_op;
+	QUEUE(&recv);
+	QUEUE(&send);
+	OK(fi_cntr_add(trigger, 1));
+	COMPLETION(&bed, bed.side[0].tx, &send.context);
+	COMPLETION(&bed, bed.side[1].rx, &recv.context);
+	BECOMES(done, 2);
+	end();
+}
+
+static void writes_then_reads(void)
+{
+	static char back[SIZE];
+	struct iovec iov_back = { back, SIZE };
+	struct fi_deferred_work write, read;
+	struct fi_op_rma write_op, read_op;
+	struct fi_rma_iov to, from;
+
+	begin();
+	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
+	write = on(1, FI_OP_WRITE);
+	write.completion_cntr = done;
+	write_op = one_sided(&write, &iov_here, &to);
+	write_op.flags = FI_DELIVERY_COMPLETE;
+	write.op.rma = &write_op;
+	QUEUE(&write);
+	/* The end of the write starts the read. */
+	read = on(1, FI_OP_READ);
+	read.triggering_cntr = done;
+	read.completion_cntr = done;
+	read_op = one_sided(&read, &iov_back, &from);
+	read.op.rma = &read_op;
+	QUEUE(&read);
+	fill(here, SIZE, 5);
+	STAYS(done, 0);
+	CHECK(there[0] == 0, "written before its time");
+	OK(fi_cntr_add(trigger, 1));
+	BECOMES(done, 2);
+	SAME(there, SIZE, 5);
+	SAME(back, SIZE, 5);
+	silence();
+	conceal(&w);
+	end();
+}
+
+static void a_failure_is_an_error_of_the_completion_counter(void)
+{
+	struct fi_deferred_work write;
+	struct fi_rma_iov to;
+	struct fi_op_rma op;
+	long until;
+
+	begin();
+	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
+	write = on(1, FI_OP_WRITE);
+	write.completion_cntr = done;
+	op = one_sided(&write, &iov_here, &to);
+	to.key += 1000;
+	write.op.rma = &op;
+	QUEUE(&write);
+	OK(fi_cntr_add(trigger, 1));
+	for (until = now_ms() + GIVE_UP_MS; fi_cntr_readerr(done) != 1 && now_ms() < until;)
+		;
+	CHECK(fi_cntr_readerr(done) == 1, "%llu errors", (unsigned long long) fi_cntr_readerr(done));
+	STAYS(done, 0);
+	conceal(&w);
+	end();
+}
+
+/* What atomic work is made of. */
+struct atomic {
+	struct fi_ioc operand, fetched, compared;
+	struct fi_rma_ioc target;
+	uint64_t value, old, expected;
+};
+
+static struct fi_msg_atomic atomic_message(struct atomic *a, struct fi_deferred_work *work, enum fi_op op)
+{
+	a->operand = (struct fi_ioc) { &a->value, 1 };
+	a->fetched = (struct fi_ioc) { &a->old, 1 };
+	a->compared = (struct fi_ioc) { &a->expected, 1 };
+	a->target = (struct fi_rma_ioc) { .addr = w.remote.base, .count = 1, .key = w.remote.key };
+	return (struct fi_msg_atomic) {
+		.msg_iov = &a->operand, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = &a->target,
+		.rma_iov_count = 1, .datatype = FI_UINT64, .op = op, .context = &work->context,
+	};
+}
+
+static void atomics(void)
+{
+	struct fi_deferred_work add, fetch, swap;
+	struct atomic a = { .value = 5 }, f = { .value = 7 }, c = { .value = 1000, .expected = 112 };
+	uint64_t *word = (uint64_t *) there;
+	struct fi_op_atomic add_op = { 0 };
+	struct fi_op_fetch_atomic fetch_op = { 0 };
+	struct fi_op_compare_atomic swap_op = { 0 };
+
+	begin();
+	*word = 100;
+	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
+	add = on(1, FI_OP_ATOMIC);
+	add_op.ep = ep;
+	add_op.msg = atomic_message(&a, &add, FI_SUM);
+	add_op.flags = FI_DELIVERY_COMPLETE;
+	add.op.atomic = &add_op;
+	fetch = on(1, FI_OP_FETCH_ATOMIC);
+	fetch.triggering_cntr = done;
+	fetch_op.ep = ep;
+	fetch_op.msg = atomic_message(&f, &fetch, FI_SUM);
+	fetch_op.fetch = (struct fi_msg_fetch) { .msg_iov = &f.fetched, .iov_count = 1 };
+	fetch.op.fetch_atomic = &fetch_op;
+	swap = on(2, FI_OP_COMPARE_ATOMIC);
+	swap.triggering_cntr = done;
+	swap_op.ep = ep;
+	swap_op.msg = atomic_message(&c, &swap, FI_CSWAP);
+	swap_op.fetch = (struct fi_msg_fetch) { .msg_iov = &c.fetched, .iov_count = 1 };
+	swap_op.compare = (struct fi_msg_compare) { .msg_iov = &c.compared, .iov_count = 1 };
+	swap.op.compare_atomic = &swap_op;
+	add.completion_cntr = fetch.completion_cntr = swap.completion_cntr = done;
+	QUEUE(&swap);
+	QUEUE(&fetch);
+	QUEUE(&add);
+	STAYS(done, 0);
+	OK(fi_cntr_add(trigger, 1));
+	BECOMES(done, 3);
+	CHECK(f.old == 105 && c.old == 112 && *word == 1000, "%llu, %llu, %llu", (unsigned long long) f.old,
+	      (unsigned long long) c.old, (unsigned long long) *word);
+	silence();
+	conceal(&w);
+	end();
+}
+
+/* More messages than any queue holds, all started by one step of the counter. */
+static void many_at_once(void)
+{
+	enum { MANY = 3000 };
+	static struct fi_deferred_work work[MANY];
+	static struct fi_op_tagged op[MANY];
+	static uint32_t sent[MANY], got[MANY];
+	static struct iovec iov[MANY];
+	int i;
+
+	begin();
+	for (i = 0; i < MANY; i++) {
+		sent[i] = i + 1;
+		got[i] = 0;
+		iov[i] = (struct iovec) { &sent[i], sizeof(sent[i]) };
+		work[i] = on(1, FI_OP_TSEND);
+		work[i].completion_cntr = done;
+		op[i] = tagged(&work[i], ep, &iov[i], bed.side[1].addr);
+		work[i].op.tagged = &op[i];
+		QUEUE(&work[i]);
+	}
+	OK(fi_cntr_add(trigger, 1));
+	for (i = 0; i < MANY; i++) {
+		POST(&bed, fi_trecv(other, &got[i], sizeof(got[i]), NULL, FI_ADDR_UNSPEC, 0x77, 0, ctx(1)));
+		COMPLETION(&bed, bed.side[1].rx, ctx(1));
+		CHECK(got[i] == (uint32_t) i + 1, "message %d is %u", i, got[i]);
+	}
+	BECOMES(done, MANY);
+	end();
+}
+
+static const struct test tests[] = {
+	TEST(sends_and_receives), TEST(tagged_sends_and_receives), TEST(entries_are_made_when_asked_for),
+	TEST(writes_then_reads), TEST(a_failure_is_an_error_of_the_completion_counter), TEST(atomics),
+	TEST(many_at_once),
+};
+
+CASES(tests)

@@ -1,0 +1,80 @@
+/*
+ * Several processes that work on one another at random, and a model that says what must come out: the frame of such
+ * programs. Each is started as
+ *     PROGRAM [PROCESSES [OPERATIONS [SEED]]]
+ * and fails if a process does. The same seed makes the same numbers, though not the same order between processes.
+ * Built with THREADS, the processes are threads of one, for ThreadSanitizer; what each has of its own is OWN.
+ */
+#ifndef CROWD_H
+#define CROWD_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef THREADS
+#define OWN static _Thread_local
+#define OWN_ALL _Thread_local
+#else
+#define OWN static
+#define OWN_ALL
+#endif
+
+struct crowd {
+	int most;                  /* processes there may be */
+	int processes, operations; /* there are, and for each, unless the command line says otherwise */
+	size_t shared;             /* bytes that all see, zero at first */
+	void (*run)(void);         /* what each process does */
+	void (*progress)(void);    /* what it does while it waits */
+	/* Whatever ended; errors are never 0. */
+	void (*ended)(void *context, int error, size_t len);
+};
+
+extern int processes, operations;
+extern OWN_ALL int me;
+extern OWN_ALL int steps; /* as many as this process has begun */
+
+/* What main calls; `common` is where the shared bytes will be. */
+int crowd(const struct crowd *plan, void *common, int argc, char **argv);
+
+/* Waits until all processes come here. */
+void meet(void);
+/* Has the plan's `ended` called for each completion that there is. */
+void read_all(struct fid_cq *cq);
+/* What provider shm offers for messages, remote memory and atomics, and more if the hints say so. */
+struct fi_info *hints_for_all(void);
+struct fi_info *offer(struct fi_info *hints);
+
+/* Random numbers, and bytes made of one. */
+uint64_t rnd(void);
+size_t below(size_t most);
+void scramble(char *to, size_t len, uint64_t with);
+bool holds(const char *bytes, size_t len, uint64_t with);
+
+#define DIE(...)                                                                       \
+	do {                                                                           \
+		fprintf(stderr, "process %d, step %d, line %d: ", me, steps, __LINE__); \
+		fprintf(stderr, __VA_ARGS__);                                          \
+		fprintf(stderr, "\n");                                                 \
+		_exit(1);                                                              \
+	} while (0)
+#define OK(call)                                                                       \
+	do {                                                                           \
+		long ok_ = (long) (call);                                              \
+		if (ok_)                                                               \
+			DIE("%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_));      \
+	} while (0)
+
+#endif
