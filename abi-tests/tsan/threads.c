@@ -1,6 +1,6 @@
 /*
- * Threads that share a domain, its endpoints and their queues, and do everything at once: messages, remote memory, atomics,
- * regions and endpoints that come and go, receives that are cancelled, sleeps. What arrives and what the totals are is
+ * Threads that share a domain, its endpoints and their queues, and do everything at once: messages, remote memory,
+ * atomics, regions and endpoints that come and go, receives that are cancelled, sleeps. What arrives and what the totals are is
  * checked; what two threads use without an order, ThreadSanitizer finds.
  *
  *     threads safe|domain manual|auto [OPERATIONS [SEED]]
