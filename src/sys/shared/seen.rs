@@ -1,7 +1,8 @@
 //! For ThreadSanitizer only (cfg tsan: build.rs), which knows memory by its address: a range of a file that a process maps
 //! twice is used at one address, so that two endpoints in one process are seen to meet.
 //!
-//! Every mapping is made as ever, for it holds its own open file and its locks. What is used in its place is made once, from a file opened anew, and goes with the last who uses it. Called by `super::Map`.
+//! Every mapping is made as ever, for it holds its own open file and its locks. What is used in its place is made once,
+//! from a file opened anew, and goes with the last who uses it. Called by `super::Map`.
 
 use super::{forks, status};
 use core::ptr::{self, NonNull};
