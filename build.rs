@@ -8,6 +8,14 @@ fn main() {
     cbits();
     programs();
     no_shared_object();
+    sanitizer();
+}
+
+/// `cfg(tsan)`: built for ThreadSanitizer, by nightly Rust (abi-tests/tsan).
+fn sanitizer() {
+    if std::env::var("CARGO_CFG_SANITIZE").is_ok_and(|kinds| kinds.split(',').any(|kind| kind == "thread")) {
+        println!("cargo:rustc-cfg=tsan");
+    }
 }
 
 /// What stable Rust cannot say: C-variadic entry points and long double. The objects are bundled in the archive.

@@ -249,7 +249,7 @@ static void wait_yield(void) { waits(FI_WAIT_YIELD); }
 
 struct sleeper {
 	struct fid_eq *eq;
-	volatile pid_t thread;
+	_Atomic pid_t thread;
 	ssize_t ret;
 	uint64_t data;
 };

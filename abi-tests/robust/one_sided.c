@@ -21,7 +21,7 @@ struct shared {
 	char name[MOST][256];
 	size_t name_len[MOST];
 	uint64_t area_key[MOST], counter_key[MOST];
-	volatile uint64_t lent_key[MOST];
+	uint64_t lent_key[MOST];
 	/* By target and counter: what all initiators together have done. */
 	uint64_t sum[MOST], sum32[MOST], bits[MOST], most[MOST];
 	unsigned __int128 wide[MOST];
@@ -63,22 +63,22 @@ struct area {
 };
 
 static struct shared *shared;
-static struct fid_ep *ep;
-static struct fid_cq *cq;
-static struct fid_domain *domain;
-static fi_addr_t addr[MOST];
-static char *areas; /* of all initiators, here */
-static struct counter *counters;
-static struct area area[MOST];
-static struct op ops[AT_ONCE], receives[MOST][POSTED];
-static unsigned sent[MOST], received[MOST], ended, refused;
+OWN struct fid_ep *ep;
+OWN struct fid_cq *cq;
+OWN struct fid_domain *domain;
+OWN fi_addr_t addr[MOST];
+OWN char *areas; /* of all initiators, here */
+OWN struct counter *counters;
+OWN struct area area[MOST];
+OWN struct op ops[AT_ONCE], receives[MOST][POSTED];
+OWN unsigned sent[MOST], received[MOST], ended, refused;
 
 /* ---- ends ---- */
 
 /* Messages meet receives in the order of both, though a short one may end before a long one that came first. */
 static void post_receive(struct op *op)
 {
-	static unsigned posted[MOST];
+	OWN unsigned posted[MOST];
 
 	op->kind = RECEIVING;
 	op->number = posted[op->peer]++;
@@ -92,7 +92,7 @@ static uint64_t message_seed(int from, int to, unsigned number)
 
 static void received_one(struct op *op, size_t len)
 {
-	static char want[MESSAGE];
+	OWN char want[MESSAGE];
 
 	scramble(want, len, message_seed(op->peer, me, op->number));
 	if (memcmp(want, op->buf, len))
@@ -243,7 +243,7 @@ static void add(struct op *op)
 	case 1: __atomic_fetch_add(&shared->sum32[t], value & UINT32_MAX, __ATOMIC_SEQ_CST); break;
 	case 2: __atomic_fetch_xor(&shared->bits[t], value, __ATOMIC_SEQ_CST); break;
 	case 3:
-		for (uint64_t most = shared->most[t]; most < value;)
+		for (uint64_t most = __atomic_load_n(&shared->most[t], __ATOMIC_SEQ_CST); most < value;)
 			if (__atomic_compare_exchange_n(&shared->most[t], &most, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 				break;
 		break;
@@ -273,7 +273,7 @@ static void send_one(struct op *op)
 /* Into a region that its owner may close at any time. */
 static void borrow(struct op *op)
 {
-	uint64_t key = shared->lent_key[op->peer];
+	uint64_t key = __atomic_load_n(&shared->lent_key[op->peer], __ATOMIC_RELAXED);
 
 	op->kind = LENT;
 	op->len = rnd() % 2 ? 1 + below(SHORT) : 1 + below(LENT_SIZE);
@@ -301,12 +301,12 @@ static void wrong(struct op *op)
 
 /* ---- regions that come and go ---- */
 
-static struct fid_mr *lent;
-static char *lent_memory;
+OWN struct fid_mr *lent;
+OWN char *lent_memory;
 
 static void lend(void)
 {
-	static uint64_t generation;
+	OWN uint64_t generation;
 
 	if (lent) {
 		OK(fi_close(&lent->fid));
@@ -316,7 +316,7 @@ static void lend(void)
 	if (lent_memory == MAP_FAILED)
 		DIE("mmap");
 	OK(fi_mr_reg(domain, lent_memory, LENT_SIZE, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1000 + generation++ % 3, 0, &lent, NULL));
-	shared->lent_key[me] = fi_mr_key(lent);
+	__atomic_store_n(&shared->lent_key[me], fi_mr_key(lent), __ATOMIC_RELAXED);
 }
 
 static void step(void)
@@ -351,9 +351,9 @@ static void step(void)
 
 /* ---- the whole ---- */
 
-static struct fid_fabric *fabric;
-static struct fid_av *av;
-static struct fid_mr *area_mr, *counter_mr;
+OWN struct fid_fabric *fabric;
+OWN struct fid_av *av;
+OWN struct fid_mr *area_mr, *counter_mr;
 
 static void open_all(void)
 {

@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include "crowd.h"
@@ -5,11 +6,13 @@
 /* A process that takes so many seconds hangs. */
 enum { DEADLINE = 900 };
 
-int processes, operations, me, steps;
+int processes, operations;
+OWN_ALL int me, steps;
 
 static const struct crowd *plan;
-static volatile unsigned *arrived;
-static uint64_t seed;
+static unsigned *arrived;
+static uint64_t from;
+OWN uint64_t seed;
 
 uint64_t rnd(void)
 {
@@ -48,7 +51,7 @@ bool holds(const char *bytes, size_t len, uint64_t with)
 
 void meet(void)
 {
-	static unsigned round;
+	OWN unsigned round;
 
 	round++;
 	__atomic_fetch_add(arrived, 1, __ATOMIC_SEQ_CST);
@@ -86,6 +89,10 @@ struct fi_info *hints_for_all(void)
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+#ifdef THREADS
+	/* With our own threads beside them, or without. */
+	hints->domain_attr->progress = from % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+#endif
 	return hints;
 }
 
@@ -108,10 +115,43 @@ static void *shared_memory(size_t size)
 	return memory;
 }
 
-static int wait_for_all(void)
+static void begin(int number)
+{
+	me = number;
+	seed = from * 0x9e3779b97f4a7c15ull + (uint64_t) me + 1;
+	alarm(DEADLINE);
+	plan->run();
+}
+
+#ifdef THREADS
+static void *run_thread(void *number)
+{
+	begin((int) (intptr_t) number);
+	return NULL;
+}
+
+static int run_all(void)
+{
+	pthread_t threads[64];
+	int i;
+
+	for (i = 0; i < processes; i++)
+		if (pthread_create(&threads[i], NULL, run_thread, (void *) (intptr_t) i))
+			return 1;
+	for (i = 0; i < processes; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+#else
+static int run_all(void)
 {
 	int i, status, bad = 0;
 
+	for (i = 0; i < processes; i++)
+		if (fork() == 0) {
+			begin(i);
+			_exit(0);
+		}
 	for (i = 0; i < processes; i++) {
 		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
 			bad = 1;
@@ -121,11 +161,11 @@ static int wait_for_all(void)
 	}
 	return bad;
 }
+#endif
 
 int crowd(const struct crowd *of, void *common, int argc, char **argv)
 {
-	uint64_t from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
-
+	from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
 	plan = of;
 	processes = argc > 1 ? atoi(argv[1]) : plan->processes;
 	operations = argc > 2 ? atoi(argv[2]) : plan->operations;
@@ -134,12 +174,5 @@ int crowd(const struct crowd *of, void *common, int argc, char **argv)
 	*(void **) common = shared_memory(plan->shared);
 	arrived = shared_memory(sizeof(*arrived));
 	fprintf(stderr, "%d processes, %d operations each, seed %llu\n", processes, operations, (unsigned long long) from);
-	for (me = 0; me < processes; me++)
-		if (fork() == 0) {
-			seed = from * 0x9e3779b97f4a7c15ull + (uint64_t) me + 1;
-			alarm(DEADLINE);
-			plan->run();
-			_exit(0);
-		}
-	return wait_for_all();
+	return run_all();
 }

@@ -3,6 +3,7 @@
  * programs. Each is started as
  *     PROGRAM [PROCESSES [OPERATIONS [SEED]]]
  * and fails if a process does. The same seed makes the same numbers, though not the same order between processes.
+ * Built with THREADS, the processes are threads of one, for ThreadSanitizer; what each has of its own is OWN.
  */
 #ifndef CROWD_H
 #define CROWD_H
@@ -23,6 +24,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef THREADS
+#define OWN static _Thread_local
+#define OWN_ALL _Thread_local
+#else
+#define OWN static
+#define OWN_ALL
+#endif
+
 struct crowd {
 	int most;                  /* processes there may be */
 	int processes, operations; /* there are, and for each, unless the command line says otherwise */
@@ -33,8 +42,9 @@ struct crowd {
 	void (*ended)(void *context, int error, size_t len);
 };
 
-extern int processes, operations, me;
-extern int steps; /* as many as this process has begun */
+extern int processes, operations;
+extern OWN_ALL int me;
+extern OWN_ALL int steps; /* as many as this process has begun */
 
 /* What main calls; `common` is where the shared bytes will be. */
 int crowd(const struct crowd *plan, void *common, int argc, char **argv);

@@ -71,9 +71,10 @@ impl Domain {
         let auto = attr.progress == FI_PROGRESS_AUTO;
         // The thread is one more caller.
         let crossed = auto || attr.threading != FI_THREAD_DOMAIN;
-        // Whoever comes by starts deferred work, on whatever endpoint.
+        // Whoever comes by starts deferred work, on whatever endpoint; a region's counter drives them all.
         let triggers = info.caps & FI_TRIGGER != 0;
-        let locked = auto || is_shared(attr.threading) || triggers && crossed;
+        let drives_all = triggers || info.caps & FI_RMA_EVENT != 0;
+        let locked = auto || is_shared(attr.threading) || drives_all && crossed;
         let memory = Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed));
         fabric.users.take();
         Ok(Arc::new(Domain {
@@ -176,6 +177,24 @@ mod tests {
         drop(domain);
         assert_eq!(unused(&fabric.users), Ok(()));
         assert_eq!(Domain::open(&fabric, &Info::default()).err(), Some(Errno(FI_EINVAL)));
+    }
+
+    #[test]
+    fn what_drives_all_endpoints_takes_their_locks() {
+        let fabric = Fabric::new("any", 0);
+        for (threading, caps, locked) in [
+            (FI_THREAD_COMPLETION, FI_MSG, false),
+            (FI_THREAD_COMPLETION, FI_TRIGGER, true),
+            (FI_THREAD_COMPLETION, FI_RMA_EVENT, true),
+            (FI_THREAD_DOMAIN, FI_TRIGGER | FI_RMA_EVENT, false),
+        ] {
+            let info = Info {
+                caps,
+                ..info(threading)
+            };
+            let domain = Domain::open(&fabric, &info).ok().unwrap();
+            assert_eq!(domain.locked, locked, "{threading} {caps:#x}");
+        }
     }
 
     #[test]

@@ -284,6 +284,9 @@ pub struct Mapping {
     lead: usize,
     len: usize,
     generation: u32,
+    /// Where it is used instead, for ThreadSanitizer: see `shared::seen`.
+    #[cfg(tsan)]
+    seen: Option<usize>,
 }
 
 // SAFETY: memory of the process; nothing about it belongs to a thread.
@@ -324,7 +327,16 @@ impl Mapping {
             lead: 0,
             len: whole,
             generation: forks::generation(),
+            #[cfg(tsan)]
+            seen: None,
         })
+    }
+
+    /// The same memory where its owner has it, if that is this process.
+    #[cfg(tsan)]
+    pub fn at_home(mut self, pid: u32, addr: u64) -> Mapping {
+        self.seen = (pid == std::process::id()).then_some(addr as usize);
+        self
     }
 
     /// How many bytes there are of what was asked for.
@@ -339,6 +351,10 @@ impl Mapping {
     /// The address here of byte `at` of what was asked for.
     #[inline(always)]
     pub fn address(&self, at: usize) -> usize {
+        #[cfg(tsan)]
+        if let Some(seen) = self.seen {
+            return seen + at;
+        }
         self.base.as_ptr() as usize + self.lead + at
     }
 

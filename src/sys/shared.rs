@@ -3,6 +3,9 @@
 //! Locks are the kernel's locks on open files (F_OFD_*): they end with the file's last descriptor, so with the process,
 //! however it dies; and they can be asked about without being taken. Knows nothing of what the files hold.
 
+#[cfg(tsan)]
+mod seen;
+
 use super::forks;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU64;
@@ -221,6 +224,8 @@ pub fn random() -> io::Result<u64> {
 #[derive(Debug)]
 pub struct Map {
     base: NonNull<u8>,
+    #[cfg(tsan)]
+    own: NonNull<u8>,
     len: usize,
     generation: u32,
 }
@@ -246,7 +251,12 @@ impl Map {
         unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
         Ok(Map {
+            #[cfg(not(tsan))]
             base,
+            #[cfg(tsan)]
+            base: seen::share(fd, offset, len)?,
+            #[cfg(tsan)]
+            own: base,
             len,
             generation: forks::generation(),
         })
@@ -295,8 +305,14 @@ impl Drop for Map {
     fn drop(&mut self) {
         // In a child it is not there, and something else may be.
         if self.is_ours() {
+            #[cfg(not(tsan))]
+            let own = self.base;
+            #[cfg(tsan)]
+            let own = self.own;
+            #[cfg(tsan)]
+            seen::leave(self.base);
             // SAFETY: mapped by `new`; everything that borrowed from it is gone.
-            unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+            unsafe { libc::munmap(own.as_ptr().cast(), self.len) };
         }
     }
 }

@@ -59,7 +59,7 @@ static void wait_none_is_invalid(void)
 struct sleeper {
 	struct fid_cntr *cntr;
 	uint64_t threshold;
-	volatile pid_t thread;
+	_Atomic pid_t thread;
 	int ret;
 };
 

@@ -120,7 +120,7 @@ static void one_queue_for_both(void)
 /* Every thread may read: each completion comes out once. */
 struct reader {
 	struct bed *bed;
-	volatile int *left;
+	_Atomic int *left;
 	int got;
 };
 
@@ -133,7 +133,7 @@ static void *read_on(void *arg)
 	while (*r->left > 0 && now_ms() < until)
 		if (fi_cq_read(r->bed->side[1].rx, &e, 1) == 1) {
 			r->got++;
-			__atomic_sub_fetch(r->left, 1, __ATOMIC_SEQ_CST);
+			--*r->left;
 		}
 	return NULL;
 }
@@ -142,7 +142,7 @@ static void many_readers(void)
 {
 	enum { MESSAGES = 2000 };
 	struct setup s = { .threading = FI_THREAD_SAFE };
-	volatile int left = MESSAGES;
+	_Atomic int left = MESSAGES;
 	struct reader readers[2];
 	pthread_t threads[2];
 	struct bed bed;

@@ -93,7 +93,7 @@ static void fd_wakes_for_the_other_process(void)
 
 struct sleeper {
 	struct fid_cq *cq;
-	volatile pid_t thread;
+	_Atomic pid_t thread;
 	ssize_t ret;
 };
 

@@ -35,9 +35,9 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_LOCAL_COMM
     | FI_REMOTE_COMM;
 
-/// Secondary, but not given away: naming the source of each message costs time; operations that start by themselves
-/// cost locks at threading levels that need none otherwise.
-const NOT_FREE: u64 = FI_SOURCE | FI_TRIGGER;
+/// Secondary, but not given away: naming the source of each message costs time; operations that start by themselves, and
+/// regions' counters, which drive all endpoints, cost locks at threading levels that need none otherwise.
+const NOT_FREE: u64 = FI_SOURCE | FI_TRIGGER | FI_RMA_EVENT;
 
 /// Not even given to those who name no capability at all: they change what calls mean (an exact endpoint refuses
 /// receives from anyone), or are younger than programs that check each bit.
@@ -131,6 +131,12 @@ mod tests {
                 FI_MSG | FI_SOURCE,
                 ALL,
                 FI_MSG | MSG_DIRECTIONS | FI_SOURCE | FI_MULTI_RECV,
+            ),
+            (
+                ALL,
+                FI_RMA,
+                ALL | FI_TRIGGER | FI_RMA_EVENT,
+                FI_RMA | RMA_DIRECTIONS | FI_MULTI_RECV,
             ),
             (ALL, 0, ALL | FI_SOURCE_ERR, ALL),
             (

@@ -87,6 +87,8 @@ impl Header {
 
     /// `generation` is what the slot had last.
     fn fill_slot(&self, slot: usize, generation: u64, key: u64, region: &Region, memory: UserBuf) {
+        // SYNC POINT slot: who reads a word of this generation finds that the one before is over.
+        fence(Ordering::Release);
         let set = |word, value| self.slot(slot, word).store(value, Ordering::Relaxed);
         set(KEY, key);
         set(BASE, region.base);
@@ -143,12 +145,14 @@ impl Board {
 
     /// Nothing is shown any more, and nobody works on what was.
     pub fn close(&self) {
-        let Some(mut inner) = self.inner().take() else { return };
-        if inner.file.is_ours() {
+        // Locked to the end: whoever closes a region meanwhile must not find it hidden before its users are gone.
+        let mut guard = self.inner();
+        if let Some(inner) = guard.as_mut().filter(|inner| inner.file.is_ours()) {
             let keys: Vec<u64> = inner.slots.keys().copied().collect();
             keys.iter().for_each(|key| inner.hide(*key));
             inner.settle();
         }
+        *guard = None;
     }
 
     /// Does something if the endpoint is open and this is its process.

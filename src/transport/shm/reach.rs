@@ -407,7 +407,10 @@ impl Outbound {
             return None;
         }
         let opened = file.open(pid, write)?;
-        file.map(&opened, shown.len, write).ok()
+        let mapping = file.map(&opened, shown.len, write).ok()?;
+        #[cfg(tsan)]
+        let mapping = mapping.at_home(pid, shown.addr);
+        Some(mapping)
     }
 
     /// Whether the process of the number that the peer told is the peer's: in another namespace it may be another's. The

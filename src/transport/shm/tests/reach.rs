@@ -452,6 +452,45 @@ fn closing_waits_for_the_living() {
     });
 }
 
+/// Nor does a region that is closed while its endpoint closes, in another thread, leave a peer at its memory.
+#[test]
+fn closing_waits_while_the_endpoint_closes() {
+    let memory = Memory::shared();
+    let p = pair(memory.region(Rights::BOTH));
+    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let shown = header.find_slot(KEY).unwrap();
+    let (inside, hidden, left) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (mut end, to, target) = (p.end, p.to, p.target);
+        let (inside, hidden, left) = (&inside, &hidden, &left);
+        scope.spawn(move || {
+            end.reach(to, &part(0, 1), Rights::BOTH, |_| {
+                inside.store(true, Ordering::SeqCst);
+                while header.generation(shown.slot) == shown.generation {
+                    std::thread::yield_now();
+                }
+                hidden.store(true, Ordering::SeqCst);
+                // Longer than it takes to close a region that nobody is at.
+                std::thread::sleep(Duration::from_millis(40));
+                left.store(true, Ordering::SeqCst);
+            })
+        });
+        wait_for(inside);
+        scope.spawn(move || drop(target));
+        wait_for(hidden);
+        p.regions.remove(KEY);
+        assert!(left.load(Ordering::SeqCst));
+    });
+}
+
+fn wait_for(flag: &AtomicBool) {
+    let start = Instant::now();
+    while !flag.load(Ordering::SeqCst) {
+        assert!(start.elapsed() < Duration::from_secs(20), "never so");
+        std::thread::yield_now();
+    }
+}
+
 /// Mapped memory outlives its owner: the initiator finds out by itself, without a poll.
 #[test]
 fn a_killed_target_is_missed() {

@@ -35,7 +35,7 @@ fn without_hints_everything_is_offered() {
 #[test]
 fn reply_caps() {
     const MSG: u64 = FI_MSG | FI_SEND | FI_RECV;
-    const FREE: u64 = FI_RMA_EVENT | FI_MULTI_RECV | BOTH_COMM;
+    const FREE: u64 = FI_MULTI_RECV | BOTH_COMM;
     let rows: &[(u64, u64, u64, u64)] = &[
         // (asked, info, tx, rx)
         (
@@ -78,7 +78,7 @@ fn reply_caps() {
     let info = reply_to(&template, NEW, |_| {});
     assert_eq!(info.caps, template.caps);
     let info = reply_to(&template, NEW, |h| rx(h).caps = FI_MSG | FI_SEND);
-    assert_eq!(info.rx.unwrap().caps, RX_MSG | FI_RMA_EVENT | FI_MULTI_RECV);
+    assert_eq!(info.rx.unwrap().caps, RX_MSG | FI_MULTI_RECV);
 }
 
 #[test]
