@@ -166,7 +166,7 @@ impl<T: Transport> Engine<T> {
                 Ok(())
             }
             Push::Full => self.atomic_queued(atomic, report),
-            push => self.not_begun(atomic.to, push, broken(atomic), report),
+            push => Self::not_begun(push, broken(atomic), report),
         }
     }
 
@@ -202,7 +202,7 @@ impl<T: Transport> Engine<T> {
                 if push == Push::Full {
                     return self.atomic_queued(atomic, report);
                 }
-                self.not_begun(atomic.to, push, broken(atomic), report)
+                Self::not_begun(push, broken(atomic), report)
             }
         }
     }

@@ -97,24 +97,15 @@ impl<T: Transport> Engine<T> {
             }
             Push::Full => self.send_long(*send, report),
             Push::Gone => {
-                self.send_failed(*send, report);
+                report.report(ended(send, Some(Error::PeerGone)));
                 Ok(())
             }
-            Push::Unreachable => {
-                self.core.nobody(send.to, Error::Unreachable, report);
-                Err(Refused::Unreachable)
-            }
+            Push::Unreachable => Err(Refused::Unreachable),
         }
     }
 
-    #[cold]
-    fn send_failed(&mut self, send: Send<'_>, report: &mut impl Report) {
-        self.core.gone(send.to, Error::PeerGone, report);
-        report.report(ended(&send, Some(Error::PeerGone)));
-    }
-
-    /// A send that needs more than one push: it is queued, and begun if it is the first. By value, as in `send_failed`:
-    /// on the short way the send then need not exist in memory.
+    /// A send that needs more than one push: it is queued, and begun if it is the first. By value: on the short way the
+    /// send then need not exist in memory.
     #[cold]
     fn send_long(&mut self, send: Send<'_>, report: &mut impl Report) -> Result<(), Refused> {
         self.queue(send.to, || Outgoing::new(&send), report)
@@ -304,11 +295,11 @@ impl<T: Transport> Engine<T> {
             }
             Push::Full => Step::Full,
             Push::Gone => {
-                self.core.gone(to, Error::PeerGone, report);
+                self.core.unreached(to, Error::PeerGone, report);
                 Step::Nothing
             }
             Push::Unreachable => {
-                self.core.nobody(to, Error::Unreachable, report);
+                self.core.unreached(to, Error::Unreachable, report);
                 Step::Nothing
             }
         }
@@ -367,7 +358,7 @@ impl<T: Transport> Engine<T> {
                 Get::Later => {}
                 Get::Full => self.core.fetches.push_back(what),
                 Get::Unsupported => self.core.got_all(what, false, report),
-                Get::Gone => self.core.gone(from, Error::PeerGone, report),
+                Get::Gone => {} // what waits for it ends when all that the peer sent is here
             }
         }
     }

@@ -24,7 +24,10 @@ impl Core {
     #[cold]
     pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
-        self.nobody(peer, error, report);
+        let side = self.forget(peer);
+        self.end_shorts(peer, side, error, report);
+        self.end_sends(peer, error, report);
+        self.end_messages(peer, error, report);
         let known = self.peer(peer);
         known.deaths = known.deaths.wrapping_add(1);
         // Other contexts of the same name may still send, or its next life.
@@ -34,13 +37,15 @@ impl Core {
         }
     }
 
-    /// The same, except for receives: there is nobody now, who has not been there either, so may still come.
+    /// Nothing more reaches a peer: what had not all been pushed to it ends. What it has sent is still to come, with answers
+    /// to what had been.
     #[cold]
-    pub fn nobody(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        let side = self.forget(peer);
-        self.end_shorts(peer, side, error, report);
-        self.end_sends(peer, error, report);
-        self.end_messages(peer, error, report);
+    pub fn unreached(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        let known = self.peer(peer);
+        let unsent: Vec<Id> = known.queue.drain(..).chain(known.answers.drain(..)).collect();
+        for id in unsent {
+            self.end_send(id, Some(Failure { error, overflow: 0 }), report);
+        }
     }
 
     /// Back to how it began, but for its source, which is the transport's to say: of what it sent, some may be still to

@@ -71,8 +71,8 @@ pub enum Push {
     Done,
     /// No room towards this peer now: try again after a poll.
     Full,
-    /// This peer is gone; nothing more will reach it or come from it under this instance, as after `Sink::gone`: what
-    /// had come but was not delivered is dropped.
+    /// This peer is gone, and nothing more will reach it. What it has sent is still delivered, and then `Sink::gone` says
+    /// so, if it has not yet.
     Gone,
     /// There is nobody at this peer's address.
     Unreachable,
@@ -98,6 +98,7 @@ pub enum Get {
     Full,
     /// Not with this peer: the engine asks the peer to send instead.
     Unsupported,
+    /// As for a push.
     Gone,
 }
 

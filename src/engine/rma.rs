@@ -200,7 +200,7 @@ impl<T: Transport> Engine<T> {
                 Ok(())
             }
             Push::Full => self.rma_queued(rma, report),
-            push => self.not_begun(rma.to, push, short.end(rma.to, Some(Error::PeerGone)), report),
+            push => Self::not_begun(push, short.end(rma.to, Some(Error::PeerGone)), report),
         }
     }
 
@@ -236,7 +236,7 @@ impl<T: Transport> Engine<T> {
                     failure,
                     ..ended(Ended::Rma(Access::Read), rma.to, rma.context, rma.tell)
                 };
-                self.not_begun(rma.to, push, end, report)
+                Self::not_begun(push, end, report)
             }
         }
     }
@@ -335,18 +335,10 @@ impl<T: Transport> Engine<T> {
 
     /// The first packet of an operation did not go.
     #[cold]
-    pub(super) fn not_begun(
-        &mut self,
-        to: PeerId,
-        push: Push,
-        end: Completion,
-        report: &mut impl Report,
-    ) -> Result<(), Refused> {
+    pub(super) fn not_begun(push: Push, end: Completion, report: &mut impl Report) -> Result<(), Refused> {
         if push == Push::Unreachable {
-            self.core.nobody(to, Error::Unreachable, report);
             return Err(Refused::Unreachable);
         }
-        self.core.gone(to, Error::PeerGone, report);
         report.report(end);
         Ok(())
     }

@@ -184,10 +184,7 @@ impl Transport for Wire {
             return Push::Unreachable;
         }
         if world.dead.contains(&to) {
-            // As promised, nothing more comes from it.
             world.knocks += 1;
-            world.lanes.remove(&(to, self.me));
-            self.moving.retain(|(from, ..)| *from != to);
             return Push::Gone;
         }
         let (depth, full) = (world.manner.depth, world.manner.full);
@@ -242,8 +239,6 @@ impl Transport for Wire {
         let [unsupported, failing, at_once] = world.manner.gets;
         let (full, roll) = (world.manner.full, world.roll(16));
         if world.dead.contains(&from) {
-            world.lanes.remove(&(from, self.me));
-            self.moving.retain(|(of, ..)| *of != from);
             return Get::Gone;
         }
         if world.roll(16) < full {

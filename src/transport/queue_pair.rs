@@ -124,8 +124,6 @@ impl Transport for QueuePair {
 
     fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>) -> Push {
         if self.peer_closed() {
-            self.told = true;
-            self.begun.clear();
             return Push::Gone;
         }
         let mut bytes = vec![0; body.len()];
@@ -184,8 +182,6 @@ impl Transport for QueuePair {
 
     fn get(&mut self, _: PeerId, remote: &Remote, local: &UserIov, at: usize, len: usize, token: Option<Token>) -> Get {
         if self.peer_closed() {
-            self.told = true;
-            self.begun.clear();
             return Get::Gone;
         }
         let Some(token) = token else {

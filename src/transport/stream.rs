@@ -149,7 +149,6 @@ impl Transport for Stream {
     fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>) -> Push {
         self.flush();
         if self.gone {
-            self.told = true;
             return Push::Gone;
         }
         if !self.tail.is_empty() {

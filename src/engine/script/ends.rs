@@ -124,6 +124,38 @@ fn what_the_dead_sent_whole_can_still_be_received() {
 }
 
 #[test]
+fn what_the_dead_sent_still_comes_though_a_send_met_their_end() {
+    let mut bed = bed();
+    let recv = bed.recv(0, &[30], tagged(0));
+    let header = |packet, total| Header {
+        packet,
+        flags: flag::TAGGED,
+        code: 0,
+        id: 1,
+        tag: 0,
+        data: 0,
+        total,
+    };
+    bed.world.borrow_mut().put(1, 0, header(Packet::First, 30), &[7; 10]);
+    bed.settle();
+    bed.world.borrow_mut().put(1, 0, header(Packet::Segment, 10), &[8; 20]);
+    bed.world.borrow_mut().dead.push(1);
+    for len in [8, 500] {
+        bed.send(letter(0, 1, 5, len)).unwrap();
+    }
+    bed.settle();
+    let ends = bed.ends(0);
+    let failures: Vec<_> = ends
+        .iter()
+        .map(|end| end.failure.map(|failure| failure.error))
+        .collect();
+    assert_eq!(failures, [Some(Error::PeerGone), Some(Error::PeerGone), None]);
+    let found = bed.found(recv);
+    assert_eq!((found.len(), found[0].0.len), (1, 30));
+    assert_eq!(found[0].1, [[7; 10].as_slice(), &[8; 20]].concat());
+}
+
+#[test]
 fn a_message_that_was_cut_off_fails_its_receive_and_is_not_answered() {
     for packet in [Packet::First, Packet::Rendezvous] {
         let mut bed = bed();

@@ -216,11 +216,13 @@ impl ShmTransport {
         if peer.ending {
             return Err(Push::Gone);
         }
+        let stranger = peer.instance == 0;
         let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
             Ok(out) => out,
-            // The life we knew is over, and another has begun: first the engine hears of the end.
-            Err(NoWay::OtherLife) => return Err(self.not_sent(to, Sent::Gone)),
-            Err(NoWay::Nobody) => return Err(Push::Unreachable),
+            Err(NoWay::NoRing) => return Err(Push::Unreachable),
+            Err(NoWay::Nobody) if stranger => return Err(Push::Unreachable),
+            // The life we knew is over: the engine is to hear of its end.
+            Err(NoWay::Nobody | NoWay::OtherLife) => return Err(self.not_sent(to, Sent::Gone)),
         };
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
@@ -265,11 +267,12 @@ impl ShmTransport {
 
     /// What was fetched from an endpoint that is closed by now is not to be believed: its memory is the program's again,
     /// and may hold something else.
-    fn if_open(&self, from: PeerId, got: port::Get) -> port::Get {
+    fn if_open(&mut self, from: PeerId, got: port::Get) -> port::Get {
         // SYNC POINT closed: the owner says that it closes before it gives the memory back.
         fence(Ordering::SeqCst);
         let closed = |peer: &peers::Peer| peer.out.as_ref().is_none_or(|out| out.is_closed());
         if got == port::Get::Done && self.peers.get(from).is_none_or(closed) {
+            self.end(from);
             return port::Get::Gone;
         }
         got

@@ -51,8 +51,10 @@ pub enum Sent {
 /// Why there is no way to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoWay {
-    /// Nobody is there, or there is no memory for a ring.
+    /// Nobody is there.
     Nobody,
+    /// There is no ring for us.
+    NoRing,
     /// Another life than the one we know. It has seen nothing of us: a ring claimed and given back is a sender's end.
     OtherLife,
 }
@@ -67,14 +69,14 @@ impl Outbound {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
-                return Err(NoWay::Nobody);
+                return Err(NoWay::NoRing);
             }
             Err(error) => {
                 let need = layout::bytes_needed(1) - layout::bytes_needed(0);
                 (config.warn)(&format!(
                     "{path_text}: no memory for a ring, which needs {need} bytes ({error})"
                 ));
-                return Err(NoWay::Nobody);
+                return Err(NoWay::NoRing);
             }
         };
         Ok(Outbound {

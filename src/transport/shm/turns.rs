@@ -7,6 +7,7 @@ use super::name;
 use super::peers::{Peer, is_alive};
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::{clock, shared};
+use core::sync::atomic::{Ordering, fence};
 
 /// Polls between looks at the bells.
 const BELLS_EVERY: u32 = 8;
@@ -122,9 +123,34 @@ impl ShmTransport {
         let source = self.peers.source(of);
         // The living one is named too: a receive that waits for this address does not end with the earlier life.
         sink.met(of, source);
-        sink.met(former, source);
-        self.peers.met(former, instance, index);
-        self.inbox.add(index, ring, former);
+        self.take_up_ending(former, instance, index, ring, sink);
+    }
+
+    /// Takes up the ring of a life that is over, if we had not seen it yet: what it sent comes before its end.
+    fn take_up_last<S: Sink>(&mut self, of: PeerId, sink: &mut S) -> bool {
+        let Some(instance) = self.peers.get(of).map(|peer| peer.instance).filter(|known| *known != 0) else {
+            return false;
+        };
+        // It claimed the ring before it said that it closes, or died.
+        fence(Ordering::Acquire);
+        for index in self.inbox.newcomers(&self.own.header) {
+            let Ok(ring) = Ring::map(self.own.file(), index) else {
+                continue;
+            };
+            let claimer = ring.who().filter(|(life, _)| *life == instance);
+            if claimer.and_then(|(_, address)| self.peers.number(&address)) == Some(of) {
+                self.take_up_ending(of, instance, index, ring, sink);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A ring of a life that is over.
+    fn take_up_ending<S: Sink>(&mut self, number: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
+        sink.met(number, self.peers.source(number));
+        self.peers.met(number, instance, index);
+        self.inbox.add(index, ring, number);
         if let Some(inbound) = self.inbox.get_mut(index) {
             inbound.ending = true;
         }
@@ -141,6 +167,9 @@ impl ShmTransport {
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
         while let Some(peer) = self.peers.over.pop() {
+            if self.take_up_last(peer, sink) {
+                continue; // it is over when that is empty
+            }
             // Receives that name its endpoint end too, though it may never have sent anything.
             sink.met(peer, self.peers.source(peer));
             self.peers.forget(peer);

@@ -129,6 +129,25 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
 }
 
+/// Also when we had not looked at all before we noticed the end: an answer must not come after it.
+#[test]
+fn what_a_closed_peer_sent_comes_before_its_end() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let mut kept = Kept::default();
+    let mut other = dir.open("there");
+    let (there, here) = (end.peer(b"there").unwrap(), other.peer(b"here").unwrap());
+    push_all(&mut end, there, 0..1, &mut kept);
+    push_all(&mut other, here, 0..2, &mut Kept::default());
+    drop(other);
+    assert_eq!(end.push(there, &header(0), Body::Empty), Push::Gone);
+    poll_until(&mut end, &mut kept, |kept| kept.gone == [there]);
+    assert_eq!(kept.packets.len(), 2);
+    for (packet, id) in kept.packets.iter().zip(0..) {
+        assert_whole(packet, id);
+    }
+}
+
 /// What a name's earlier lives sent is not lost because we spoke to a later one before we looked; and that they are
 /// over is no end of the later one.
 #[test]
