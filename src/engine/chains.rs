@@ -84,31 +84,31 @@ impl<const N: usize> Chains<N> {
         self.chains.len()
     }
 
-    /// Puts an entry, which is in the slab already, at the end of its chain.
+    /// Lets the chain end with the entry that is about to be put into this place of the slab. Says what its link is.
     #[inline(always)]
-    pub fn push<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) {
+    pub fn push<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) -> Link {
         if self.len >= CROWD * self.chains.len() && self.grows {
             self.grow(slab);
         }
         self.len += 1;
-        self.append(slab, hash, place);
+        self.append(slab, hash, place)
     }
 
     #[inline]
-    fn append<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) {
+    fn append<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) -> Link {
         let at = self.chain_of(hash);
-        let Some(ends) = self.chains.get_mut(at) else { return };
+        let Some(ends) = self.chains.get_mut(at) else {
+            return Link::default();
+        };
         let before = std::mem::replace(&mut ends.last, place);
         match link_at(slab, before, N) {
             Some(last) => last.after = place,
             None => ends.first = place,
         }
-        if let Some(link) = link_at(slab, place, N) {
-            *link = Link {
-                hash,
-                before,
-                after: NOWHERE,
-            };
+        Link {
+            hash,
+            before,
+            after: NOWHERE,
         }
     }
 
@@ -164,7 +164,10 @@ impl<const N: usize> Chains<N> {
         for ends in old {
             let mut next = ends.first;
             while let Some(link) = link_at(slab, next, N).copied() {
-                self.append(slab, link.hash, next);
+                let new = self.append(slab, link.hash, next);
+                if let Some(old) = link_at(slab, next, N) {
+                    *old = new;
+                }
                 next = link.after;
             }
         }

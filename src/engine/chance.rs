@@ -76,7 +76,7 @@ fn bit(how: u8, bit: u8) -> bool {
 }
 
 /// Claims that were made and not yet used, with their node.
-type Claims = Vec<(PeerId, Recv<'static>)>;
+type Claims = Vec<(PeerId, Recv)>;
 
 fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
     let Step {
@@ -143,7 +143,7 @@ fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
     }
 }
 
-fn recv(kind: Kind, peer: PeerId, tag: u64, how: u8) -> Recv<'static> {
+fn recv(kind: Kind, peer: PeerId, tag: u64, how: u8) -> Recv {
     Recv {
         kind,
         from: bit(how, 1).then_some(peer),
@@ -158,7 +158,7 @@ fn finish(bed: &mut Bed, claims: Claims) {
     for (node, claim) in claims {
         bed.look(node, Look::Drop, claim).unwrap();
     }
-    let sent: Vec<Send<'static>> = bed.world.borrow().sent.iter().map(|sent| sent.send).collect();
+    let sent: Vec<Send> = bed.world.borrow().sent.iter().map(|sent| sent.send).collect();
     for send in sent {
         let recv = Recv {
             kind: send.kind,

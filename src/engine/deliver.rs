@@ -29,7 +29,7 @@ impl<R: Report> Sink for Deliver<'_, R> {
         if header.packet == Packet::Eager {
             self.core.take_eager(from, header, body, self.report)
         } else {
-            self.core.take_memory(from, header, body, self.report)
+            self.core.take_memory(from, *header, body, self.report)
         }
     }
 

@@ -27,13 +27,14 @@ impl Core {
             Kind::Tagged => &mut self.tagged,
             Kind::Collective => &mut self.collective,
         };
-        let end = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
+        // The end is told while the receive is at hand: so its parts go from one place to the other.
+        let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
             if post.multi.is_some() {
-                return None;
+                return false;
             }
             post.body.write(0, body);
             let overflow = body.len().saturating_sub(post.body.len());
-            Some(Completion {
+            report.report(Completion {
                 ended: Ended::Recv,
                 kind,
                 context: post.context,
@@ -46,15 +47,17 @@ impl Core {
                 released: false,
                 peeked: false,
                 failure: truncated(overflow),
-            })
+            });
+            true
         });
-        let Some(end) = end else { return false };
+        if !taken {
+            return false;
+        }
         peer.allowed -= cost;
         peer.owed += cost;
         if peer.owed >= self.config.window / 4 {
             self.wake(from);
         }
-        report.report(end);
         true
     }
 

@@ -11,6 +11,7 @@ use super::port::{Body, Get, PeerId, Push, Transport};
 use super::rma::What;
 use super::state::{Config, Core, Fetching, Open};
 use super::wire::Packet;
+use crate::util::apart;
 use crate::util::regions::Regions;
 use crate::util::slab::Id;
 use std::sync::Arc;
@@ -88,7 +89,7 @@ impl<T: Transport> Engine<T> {
             return self.send_long(*send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
-        let iov = send.body;
+        let iov = &send.body;
         match self.transport.push(send.to, &header, Body::User { iov, at: 0, len }) {
             Push::Done => {
                 peer.credit -= credit::cost(len);
@@ -107,8 +108,9 @@ impl<T: Transport> Engine<T> {
     /// A send that needs more than one push: it is queued, and begun if it is the first. By value: on the short way the
     /// send then need not exist in memory.
     #[cold]
-    fn send_long(&mut self, send: Send<'_>, report: &mut impl Report) -> Result<(), Refused> {
-        self.queue(send.to, || Outgoing::new(&send), report)
+    fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
+        let send = apart(&mut send);
+        self.queue(send.to, || Outgoing::new(send), report)
     }
 
     /// Queues a send or operation, and begins it if it is the first.
@@ -160,7 +162,14 @@ impl<T: Transport> Engine<T> {
     }
 
     /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
+    #[inline(always)]
     pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
+        self.look_for(look, *recv, report)
+    }
+
+    #[cold]
+    fn look_for(&mut self, look: Look, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
+        let recv = apart(&mut recv);
         let lacks = self.core.lacks(look, recv);
         if self.core.look(look, recv, report)? {
             self.push_all(report);

@@ -64,7 +64,7 @@ impl Core {
             report.report(Completion { peeked: false, ..seen });
             self.discard(message, report);
         } else {
-            let target = Target::single(*recv.body, recv.context, recv.tell);
+            let target = Target::single(recv.body, recv.context, recv.tell);
             self.attach(message, target, report);
         }
         Ok(true)

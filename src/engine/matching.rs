@@ -8,6 +8,7 @@
 //! Used by the endpoint, once for tagged and once for untagged messages (whose tag is always 0).
 
 use super::chains::{Chains, Link, Linked};
+use crate::util::apart;
 use crate::util::fold::Fold;
 use crate::util::slab::{Id, Slab};
 use std::hash::Hasher;
@@ -85,15 +86,17 @@ impl<P, M> Matcher<P, M> {
         self.posted.remove(receive)
     }
 
-    /// The oldest receive that a message fits is taken away, if `take` makes something of it.
+    /// The oldest receive that a message fits is taken away, if `take` has done with it. Says so.
     #[inline]
-    pub fn take_posted<R>(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> Option<R>) -> Option<R> {
-        let (place, post) = self.posted.find(source, tag)?;
-        let taken = take(&post.value)?;
-        let (kind, link) = (post.kind, post.links[0]);
-        self.posted.unlink(kind, link);
-        self.posted.slab.clear(place);
-        Some(taken)
+    pub fn take_posted(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
+        let Some((place, post)) = self.posted.find(source, tag) else {
+            return false;
+        };
+        let taken = take(&post.value);
+        if taken {
+            self.posted.clear(place);
+        }
+        taken
     }
 
     /// Keeps a message for which `find_posted` found nothing.
@@ -193,16 +196,16 @@ impl<P> Posted<P> {
         self.order += 1;
         let kind = &mut self.kinds[at];
         let (source, tag) = kind.key(want.source.unwrap_or(0), want.tag);
-        let id = self.slab.insert(Post {
+        let place = self.slab.next_place();
+        let link = kind.chains.push(&mut self.slab, hash(source, tag), place);
+        self.slab.insert(Post {
             value: value(),
             source,
             tag,
             kind: at,
             order: self.order,
-            links: [Link::default()],
-        });
-        kind.chains.push(&mut self.slab, hash(source, tag), id.place());
-        id
+            links: [link],
+        })
     }
 
     #[inline]
@@ -261,6 +264,16 @@ impl<P> Posted<P> {
         }
     }
 
+    /// Takes a receive away that nobody wants to have.
+    #[inline]
+    fn clear(&mut self, place: u32) {
+        if let Some(post) = self.slab.at(place) {
+            let (kind, link) = (post.kind, post.links[0]);
+            self.unlink(kind, link);
+            self.slab.clear(place);
+        }
+    }
+
     fn remove(&mut self, id: Id) -> Option<P> {
         let post = self.slab.get(id)?;
         self.unlink(post.kind, post.links[0]);
@@ -307,18 +320,20 @@ impl<M> Default for Held<M> {
 
 impl<M> Held<M> {
     fn insert(&mut self, source: Source, tag: u64, value: M) -> Id {
-        let id = self.slab.insert(Message {
+        let slab = &mut self.slab;
+        let place = slab.next_place();
+        let links = [
+            self.by_source.push(slab, hash(source, tag), place),
+            self.by_tag.push(slab, hash(0, tag), place),
+            self.all.push(slab, 0, place),
+        ];
+        slab.insert(Message {
             value,
             source,
             tag,
             hidden: false,
-            links: [Link::default(); 3],
-        });
-        let place = id.place();
-        self.by_source.push(&mut self.slab, hash(source, tag), place);
-        self.by_tag.push(&mut self.slab, hash(0, tag), place);
-        self.all.push(&mut self.slab, 0, place);
-        id
+            links,
+        })
     }
 
     #[inline]
@@ -326,10 +341,11 @@ impl<M> Held<M> {
         if self.all.is_empty() {
             return None;
         }
-        self.search(want)
+        self.search(*want)
     }
 
-    fn search(&self, want: &Want) -> Option<Id> {
+    fn search(&self, mut want: Want) -> Option<Id> {
+        let want = apart(&mut want);
         let (slab, tag) = (&self.slab, want.tag);
         let fits = |message: &Message<M>| want.fits(message.source, message.tag);
         let found = match want.source {

@@ -6,6 +6,7 @@
 use super::op::{Completion, Context, Error, Kind, Recv, Report, Tell};
 use super::receive::{Post, Target, failed, want};
 use super::state::Core;
+use crate::util::apart;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -44,12 +45,14 @@ pub(super) enum After {
 
 impl Core {
     /// Fills the buffer with held messages, and posts it if there is room for more.
-    pub fn receive_many(&mut self, recv: &Recv, least: usize, report: &mut impl Report) -> bool {
+    #[inline(never)]
+    pub fn receive_many(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
+        let recv = apart(&mut recv);
         let multi = self.multis.insert(Multi {
             kind: recv.kind,
             tell: recv.tell,
             state: State::Open,
-            body: *recv.body,
+            body: recv.body,
             context: recv.context,
             used: 0,
             least: least.max(1),

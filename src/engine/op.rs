@@ -55,15 +55,15 @@ pub enum Level {
     Delivery,
 }
 
-/// A send. Its body is named where the caller has it: most sends are over before anything of them is kept.
+/// A send.
 #[derive(Clone, Copy, Debug)]
-pub struct Send<'a> {
+pub struct Send {
     pub kind: Kind,
     pub to: PeerId,
     pub tag: u64,
     /// Remote CQ data.
     pub data: Option<u64>,
-    pub body: &'a UserIov,
+    pub body: UserIov,
     /// FI_INJECT: the body may be used again as soon as the call returns.
     pub inject: bool,
     pub level: Level,
@@ -76,13 +76,13 @@ pub struct Send<'a> {
 
 /// A receive.
 #[derive(Clone, Copy, Debug)]
-pub struct Recv<'a> {
+pub struct Recv {
     pub kind: Kind,
     /// FI_DIRECTED_RECV; None: from anyone.
     pub from: Option<PeerId>,
     pub tag: u64,
     pub ignore: u64,
-    pub body: &'a UserIov,
+    pub body: UserIov,
     /// FI_MULTI_RECV: the buffer takes messages one after the other until less than this many bytes are free.
     pub multi: Option<usize>,
     pub context: Context,

@@ -90,7 +90,7 @@ impl Outgoing {
             fence: send.fence,
             tag: send.tag,
             data: send.data,
-            source: Source::new(send.body, send.inject),
+            source: Source::new(&send.body, send.inject),
             ..Outgoing::bare(send.to, What::Message, len, send.level, send.tell, send.context)
         }
     }

@@ -6,6 +6,7 @@ use super::multi::After;
 use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
+use crate::util::apart;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -90,7 +91,7 @@ impl Core {
     #[inline(always)]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
-            return self.receive_many(&{ *recv }, least, report);
+            return self.receive_many(*recv, least, report);
         }
         let want = want(recv);
         let matcher = self.matcher(recv.kind);
@@ -99,7 +100,7 @@ impl Core {
             return true;
         }
         matcher.post(want, || Post {
-            body: *recv.body,
+            body: recv.body,
             context: recv.context,
             from: recv.from,
             tell: recv.tell,
@@ -109,8 +110,9 @@ impl Core {
     }
 
     #[inline(never)]
-    fn receive_held(&mut self, held: Id, recv: Recv<'_>, report: &mut impl Report) {
-        let target = Target::single(*recv.body, recv.context, recv.tell);
+    fn receive_held(&mut self, held: Id, mut recv: Recv, report: &mut impl Report) {
+        let recv = apart(&mut recv);
+        let target = Target::single(recv.body, recv.context, recv.tell);
         if let Some(message) = self.matcher(recv.kind).release(held) {
             self.attach(message, target, report);
         }

@@ -76,14 +76,14 @@ pub enum Event {
 }
 
 pub struct Sent {
-    pub send: Send<'static>,
+    pub send: Send,
     pub from: PeerId,
     pub bytes: Vec<u8>,
     pub memory: Lent,
 }
 
 pub struct Received {
-    pub recv: Recv<'static>,
+    pub recv: Recv,
     pub node: PeerId,
     pub memory: Lent,
     /// What each completion left in the buffer, and where.
@@ -107,7 +107,7 @@ pub struct World {
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
-    pub looks: Vec<(PeerId, Look, Recv<'static>)>,
+    pub looks: Vec<(PeerId, Look, Recv)>,
     /// Ends of operations on memory.
     pub done: Vec<(PeerId, Completion)>,
     /// By node: memory to be looked at whenever it receives a message, and what was seen.

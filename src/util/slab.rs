@@ -82,6 +82,16 @@ impl<T> Slab<T> {
         self.len == 0
     }
 
+    /// Where the next value will be.
+    #[inline]
+    pub fn next_place(&self) -> u32 {
+        if self.free == NOWHERE {
+            self.slots.len() as u32
+        } else {
+            self.free
+        }
+    }
+
     #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id {
         self.len += 1;

@@ -4,6 +4,7 @@
 //! buffer, or by a transport that needs the address. The one `unsafe` is at the making: whoever makes a `UserBuf`
 //! promises that the memory stays valid until the operation it belongs to has ended.
 
+use super::apart;
 use core::ptr::copy_nonoverlapping;
 use std::alloc::Layout;
 
@@ -108,8 +109,8 @@ impl UserBuf {
 
 /// By value, as `read_pieces`.
 #[inline(never)]
-fn copy_pieces(from: UserIov, into: UserIov) {
-    from.copy_to(&into);
+fn copy_pieces(mut from: UserIov, mut into: UserIov) {
+    apart(&mut from).copy_to(apart(&mut into));
 }
 
 /// The most pieces an operation may have: iov_limit of every provider of ours.
@@ -229,8 +230,8 @@ impl UserIov {
 
     /// By value, as `read_pieces`: an operation of one piece then need not exist in memory.
     #[inline(never)]
-    fn write_pieces(self, at: usize, bytes: &[u8]) -> usize {
-        self.slices(at, bytes.len()).fold(0, |done, piece| {
+    fn write_pieces(mut self, at: usize, bytes: &[u8]) -> usize {
+        apart(&mut self).slices(at, bytes.len()).fold(0, |done, piece| {
             done + piece.write(bytes.get(done..).unwrap_or_default())
         })
     }
@@ -245,8 +246,8 @@ impl UserIov {
     }
 
     #[inline(never)]
-    fn read_pieces(self, at: usize, bytes: &mut [u8]) -> usize {
-        self.slices(at, bytes.len()).fold(0, |done, piece| {
+    fn read_pieces(mut self, at: usize, bytes: &mut [u8]) -> usize {
+        apart(&mut self).slices(at, bytes.len()).fold(0, |done, piece| {
             done + piece.read(bytes.get_mut(done..).unwrap_or_default())
         })
     }
@@ -316,11 +317,6 @@ impl Lent {
 
     pub fn iov(&self) -> UserIov {
         self.0
-    }
-
-    /// The same for operations that are kept.
-    pub fn named(&self) -> &'static UserIov {
-        Box::leak(Box::new(self.0))
     }
 
     pub fn set(&self, bytes: &[u8]) {

@@ -146,11 +146,11 @@ pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Resu
 #[inline(always)]
 unsafe fn post_made<O: Opened, C>(ep: *mut fid_ep, made: Result<(C, UserIov)>) -> ssize_t
 where
-    for<'a> (C, &'a UserIov): Request,
+    (C, UserIov): Request,
 {
     match made {
         // SAFETY: by contract.
-        Ok((call, body)) => unsafe { post::<O>(ep, (call, &body)) },
+        Ok((call, body)) => unsafe { post::<O>(ep, (call, body)) },
         Err(error) => error.code() as ssize_t,
     }
 }
@@ -167,7 +167,7 @@ unsafe extern "C" fn send<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { post::<O>(ep, (plain(Kind::Message, dest, context), &one(buf, len))) }
+    unsafe { post::<O>(ep, (plain(Kind::Message, dest, context), one(buf, len))) }
 }
 
 unsafe extern "C" fn sendv<O: Opened>(
@@ -203,7 +203,7 @@ unsafe extern "C" fn inject<O: Opened>(ep: *mut fid_ep, buf: *const c_void, len:
                     flags: Flags::Inject,
                     ..call
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -228,7 +228,7 @@ unsafe extern "C" fn senddata<O: Opened>(
                     data: Some(data),
                     ..call
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -252,7 +252,7 @@ unsafe extern "C" fn injectdata<O: Opened>(
                     flags: Flags::Inject,
                     ..call
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -267,7 +267,7 @@ unsafe extern "C" fn recv<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { post::<O>(ep, (wanted(Kind::Message, source, context), &one(buf, len))) }
+    unsafe { post::<O>(ep, (wanted(Kind::Message, source, context), one(buf, len))) }
 }
 
 unsafe extern "C" fn recvv<O: Opened>(
@@ -310,7 +310,7 @@ unsafe extern "C" fn tsend<O: Opened>(
                     tag,
                     ..plain(Kind::Tagged, dest, context)
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -358,7 +358,7 @@ unsafe extern "C" fn tinject<O: Opened>(
                     flags: Flags::Inject,
                     ..call
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -385,7 +385,7 @@ unsafe extern "C" fn tsenddata<O: Opened>(
                     data: Some(data),
                     ..call
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -411,7 +411,7 @@ unsafe extern "C" fn tinjectdata<O: Opened>(
                     flags: Flags::Inject,
                     ..call
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }
@@ -437,7 +437,7 @@ unsafe extern "C" fn trecv<O: Opened>(
                     ignore,
                     ..wanted(Kind::Tagged, source, context)
                 },
-                &one(buf, len),
+                one(buf, len),
             ),
         )
     }

@@ -29,23 +29,23 @@ pub trait Request {
     fn keep(self) -> Call;
 }
 
-impl Request for (SendCall, &UserIov) {
+impl Request for (SendCall, UserIov) {
     #[inline(always)]
     fn ask(&self, endpoint: &impl Managed) -> Result<()> {
-        endpoint.send(&self.0, self.1)
+        endpoint.send(&self.0, &self.1)
     }
     fn keep(self) -> Call {
-        Call::Send(self.0, *self.1)
+        Call::Send(self.0, self.1)
     }
 }
 
-impl Request for (RecvCall, &UserIov) {
+impl Request for (RecvCall, UserIov) {
     #[inline(always)]
     fn ask(&self, endpoint: &impl Managed) -> Result<()> {
-        endpoint.recv(&self.0, self.1)
+        endpoint.recv(&self.0, &self.1)
     }
     fn keep(self) -> Call {
-        Call::Recv(self.0, *self.1)
+        Call::Recv(self.0, self.1)
     }
 }
 

@@ -475,15 +475,15 @@ impl Run {
         self.tag ^ (receiver as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    fn send<'a>(&self, to: PeerId, rank: Rank, memory: &'a UserIov, context: Context) -> Send<'a> {
+    fn send(&self, to: PeerId, rank: Rank, memory: &UserIov, context: Context) -> Send {
         Send {
             kind: engine::op::Kind::Collective,
             to,
             tag: self.tag_for(rank),
             data: self.failure.map(|error| error as u64),
             body: match self.failure {
-                Some(_) => &UserIov::NONE,
-                None => memory,
+                Some(_) => UserIov::NONE,
+                None => *memory,
             },
             inject: false,
             level: Level::Inject,
@@ -493,13 +493,13 @@ impl Run {
         }
     }
 
-    fn recv<'a>(&self, from: PeerId, memory: &'a UserIov, context: Context) -> Recv<'a> {
+    fn recv(&self, from: PeerId, memory: &UserIov, context: Context) -> Recv {
         Recv {
             kind: engine::op::Kind::Collective,
             from: Some(from),
             tag: self.tag_for(self.rank),
             ignore: 0,
-            body: memory,
+            body: *memory,
             multi: None,
             context,
             tell: Tell::Own,

@@ -320,12 +320,12 @@ impl Side {
 
     /// The send that a call asks for. `find` numbers a peer by its address.
     #[inline(always)]
-    pub fn outgoing<'a, T: Wire>(
+    pub fn outgoing<T: Wire>(
         &mut self,
         call: &SendCall,
-        body: &'a UserIov,
+        body: &UserIov,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<Send<'a>> {
+    ) -> Result<Send> {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
         }
@@ -343,7 +343,7 @@ impl Side {
             to,
             tag: call.tag,
             data: call.data,
-            body,
+            body: *body,
             inject,
             level: level(flags),
             fence: flags & FI_FENCE != 0,
@@ -433,12 +433,12 @@ impl Side {
 
     /// The receive that a call asks for, or the look.
     #[inline(always)]
-    pub fn incoming<'a, T: Wire>(
+    pub fn incoming<T: Wire>(
         &mut self,
         call: &RecvCall,
-        body: &'a UserIov,
+        body: &UserIov,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<(Recv<'a>, Option<Look>)> {
+    ) -> Result<(Recv, Option<Look>)> {
         if !(self.enabled && self.settings.can_recv) {
             return Err(self.unable());
         }
@@ -458,7 +458,7 @@ impl Side {
             from,
             tag: call.tag,
             ignore: call.ignore,
-            body,
+            body: *body,
             multi: (flags & FI_MULTI_RECV != 0).then_some(self.settings.min_multi_recv),
             context: call.context,
             tell,

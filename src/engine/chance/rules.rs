@@ -3,7 +3,7 @@
 use super::*;
 
 pub struct Posted {
-    pub recv: Recv<'static>,
+    pub recv: Recv,
     used: usize,
 }
 
@@ -32,7 +32,7 @@ impl Rules {
         }
     }
 
-    pub fn post(&mut self, world: &World, recv: Recv<'static>) {
+    pub fn post(&mut self, world: &World, recv: Recv) {
         self.posted.push(Posted { recv, used: 0 });
         while let Some(place) = self
             .posted

@@ -127,7 +127,7 @@ fn a_million_messages_that_nobody_receives_take_bounded_memory_and_all_arrive() 
     let most = (config.share + config.window) / (8 + 256) + config.sends;
     let mut bed = Bed::new(2, 1, Manner::default(), config);
     let (mut received, mut sent, mut stops) = (InOrder::default(), 0, 0);
-    let body = Lent::new(&[8], 1).named();
+    let body = Lent::new(&[8], 1).iov();
     let any = Recv {
         body,
         ignore: u64::MAX,
@@ -168,13 +168,13 @@ fn a_million_messages_that_nobody_receives_take_bounded_memory_and_all_arrive() 
     );
 }
 
-fn plain_send() -> Send<'static> {
+fn plain_send() -> Send {
     Send {
         kind: Kind::Tagged,
         to: 1,
         tag: 0,
         data: None,
-        body: &UserIov::NONE,
+        body: UserIov::NONE,
         inject: false,
         level: Level::Inject,
         fence: false,

@@ -138,7 +138,7 @@ impl Bed {
             to: letter.to,
             tag: letter.tag,
             data: letter.data,
-            body: memory.named(),
+            body: memory.iov(),
             inject: letter.inject,
             level: letter.level,
             fence: letter.fence,
@@ -163,7 +163,7 @@ impl Bed {
     }
 
     /// `recv`'s body and context are made here: of these pieces, and the number that is returned.
-    pub fn recv(&mut self, node: PeerId, cuts: &[usize], recv: Recv<'static>) -> usize {
+    pub fn recv(&mut self, node: PeerId, cuts: &[usize], recv: Recv) -> usize {
         let memory = Lent::new(cuts, 0);
         let recv = self.note(node, memory, recv);
         let number = recv.context;
@@ -173,10 +173,10 @@ impl Bed {
         number
     }
 
-    fn note(&mut self, node: PeerId, memory: Lent, recv: Recv<'static>) -> Recv<'static> {
+    fn note(&mut self, node: PeerId, memory: Lent, recv: Recv) -> Recv {
         let mut world = self.world.borrow_mut();
         let recv = Recv {
-            body: memory.named(),
+            body: memory.iov(),
             context: world.received.len(),
             ..recv
         };
@@ -189,7 +189,7 @@ impl Bed {
         recv
     }
 
-    pub fn look(&mut self, node: PeerId, look: Look, recv: Recv<'static>) -> Result<(), Refused> {
+    pub fn look(&mut self, node: PeerId, look: Look, recv: Recv) -> Result<(), Refused> {
         let mut world = self.world.borrow_mut();
         let number = world.looks.len();
         world.looks.push((node, look, recv));
@@ -206,9 +206,9 @@ impl Bed {
     }
 
     /// FI_CLAIM with a buffer: the receive gets the context of the claim.
-    pub fn take(&mut self, node: PeerId, len: usize, recv: Recv<'static>) -> Lent {
+    pub fn take(&mut self, node: PeerId, len: usize, recv: Recv) -> Lent {
         let memory = Lent::new(&[len], 0);
-        let body = memory.named();
+        let body = memory.iov();
         self.look(node, Look::Take, Recv { body, ..recv })
             .expect("it was claimed");
         memory
@@ -278,13 +278,13 @@ impl Bed {
 }
 
 /// A tagged receive from anyone.
-pub fn tagged(tag: u64) -> Recv<'static> {
+pub fn tagged(tag: u64) -> Recv {
     Recv {
         kind: Kind::Tagged,
         from: None,
         tag,
         ignore: 0,
-        body: &UserIov::NONE,
+        body: UserIov::NONE,
         multi: None,
         context: 0,
         tell: Tell::Queue,

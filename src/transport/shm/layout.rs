@@ -451,17 +451,16 @@ impl Ring {
         unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
     }
 
-    /// The body of a record, as far as it lies within the ring.
+    /// The body of a record.
     ///
     /// # Safety
-    /// The record is this side's: reserved and not published, or found and not let go of. A peer that breaks the
-    /// protocol can change the bytes, nothing else.
+    /// The record is this side's: reserved and not published, or found and not let go of. So it lies within the ring. A
+    /// peer that breaks the protocol can change the bytes, nothing else.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
-        let line = line & (RING_LINES - 1);
         let at = super::ring::body_at(len);
-        let len = len.min((RING_BYTES - line as usize * LINE).saturating_sub(at));
+        debug_assert!(line as usize * LINE + at + len <= RING_BYTES);
         // SAFETY: within the ring, and this side's as the caller promised.
         unsafe { core::slice::from_raw_parts_mut(self.line(line).add(at), len) }
     }

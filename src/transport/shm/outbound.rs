@@ -9,12 +9,14 @@ use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::reach::Views;
 use super::region::{self, Region};
-use super::ring::{Producer, Slot};
+use super::ring::{self, Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
 use crate::sys::shared::{self, Status};
+use crate::util::apart;
+use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -109,12 +111,12 @@ impl Outbound {
     /// Writes one record. `body` is no longer than a record may be.
     #[inline(always)]
     pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Sent {
-        self.write(header.words(), body)
+        self.write(&header.words(), body)
     }
 
     /// The same for a record of this transport's own.
     pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Sent {
-        self.write(header, Body::Bytes(body))
+        self.write(&header, Body::Bytes(body))
     }
 
     pub fn ring(&self) -> &Ring {
@@ -122,7 +124,30 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
+    fn write(&mut self, header: &[u64; 4], body: Body<'_>) -> Sent {
+        if ring::is_near(body.len()) {
+            return self.put(*header, body);
+        }
+        match body {
+            Body::User { iov, at, len } => self.write_user(*header, *iov, at, len),
+            body => self.write_far(*header, body),
+        }
+    }
+
+    #[inline(never)]
+    fn write_user(&mut self, mut header: [u64; 4], mut iov: UserIov, at: usize, len: usize) -> Sent {
+        let iov = apart(&mut iov);
+        self.put(*apart(&mut header), Body::User { iov, at, len })
+    }
+
+    #[inline(never)]
+    fn write_far(&mut self, mut header: [u64; 4], body: Body<'_>) -> Sent {
+        self.put(*apart(&mut header), body)
+    }
+
+    /// Into each of its callers: most of it falls away when a record is known to take one line.
+    #[inline(always)]
+    fn put(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
         let len = body.len();
         let slot = match self.producer.reserve(&self.ring, len) {
             Ok(Some(slot)) => slot,
@@ -142,7 +167,7 @@ impl Outbound {
         self.publish(slot, len)
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self, slot: Slot, len: usize) -> Sent {
         self.producer.publish(&self.ring, slot, len);
         self.producer

@@ -53,9 +53,15 @@ fn lap<L: Lines>(position: u64) -> u64 {
     (position / L::COUNT + 1) << LAP_SHIFT
 }
 
+/// Whether a record takes a single line.
+#[inline]
+pub fn is_near(len: usize) -> bool {
+    len <= NEAR_MOST
+}
+
 #[inline]
 pub fn body_at(len: usize) -> usize {
-    if len <= NEAR_MOST { BODY_NEAR } else { BODY_FAR }
+    if is_near(len) { BODY_NEAR } else { BODY_FAR }
 }
 
 #[inline]
@@ -106,7 +112,7 @@ impl Default for Producer {
 
 impl Producer {
     /// Room for a body of `len` bytes; None while the ring is full.
-    #[inline]
+    #[inline(always)]
     pub fn reserve<L: Lines>(&mut self, lines: &L, len: usize) -> Result<Option<Slot>, Broken> {
         let start = self.tail & (L::COUNT - 1);
         let need = lines_for(len);
@@ -129,7 +135,7 @@ impl Producer {
     }
 
     /// Makes the record in `slot` visible.
-    #[inline]
+    #[inline(always)]
     pub fn publish<L: Lines>(&mut self, lines: &L, slot: Slot, len: usize) {
         lines.publish(slot.line, lap::<L>(self.tail + slot.skip) | RECORD | len as u64);
         if slot.skip > 0 {
@@ -148,10 +154,11 @@ impl Producer {
     }
 
     /// The lines where a record as long as this one would be written next, as far as they are known to be free.
-    #[inline]
+    #[inline(always)]
     pub fn next_lines<L: Lines>(&self, slot: Slot) -> impl Iterator<Item = u64> + use<L> {
-        let free = L::COUNT - (self.tail - self.taken);
-        (self.tail..self.tail + slot.lines.min(free)).map(|line| line & (L::COUNT - 1))
+        // The one behind a record always is.
+        let more = (slot.lines - 1).min(L::COUNT - (self.tail - self.taken) - 1);
+        (self.tail..self.tail + 1 + more).map(|line| line & (L::COUNT - 1))
     }
 
     /// Empties the first word of a line, if need be.
@@ -224,14 +231,19 @@ impl Consumer {
     pub fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Found>, Broken> {
         let (line, lap) = (self.head & (L::COUNT - 1), lap::<L>(self.head));
         let word = lines.control(line);
-        if word < lap {
-            return Ok(None);
+        match found::<L>(line, word, lap) {
+            Ok(found) => Ok(Some(found)),
+            Err(Broken) if word < lap => Ok(None),
+            Err(Broken) if word == lap | SKIP && line != 0 => self.next_lap(lines, line),
+            Err(Broken) => Err(Broken),
         }
-        if word == lap | SKIP && line != 0 {
-            self.head += L::COUNT - line;
-            return found::<L>(0, lines.control(0), self::lap::<L>(self.head));
-        }
-        found::<L>(line, word, lap)
+    }
+
+    /// What is behind a skip.
+    #[cold]
+    fn next_lap<L: Lines>(&mut self, lines: &L, line: u64) -> Result<Option<Found>, Broken> {
+        self.head += L::COUNT - line;
+        found::<L>(0, lines.control(0), lap::<L>(self.head)).map(Some)
     }
 
     /// Lets go of a record found. True when lines were given back.
@@ -248,9 +260,12 @@ impl Consumer {
 }
 
 #[inline]
-fn found<L: Lines>(line: u64, word: u64, lap: u64) -> Result<Option<Found>, Broken> {
+fn found<L: Lines>(line: u64, word: u64, lap: u64) -> Result<Found, Broken> {
     // More than a length is left of a word that is no record of this lap.
     let len = (word ^ (lap | RECORD)) as usize;
+    if is_near(len) {
+        return Ok(Found { line, len, lines: 1 });
+    }
     if len > longest(L::COUNT) {
         return Err(Broken);
     }
@@ -258,7 +273,7 @@ fn found<L: Lines>(line: u64, word: u64, lap: u64) -> Result<Option<Found>, Brok
     if line + lines > L::COUNT {
         return Err(Broken);
     }
-    Ok(Some(Found { line, len, lines }))
+    Ok(Found { line, len, lines })
 }
 
 #[cfg(test)]
