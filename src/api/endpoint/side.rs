@@ -653,8 +653,11 @@ fn check_arrays(call: &AtomicCall) -> Result<()> {
 
 #[inline]
 fn look(flags: u64) -> Option<Look> {
-    match flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) {
-        0 => None,
+    let looks = flags & (FI_PEEK | FI_CLAIM | FI_DISCARD);
+    if looks == 0 {
+        return None;
+    }
+    match looks {
         FI_PEEK => Some(Look::Peek),
         FI_CLAIM => Some(Look::Take),
         both if both == FI_PEEK | FI_CLAIM => Some(Look::Claim),

@@ -186,7 +186,7 @@ const HOT_MOST: usize = 32;
 pub struct Inbox {
     rings: Vec<Option<Inbound>>,
     hot: Vec<usize>,
-    /// Where the next poll begins, so that no ring is always the last.
+    /// Where the next poll begins: behind the ring with which the last one had enough.
     first: usize,
     /// The hand of the clock that finds hot rings which have gone quiet.
     hand: usize,
@@ -251,8 +251,9 @@ impl Inbox {
     pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, odd: &mut Vec<(usize, Look)>) -> usize {
         let mut done = 0;
         let count = self.hot.len();
+        let first = if self.first < count { self.first } else { 0 };
         for step in 0..count {
-            let turn = self.first + step;
+            let turn = first + step;
             let turn = if turn < count { turn } else { turn - count };
             let Some(index) = self.hot.get(turn).copied() else {
                 break;
@@ -267,11 +268,11 @@ impl Inbox {
                     odd.push((index, look));
                 }
                 if done >= budget {
+                    self.first = turn + 1;
                     break;
                 }
             }
         }
-        self.first = if self.first + 1 < count { self.first + 1 } else { 0 };
         done
     }
 

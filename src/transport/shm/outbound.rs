@@ -15,8 +15,6 @@ use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
 use crate::sys::shared::{self, Status};
-use crate::util::apart;
-use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -111,12 +109,12 @@ impl Outbound {
     /// Writes one record. `body` is no longer than a record may be.
     #[inline(always)]
     pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Sent {
-        self.write(&header.words(), body)
+        self.write(header.words(), body)
     }
 
     /// The same for a record of this transport's own.
     pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Sent {
-        self.write(&header, Body::Bytes(body))
+        self.write(header, Body::Bytes(body))
     }
 
     pub fn ring(&self) -> &Ring {
@@ -124,30 +122,17 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn write(&mut self, header: &[u64; 4], body: Body<'_>) -> Sent {
+    fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
+        // What is made of this for a record of one line is half as long.
         if ring::is_near(body.len()) {
-            return self.put(*header, body);
-        }
-        match body {
-            Body::User { iov, at, len } => self.write_user(*header, *iov, at, len),
-            body => self.write_far(*header, body),
+            self.put::<true>(header, body)
+        } else {
+            self.put::<false>(header, body)
         }
     }
 
-    #[inline(never)]
-    fn write_user(&mut self, mut header: [u64; 4], mut iov: UserIov, at: usize, len: usize) -> Sent {
-        let iov = apart(&mut iov);
-        self.put(*apart(&mut header), Body::User { iov, at, len })
-    }
-
-    #[inline(never)]
-    fn write_far(&mut self, mut header: [u64; 4], body: Body<'_>) -> Sent {
-        self.put(*apart(&mut header), body)
-    }
-
-    /// Into each of its callers: most of it falls away when a record is known to take one line.
     #[inline(always)]
-    fn put(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
+    fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
         let len = body.len();
         let slot = match self.producer.reserve(&self.ring, len) {
             Ok(Some(slot)) => slot,
