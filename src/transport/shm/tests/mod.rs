@@ -1,10 +1,12 @@
 //! The shared-memory transport as its users see it: within a process, between processes, under attack, and timed.
 
 mod bench;
+mod forks;
 mod hostile;
 mod life;
 mod plain;
 mod reach;
+mod refused;
 mod together;
 mod whole;
 
