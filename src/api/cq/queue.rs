@@ -21,8 +21,6 @@ pub struct Queue {
     tail: usize,
     /// With how many entries the ring is full: there is no slot left, or no more are to be kept.
     full: usize,
-    /// How far reading may go: to the oldest error, or to the tail.
-    stop: usize,
     /// With the `tail` at which each came.
     errors: VecDeque<(usize, ErrorEntry)>,
     /// Entries and errors that the program gave room for.
@@ -55,7 +53,6 @@ impl Queue {
             head: 0,
             tail: 0,
             full: first.min(capacity),
-            stop: 0,
             errors: VecDeque::new(),
             capacity,
             managed,
@@ -90,6 +87,12 @@ impl Queue {
         self.len() > 0 || self.overrun
     }
 
+    /// Whether somebody sleeps who is to be woken now.
+    #[inline]
+    pub fn is_awaited(&self) -> bool {
+        self.wake_at != NOBODY && self.len() >= self.wake_at
+    }
+
     /// Whether a wait for so many entries is over. An error ends it, wherever it stands.
     pub fn has_enough(&self, count: usize) -> bool {
         self.len() >= count || self.has_error()
@@ -109,9 +112,12 @@ impl Queue {
             *slot = *entry;
         }
         self.tail += 1;
-        if self.errors.is_empty() {
-            self.stop = self.tail;
-        }
+    }
+
+    /// How far reading may go: to the oldest error, or to the tail.
+    #[inline]
+    fn stop(&self) -> usize {
+        self.errors.front().map_or(self.tail, |first| first.0)
     }
 
     /// An error is never dropped: there is at most one for each operation that was accepted.
@@ -120,14 +126,13 @@ impl Queue {
         if self.overrun {
             return;
         }
-        // `stop` is where the oldest error stands already.
         self.errors.push_back((self.tail, error));
     }
 
     /// Gives up to `count` entries to `put`.
     #[inline]
     pub fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
-        let there = self.stop - self.head;
+        let there = self.stop() - self.head;
         if there == 0 {
             return self.blocked(count);
         }
@@ -140,7 +145,7 @@ impl Queue {
         }
         self.head += count;
         if self.head == self.tail && self.errors.is_empty() {
-            (self.head, self.tail, self.stop) = (0, 0, 0);
+            (self.head, self.tail) = (0, 0);
         }
         Taken::Entries(count)
     }
@@ -148,12 +153,11 @@ impl Queue {
     /// The error that is next, if one is. It stays valid until the next is taken. That of an overrun is never used up.
     #[cold]
     pub fn take_error(&mut self) -> Option<&ErrorEntry> {
-        if self.stop != self.head {
+        if self.stop() != self.head {
             return None;
         }
         if let Some((_, error)) = self.errors.pop_front() {
             self.last = error;
-            self.stop = self.errors.front().map_or(self.tail, |next| next.0);
         } else if self.overrun {
             self.last = ErrorEntry {
                 err: FI_EOVERRUN as c_int,
@@ -197,7 +201,7 @@ impl Queue {
         self.slots = larger.into_boxed_slice();
         self.full = if self.managed { size } else { size.min(self.capacity) };
         self.errors.iter_mut().for_each(|error| error.0 -= head);
-        (self.head, self.tail, self.stop) = (0, used, self.stop - head);
+        (self.head, self.tail) = (0, used);
         true
     }
 

@@ -302,7 +302,7 @@ impl Bindings {
 }
 
 /// What an entry says of its operation.
-#[inline]
+#[inline(always)]
 fn flags(end: &Completion) -> u64 {
     let message = match end.kind {
         Kind::Message => FI_MSG,
