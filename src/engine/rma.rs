@@ -207,7 +207,8 @@ impl<T: Transport> Engine<T> {
             tell: rma.tell,
             atomic: false,
         };
-        match Self::carry(&mut self.transport, rma.to, &header, body) {
+        // Inlined as that of a short message is: what is written in words and then read in vectors stalls the processor.
+        match self.transport.push(rma.to, &header, body) {
             Push::Done => {
                 self.core.begun(rma.to);
                 self.core.expect_ack(rma.to, short);
@@ -263,7 +264,7 @@ impl<T: Transport> Engine<T> {
         self.queue(rma.to, || Outgoing::rma(rma), report)
     }
 
-    /// The one push of all that is not the short way of a message: there it is inlined.
+    /// The one push of all that is not the short way of a message or a write: there it is inlined.
     #[inline(never)]
     pub(super) fn carry(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         transport.push(to, header, body)

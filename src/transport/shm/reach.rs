@@ -259,10 +259,11 @@ impl Outbound {
     /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
+        let spot = self.find(part, wanted)?;
+        // Not before: the peer writes there whenever it has looked.
         if !self.has_seen_all() {
             return None;
         }
-        let spot = self.find(part, wanted)?;
         let Some(inside) = self.enter_all(&[spot]) else {
             self.forget_closed();
             return None;
@@ -281,9 +282,6 @@ impl Outbound {
         wanted: Rights,
         work: impl FnOnce(&UserIov) -> R,
     ) -> Option<R> {
-        if !self.has_seen_all() {
-            return None;
-        }
         // Now, so that what was found first is still mapped when the last is.
         self.views.make_room(parts.len());
         let mut found = [Spot::default(); IOV_LIMIT];
@@ -296,6 +294,9 @@ impl Outbound {
             .iter()
             .map(|spot| unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
         let memory = UserIov::new(pieces)?;
+        if !self.has_seen_all() {
+            return None;
+        }
         let Some(inside) = self.enter_all(spots) else {
             self.forget_closed();
             return None;
