@@ -16,6 +16,7 @@ mod get;
 mod inbound;
 mod layout;
 mod name;
+mod near;
 mod outbound;
 mod peers;
 mod reach;

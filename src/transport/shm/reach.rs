@@ -10,6 +10,7 @@
 use super::board::Shown;
 use super::get;
 use super::layout::MAX_SLOTS;
+use super::near::{Near, Spot};
 use super::outbound::Outbound;
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, FileId, Mapping};
@@ -20,8 +21,6 @@ use crate::util::regions::Rights;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
-/// Bytes that get their pages at a time.
-const CHUNK: usize = 64 << 10;
 /// Bytes that the kernel copies while the owner of a region that is being closed would wait.
 const STRETCH: usize = 1 << 20;
 /// What is known of so many keys at most, of which there may be no regions.
@@ -57,110 +56,6 @@ struct View {
     near: Option<Near>,
 }
 
-/// A region that is mapped here.
-#[derive(Debug)]
-struct Near {
-    mapping: Mapping,
-    slot: usize,
-    generation: u64,
-    /// By `number`: where it was used last with these rights.
-    runs: [Run; 4],
-    /// Chunks that have their pages, for reading and for writing.
-    ready: [Box<[u64]>; 2],
-}
-
-/// Some of a region that may be used without a further look: it has pages, and lies here without a gap.
-#[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    /// As the peer names it.
-    from: u64,
-    len: u64,
-    addr: usize,
-}
-
-#[inline(always)]
-fn number(rights: Rights) -> usize {
-    usize::from(rights.read) | usize::from(rights.write) << 1
-}
-
-impl Near {
-    fn new(mapping: Mapping, shown: &Shown) -> Near {
-        let words = mapping.len().div_ceil(CHUNK).div_ceil(64);
-        let ready = [vec![0; words].into_boxed_slice(), vec![0; words].into_boxed_slice()];
-        Near {
-            mapping,
-            slot: shown.slot,
-            generation: shown.generation,
-            runs: Default::default(),
-            ready,
-        }
-    }
-
-    /// A piece, if it lies where the region was used last.
-    #[inline(always)]
-    fn spot(&self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
-        let run = &self.runs[number(wanted)];
-        let at = part.addr.wrapping_sub(run.from);
-        let fits = at < run.len && part.len as u64 <= run.len - at;
-        fits.then(|| self.at(run.addr + at as usize, part.len))
-    }
-
-    #[inline(always)]
-    fn at(&self, addr: usize, len: usize) -> Spot {
-        Spot {
-            addr,
-            len,
-            slot: self.slot,
-            generation: self.generation,
-        }
-    }
-
-    /// The next time the region is used as now, it will be near byte `at`, which has its pages.
-    fn remember(&mut self, shown: &Shown, at: usize, wanted: Rights) {
-        let [chunk, bit] = [at / CHUNK, at / CHUNK % 64];
-        let Some(bits) = self.ready[usize::from(wanted.write)].get(chunk / 64) else {
-            return;
-        };
-        let before = (bits << (63 - bit)).leading_ones() as usize;
-        let behind = (bits >> bit).trailing_ones() as usize;
-        let [from, to] = [(chunk + 1).saturating_sub(before) * CHUNK, (chunk + behind) * CHUNK];
-        self.runs[number(wanted)] = Run {
-            from: shown.base.wrapping_add(from as u64),
-            len: shown.len.min(to as u64).saturating_sub(from as u64),
-            addr: self.mapping.address(from),
-        };
-    }
-
-    fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
-        let [first, last] = [at / CHUNK, (at + len.max(1) - 1) / CHUNK];
-        self.has_pages(first, write) && (first == last || self.have_pages(first + 1, last, write))
-    }
-
-    fn has_pages(&self, chunk: usize, write: bool) -> bool {
-        let bits = self.ready[usize::from(write)].get(chunk / 64);
-        bits.is_some_and(|bits| bits & 1 << (chunk % 64) != 0)
-    }
-
-    fn have_pages(&self, first: usize, last: usize, write: bool) -> bool {
-        (first..=last).all(|chunk| self.has_pages(chunk, write))
-    }
-
-    /// False: the memory cannot be touched.
-    #[cold]
-    fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
-        for chunk in at / CHUNK..=(at + len.max(1) - 1) / CHUNK {
-            if self.mapping.populate(chunk * CHUNK, CHUNK, write).is_err() {
-                return false;
-            }
-            let bits = &mut self.ready[usize::from(write)];
-            if let Some(bits) = bits.get_mut(chunk / 64) {
-                *bits |= 1 << (chunk % 64);
-            }
-        }
-        true
-    }
-}
-
 impl Shown {
     /// Where a piece begins in the region, if it lies in it and may be used so.
     fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
@@ -175,15 +70,6 @@ fn rights(access: Access) -> Rights {
         Access::Read => Rights::READ,
         Access::Write => Rights::WRITE,
     }
-}
-
-/// A piece of the peer's memory, where it is mapped here, as long as the region's generation is this.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spot {
-    addr: usize,
-    len: usize,
-    slot: usize,
-    generation: u64,
 }
 
 /// Our mark in the peer's file, which is set until we leave.
@@ -328,8 +214,7 @@ impl Outbound {
         let at = shown.offset(&part, wanted)?;
         let ready = near.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
         let near = self.views.get_mut()?.near.as_mut().filter(|_| ready)?;
-        near.remember(&shown, at, wanted);
-        Some(near.at(near.mapping.address(at), part.len))
+        Some(near.remember(&shown, at, part.len, wanted))
     }
 
     /// Marks us, if all regions are still there.
