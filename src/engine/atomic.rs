@@ -105,24 +105,39 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Starts an atomic operation on a peer's memory.
-    #[inline(always)]
     pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
-        if atomic.len > self.atomic_limit(atomic.form) {
-            return Err(Refused::TooLong);
-        }
-        if !fits(atomic) {
-            return Err(Refused::Invalid);
-        }
-        if self.atomic_direct(atomic, code(atomic)) {
-            report.report(atomic.done());
+        if self.atomic_at_once(atomic, report) {
             return Ok(());
         }
+        self.atomic_begun(atomic, report)
+    }
+
+    /// As `rma_at_once`.
+    #[inline(always)]
+    pub fn atomic_at_once(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
+        let may = atomic.len <= self.atomic_limit(atomic.form) && fits(atomic);
+        let done = may && self.atomic_direct(atomic, code(atomic));
+        if done {
+            report.report(atomic.done());
+        }
+        done
+    }
+
+    /// As `rma_begun`.
+    #[inline(always)]
+    pub fn atomic_begun(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
         self.atomic_asked(*atomic, report)
     }
 
     /// The target is asked to do it. By value, as `send_long`.
     #[inline(never)]
     fn atomic_asked(&mut self, atomic: Atomic, report: &mut impl Report) -> Result<(), Refused> {
+        if atomic.len > self.atomic_limit(atomic.form) {
+            return Err(Refused::TooLong);
+        }
+        if !fits(&atomic) {
+            return Err(Refused::Invalid);
+        }
         let atomic = &atomic;
         if atomic.in_pieces() && self.atomic_direct_pieces(atomic, code(atomic)) {
             report.report(atomic.done());

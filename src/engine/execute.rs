@@ -9,7 +9,7 @@ use super::state::Core;
 use super::target::{short_data, told};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
-use crate::util::user::UserIov;
+use crate::util::user::{UserBuf, UserIov};
 
 /// An operation and its operands.
 pub(super) struct Work<'a> {
@@ -65,12 +65,8 @@ impl<'a> Work<'a> {
     }
 
     /// `execute` on one piece of memory.
-    pub fn execute_one(&self, target: &UserIov, result: &mut [u8]) -> Result<(), Error> {
-        let kernel = self.kernel()?;
-        let [piece] = target.parts() else {
-            return self.execute(core::slice::from_ref(target), result);
-        };
-        kernel.execute_piece(*piece, self.operand, self.compare, result)
+    pub fn execute_one(&self, target: UserBuf, result: &mut [u8]) -> Result<(), Error> {
+        self.kernel()?.execute_piece(target, self.operand, self.compare, result)
     }
 
     /// Does it, unless an element lies across two pieces of memory: that is never reached at once.

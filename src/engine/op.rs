@@ -4,7 +4,8 @@
 //! turns a `Completion` into queue entries and counter steps.
 
 use super::port::PeerId;
-use crate::util::user::{IOV_LIMIT, UserIov};
+use crate::util::few::Few;
+use crate::util::user::UserIov;
 
 /// The application's context pointer, carried through.
 pub type Context = usize;
@@ -115,31 +116,27 @@ pub struct RemotePart {
 /// The remote side of one operation: up to `IOV_LIMIT` pieces, as if they were one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteIov {
-    parts: [RemotePart; IOV_LIMIT],
-    count: u8,
+    parts: Few<RemotePart>,
     len: usize,
 }
 
 impl RemoteIov {
+    #[inline(always)]
     pub fn one(part: RemotePart) -> RemoteIov {
-        let mut parts = [RemotePart::default(); IOV_LIMIT];
-        parts[0] = part;
         RemoteIov {
-            parts,
-            count: 1,
+            parts: Few::One(part),
             len: part.len,
         }
     }
 
     /// None when there are too many pieces, or more bytes than an address space has.
     pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Option<RemoteIov> {
-        let mut iov = RemoteIov::default();
-        for part in parts {
-            *iov.parts.get_mut(usize::from(iov.count))? = part;
-            iov.count += 1;
-            iov.len = iov.len.checked_add(part.len)?;
-        }
-        Some(iov)
+        let parts = Few::new(parts)?;
+        let len = parts
+            .all()
+            .iter()
+            .try_fold(0usize, |len, part| len.checked_add(part.len))?;
+        Some(RemoteIov { parts, len })
     }
 
     pub fn len(&self) -> usize {
@@ -153,11 +150,11 @@ impl RemoteIov {
     /// As that of `UserIov`.
     #[inline(always)]
     pub fn only(&self) -> Option<RemotePart> {
-        if self.count == 1 { Some(self.parts[0]) } else { None }
+        self.parts.only()
     }
 
     pub fn parts(&self) -> &[RemotePart] {
-        self.parts.get(..usize::from(self.count)).unwrap_or_default()
+        self.parts.all()
     }
 }
 
@@ -178,7 +175,6 @@ pub struct Rma {
     /// Remote CQ data, for writes.
     pub data: Option<u64>,
     pub inject: bool,
-    pub level: Level,
     pub fence: bool,
     pub context: Context,
     pub tell: Tell,
@@ -226,7 +222,6 @@ pub struct Atomic {
     /// Remote CQ data, with `Base`.
     pub data: Option<u64>,
     pub inject: bool,
-    pub level: Level,
     pub fence: bool,
     pub context: Context,
     pub tell: Tell,

@@ -8,7 +8,7 @@ use super::port::PeerId;
 use super::state::Core;
 use super::wire::{Header, flag};
 use crate::util::regions::{Denied, Rights};
-use crate::util::user::{IOV_LIMIT, UserIov};
+use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 
 /// A piece in a list: address, length, key.
 const PIECE: usize = 24;
@@ -120,6 +120,16 @@ impl Core {
             Err(Denied::Rights) => Err(Error::NoRights),
             Err(Denied::Range) => Err(Error::OutOfRange),
         }
+    }
+
+    /// The same without a reason, of memory that is in one piece.
+    #[inline]
+    pub fn region_in_one(&self, part: &RemotePart, wanted: Rights) -> Option<(UserBuf, bool)> {
+        let open = self.open.as_ref()?;
+        let found = open
+            .regions
+            .find_one(open.endpoint, part.key, part.addr, part.len, wanted);
+        found.map(|(memory, watched)| (memory, watched || open.counted))
     }
 
     /// The memory of the `len` bytes from byte `at` on; or the piece that is not allowed.

@@ -143,21 +143,35 @@ pub(super) fn aim(header: Header, remote: &RemoteIov) -> Header {
 
 impl<T: Transport> Engine<T> {
     /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
-    #[inline(always)]
     pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        if rma.local.len() != rma.remote.len() {
-            return Err(Refused::Invalid);
-        }
-        if self.rma_direct(rma) {
-            report.report(rma.done());
+        if self.rma_at_once(rma, report) {
             return Ok(());
         }
+        self.rma_begun(rma, report)
+    }
+
+    /// Does it without the target, if that can be: then it has been reported, and nothing else has happened.
+    #[inline(always)]
+    pub fn rma_at_once(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
+        let done = rma.local.len() == rma.remote.len() && self.rma_direct(rma);
+        if done {
+            report.report(rma.done());
+        }
+        done
+    }
+
+    /// Starts one that could not be done at once.
+    #[inline(always)]
+    pub fn rma_begun(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
         self.rma_asked(*rma, report)
     }
 
     /// The target is asked to do it, or the kernel copies. By value, as `send_long`.
     #[inline(never)]
     fn rma_asked(&mut self, rma: Rma, report: &mut impl Report) -> Result<(), Refused> {
+        if rma.local.len() != rma.remote.len() {
+            return Err(Refused::Invalid);
+        }
         let rma = &rma;
         let len = rma.local.len();
         let several = rma.remote.parts().len() > 1;
@@ -193,7 +207,8 @@ impl<T: Transport> Engine<T> {
             tell: rma.tell,
             atomic: false,
         };
-        match Self::carry(&mut self.transport, rma.to, &header, body) {
+        // Inlined as that of a short message is: what is written in words and then read in vectors stalls the processor.
+        match self.transport.push(rma.to, &header, body) {
             Push::Done => {
                 self.core.begun(rma.to);
                 self.core.expect_ack(rma.to, short);
@@ -249,7 +264,7 @@ impl<T: Transport> Engine<T> {
         self.queue(rma.to, || Outgoing::rma(rma), report)
     }
 
-    /// The one push of all that is not the short way of a message: there it is inlined.
+    /// The one push of all that is not the short way of a message or a write: there it is inlined.
     #[inline(never)]
     pub(super) fn carry(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         transport.push(to, header, body)

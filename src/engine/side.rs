@@ -136,34 +136,23 @@ impl Core {
     pub fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let refused = (header.flags & flag::FAILED != 0).then(|| error(header.data));
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
-        let waiting = self.peer(from).side().unacked.len();
-        if many
-            .checked_add(usize::from(refused.is_some()))
-            .is_none_or(|ends| ends > waiting)
-        {
+        let ends = many.checked_add(usize::from(refused.is_some())).ok_or(Malformed)?;
+        let peer = self.peer(from);
+        let unacked = &mut peer.side().unacked;
+        if ends > unacked.len() {
             return Err(Malformed);
         }
-        for _ in 0..many {
-            self.end_short(from, None, report);
+        for end in 0..ends {
+            let Some(short) = unacked.pop_front() else { break };
+            report.report(short.end(from, if end < many { None } else { refused }));
         }
-        if refused.is_some() {
-            self.end_short(from, refused, report);
-        }
-        if !self.peer(from).queue.is_empty() {
+        peer.unfinished = peer.unfinished.saturating_sub(ends as u32);
+        let waited_for = !peer.queue.is_empty();
+        self.unacked = self.unacked.saturating_sub(ends);
+        if waited_for {
             self.wake(from);
         }
         Ok(())
-    }
-
-    #[inline]
-    fn end_short(&mut self, from: PeerId, error: Option<Error>, report: &mut impl Report) {
-        let peer = self.peer(from);
-        let Some(short) = peer.side().unacked.pop_front() else {
-            return;
-        };
-        peer.unfinished = peer.unfinished.saturating_sub(1);
-        self.unacked = self.unacked.saturating_sub(1);
-        report.report(short.end(from, error));
     }
 
     /// Ends all short operations of a peer that is gone, which has been forgotten.

@@ -42,8 +42,8 @@ impl Core {
     #[inline]
     fn take_write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let part = piece(header, body.len());
-        let (memory, counted) = self.region(&part, Rights::WRITE).ok()?;
-        memory.write(0, body);
+        let (memory, counted) = self.region_in_one(&part, Rights::WRITE)?;
+        memory.write(body);
         self.ack(from);
         let data = short_data(header);
         if counted || data.is_some() {
@@ -58,9 +58,9 @@ impl Core {
             return None;
         }
         let part = piece(header, len);
-        let (memory, counted) = self.region(&part, Rights::READ).ok()?;
+        let (memory, counted) = self.region_in_one(&part, Rights::READ)?;
         let mut bytes = self.spare(len);
-        memory.read(0, &mut bytes);
+        memory.read(&mut bytes);
         self.reply(from, header.id, bytes);
         if counted {
             report.report(told(from, Access::Read, part.key, false, len, None));
@@ -80,15 +80,15 @@ impl Core {
         let len = self.atomic_len(form, header, body).ok()?;
         let work = Work::of(form, header.code, len, body)?;
         let part = piece(header, len);
-        let (memory, counted) = self.region(&part, work.rights()).ok()?;
+        let (memory, counted) = self.region_in_one(&part, work.rights())?;
         let mut data = None;
         if form == Form::Base {
-            work.execute_one(&memory, &mut []).ok()?;
+            work.execute_one(memory, &mut []).ok()?;
             data = short_data(header);
             self.ack(from);
         } else {
             let mut result = self.spare(len);
-            if work.execute_one(&memory, &mut result).is_err() {
+            if work.execute_one(memory, &mut result).is_err() {
                 self.recycle(result);
                 return None;
             }

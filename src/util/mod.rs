@@ -2,6 +2,7 @@
 //!
 //! `unsafe` only where memory is opened: `user`, and rings and locks.
 
+pub mod few;
 pub mod fold;
 pub mod lock;
 pub mod regions;

@@ -179,7 +179,31 @@ impl Regions {
     #[inline]
     pub fn find(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Result<Found, Denied> {
         let table = self.table.lock();
-        let region = table.regions.get(&key).ok_or(Denied::Key)?;
+        let (region, at) = table.find(endpoint, key, addr, len, wanted)?;
+        let memory = match region.memory.only() {
+            Some(only) => UserIov::one(only.part(at, len)),
+            None => region.memory.part(at, len),
+        };
+        Ok(Found {
+            memory,
+            watched: region.watched,
+        })
+    }
+
+    /// The same of a region in one piece, as nearly all are, and whether it is watched.
+    #[inline]
+    pub fn find_one(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Option<(UserBuf, bool)> {
+        let table = self.table.lock();
+        let (region, at) = table.find(endpoint, key, addr, len, wanted).ok()?;
+        Some((region.memory.only()?.part(at, len), region.watched))
+    }
+}
+
+impl Table {
+    /// The region, and where in it the bytes begin.
+    #[inline]
+    fn find(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Result<(&Region, usize), Denied> {
+        let region = self.regions.get(&key).ok_or(Denied::Key)?;
         if !region.enabled || region.endpoint.is_some_and(|only| only != endpoint) {
             return Err(Denied::Key);
         }
@@ -192,19 +216,9 @@ impl Regions {
         if at > size || len > size - at {
             return Err(Denied::Range);
         }
-        // Nearly all are in one piece.
-        let memory = match region.memory.parts() {
-            [only] => UserIov::one(only.part(at, len)),
-            _ => region.memory.part(at, len),
-        };
-        Ok(Found {
-            memory,
-            watched: region.watched,
-        })
+        Ok((region, at))
     }
-}
 
-impl Table {
     /// A key that nobody can guess: the hasher has secret keys of its own.
     fn fresh_key(&mut self) -> u64 {
         loop {

@@ -5,6 +5,8 @@
 //! promises that the memory stays valid until the operation it belongs to has ended.
 
 use super::apart;
+use super::few::Few;
+pub use super::few::IOV_LIMIT;
 use core::ptr::copy_nonoverlapping;
 use std::alloc::Layout;
 
@@ -113,44 +115,36 @@ fn copy_pieces(mut from: UserIov, mut into: UserIov) {
     apart(&mut from).copy_to(apart(&mut into));
 }
 
-/// The most pieces an operation may have: iov_limit of every provider of ours.
-pub const IOV_LIMIT: usize = 4;
-
 /// The memory of one operation: up to `IOV_LIMIT` pieces, read or written as if they were one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserIov {
-    parts: [UserBuf; IOV_LIMIT],
-    count: u8,
+    parts: Few<UserBuf>,
     len: usize,
 }
 
 impl UserIov {
     /// No memory.
     pub const NONE: UserIov = UserIov {
-        parts: [UserBuf { addr: 0, len: 0 }; IOV_LIMIT],
-        count: 0,
+        parts: Few::None,
         len: 0,
     };
 
+    #[inline(always)]
     pub fn one(part: UserBuf) -> UserIov {
-        let mut parts = [UserBuf::default(); IOV_LIMIT];
-        parts[0] = part;
         UserIov {
-            parts,
-            count: 1,
+            parts: Few::One(part),
             len: part.len,
         }
     }
 
     /// None when there are too many pieces, or more bytes than an address space has.
     pub fn new(parts: impl IntoIterator<Item = UserBuf>) -> Option<UserIov> {
-        let mut iov = UserIov::default();
-        for part in parts {
-            *iov.parts.get_mut(usize::from(iov.count))? = part;
-            iov.count += 1;
-            iov.len = iov.len.checked_add(part.len)?;
-        }
-        Some(iov)
+        let parts = Few::new(parts)?;
+        let len = parts
+            .all()
+            .iter()
+            .try_fold(0usize, |len, part| len.checked_add(part.len))?;
+        Some(UserIov { parts, len })
     }
 
     pub fn len(&self) -> usize {
@@ -161,14 +155,14 @@ impl UserIov {
         self.len == 0
     }
 
-    /// The piece, if there is only one. By value: a reference, which may be none, would keep the whole in memory.
+    /// The piece, if there is only one.
     #[inline(always)]
     pub fn only(&self) -> Option<UserBuf> {
-        if self.count == 1 { Some(self.parts[0]) } else { None }
+        self.parts.only()
     }
 
     pub fn parts(&self) -> &[UserBuf] {
-        self.parts.get(..usize::from(self.count)).unwrap_or_default()
+        self.parts.all()
     }
 
     /// The pieces that hold `len` bytes from byte `at` on, clamped to what is there.
@@ -185,13 +179,7 @@ impl UserIov {
 
     /// The same memory from byte `at` on, at most `len` bytes of it.
     pub fn part(&self, at: usize, len: usize) -> UserIov {
-        let mut part = UserIov::default();
-        for (place, piece) in part.parts.iter_mut().zip(self.slices(at, len)) {
-            *place = piece;
-            part.count += 1;
-            part.len += piece.len;
-        }
-        part
+        UserIov::new(self.slices(at, len)).unwrap_or_default()
     }
 
     /// Copies as much of this as `into` has room for; both may be the same memory. Says how much.
@@ -222,10 +210,10 @@ impl UserIov {
     /// Copies in from byte `at` on. Says how much fitted.
     #[inline]
     pub fn write(&self, at: usize, bytes: &[u8]) -> usize {
-        if self.count == 1 {
-            return self.parts[0].part(at, bytes.len()).write(bytes);
+        match self.only() {
+            Some(part) => part.part(at, bytes.len()).write(bytes),
+            None => self.write_pieces(at, bytes),
         }
-        self.write_pieces(at, bytes)
     }
 
     /// By value, as `read_pieces`: an operation of one piece then need not exist in memory.
@@ -239,10 +227,10 @@ impl UserIov {
     /// Copies out from byte `at` on. Says how much was there.
     #[inline]
     pub fn read(&self, at: usize, bytes: &mut [u8]) -> usize {
-        if self.count == 1 {
-            return self.parts[0].part(at, bytes.len()).read(bytes);
+        match self.only() {
+            Some(part) => part.part(at, bytes.len()).read(bytes),
+            None => self.read_pieces(at, bytes),
         }
-        self.read_pieces(at, bytes)
     }
 
     #[inline(never)]

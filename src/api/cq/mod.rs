@@ -125,7 +125,7 @@ impl Cq {
         let mut queue = self.queue.lock();
         queue.push(entry);
         self.filled.store(true, Ordering::Release);
-        if queue.wake_at != NOBODY && queue.len() >= queue.wake_at {
+        if queue.is_awaited() {
             self.wake(&mut queue);
         }
     }

@@ -87,6 +87,12 @@ impl Queue {
         self.len() > 0 || self.overrun
     }
 
+    /// Whether somebody sleeps who is to be woken now.
+    #[inline]
+    pub fn is_awaited(&self) -> bool {
+        self.wake_at != NOBODY && self.len() >= self.wake_at
+    }
+
     /// Whether a wait for so many entries is over. An error ends it, wherever it stands.
     pub fn has_enough(&self, count: usize) -> bool {
         self.len() >= count || self.has_error()

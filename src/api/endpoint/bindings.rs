@@ -9,12 +9,6 @@ use crate::api::progress::Progress;
 use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind, Tell};
 use std::sync::Arc;
 
-struct BoundCq {
-    cq: Arc<Cq>,
-    /// FI_SELECTIVE_COMPLETION: only what asks for it is reported.
-    selective: bool,
-}
-
 /// A counter for each kind of operation.
 #[derive(Default)]
 struct Cntrs {
@@ -69,8 +63,11 @@ impl Cntrs {
 
 #[derive(Default)]
 pub struct Bindings {
-    tx: Option<BoundCq>,
-    rx: Option<BoundCq>,
+    tx: Option<Arc<Cq>>,
+    rx: Option<Arc<Cq>>,
+    /// FI_SELECTIVE_COMPLETION: only what asks for it is reported.
+    tx_selective: bool,
+    rx_selective: bool,
     cntrs: Cntrs,
     eq: Option<Arc<Eq>>,
     /// The endpoint, if reading the event queue drives it.
@@ -88,19 +85,14 @@ impl Bindings {
         if twice {
             return Err(Errno(FI_EINVAL));
         }
-        let bound = || {
-            Some(BoundCq {
-                cq: cq.clone(),
-                selective: flags & FI_SELECTIVE_COMPLETION != 0,
-            })
-        };
+        let selective = flags & FI_SELECTIVE_COMPLETION != 0;
         if flags & FI_TRANSMIT != 0 {
             cq.refs().take();
-            self.tx = bound();
+            (self.tx, self.tx_selective) = (Some(cq.clone()), selective);
         }
         if flags & FI_RECV != 0 {
             cq.refs().take();
-            self.rx = bound();
+            (self.rx, self.rx_selective) = (Some(cq.clone()), selective);
         }
         Ok(())
     }
@@ -159,7 +151,7 @@ impl Bindings {
     }
 
     fn queues(&self) -> impl Iterator<Item = &Arc<Cq>> {
-        [&self.tx, &self.rx].into_iter().flatten().map(|bound| &bound.cq)
+        [&self.tx, &self.rx].into_iter().flatten()
     }
 
     fn counters(&self) -> impl Iterator<Item = &Arc<Cntr>> {
@@ -237,7 +229,7 @@ impl Bindings {
 
     /// The queue that is told of what the endpoint begins.
     pub fn tx_queue(&self) -> Option<&Arc<Cq>> {
-        self.tx.as_ref().map(|bound| &bound.cq)
+        self.tx.as_ref()
     }
 
     /// Whether a queue is bound for receives.
@@ -247,12 +239,12 @@ impl Bindings {
 
     #[inline]
     pub fn tx_selective(&self) -> bool {
-        self.tx.as_ref().is_some_and(|bound| bound.selective)
+        self.tx_selective
     }
 
     #[inline]
     pub fn rx_selective(&self) -> bool {
-        self.rx.as_ref().is_some_and(|bound| bound.selective)
+        self.rx_selective
     }
 
     /// Tells queue and counter of the direction.
@@ -270,8 +262,8 @@ impl Bindings {
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
             cntr.complete(end.len);
         }
-        if let Some(bound) = bound.as_ref().filter(|_| end.tell == Tell::Queue) {
-            bound.cq.post(&Entry {
+        if let Some(cq) = bound.as_ref().filter(|_| end.tell == Tell::Queue) {
+            cq.post(&Entry {
                 context: end.context,
                 flags: flags(end),
                 len: end.len,
@@ -292,8 +284,8 @@ impl Bindings {
         if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(end.len);
         }
-        if let Some(bound) = self.rx.as_ref().filter(|_| end.tell == Tell::Queue) {
-            bound.cq.post_error(ErrorEntry {
+        if let Some(cq) = self.rx.as_ref().filter(|_| end.tell == Tell::Queue) {
+            cq.post_error(ErrorEntry {
                 err_data: address,
                 ..error_entry(end, FI_EADDRNOTAVAIL, FI_ADDR_NOTAVAIL)
             });
@@ -302,7 +294,7 @@ impl Bindings {
 }
 
 /// What an entry says of its operation.
-#[inline]
+#[inline(always)]
 fn flags(end: &Completion) -> u64 {
     let message = match end.kind {
         Kind::Message => FI_MSG,
@@ -337,12 +329,12 @@ fn direction(access: Access) -> u64 {
 }
 
 #[cold]
-fn fail(bound: Option<&BoundCq>, cntr: Option<&Arc<Cntr>>, end: Completion, failure: Failure, source: fi_addr_t) {
+fn fail(cq: Option<&Arc<Cq>>, cntr: Option<&Arc<Cntr>>, end: Completion, failure: Failure, source: fi_addr_t) {
     if let Some(cntr) = cntr.filter(|_| !end.peeked) {
         cntr.fail();
     }
-    let Some(bound) = bound else { return };
-    bound.cq.post_error(ErrorEntry {
+    let Some(cq) = cq else { return };
+    cq.post_error(ErrorEntry {
         olen: failure.overflow,
         ..error_entry(&end, errno(failure.error), source)
     });

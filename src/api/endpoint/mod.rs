@@ -345,10 +345,13 @@ impl<T: Wire> Rma for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
-        let result = engine.rma(&rma, &mut teller);
-        core.tell();
-        if core.deep || core.side.driven.is_some() {
-            self.begun(core);
+        let mut result = Ok(());
+        if !engine.rma_at_once(&rma, &mut teller) {
+            result = engine.rma_begun(&rma, &mut teller);
+            core.tell();
+            if core.deep || core.side.driven.is_some() {
+                self.begun(core);
+            }
         }
         drop(guard);
         self.deferred.run();
@@ -364,10 +367,13 @@ impl<T: Wire> Atomics for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
-        let result = engine.atomic(&atomic, &mut teller);
-        core.tell();
-        if core.deep || core.side.driven.is_some() {
-            self.begun(core);
+        let mut result = Ok(());
+        if !engine.atomic_at_once(&atomic, &mut teller) {
+            result = engine.atomic_begun(&atomic, &mut teller);
+            core.tell();
+            if core.deep || core.side.driven.is_some() {
+                self.begun(core);
+            }
         }
         drop(guard);
         self.deferred.run();

@@ -32,7 +32,6 @@ pub(super) fn operation(form: Form, op: u8, target: AtomicTarget, operand: &Lent
         result: UserIov::default(),
         data: None,
         inject: false,
-        level: Level::Transmit,
         fence: false,
         context: 77,
         tell: Tell::Queue,

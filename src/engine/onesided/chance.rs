@@ -297,7 +297,6 @@ impl Story {
             },
             data: None,
             inject: step.how & 1 == 1,
-            level: Level::Delivery,
             fence: step.how & 0x38 == 0,
             context: self.asked.len(),
             tell: Tell::Queue,

@@ -90,7 +90,6 @@ fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
         remote,
         data: None,
         inject: false,
-        level: Level::Transmit,
         fence: false,
         context: 77,
         tell: Tell::Queue,

@@ -104,9 +104,8 @@ pub fn execute(
     Ok(())
 }
 
-/// The same on memory that other processes work on too, with all arrays in memory of the application. False: nothing was
-/// done, for there is no such operation, or the processor does not do such an element at once.
-#[inline]
+/// The same of an operation that is `valid`, on memory that other processes work on too, with all arrays in memory of the
+/// application. False: nothing was done, for the processor does not do such an element at once.
 pub fn execute_shared(
     op: Op,
     datatype: Datatype,
@@ -122,10 +121,7 @@ pub fn execute_shared(
         (has.compare, compare.len()),
         (has.result, result.len()),
     ];
-    let Some(count) = count(datatype, target.len(), lens)
-        .ok()
-        .filter(|_| valid(kind, op, datatype))
-    else {
+    let Ok(count) = count(datatype, target.len(), lens) else {
         return false;
     };
     let address = |there: bool, array: UserBuf| if there { array.addr() as *mut u8 } else { null_mut() };

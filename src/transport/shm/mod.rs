@@ -16,6 +16,7 @@ mod get;
 mod inbound;
 mod layout;
 mod name;
+mod near;
 mod outbound;
 mod peers;
 mod reach;
@@ -247,13 +248,14 @@ impl ShmTransport {
     fn see_to(&mut self, to: PeerId) -> Option<()> {
         let peer = self.peers.get(to)?;
         if peer.out.is_none() {
-            return self.connect(to).ok().map(drop);
+            self.connect(to).ok()?.set_out();
+            return Some(());
         }
         if !self.lives(peer) {
             self.end(to);
             return None;
         }
-        self.peers.get_mut(to)?.out.as_mut()?.views.rest();
+        self.peers.get_mut(to)?.out.as_mut()?.set_out();
         Some(())
     }
 

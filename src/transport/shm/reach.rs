@@ -10,6 +10,7 @@
 use super::board::Shown;
 use super::get;
 use super::layout::MAX_SLOTS;
+use super::near::{Near, Spot};
 use super::outbound::Outbound;
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, FileId, Mapping};
@@ -18,10 +19,8 @@ use crate::sys::process_vm::{self, Range};
 use crate::util::fold::Map;
 use crate::util::regions::Rights;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
-use core::sync::atomic::{Ordering, compiler_fence, fence};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
-/// Bytes that get their pages at a time.
-const CHUNK: usize = 64 << 10;
 /// Bytes that the kernel copies while the owner of a region that is being closed would wait.
 const STRETCH: usize = 1 << 20;
 /// What is known of so many keys at most, of which there may be no regions.
@@ -38,9 +37,10 @@ pub struct Views {
     /// By key.
     places: Map<u64, usize>,
     last: usize,
-    /// What our mark says: odd while we are at the peer's memory.
+    /// What our mark says, which is one less, and odd, while we are at the peer's memory.
     turn: u64,
-    done: u32,
+    /// With this turn it is seen whether the peer lives.
+    tired_at: u64,
     /// Whether the process of that number is the peer's, as its maps tell.
     known: Option<bool>,
     /// When that was last known of its memory.
@@ -56,57 +56,8 @@ struct View {
     near: Option<Near>,
 }
 
-/// A region that is mapped here.
-#[derive(Debug)]
-struct Near {
-    mapping: Mapping,
-    /// Chunks that have their pages, for reading and for writing.
-    ready: [Box<[u64]>; 2],
-}
-
-impl Near {
-    fn new(mapping: Mapping) -> Near {
-        let words = mapping.len().div_ceil(CHUNK).div_ceil(64);
-        let ready = [vec![0; words].into_boxed_slice(), vec![0; words].into_boxed_slice()];
-        Near { mapping, ready }
-    }
-
-    #[inline(always)]
-    fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
-        let [first, last] = [at / CHUNK, (at + len.max(1) - 1) / CHUNK];
-        self.has_pages(first, write) && (first == last || self.have_pages(first + 1, last, write))
-    }
-
-    #[inline(always)]
-    fn has_pages(&self, chunk: usize, write: bool) -> bool {
-        let bits = self.ready[usize::from(write)].get(chunk / 64);
-        bits.is_some_and(|bits| bits & 1 << (chunk % 64) != 0)
-    }
-
-    #[inline(never)]
-    fn have_pages(&self, first: usize, last: usize, write: bool) -> bool {
-        (first..=last).all(|chunk| self.has_pages(chunk, write))
-    }
-
-    /// False: the memory cannot be touched.
-    #[cold]
-    fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
-        for chunk in at / CHUNK..=(at + len.max(1) - 1) / CHUNK {
-            if self.mapping.populate(chunk * CHUNK, CHUNK, write).is_err() {
-                return false;
-            }
-            let bits = &mut self.ready[usize::from(write)];
-            if let Some(bits) = bits.get_mut(chunk / 64) {
-                *bits |= 1 << (chunk % 64);
-            }
-        }
-        true
-    }
-}
-
 impl Shown {
     /// Where a piece begins in the region, if it lies in it and may be used so.
-    #[inline(always)]
     fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
         let at = part.addr.checked_sub(self.base)?;
         let fits = at <= self.len && part.len as u64 <= self.len - at;
@@ -121,19 +72,42 @@ fn rights(access: Access) -> Rights {
     }
 }
 
-/// A piece of the peer's memory, where it is mapped here, as long as the region's generation is this.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spot {
-    addr: usize,
-    len: usize,
-    slot: usize,
-    generation: u64,
+/// Our mark in the peer's file, which is set until we leave.
+struct Inside<'a> {
+    mark: &'a AtomicU64,
+    even: u64,
+}
+
+impl Inside<'_> {
+    #[inline(always)]
+    fn leave(self) {
+        self.mark.store(self.even, Ordering::Release);
+    }
 }
 
 impl Views {
+    /// Sets our mark. `fenced`: the owner has no barrier for us.
+    #[inline(always)]
+    fn enter<'a>(&mut self, mark: &'a AtomicU64, fenced: bool) -> Inside<'a> {
+        let odd = self.turn + 1;
+        self.turn = odd + 1;
+        // SYNC POINT reach: marked before the generation is looked at.
+        mark.store(odd, Ordering::Relaxed);
+        if fenced {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
+        Inside { mark, even: odd + 1 }
+    }
+
     #[inline(always)]
     fn get(&self) -> Option<&View> {
         self.list.get(self.last)
+    }
+
+    fn get_mut(&mut self) -> Option<&mut View> {
+        self.list.get_mut(self.last)
     }
 
     /// Makes room for so many more.
@@ -160,15 +134,10 @@ impl Views {
         }
     }
 
-    /// Whether it is time to see if the peer lives.
-    #[inline]
+    /// Whether it is time to see if the peer lives. Before the first turn it is.
+    #[inline(always)]
     pub fn is_tired(&self) -> bool {
-        self.done >= TIRED_AFTER
-    }
-
-    /// It does.
-    pub fn rest(&mut self) {
-        self.done = 0;
+        self.turn >= self.tired_at
     }
 }
 
@@ -177,10 +146,17 @@ impl Outbound {
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
         let spot = self.find(part, wanted)?;
-        self.begin(&[spot])?;
+        // Not before: the peer writes there whenever it has looked.
+        if !self.has_seen_all() {
+            return None;
+        }
+        let Some(inside) = self.enter_all(&[spot]) else {
+            self.forget_closed();
+            return None;
+        };
         // SAFETY: mapped as long as the view, and with pages; the owner leaves it as it is while we are marked.
         let result = work(unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
-        self.leave();
+        inside.leave();
         Some(result)
     }
 
@@ -204,50 +180,54 @@ impl Outbound {
             .iter()
             .map(|spot| unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
         let memory = UserIov::new(pieces)?;
-        self.begin(spots)?;
+        if !self.has_seen_all() {
+            return None;
+        }
+        let Some(inside) = self.enter_all(spots) else {
+            self.forget_closed();
+            return None;
+        };
         let result = work(&memory);
-        self.leave();
+        inside.leave();
         Some(result)
     }
 
     /// Where a piece of the peer's memory is mapped here.
     #[inline(always)]
     fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
+        let view = self.views.get().filter(|view| view.key == part.key);
+        let spot = view.and_then(|view| view.near.as_ref()?.spot(part, wanted));
+        spot.or_else(|| self.find_elsewhere(*part, wanted))
+    }
+
+    /// The same, of another region or elsewhere in it. By value, so that on the way itself nothing need be in memory.
+    #[inline(never)]
+    fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<Spot> {
         if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
         let view = self.views.get()?;
-        let (Some(shown), Some(near)) = (&view.shown, &view.near) else {
+        let (Some(shown), Some(near)) = (view.shown, &view.near) else {
             self.look_again();
             return None;
         };
-        let at = shown.offset(part, wanted)?;
-        let spot = Spot {
-            addr: near.mapping.address(at),
-            len: part.len,
-            slot: shown.slot,
-            generation: shown.generation,
-        };
+        let at = shown.offset(&part, wanted)?;
         let ready = near.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
-        ready.then_some(spot)
+        let near = self.views.get_mut()?.near.as_mut().filter(|_| ready)?;
+        Some(near.remember(&shown, at, part.len, wanted))
     }
 
-    /// Marks us, if all regions are still there and the peer has looked at all it was sent.
+    /// Marks us, if all regions are still there.
     #[inline(always)]
-    fn begin(&mut self, spots: &[Spot]) -> Option<()> {
-        if !self.has_seen_all() {
-            return None;
-        }
-        self.enter();
+    fn enter_all(&mut self, spots: &[Spot]) -> Option<Inside<'_>> {
+        let inside = self.views.enter(self.header.mark(self.index), self.fence);
         for spot in spots {
             if self.header.generation(spot.slot) != spot.generation {
-                self.leave();
-                self.forget_closed();
+                inside.leave();
                 return None;
             }
         }
-        self.views.done += 1;
-        Some(())
+        Some(inside)
     }
 
     /// Has the kernel copy between a piece of the peer's memory and ours. False: nothing, or not all, was copied.
@@ -267,10 +247,10 @@ impl Outbound {
         let mut done = 0;
         while done < part.len {
             let len = STRETCH.min(part.len - done);
-            self.enter();
+            let inside = self.views.enter(self.header.mark(self.index), self.fence);
             let copied = self.header.generation(shown.slot) == shown.generation
                 && self.copy_stretch(addr.wrapping_add(done as u64), local, done, len, access);
-            self.leave();
+            inside.leave();
             if !copied {
                 return false;
             }
@@ -310,31 +290,11 @@ impl Outbound {
         self.ring.seen().load(Ordering::Acquire) == self.producer.position()
     }
 
-    /// SYNC POINT reach: marked before the generation is looked at.
-    #[inline(always)]
-    fn enter(&mut self) {
-        if self.views.turn == 0 {
-            self.enter_first();
-        }
-        self.views.turn += 1;
-        self.header.mark(self.index).store(self.views.turn, Ordering::Relaxed);
-        if self.fence {
-            fence(Ordering::SeqCst);
-        } else {
-            compiler_fence(Ordering::SeqCst);
-        }
-    }
-
-    #[cold]
-    fn enter_first(&self) {
+    /// The peer lives: a while may pass until that is seen again. It is told, before the first turn, that we come.
+    pub fn set_out(&mut self) {
         self.header.reached().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-    }
-
-    #[inline(always)]
-    fn leave(&mut self) {
-        self.views.turn += 1;
-        self.header.mark(self.index).store(self.views.turn, Ordering::Release);
+        self.views.tired_at = self.views.turn + 2 * u64::from(TIRED_AFTER);
     }
 
     /// Forgets what is used now, if its region is another by now.
@@ -385,7 +345,7 @@ impl Outbound {
     }
 
     fn map(&mut self, shown: &Shown) -> Option<Near> {
-        let near = self.try_map(shown).map(Near::new);
+        let near = self.try_map(shown).map(|mapping| Near::new(mapping, shown));
         let pid = self.pid();
         let Shown { key, len, .. } = shown;
         let how = match near {
@@ -435,8 +395,7 @@ impl Outbound {
     /// What is mapped here of the region with this key could not be touched: it is used as if it were not mapped.
     #[cold]
     fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
-        let last = self.views.last;
-        let Some(view) = self.views.list.get_mut(last) else {
+        let Some(view) = self.views.get_mut() else {
             return false;
         };
         let ready = view.near.as_mut().is_some_and(|near| near.prepare(at, len, write));

@@ -230,6 +230,40 @@ fn what_is_not_allowed_is_not_done() {
     }
 }
 
+/// Where a region was used, it is still used within its bounds and rights only.
+#[test]
+fn what_was_used_allows_no_more() {
+    let memory = Memory::shared();
+    let kinds = [Rights::READ, Rights::WRITE, Rights::BOTH];
+    for rights in kinds {
+        let mut p = pair(memory.region(rights));
+        for _ in 0..2 {
+            for wanted in kinds {
+                let mut reach = |part: RemotePart| p.end.reach(p.to, &part, wanted, |memory| memory.len());
+                for (at, len) in [(0, 8), (65_530, 12), (LEN - 8, 8), (100, 0), (LEN, 0), (0, LEN)] {
+                    let reached = rights.allow(wanted).then_some(len);
+                    assert_eq!(reach(part(at, len)), reached, "{rights:?} {wanted:?} {at} {len}");
+                }
+                let outside = |back: u64, len| RemotePart {
+                    addr: BASE.wrapping_sub(back),
+                    ..part(0, len)
+                };
+                for part in [
+                    part(LEN - 8, 9),
+                    part(LEN + 1, 0),
+                    part(8, usize::MAX),
+                    outside(1, 1),
+                    outside(1, 0),
+                    outside(BASE, 0),
+                    outside(BASE + 1, 0),
+                ] {
+                    assert_eq!(reach(part), None, "{rights:?} {wanted:?} {part:?}");
+                }
+            }
+        }
+    }
+}
+
 /// Closed, closed and registered again, watched, another endpoint's: as the records say.
 #[test]
 fn regions_come_and_go() {
