@@ -165,7 +165,7 @@ impl<T: Transport> Engine<T> {
             report.report(rma.done());
             return Ok(());
         }
-        if len > self.core.small && self.rma_copied(rma, report) {
+        if len >= self.core.small && self.rma_copied(rma, report) {
             return Ok(());
         }
         let short = len <= self.core.small && !rma.fence && self.core.free(rma.to);
