@@ -58,12 +58,13 @@ pub struct Config {
     pub dir: PathBuf,
     /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
     pub fetch: bool,
-    /// Messages up to this size are sent without asking. Measured: a fetch (1.8 us for 16 KiB, 4.9 for 64) and the two
-    /// packets around it are quicker than the ring (2.6 and 7.0) from somewhere between 8 and 16 KiB on.
+    /// Messages up to this size are sent without asking. Measured: a fetch and the two packets around it (5.4 us for 32
+    /// KiB, 6.1 for 40) are slower than the ring (4.7 and 5.5), and more so if the two share a core (5.5 and 2.8). Copied
+    /// together, 40 KiB take 5.3.
     pub eager: usize,
     /// Messages from this size on are fetched by both sides together (FI_SHM_TOGETHER_SIZE), and registered memory that
-    /// cannot be mapped is read and written so. Measured: 64 KiB take 2.8 us
-    /// so and 4.5 alone, 1 MiB 46 and 93.
+    /// cannot be mapped is read and written so. Measured for reads: 32 KiB take 3.9 us so and 4.2 alone, 64 KiB 5.4 and
+    /// 6.4, 1 MiB 61 and 140.
     pub together: usize,
     /// Registered memory that cannot be mapped is read and written without its owner from this size on. Below, its owner
     /// is quicker, if it looks.
@@ -79,8 +80,8 @@ impl Default for Config {
         Config {
             dir: PathBuf::from("/dev/shm"),
             fetch: true,
-            eager: 16 << 10,
-            together: 64 << 10,
+            eager: 32 << 10,
+            together: 32 << 10,
             bulk: 8 << 10,
             warn: |_| {},
             debug: |_| {},
