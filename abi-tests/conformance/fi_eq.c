@@ -421,8 +421,7 @@ static void close_while_bound(void)
 	NEED(!lacking(ret), "fi_ep_bind of an event queue: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_ep_bind of an event queue: %s", fi_strerror(-ret));
 	GIVES(-FI_EBUSY, fi_close(&eq->fid));
-	OK(fi_close(&bed.side[0].ep->fid));
-	bed.side[0].ep = NULL;
+	close_ep(&bed.side[0]);
 	OK(fi_close(&eq->fid));
 	close_bed(&bed);
 }

@@ -63,18 +63,7 @@ size_t below(size_t most);
 void scramble(char *to, size_t len, uint64_t with);
 bool holds(const char *bytes, size_t len, uint64_t with);
 
-#define DIE(...)                                                                       \
-	do {                                                                           \
-		fprintf(stderr, "process %d, step %d, line %d: ", me, steps, __LINE__); \
-		fprintf(stderr, __VA_ARGS__);                                          \
-		fprintf(stderr, "\n");                                                 \
-		_exit(1);                                                              \
-	} while (0)
-#define OK(call)                                                                       \
-	do {                                                                           \
-		long ok_ = (long) (call);                                              \
-		if (ok_)                                                               \
-			DIE("%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_));      \
-	} while (0)
+#define SAY_WHO() fprintf(stderr, "process %d, step %d, ", me, steps)
+#include "die.h"
 
 #endif

@@ -146,7 +146,10 @@ void open_sides(struct bed *bed, const struct setup *setup); /* endpoints bound 
 void open_bed(struct bed *bed, const struct setup *setup);
 /* The second half of open_bed: enables all, then learns and inserts their names. */
 void enable_sides(struct bed *bed, const struct setup *setup);
-/* Closes whatever is open, each with 0 as its answer. */
+/* Closes whatever is open, each with 0 as its answer. What is bound to endpoints can be closed only after them: the first
+ * two leave the rest of the bed. */
+void close_ep(struct side *side);
+void close_eps(struct bed *bed);
 void close_bed(struct bed *bed);
 
 /* open_domain with FI_RMA where the provider has it: regions are made either way. */

@@ -1,7 +1,7 @@
 /*
  * Threads that share a domain, its endpoints and their queues, and do everything at once: messages, remote memory,
- * atomics, regions and endpoints that come and go, receives that are cancelled, sleeps. What arrives and what the totals are is
- * checked; what two threads use without an order, ThreadSanitizer finds.
+ * atomics, regions and endpoints that come and go, receives that are cancelled, sleeps. What arrives and what the totals
+ * are is checked; what two threads use without an order, ThreadSanitizer finds.
  *
  *     threads safe|domain manual|auto [OPERATIONS [SEED]]
  *
@@ -23,22 +23,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "die.h"
 
 enum { THREADS = 4, ENDS = 2, MOST = 200000, SLICE = 40000, AREA = 64 + THREADS * SLICE, AREA_KEY = 1, DEADLINE = 120 };
-
-#define DIE(...)                                                                       \
-	do {                                                                           \
-		fprintf(stderr, "line %d: ", __LINE__);                                \
-		fprintf(stderr, __VA_ARGS__);                                          \
-		fprintf(stderr, "\n");                                                 \
-		_exit(1);                                                              \
-	} while (0)
-#define OK(call)                                                                       \
-	do {                                                                           \
-		long ok_ = (long) (call);                                              \
-		if (ok_)                                                               \
-			DIE("%s: %ld (%s)", #call, ok_, fi_strerror((int) -ok_));      \
-	} while (0)
 
 /* Whoever reads its end says so here: the error, or DONE. */
 enum { PENDING = -1, DONE = 0 };

@@ -29,6 +29,7 @@ pub(crate) fn unload() {
 mod tests {
     use super::*;
     use crate::api::params::{self, Owner};
+    use crate::sys::child::Child;
     use core::sync::atomic::{AtomicBool, Ordering};
 
     /// Takes the locks of `LOCKS` that can be taken without the environment, whose lock in std fork does not wait for.
@@ -47,24 +48,9 @@ mod tests {
                 take_locks();
             }
         });
-        let stuck = (0..200).find(|_| !forked_child_takes_locks());
+        let stuck = (0..200).find(|_| Child::run(take_locks).wait() != 0);
         STOP.store(true, Ordering::Relaxed);
         busy.join().expect("no panic");
         assert_eq!(stuck, None, "a child waited for ever");
-    }
-
-    fn forked_child_takes_locks() -> bool {
-        let mut status = 0;
-        // SAFETY: the child only takes locks and leaves without running anything of its parent's; glibc's allocator
-        // works in it. An alarm ends a child that waits for ever.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::alarm(60);
-                take_locks();
-                libc::_exit(0);
-            }
-            libc::waitpid(child, &mut status, 0) == child && status == 0
-        }
     }
 }

@@ -8,13 +8,12 @@ use super::progress::Progress;
 use crate::abi::types::{FI_EAGAIN, FI_EINVAL};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
-use crate::sys::forks;
+use crate::sys::thread;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::JoinHandle;
 
 /// How long the thread sleeps, in milliseconds, while an operation waits that a peer's death would end: within a
 /// second it must have looked at all peers, a quarter at a time.
@@ -31,9 +30,7 @@ pub struct Driver {
 
 struct Thread {
     shared: Arc<Shared>,
-    handle: JoinHandle<()>,
-    /// A child of fork has the object but not the thread.
-    generation: u32,
+    thread: thread::Thread,
 }
 
 struct Shared {
@@ -82,7 +79,7 @@ impl Driver {
 
     /// When this returns, the thread has let go of the endpoint.
     pub fn detach(&self, id: u64) {
-        let Some(thread) = self.thread.get().filter(|thread| thread.is_here()) else {
+        let Some(thread) = self.thread.get().filter(|own| own.thread.is_here()) else {
             return;
         };
         let shared = &thread.shared;
@@ -120,11 +117,11 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take().filter(Thread::is_here) else {
-            return;
-        };
-        thread.shared.change(|state| state.end = true);
-        let _ = thread.handle.join();
+        let Some(own) = self.thread.take() else { return };
+        if own.thread.is_here() {
+            own.shared.change(|state| state.end = true);
+        }
+        own.thread.join();
     }
 }
 
@@ -138,20 +135,9 @@ impl Thread {
             deep: AtomicBool::new(false),
         });
         shared.epoll.add(shared.changed.fd()).map_err(told)?;
-        forks::watch();
-        let generation = forks::generation();
         let inner = shared.clone();
-        let made = std::thread::Builder::new().name("fi_progress".into());
-        let handle = made.spawn(move || inner.run()).map_err(|_| Errno(FI_EAGAIN))?;
-        Ok(Thread {
-            shared,
-            handle,
-            generation,
-        })
-    }
-
-    fn is_here(&self) -> bool {
-        self.generation == forks::generation()
+        let thread = thread::Thread::start("fi_progress", move || inner.run()).map_err(|_| Errno(FI_EAGAIN))?;
+        Ok(Thread { shared, thread })
     }
 }
 

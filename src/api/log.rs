@@ -5,12 +5,13 @@
 
 mod settings;
 
+use crate::api::names::Names;
 use crate::api::params;
 use crate::sys::lock::{Held, Lock};
 use crate::sys::{clock, errno, output};
 use core::fmt::Arguments;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use settings::{NameFilter, Settings};
+use settings::Settings;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
@@ -121,13 +122,13 @@ static OUTPUT_FD: AtomicI32 = AtomicI32::new(output::STDERR);
 
 /// What is kept from the settings beside the words above.
 struct Kept {
-    providers: NameFilter,
+    providers: Names,
     /// Kept open; the words above have its number.
     _file: Option<OwnedFd>,
 }
 
 static KEPT: Lock<Kept> = Lock::new(Kept {
-    providers: NameFilter::all(),
+    providers: Names::none(),
     _file: None,
 });
 
@@ -194,7 +195,7 @@ pub fn close() {
     let mut kept = KEPT.lock();
     OUTPUT_FD.store(output::STDERR, Ordering::Relaxed);
     *kept = Kept {
-        providers: NameFilter::all(),
+        providers: Names::none(),
         _file: None,
     };
 }

@@ -24,6 +24,7 @@ pub mod info;
 pub mod instances;
 pub mod messaging;
 pub mod mr;
+pub mod names;
 pub mod one_sided;
 pub mod params;
 pub mod poll;

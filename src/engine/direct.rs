@@ -5,7 +5,7 @@
 
 use super::endpoint::Engine;
 use super::kernel::Kernel;
-use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Form, Report, Rma};
+use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Report, Rma};
 use super::outgoing::{Outgoing, Stage};
 use super::port::{Get, PeerId, Transport};
 use super::side::ended;
@@ -153,19 +153,13 @@ impl<T: Transport> Engine<T> {
         true
     }
 
-    /// What an atomic operation does, and what it needs to do it without the target; None: the target is to be asked.
+    /// What an atomic operation does without the target; None: the target is to be asked.
     #[inline(always)]
-    fn kernel(&self, atomic: &Atomic, code: u16) -> Option<(Kernel, Rights)> {
+    fn kernel(&self, atomic: &Atomic, code: u16) -> Option<Kernel> {
         if atomic.data.is_some() || !self.core.is_clear(atomic.to, atomic.fence) {
             return None;
         }
-        let kernel = Kernel::new(atomic.form, code)?;
-        let wanted = match atomic.form {
-            Form::Base => Rights::WRITE,
-            Form::Fetch | Form::Compare if kernel.only_reads() => Rights::READ,
-            Form::Fetch | Form::Compare => Rights::BOTH,
-        };
-        Some((kernel, wanted))
+        Kernel::new(atomic.form, code)
     }
 
     /// Does an atomic operation with all arrays in one piece, if the processor does it at once, whoever's processor it is.
@@ -178,13 +172,13 @@ impl<T: Transport> Engine<T> {
         let (Some(part), Some(operand), Some(compare), Some(result)) = (remote.only(), operand, compare, result) else {
             return false;
         };
-        let Some((kernel, wanted)) = self.kernel(atomic, code) else {
+        let Some(kernel) = self.kernel(atomic, code) else {
             return false;
         };
         let done = self.transport.reach(
             atomic.to,
             &part,
-            wanted,
+            kernel.rights(),
             #[inline(always)]
             |memory| kernel.execute_shared(memory, operand, compare, result),
         );
@@ -197,12 +191,14 @@ impl<T: Transport> Engine<T> {
         let AtomicTarget::Memory(remote) = &atomic.target else {
             return false;
         };
-        let Some((kernel, wanted)) = self.kernel(atomic, code) else {
+        let Some(kernel) = self.kernel(atomic, code) else {
             return false;
         };
-        let done = self.transport.reach_all(atomic.to, remote.parts(), wanted, |memory| {
-            kernel.execute_shared_pieces(memory, &atomic.operand, &atomic.compare, &atomic.result)
-        });
+        let done = self
+            .transport
+            .reach_all(atomic.to, remote.parts(), kernel.rights(), |memory| {
+                kernel.execute_shared_pieces(memory, &atomic.operand, &atomic.compare, &atomic.result)
+            });
         done == Some(true)
     }
 }

@@ -46,16 +46,9 @@ impl<'a> Work<'a> {
         self.kernel.filter(whole).ok_or(Error::NoSuchAtomic)
     }
 
-    fn only_reads(&self) -> bool {
-        self.kernel.is_some_and(Kernel::only_reads)
-    }
-
+    /// What there is not is refused whatever it may.
     pub fn rights(&self) -> Rights {
-        match self.form {
-            Form::Base => Rights::WRITE,
-            Form::Fetch | Form::Compare if self.only_reads() => Rights::READ,
-            Form::Fetch | Form::Compare => Rights::BOTH,
-        }
+        self.kernel.map_or(Rights::BOTH, Kernel::rights)
     }
 
     /// As what it is counted: that which gives old values back, as a read.

@@ -2,6 +2,7 @@
 
 use super::op::{Error, Form};
 use crate::mem::atomic::{self, Datatype, Kind, Op};
+use crate::util::regions::Rights;
 use crate::util::user::{UserBuf, UserIov};
 
 /// An operation that there is.
@@ -34,6 +35,16 @@ impl Kernel {
     /// Has no operand and changes nothing: FI_ATOMIC_READ.
     pub fn only_reads(self) -> bool {
         self.op == Op::Read
+    }
+
+    /// What it may do to the memory it works on.
+    #[inline]
+    pub fn rights(self) -> Rights {
+        match self.kind {
+            Kind::Base => Rights::WRITE,
+            Kind::Fetch | Kind::Compare if self.only_reads() => Rights::READ,
+            Kind::Fetch | Kind::Compare => Rights::BOTH,
+        }
     }
 
     /// Works on all of `target`, whose pieces hold whole elements; the others are as long, if the operation has them.

@@ -2,13 +2,13 @@
 //! infos before they are handed out, and differently: see `docs/getinfo.md`.
 
 use super::Kind;
+use crate::api::names::Names;
 
 /// `tcp,verbs;ofi_rxm` or, to leave them out, `^tcp,verbs;ofi_rxm`. Letter case does not count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    negated: bool,
     /// Empty: no filter.
-    names: Vec<String>,
+    names: Names,
 }
 
 /// A name in FI_PROVIDER that no provider has.
@@ -21,27 +21,15 @@ pub struct Unknown {
 impl Filter {
     /// A variable that is set but empty is none, and so are empty elements.
     pub fn parse(text: Option<&str>) -> Filter {
-        let text = text.unwrap_or("");
-        let (negated, list) = match text.strip_prefix('^') {
-            Some(list) => (true, list),
-            None => (false, text),
-        };
-        let names = list
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect();
-        Filter { negated, names }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+        Filter {
+            names: Names::parse(text.unwrap_or("")),
+        }
     }
 
     /// Some `name;other` is listed.
     fn has_stack_on(&self, name: &str) -> bool {
         self.names
+            .list
             .iter()
             .any(|known| core_of(known).is_some_and(|core| core.eq_ignore_ascii_case(name)))
     }
@@ -52,10 +40,10 @@ impl Filter {
         if self.names.is_empty() {
             return false;
         }
-        if self.negated {
-            return self.has(name);
+        if self.names.negated {
+            return self.names.has(name);
         }
-        kind == Kind::Core && !self.has(name) && !self.has_stack_on(name)
+        kind == Kind::Core && !self.names.has(name) && !self.has_stack_on(name)
     }
 
     /// Whether an info of this provider name is not to be handed out. A core name stands for its stacks too.
@@ -63,13 +51,13 @@ impl Filter {
         if self.names.is_empty() {
             return false;
         }
-        let listed = self.has(prov_name) || core_of(prov_name).is_some_and(|core| self.has(core));
-        listed == self.negated
+        let listed = self.names.has(prov_name) || core_of(prov_name).is_some_and(|core| self.names.has(core));
+        listed == self.names.negated
     }
 
     /// Parts of the listed names that are not among `known`.
     pub fn unknown(&self, known: &[&str]) -> Vec<Unknown> {
-        let parts = self.names.iter().flat_map(|name| name.split(';'));
+        let parts = self.names.list.iter().flat_map(|name| name.split(';'));
         parts
             .filter(|part| !known.iter().any(|name| name.eq_ignore_ascii_case(part)))
             .map(|part| Unknown {

@@ -4,7 +4,7 @@
 //! is (/proc/PID/maps), and opening it is tried by its name, by the mapping's own link, and by the process's descriptors;
 //! whatever opens must be the very same file. Knows nothing of who the process is. Called by transports.
 
-use super::forks;
+use super::forks::Process;
 use super::shared;
 use core::ffi::{c_int, c_uint, c_ulong};
 use core::ptr::{self, NonNull};
@@ -283,7 +283,7 @@ pub struct Mapping {
     /// Bytes before the first that was asked for, and how many were.
     lead: usize,
     len: usize,
-    generation: u32,
+    process: Process,
     /// Where it is used instead, for ThreadSanitizer: see `shared::seen`.
     #[cfg(tsan)]
     seen: Option<usize>,
@@ -297,7 +297,6 @@ const POPULATE_WRITE: c_int = 23;
 
 impl Mapping {
     fn new(file: &File, offset: u64, whole: usize, write: bool) -> io::Result<Mapping> {
-        forks::watch();
         let access = if write {
             libc::PROT_READ | libc::PROT_WRITE
         } else {
@@ -326,7 +325,7 @@ impl Mapping {
             whole,
             lead: 0,
             len: whole,
-            generation: forks::generation(),
+            process: Process::this(),
             #[cfg(tsan)]
             seen: None,
         })
@@ -384,7 +383,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // In a child it is not there, and something else may be.
-        if self.generation == forks::generation() {
+        if self.process.is_this() {
             // SAFETY: mapped by `new`; whoever used it is done.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.whole) };
         }

@@ -1,7 +1,7 @@
 //! What must not live on in a child of fork: descriptors that hold locks, and the right to use shared mappings.
 //!
 //! A lock on an open file is shared with the child, and would outlive the parent in it. So the child closes the
-//! descriptors listed here first thing, and `generation` tells everyone else that they are in a child.
+//! descriptors listed here first thing, and a `Process` tells everyone else whether they are in a child.
 //! Until it is listed, or its mapping is kept from children, another thread may fork: `mark` tells, to try again.
 //! No lock is taken: the list only grows, its places are used again, and the child only walks it.
 
@@ -23,14 +23,34 @@ struct Place {
     next: AtomicPtr<Place>,
 }
 
+/// The process that something was made in: a child of fork has the thing, but not what the system keeps for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    generation: u32,
+}
+
+impl Process {
+    pub fn this() -> Process {
+        watch();
+        Process {
+            generation: generation(),
+        }
+    }
+
+    #[inline]
+    pub fn is_this(self) -> bool {
+        self.generation == generation()
+    }
+}
+
 /// How many forks this process descends from, since the library was loaded.
 #[inline]
-pub fn generation() -> u32 {
+fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Makes `generation` count. Whoever compares generations calls this first.
-pub fn watch() {
+/// Makes `generation` count.
+fn watch() {
     static ONCE: Once = Once::new();
     // SAFETY: the handlers are functions of this library; glibc forgets them when the library is unloaded.
     ONCE.call_once(|| unsafe {
@@ -118,22 +138,21 @@ fn list(fd: RawFd) -> &'static Place {
 pub struct ParentFd {
     fd: ManuallyDrop<OwnedFd>,
     place: &'static Place,
-    generation: u32,
+    process: Process,
 }
 
 impl ParentFd {
     pub fn new(fd: OwnedFd) -> ParentFd {
-        watch();
         ParentFd {
+            process: Process::this(),
             place: list(fd.as_raw_fd()),
             fd: ManuallyDrop::new(fd),
-            generation: generation(),
         }
     }
 
     /// Whether this is the process that opened it.
     pub fn is_ours(&self) -> bool {
-        self.generation == generation()
+        self.process.is_this()
     }
 }
 
@@ -157,34 +176,29 @@ impl Drop for ParentFd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::child::Child;
     use std::fs::File;
-
-    fn fork_and_wait() {
-        // SAFETY: the child leaves at once.
-        match unsafe { libc::fork() } {
-            0 => {
-                let fine = mark().undisturbed();
-                // SAFETY: ends this child.
-                unsafe { libc::_exit(i32::from(!fine)) }
-            }
-            child => {
-                let mut status = -1;
-                // SAFETY: a child of ours, and a place for its status.
-                assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-                assert_eq!(status, 0, "nobody forks in the child");
-            }
-        }
-    }
 
     #[test]
     fn a_fork_disturbs_a_mark() {
         let before = mark();
-        fork_and_wait();
+        let child = Child::run(|| assert!(mark().undisturbed(), "nobody forks in the child"));
+        assert_eq!(child.wait(), 0);
         assert!(!before.undisturbed());
         // Other tests fork beside this one, but not always.
         while !mark().undisturbed() {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_child_is_another_process() {
+        let process = Process::this();
+        let child = Child::run(|| {
+            assert!(!process.is_this() && Process::this().is_this() && Process::this() != process);
+        });
+        assert_eq!(child.wait(), 0);
+        assert!(process.is_this());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Knows nothing of libfabric. Called by `api`, `provider` and `transport`.
 
 pub mod backing;
+#[cfg(test)]
+pub mod child;
 pub mod clock;
 pub mod dl;
 pub mod epoll;
@@ -17,4 +19,5 @@ pub mod process_vm;
 pub mod resolve;
 pub mod shared;
 pub mod shared_table;
+pub mod thread;
 pub mod timerfd;

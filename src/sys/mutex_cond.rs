@@ -1,6 +1,7 @@
 //! A pthread mutex with its condition variable, at a fixed address, for a program in C to wait on. Knows nothing of
 //! what the program waits for.
 
+use super::forks::Process;
 use core::cell::UnsafeCell;
 use core::fmt;
 
@@ -8,6 +9,7 @@ use core::fmt;
 pub struct MutexCond(Box<Pair>);
 
 struct Pair {
+    process: Process,
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     cond: UnsafeCell<libc::pthread_cond_t>,
 }
@@ -20,6 +22,7 @@ unsafe impl Send for Pair {}
 impl MutexCond {
     pub fn new() -> MutexCond {
         MutexCond(Box::new(Pair {
+            process: Process::this(),
             mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
             cond: UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER),
         }))
@@ -72,6 +75,10 @@ impl fmt::Debug for MutexCond {
 
 impl Drop for MutexCond {
     fn drop(&mut self) {
+        // In a child there may be waiters for ever, as of threads that it does not have: destroying would wait for them.
+        if !self.0.process.is_this() {
+            return;
+        }
         // SAFETY: nobody may wait any more: the object that the pair belongs to is closed.
         unsafe {
             libc::pthread_cond_destroy(self.cond());
@@ -83,6 +90,7 @@ impl Drop for MutexCond {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::child::Child;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
@@ -92,6 +100,32 @@ mod tests {
             scope.spawn(|| pair.wait(|| done.load(Ordering::SeqCst)));
             done.store(true, Ordering::SeqCst);
             pair.broadcast();
+        });
+    }
+    #[test]
+    fn a_child_leaves_it_though_others_wait() {
+        let (pair, waits, done) = (MutexCond::new(), AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pair.wait(|| {
+                    waits.store(true, Ordering::SeqCst);
+                    done.load(Ordering::SeqCst)
+                });
+            });
+            while !waits.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            // It had the mutex when it said so, and gives it up only to wait.
+            // SAFETY: as in `broadcast`.
+            unsafe {
+                libc::pthread_mutex_lock(pair.mutex());
+                libc::pthread_mutex_unlock(pair.mutex());
+            }
+            // SAFETY: the child's copy, which nobody uses after this.
+            let child = Child::run(|| drop(unsafe { core::ptr::read(&pair) }));
+            done.store(true, Ordering::SeqCst);
+            pair.broadcast();
+            assert_eq!(child.wait(), 0);
         });
     }
 }

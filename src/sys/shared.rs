@@ -6,7 +6,7 @@
 #[cfg(tsan)]
 mod seen;
 
-use super::forks;
+use super::forks::Process;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU64;
 use std::ffi::CString;
@@ -227,7 +227,7 @@ pub struct Map {
     #[cfg(tsan)]
     own: NonNull<u8>,
     len: usize,
-    generation: u32,
+    process: Process,
 }
 
 // SAFETY: memory of the process, reached through atomics and raw pointers; nothing about it belongs to a thread.
@@ -236,7 +236,6 @@ unsafe impl Send for Map {}
 impl Map {
     /// `offset` is a multiple of the page size; the range has memory behind it (`allocate`).
     pub fn new(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Map> {
-        forks::watch();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice; it touches no memory of ours.
         let base = unsafe {
@@ -258,7 +257,7 @@ impl Map {
             #[cfg(tsan)]
             own: base,
             len,
-            generation: forks::generation(),
+            process: Process::this(),
         })
     }
 
@@ -272,7 +271,7 @@ impl Map {
 
     /// False in a child of fork, which does not have the memory.
     pub fn is_ours(&self) -> bool {
-        self.generation == forks::generation()
+        self.process.is_this()
     }
 
     pub fn base(&self) -> NonNull<u8> {

@@ -67,10 +67,7 @@ static void counters(void)
 	for (i = 0; i < 4; i++)
 		CHECK(fi_cntr_read(cntr[i]) == wanted[i], "counter %d: %llu", i, (unsigned long long) fi_cntr_read(cntr[i]));
 	conceal(&w);
-	for (i = 0; i < 2; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
+	close_eps(&bed);
 	for (i = 0; i < 4; i++)
 		OK(fi_close(&cntr[i]->fid));
 	close_bed(&bed);

@@ -87,10 +87,7 @@ static void auth_keys_of_peers(void)
 	ping(&bed, 1, 0);
 	/* Endpoints were enabled with the keys, which stay until all of them are closed. */
 	GIVES(-FI_EBUSY, fi_av_remove(bed.av, &auth[0], 1, FI_AUTH_KEY));
-	for (i = 0; i < 2; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
+	close_eps(&bed);
 	OK(fi_av_remove(bed.av, &auth[0], 1, FI_AUTH_KEY));
 	close_bed(&bed);
 }

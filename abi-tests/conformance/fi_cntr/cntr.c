@@ -60,12 +60,7 @@ struct fid_cntr *bind_counter(struct bed *bed, const struct setup *s, enum fi_cn
 
 void close_counted(struct bed *bed, struct fid_cntr *cntr)
 {
-	int i;
-
-	for (i = 0; i < bed->sides; i++) {
-		OK(fi_close(&bed->side[i].ep->fid));
-		bed->side[i].ep = NULL;
-	}
+	close_eps(bed);
 	OK(fi_close(&cntr->fid));
 	close_bed(bed);
 }

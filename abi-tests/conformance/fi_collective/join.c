@@ -134,8 +134,7 @@ static void endpoint_may_be_closed_first(void)
 	common = calloc(1, sizeof(*common));
 	open_member(&usual);
 	join_all();
-	OK(fi_close(&bed.side[0].ep->fid));
-	bed.side[0].ep = NULL;
+	close_ep(&bed.side[0]);
 	OK(fi_close(&world->fid));
 	OK(fi_close(&world_set->fid));
 	OK(fi_close(&eq->fid));

@@ -11,6 +11,13 @@ static void of_kinds(const enum kind *of, int count, const struct setup *setup, 
 	in_group(count, setup, body);
 }
 
+/* For each of the kinds that are not plain. */
+static void of_others(int count, const struct setup *setup, void (*body)(void))
+{
+	of_kinds(of_contexts, count, setup, body);
+	of_kinds(of_sharers, count, setup, body);
+}
+
 /* What plain endpoints are asked, once more. */
 static void as_plain_ones(const enum kind *of)
 {
@@ -35,8 +42,7 @@ static void all_kinds_take_part(void) { as_plain_ones(of_all); }
 static void other_kinds_refuse_nonsense(void)
 {
 	NEED(strict, "the C library takes addresses for pointers");
-	of_kinds(of_contexts, 2, &usual, refused);
-	of_kinds(of_sharers, 2, &usual, refused);
+	of_others(2, &usual, refused);
 }
 
 static void other_kinds_are_told_of_death(void)
@@ -51,8 +57,7 @@ static void other_kinds_sleep(void)
 
 	NEED(strict, "the C library does it for some");
 	s.any_wait = true;
-	of_kinds(of_contexts, 3, &s, asleep);
-	of_kinds(of_sharers, 3, &s, asleep);
+	of_others(3, &s, asleep);
 }
 
 static void other_kinds_have_automatic_progress(void)
@@ -61,8 +66,7 @@ static void other_kinds_have_automatic_progress(void)
 
 	NEED(strict, "the C library does it for some");
 	s.progress = FI_PROGRESS_AUTO;
-	of_kinds(of_contexts, 3, &s, while_one_sleeps);
-	of_kinds(of_sharers, 3, &s, while_one_sleeps);
+	of_others(3, &s, while_one_sleeps);
 }
 
 /* Contexts of one endpoint are in groups of their own, and only those that transmit are in any. */
@@ -164,17 +168,12 @@ static void several_share_one_context(void)
 	}
 	FAILS(fi_barrier(bed.side[0].ep, fi_mc_addr(mc[1]), ctx(1)));
 	POST(&bed, fi_barrier(bed.side[1].ep, fi_mc_addr(mc[1]), ctx(1)));
-	for (i = 1; i >= 0; i--) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
+	for (i = 1; i >= 0; i--)
+		close_ep(&bed.side[i]);
 	for (i = 0; i < SHARERS; i++)
 		OK(fi_close(&mc[i]->fid));
 	OK(fi_close(&set->fid));
-	for (i = 2; i < SHARERS; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
+	close_eps(&bed);
 	close_one(&srx);
 	OK(fi_close(&eq->fid));
 	close_bed(&bed);

@@ -125,8 +125,7 @@ static void bind_two_counters_for_one_kind(void)
 	OK(fi_ep_bind(bed.side[0].ep, &cntr[0]->fid, FI_SEND));
 	FAILS(fi_ep_bind(bed.side[0].ep, &cntr[1]->fid, FI_SEND));
 	OK(fi_ep_bind(bed.side[0].ep, &cntr[1]->fid, FI_RECV)); /* another kind may have another */
-	OK(fi_close(&bed.side[0].ep->fid));
-	bed.side[0].ep = NULL;
+	close_ep(&bed.side[0]);
 	for (i = 0; i < 2; i++)
 		OK(fi_close(&cntr[i]->fid));
 	close_bed(&bed);
@@ -141,8 +140,7 @@ static void bind_two_avs(void)
 	open_sides(&bed, &usual);
 	OK(fi_av_open(bed.domain, &attr, &av, NULL));
 	FAILS(fi_ep_bind(bed.side[0].ep, &av->fid, 0));
-	OK(fi_close(&bed.side[0].ep->fid));
-	bed.side[0].ep = NULL;
+	close_ep(&bed.side[0]);
 	OK(fi_close(&av->fid));
 	close_bed(&bed);
 }

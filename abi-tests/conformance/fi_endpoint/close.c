@@ -22,8 +22,7 @@ static void close_drops_what_is_posted(void)
 	open_bed(&bed, &usual);
 	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
 	POST(&bed, fi_recv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(2)));
-	OK(fi_close(&bed.side[1].ep->fid));
-	bed.side[1].ep = NULL;
+	close_ep(&bed.side[1]);
 	GIVES(-FI_EAGAIN, fi_cq_read(bed.side[1].rx, &e, 1));
 	close_bed(&bed);
 }

@@ -1,23 +1,66 @@
 /* Shared contexts. */
 #include "endpoint.h"
 
-static void shared_receive_context(void)
+/* Contexts as the domain offers them; a case without them is skipped. */
+static struct fid_ep *a_receive_context(struct bed *bed, void *context)
 {
-	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
-	struct fi_rx_attr attr;
+	struct fi_rx_attr attr = *bed->info->rx_attr;
 	struct fid_ep *srx;
-	struct bed bed;
-	int i, ret;
+	int ret = fi_srx_context(bed->domain, &attr, &srx, context);
 
-	open_sides(&bed, &s);
-	attr = *bed.info->rx_attr;
-	ret = fi_srx_context(bed.domain, &attr, &srx, ctx(1));
 	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+	return srx;
+}
+
+static struct fid_stx *a_transmit_context(struct bed *bed, void *context)
+{
+	struct fi_tx_attr attr = *bed->info->tx_attr;
+	struct fid_stx *stx;
+	int ret = fi_stx_context(bed->domain, &attr, &stx, context);
+
+	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_stx_context: %s", fi_strerror(-ret));
+	return stx;
+}
+
+static void bind_all(struct bed *bed, struct fid *context)
+{
+	int i;
+
+	for (i = 0; i < bed->sides; i++)
+		OK(fi_ep_bind(bed->side[i].ep, context, 0));
+}
+
+/* So many endpoints that share one receive context, enabled. */
+static struct fid_ep *open_receivers(struct bed *bed, int sides)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = sides };
+	struct fid_ep *srx;
+
+	open_sides(bed, &s);
+	srx = a_receive_context(bed, ctx(1));
 	CHECK(srx->fid.fclass == FI_CLASS_SRX_CTX, "class %zu", srx->fid.fclass);
-	for (i = 0; i < 3; i++)
-		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
-	enable_sides(&bed, &s);
+	bind_all(bed, &srx->fid);
+	enable_sides(bed, &s);
+	return srx;
+}
+
+/* The endpoints, then what they share, then the rest. */
+static void close_sharers(struct bed *bed, struct fid *context)
+{
+	close_eps(bed);
+	OK(fi_close(context));
+	close_bed(bed);
+}
+
+static void shared_receive_context(void)
+{
+	struct fid_ep *srx;
+	struct bed bed;
+	int i;
+
+	srx = open_receivers(&bed, 3);
 	for (i = 1; i < 3; i++) { /* one pool of buffers, but each endpoint's own queue */
 		fill(out, 32, (unsigned) i);
 		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
@@ -31,12 +74,7 @@ static void shared_receive_context(void)
 		COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
 	}
 	GIVES(-FI_EBUSY, fi_close(&srx->fid));
-	for (i = 0; i < 3; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
-	OK(fi_close(&srx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &srx->fid);
 }
 
 /* An endpoint takes one receive context, and all that share it have one AV. */
@@ -44,18 +82,14 @@ static void shared_receive_context_binds_once(void)
 {
 	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
 	struct fi_av_attr av_attr = { 0 };
-	struct fi_rx_attr attr;
 	struct fid_ep *srx, *other, *ep;
 	struct fid_av *av;
 	struct bed bed;
 	int i, ret;
 
 	open_sides(&bed, &s);
-	attr = *bed.info->rx_attr;
-	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
-	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
-	OK(ret);
-	OK(fi_srx_context(bed.domain, &attr, &other, NULL));
+	srx = a_receive_context(&bed, NULL);
+	other = a_receive_context(&bed, NULL);
 	for (i = 0; i < 2; i++) {
 		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
 		FAILS(fi_ep_bind(bed.side[i].ep, &other->fid, 0));
@@ -73,31 +107,17 @@ static void shared_receive_context_binds_once(void)
 	OK(fi_close(&ep->fid));
 	OK(fi_close(&av->fid));
 	OK(fi_close(&other->fid));
-	for (i = 0; i < 2; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
-	OK(fi_close(&srx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &srx->fid);
 }
 
 /* An alias is refused, or does what the context does. */
 static void shared_receive_context_alias(void)
 {
-	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 2 };
-	struct fi_rx_attr attr;
 	struct fid_ep *srx, *alias = NULL;
 	struct bed bed;
-	int i, ret;
+	int ret;
 
-	open_sides(&bed, &s);
-	attr = *bed.info->rx_attr;
-	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
-	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
-	OK(ret);
-	for (i = 0; i < 2; i++)
-		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
-	enable_sides(&bed, &s);
+	srx = open_receivers(&bed, 2);
 	ret = fi_ep_alias(srx, &alias, FI_RECV);
 	CHECK(ret == 0 || lacking(ret) || ret == -FI_EINVAL, "fi_ep_alias: %s", fi_strerror(-ret));
 	OK(fi_trecv(ret ? srx : alias, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
@@ -106,31 +126,17 @@ static void shared_receive_context_alias(void)
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	if (!ret)
 		OK(fi_close(&alias->fid));
-	for (i = 0; i < 2; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
-	OK(fi_close(&srx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &srx->fid);
 }
 
 /* What is meant for no endpoint's buffer yet waits, and finds the first that is posted. */
 static void shared_receives_of_unexpected(void)
 {
-	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
-	struct fi_rx_attr attr;
 	struct fid_ep *srx;
 	struct bed bed;
-	int i, ret;
+	int i;
 
-	open_sides(&bed, &s);
-	attr = *bed.info->rx_attr;
-	ret = fi_srx_context(bed.domain, &attr, &srx, NULL);
-	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
-	OK(ret);
-	for (i = 0; i < 3; i++)
-		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
-	enable_sides(&bed, &s);
+	srx = open_receivers(&bed, 3);
 	for (i = 1; i < 3; i++) {
 		fill(out + 100 * i, 32, (unsigned) i);
 		POST(&bed, fi_tsend(bed.side[0].ep, out + 100 * i, 32, NULL, bed.side[i].addr, (uint64_t) i, ctx(10 + i)));
@@ -143,66 +149,42 @@ static void shared_receives_of_unexpected(void)
 	}
 	/* Posted, but never met: it goes with the context. */
 	OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 9, 0, ctx(9)));
-	for (i = 0; i < 3; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
-	OK(fi_close(&srx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &srx->fid);
 }
 
 static void shared_transmit_context(void)
 {
 	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT, .sides = 3 };
-	struct fi_tx_attr attr;
 	struct fid_stx *stx;
 	struct bed bed;
-	int i, ret;
 
 	open_sides(&bed, &s);
-	attr = *bed.info->tx_attr;
-	ret = fi_stx_context(bed.domain, &attr, &stx, ctx(1));
-	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
-	CHECK(ret == 0, "fi_stx_context: %s", fi_strerror(-ret));
+	stx = a_transmit_context(&bed, ctx(1));
 	CHECK(stx->fid.fclass == FI_CLASS_STX_CTX, "class %zu", stx->fid.fclass);
-	for (i = 0; i < 3; i++)
-		OK(fi_ep_bind(bed.side[i].ep, &stx->fid, 0));
+	bind_all(&bed, &stx->fid);
 	enable_sides(&bed, &s);
 	ping(&bed, 0, 2); /* posted to the endpoint, completed in the endpoint's queue */
 	ping(&bed, 1, 2);
 	GIVES(-FI_EBUSY, fi_close(&stx->fid));
-	for (i = 0; i < 3; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
-	OK(fi_close(&stx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &stx->fid);
 }
 
 /* Without the context that it was opened for, an endpoint is not enabled; and it takes one only. */
 static void shared_transmit_context_binds_once(void)
 {
 	struct setup s = { .tx_ctx_cnt = FI_SHARED_CONTEXT };
-	struct fi_tx_attr attr;
 	struct fid_stx *stx, *other;
 	struct bed bed;
-	int ret;
 
 	open_sides(&bed, &s);
-	attr = *bed.info->tx_attr;
-	ret = fi_stx_context(bed.domain, &attr, &stx, NULL);
-	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
-	OK(ret);
-	OK(fi_stx_context(bed.domain, &attr, &other, NULL));
+	stx = a_transmit_context(&bed, NULL);
+	other = a_transmit_context(&bed, NULL);
 	FAILS(fi_enable(bed.side[0].ep));
 	OK(fi_ep_bind(bed.side[0].ep, &stx->fid, 0));
 	FAILS(fi_ep_bind(bed.side[0].ep, &other->fid, 0));
 	OK(fi_enable(bed.side[0].ep));
 	OK(fi_close(&other->fid));
-	OK(fi_close(&bed.side[0].ep->fid));
-	bed.side[0].ep = NULL;
-	OK(fi_close(&stx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &stx->fid);
 }
 
 /* Both directions may be shared, and shared with others. */
@@ -212,19 +194,13 @@ static void both_contexts_shared(void)
 	struct fid_ep *srx;
 	struct fid_stx *stx;
 	struct bed bed;
-	int i, ret;
+	int i;
 
 	open_sides(&bed, &s);
-	ret = fi_srx_context(bed.domain, bed.info->rx_attr, &srx, NULL);
-	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
-	OK(ret);
-	ret = fi_stx_context(bed.domain, bed.info->tx_attr, &stx, NULL);
-	NEED(!lacking(ret), "fi_stx_context: %s", fi_strerror(-ret));
-	OK(ret);
-	for (i = 0; i < 2; i++) {
-		OK(fi_ep_bind(bed.side[i].ep, &srx->fid, 0));
-		OK(fi_ep_bind(bed.side[i].ep, &stx->fid, 0));
-	}
+	srx = a_receive_context(&bed, NULL);
+	stx = a_transmit_context(&bed, NULL);
+	bind_all(&bed, &srx->fid);
+	bind_all(&bed, &stx->fid);
 	enable_sides(&bed, &s);
 	for (i = 0; i < 2; i++) {
 		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
@@ -232,13 +208,9 @@ static void both_contexts_shared(void)
 		COMPLETION(&bed, bed.side[!i].rx, ctx(1));
 		COMPLETION(&bed, bed.side[i].tx, ctx(2));
 	}
-	for (i = 0; i < 2; i++) {
-		OK(fi_close(&bed.side[i].ep->fid));
-		bed.side[i].ep = NULL;
-	}
+	close_eps(&bed);
 	OK(fi_close(&stx->fid));
-	OK(fi_close(&srx->fid));
-	close_bed(&bed);
+	close_sharers(&bed, &srx->fid);
 }
 
 static const struct test tests[] = {

@@ -36,10 +36,7 @@ static void close_counted(struct bed *bed, struct window *w, struct counted *c)
 	int i;
 
 	conceal(w);
-	for (i = 0; i < bed->sides; i++) {
-		OK(fi_close(&bed->side[i].ep->fid));
-		bed->side[i].ep = NULL;
-	}
+	close_eps(bed);
 	for (i = 0; i < 6; i++)
 		OK(fi_close(&all[i]->fid));
 	close_bed(bed);

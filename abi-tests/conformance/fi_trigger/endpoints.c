@@ -38,8 +38,7 @@ static void end_counted(void)
 static void a_write_starts_work_of_both_sides(void)
 {
 	struct iovec half = { there, SIZE / 2 };
-	struct fi_deferred_work answer;
-	struct fi_op_msg op;
+	struct message answer;
 	struct count first, second;
 
 	begin_counted();
@@ -49,12 +48,9 @@ static void a_write_starts_work_of_both_sides(void)
 	set_up(&second, 2, FI_OP_CNTR_ADD, done, 1000);
 	second.work.triggering_cntr = written;
 	QUEUE(&second.work);
-	answer = on(1, FI_OP_SEND);
-	answer.triggering_cntr = arrived;
-	answer.completion_cntr = done;
-	op = message(&answer, other, &half, bed.side[0].addr);
-	answer.op.msg = &op;
-	QUEUE(&answer);
+	set_up_message(&answer, 1, FI_OP_SEND, other, &half, bed.side[0].addr);
+	answer.work.triggering_cntr = arrived;
+	QUEUE(&answer.work);
 	POST(&bed, fi_recv(ep, here + SIZE / 2, SIZE / 2, NULL, FI_ADDR_UNSPEC, ctx(1)));
 	STAYS(done, 0);
 	fill(here, SIZE / 2, 6);
@@ -71,16 +67,11 @@ static void a_write_starts_work_of_both_sides(void)
 /* A peer cannot tell deferred work from other work: its counters count it. The counters of who queued it do not. */
 static void only_the_target_counts_a_deferred_write(void)
 {
-	struct fi_deferred_work write;
-	struct fi_rma_iov to;
-	struct fi_op_rma op;
+	struct rma write;
 
 	begin_counted();
-	write = on(1, FI_OP_WRITE);
-	write.completion_cntr = done;
-	op = one_sided(&write, &iov_here, &to);
-	write.op.rma = &op;
-	QUEUE(&write);
+	set_up_rma(&write, 1, FI_OP_WRITE, &iov_here);
+	QUEUE(&write.work);
 	fill(here, SIZE, 8);
 	OK(fi_cntr_add(trigger, 1));
 	BECOMES(done, 1);
@@ -92,16 +83,12 @@ static void only_the_target_counts_a_deferred_write(void)
 
 static void an_endpoints_counter_may_be_the_completion_counter(void)
 {
-	struct fi_deferred_work write;
-	struct fi_rma_iov to;
-	struct fi_op_rma op;
+	struct rma write;
 
 	begin_counted();
-	write = on(1, FI_OP_WRITE);
-	write.completion_cntr = written;
-	op = one_sided(&write, &iov_here, &to);
-	write.op.rma = &op;
-	QUEUE(&write);
+	set_up_rma(&write, 1, FI_OP_WRITE, &iov_here);
+	write.work.completion_cntr = written;
+	QUEUE(&write.work);
 	OK(fi_cntr_add(trigger, 1));
 	BECOMES(written, 1);
 	STAYS(written, 1);
@@ -110,9 +97,7 @@ static void an_endpoints_counter_may_be_the_completion_counter(void)
 
 static void an_alias_does_deferred_work(void)
 {
-	struct fi_deferred_work write;
-	struct fi_rma_iov to;
-	struct fi_op_rma op;
+	struct rma write;
 	struct fid_ep *alias;
 	int ret;
 
@@ -121,13 +106,10 @@ static void an_alias_does_deferred_work(void)
 	ret = fi_ep_alias(ep, &alias, FI_TRANSMIT | FI_TRIGGER);
 	NEED(!lacking(ret), "fi_ep_alias: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_ep_alias: %s", fi_strerror(-ret));
-	write = on(2, FI_OP_WRITE);
-	write.completion_cntr = done;
-	op = one_sided(&write, &iov_here, &to);
-	op.ep = alias;
-	op.flags = FI_DELIVERY_COMPLETE;
-	write.op.rma = &op;
-	QUEUE(&write);
+	set_up_rma(&write, 2, FI_OP_WRITE, &iov_here);
+	write.op.ep = alias;
+	write.op.flags = FI_DELIVERY_COMPLETE;
+	QUEUE(&write.work);
 	fill(here, SIZE, 2);
 	OK(fi_cntr_add(trigger, 1));
 	STAYS(done, 0);

@@ -66,17 +66,13 @@ static void one_counters_work_is_flushed(void)
 /* Our own promise: a counter that work waits for is in use; an endpoint's work ends with it. */
 static void objects_in_use_stay(void)
 {
-	struct fi_deferred_work send;
-	struct fi_op_msg op;
+	struct message send;
 
 	begin();
 	if (!strict)
 		SKIP("the page does not say it");
-	send = on(1, FI_OP_SEND);
-	send.completion_cntr = done;
-	op = message(&send, ep, &iov_here, bed.side[1].addr);
-	send.op.msg = &op;
-	QUEUE(&send);
+	set_up_message(&send, 1, FI_OP_SEND, ep, &iov_here, bed.side[1].addr);
+	QUEUE(&send.work);
 	GIVES(-FI_EBUSY, fi_close(&trigger->fid));
 	GIVES(-FI_EBUSY, fi_close(&done->fid));
 	OK(fi_close(&ep->fid));

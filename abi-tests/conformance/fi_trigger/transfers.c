@@ -9,20 +9,13 @@ static const struct setup selective = {
 
 static void sends_and_receives(void)
 {
-	struct fi_deferred_work send, recv;
-	struct fi_op_msg send_op, recv_op;
+	struct message send, recv;
 
 	begin();
-	recv = on(1, FI_OP_RECV);
-	recv.completion_cntr = done;
-	recv_op = message(&recv, other, &iov_there, FI_ADDR_UNSPEC);
-	recv.op.msg = &recv_op;
-	send = on(2, FI_OP_SEND);
-	send.completion_cntr = done;
-	send_op = message(&send, ep, &iov_here, bed.side[1].addr);
-	send.op.msg = &send_op;
-	QUEUE(&send);
-	QUEUE(&recv);
+	set_up_message(&recv, 1, FI_OP_RECV, other, &iov_there, FI_ADDR_UNSPEC);
+	set_up_message(&send, 2, FI_OP_SEND, ep, &iov_here, bed.side[1].addr);
+	QUEUE(&send.work);
+	QUEUE(&recv.work);
 	/* The buffer is not read before the operation starts. */
 	fill(here, SIZE, 3);
 	OK(fi_cntr_add(trigger, 1));
@@ -36,21 +29,14 @@ static void sends_and_receives(void)
 
 static void tagged_sends_and_receives(void)
 {
-	struct fi_deferred_work send, recv;
-	struct fi_op_tagged send_op, recv_op;
+	struct tagged send, recv;
 
 	begin();
-	recv = on(1, FI_OP_TRECV);
-	recv.completion_cntr = done;
-	recv_op = tagged(&recv, other, &iov_there, FI_ADDR_UNSPEC);
-	recv.op.tagged = &recv_op;
-	send = on(1, FI_OP_TSEND);
-	send.completion_cntr = done;
-	send_op = tagged(&send, ep, &iov_here, bed.side[1].addr);
-	send.op.tagged = &send_op;
+	set_up_tagged(&recv, 1, FI_OP_TRECV, other, &iov_there, FI_ADDR_UNSPEC);
+	set_up_tagged(&send, 1, FI_OP_TSEND, ep, &iov_here, bed.side[1].addr);
 	fill(here, SIZE, 4);
-	QUEUE(&recv);
-	QUEUE(&send);
+	QUEUE(&recv.work);
+	QUEUE(&send.work);
 	STAYS(done, 0);
 	OK(fi_cntr_add(trigger, 1));
 	BECOMES(done, 2);
@@ -61,25 +47,17 @@ static void tagged_sends_and_receives(void)
 
 static void entries_are_made_when_asked_for(void)
 {
-	struct fi_deferred_work send, recv;
-	struct fi_op_msg send_op, recv_op;
+	struct message send, recv;
 
 	begin_with(&selective);
-	recv = on(1, FI_OP_RECV);
-	recv.completion_cntr = done;
-	recv_op = message(&recv, other, &iov_there, FI_ADDR_UNSPEC);
-	recv_op.flags = FI_COMPLETION;
-	recv.op.msg = &recv_op;
-	send = on(1, FI_OP_SEND);
-	send.completion_cntr = done;
-	send_op = message(&send, ep, &iov_here, bed.side[1].addr);
-	send_op.flags = FI_COMPLETION;
-	send.op.msg = &send_op;
-	QUEUE(&recv);
-	QUEUE(&send);
+	set_up_message(&recv, 1, FI_OP_RECV, other, &iov_there, FI_ADDR_UNSPEC);
+	set_up_message(&send, 1, FI_OP_SEND, ep, &iov_here, bed.side[1].addr);
+	recv.op.flags = send.op.flags = FI_COMPLETION;
+	QUEUE(&recv.work);
+	QUEUE(&send.work);
 	OK(fi_cntr_add(trigger, 1));
-	COMPLETION(&bed, bed.side[0].tx, &send.context);
-	COMPLETION(&bed, bed.side[1].rx, &recv.context);
+	COMPLETION(&bed, bed.side[0].tx, &send.work.context);
+	COMPLETION(&bed, bed.side[1].rx, &recv.work.context);
 	BECOMES(done, 2);
 	end();
 }
@@ -88,25 +66,17 @@ static void writes_then_reads(void)
 {
 	static char back[SIZE];
 	struct iovec iov_back = { back, SIZE };
-	struct fi_deferred_work write, read;
-	struct fi_op_rma write_op, read_op;
-	struct fi_rma_iov to, from;
+	struct rma write, read;
 
 	begin();
 	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
-	write = on(1, FI_OP_WRITE);
-	write.completion_cntr = done;
-	write_op = one_sided(&write, &iov_here, &to);
-	write_op.flags = FI_DELIVERY_COMPLETE;
-	write.op.rma = &write_op;
-	QUEUE(&write);
+	set_up_rma(&write, 1, FI_OP_WRITE, &iov_here);
+	write.op.flags = FI_DELIVERY_COMPLETE;
+	QUEUE(&write.work);
 	/* The end of the write starts the read. */
-	read = on(1, FI_OP_READ);
-	read.triggering_cntr = done;
-	read.completion_cntr = done;
-	read_op = one_sided(&read, &iov_back, &from);
-	read.op.rma = &read_op;
-	QUEUE(&read);
+	set_up_rma(&read, 1, FI_OP_READ, &iov_back);
+	read.work.triggering_cntr = done;
+	QUEUE(&read.work);
 	fill(here, SIZE, 5);
 	STAYS(done, 0);
 	CHECK(there[0] == 0, "written before its time");
@@ -121,19 +91,14 @@ static void writes_then_reads(void)
 
 static void a_failure_is_an_error_of_the_completion_counter(void)
 {
-	struct fi_deferred_work write;
-	struct fi_rma_iov to;
-	struct fi_op_rma op;
+	struct rma write;
 	long until;
 
 	begin();
 	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
-	write = on(1, FI_OP_WRITE);
-	write.completion_cntr = done;
-	op = one_sided(&write, &iov_here, &to);
-	to.key += 1000;
-	write.op.rma = &op;
-	QUEUE(&write);
+	set_up_rma(&write, 1, FI_OP_WRITE, &iov_here);
+	write.remote.key += 1000;
+	QUEUE(&write.work);
 	OK(fi_cntr_add(trigger, 1));
 	for (until = now_ms() + GIVE_UP_MS; fi_cntr_readerr(done) != 1 && now_ms() < until;)
 		;
@@ -210,8 +175,7 @@ static void atomics(void)
 static void many_at_once(void)
 {
 	enum { MANY = 3000 };
-	static struct fi_deferred_work work[MANY];
-	static struct fi_op_tagged op[MANY];
+	static struct tagged work[MANY];
 	static uint32_t sent[MANY], got[MANY];
 	static struct iovec iov[MANY];
 	int i;
@@ -221,11 +185,8 @@ static void many_at_once(void)
 		sent[i] = i + 1;
 		got[i] = 0;
 		iov[i] = (struct iovec) { &sent[i], sizeof(sent[i]) };
-		work[i] = on(1, FI_OP_TSEND);
-		work[i].completion_cntr = done;
-		op[i] = tagged(&work[i], ep, &iov[i], bed.side[1].addr);
-		work[i].op.tagged = &op[i];
-		QUEUE(&work[i]);
+		set_up_tagged(&work[i], 1, FI_OP_TSEND, ep, &iov[i], bed.side[1].addr);
+		QUEUE(&work[i].work);
 	}
 	OK(fi_cntr_add(trigger, 1));
 	for (i = 0; i < MANY; i++) {

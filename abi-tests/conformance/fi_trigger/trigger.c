@@ -59,29 +59,40 @@ void set_up(struct count *count, uint64_t threshold, enum fi_op_type type, struc
 	count->work.op.cntr = &count->op;
 }
 
-struct fi_op_msg message(struct fi_deferred_work *work, struct fid_ep *by, struct iovec *iov, fi_addr_t addr)
+void set_up_message(struct message *message, uint64_t threshold, enum fi_op_type type, struct fid_ep *by, struct iovec *iov,
+		    fi_addr_t addr)
 {
-	return (struct fi_op_msg) {
+	message->work = on(threshold, type);
+	message->work.completion_cntr = done;
+	message->work.op.msg = &message->op;
+	message->op = (struct fi_op_msg) {
 		.ep = by,
-		.msg = { .msg_iov = iov, .iov_count = 1, .addr = addr, .context = &work->context },
+		.msg = { .msg_iov = iov, .iov_count = 1, .addr = addr, .context = &message->work.context },
 	};
 }
 
-struct fi_op_tagged tagged(struct fi_deferred_work *work, struct fid_ep *by, struct iovec *iov, fi_addr_t addr)
+void set_up_tagged(struct tagged *tagged, uint64_t threshold, enum fi_op_type type, struct fid_ep *by, struct iovec *iov,
+		   fi_addr_t addr)
 {
-	return (struct fi_op_tagged) {
+	tagged->work = on(threshold, type);
+	tagged->work.completion_cntr = done;
+	tagged->work.op.tagged = &tagged->op;
+	tagged->op = (struct fi_op_tagged) {
 		.ep = by,
-		.msg = { .msg_iov = iov, .iov_count = 1, .addr = addr, .tag = 0x77, .context = &work->context },
+		.msg = { .msg_iov = iov, .iov_count = 1, .addr = addr, .tag = 0x77, .context = &tagged->work.context },
 	};
 }
 
-struct fi_op_rma one_sided(struct fi_deferred_work *work, struct iovec *iov, struct fi_rma_iov *remote)
+void set_up_rma(struct rma *rma, uint64_t threshold, enum fi_op_type type, struct iovec *iov)
 {
-	*remote = (struct fi_rma_iov) { .addr = w.remote.base, .len = iov->iov_len, .key = w.remote.key };
-	return (struct fi_op_rma) {
+	rma->work = on(threshold, type);
+	rma->work.completion_cntr = done;
+	rma->work.op.rma = &rma->op;
+	rma->remote = (struct fi_rma_iov) { .addr = w.remote.base, .len = iov->iov_len, .key = w.remote.key };
+	rma->op = (struct fi_op_rma) {
 		.ep = ep,
-		.msg = { .msg_iov = iov, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = remote,
-			 .rma_iov_count = 1, .context = &work->context },
+		.msg = { .msg_iov = iov, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = &rma->remote,
+			 .rma_iov_count = 1, .context = &rma->work.context },
 	};
 }
 

@@ -70,10 +70,28 @@ struct count {
 };
 void set_up(struct count *count, uint64_t threshold, enum fi_op_type type, struct fid_cntr *cntr, uint64_t value);
 
-struct fi_op_msg message(struct fi_deferred_work *work, struct fid_ep *by, struct iovec *iov, fi_addr_t addr);
-struct fi_op_tagged tagged(struct fi_deferred_work *work, struct fid_ep *by, struct iovec *iov, fi_addr_t addr);
+/* Transfers, whose ends `done` counts; what is unusual about one, its case says afterwards. */
+struct message {
+	struct fi_deferred_work work;
+	struct fi_op_msg op;
+};
+void set_up_message(struct message *message, uint64_t threshold, enum fi_op_type type, struct fid_ep *by, struct iovec *iov,
+		    fi_addr_t addr);
+
+struct tagged {
+	struct fi_deferred_work work;
+	struct fi_op_tagged op;
+};
+void set_up_tagged(struct tagged *tagged, uint64_t threshold, enum fi_op_type type, struct fid_ep *by, struct iovec *iov,
+		   fi_addr_t addr);
+
 /* Side 0's, at the beginning of the window. */
-struct fi_op_rma one_sided(struct fi_deferred_work *work, struct iovec *iov, struct fi_rma_iov *remote);
+struct rma {
+	struct fi_deferred_work work;
+	struct fi_op_rma op;
+	struct fi_rma_iov remote;
+};
+void set_up_rma(struct rma *rma, uint64_t threshold, enum fi_op_type type, struct iovec *iov);
 
 /* Nothing was told to the queues. */
 void silence(void);

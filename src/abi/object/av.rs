@@ -111,13 +111,7 @@ pub unsafe fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only vectors made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        let result = of(fid).close();
-        if result.is_ok() {
-            drop(Object::<fid_av, Opened>::take(fid.cast()));
-        }
-        status(result)
-    }
+    unsafe { Object::<fid_av, Opened>::close(fid, |_| of(fid).close()) }
 }
 
 /// An event queue, for insertions with FI_EVENT.

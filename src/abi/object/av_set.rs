@@ -1,6 +1,6 @@
 //! fid_av_set: an ordered choice of a vector's addresses.
 
-use super::{Object, av, head, status};
+use super::{Object, av, head, not_if, status};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av_set::{AvSet, AvSetAttr};
@@ -86,13 +86,7 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only sets made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        if Object::<fid_av_set, Arc<AvSet>>::value(fid.cast()).in_use() {
-            return -FI_EBUSY;
-        }
-        drop(Object::<fid_av_set, Arc<AvSet>>::take(fid.cast()));
-    }
-    FI_SUCCESS
+    unsafe { Object::<fid_av_set, Arc<AvSet>>::close(fid, |set| not_if(set.in_use())) }
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! fid_cntr.
 
-use super::{Object, head, status, wait, wait_set};
+use super::{Object, head, not_if, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};
@@ -101,12 +101,8 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only counters made here have this operation; closing ends their life unless they are in use.
     unsafe {
         domain_of(fid).deferred.let_go(of(fid));
-        if of(fid).is_busy() {
-            return -FI_EBUSY;
-        }
-        drop(Object::<fid_cntr, Opened>::take(fid.cast()));
+        Object::<fid_cntr, Opened>::close(fid, |_| not_if(of(fid).is_busy()))
     }
-    FI_SUCCESS
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {

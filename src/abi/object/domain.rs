@@ -1,6 +1,6 @@
 //! fid_domain of a provider of ours.
 
-use super::{Object, deferred, head, mr, raw_key, shm, status};
+use super::{Object, deferred, head, mr, raw_key, shm};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, unused};
@@ -47,12 +47,11 @@ pub unsafe fn opened<'a>(domain: *const fid) -> &'a Arc<Domain> {
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only domains made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        let result = unused(&opened(fid).users);
-        if result.is_ok() {
+        Object::<fid_domain, Arc<Domain>>::close(fid, |domain| {
+            unused(&domain.users)?;
             instances::closed(fid as usize);
-            drop(Object::<fid_domain, Arc<Domain>>::take(fid.cast()));
-        }
-        status(result)
+            Ok(())
+        })
     }
 }
 

@@ -79,13 +79,7 @@ pub unsafe fn of<'a, V: Managed>(fid: *const fid) -> &'a V {
 
 unsafe extern "C" fn close<V: Managed>(fid: *mut fid) -> c_int {
     // SAFETY: only objects made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        let result = of::<V>(fid).close();
-        if result.is_ok() {
-            drop(Object::<fid_ep, V>::take(fid.cast()));
-        }
-        status(result)
-    }
+    unsafe { Object::<fid_ep, V>::close(fid, V::close) }
 }
 
 /// FI_ALIAS: an alias may have aliases of its own.

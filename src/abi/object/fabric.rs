@@ -61,12 +61,11 @@ pub unsafe fn opened<'a>(fabric: *const fid_fabric) -> &'a Arc<Fabric> {
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only fabrics made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        let result = unused(&opened(fid.cast()).users);
-        if result.is_ok() {
+        Object::<fid_fabric, Arc<Fabric>>::close(fid, |fabric| {
+            unused(&fabric.users)?;
             instances::closed(fid as usize);
-            drop(Object::<fid_fabric, Arc<Fabric>>::take(fid.cast()));
-        }
-        status(result)
+            Ok(())
+        })
     }
 }
 

@@ -92,13 +92,10 @@ unsafe fn enter(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only groups made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        let mc = fid.cast::<fid_mc>();
-        let opened = Object::<fid_mc, Opened>::value(mc);
-        let endpoint = opened.endpoint.upgrade();
-        let result = endpoint.map_or(Ok(()), |endpoint| endpoint.leave((*mc).fi_addr, mc as usize));
-        if result.is_ok() {
-            drop(Object::<fid_mc, Opened>::take(mc));
-        }
-        status(result)
+        let addr = (*fid.cast::<fid_mc>()).fi_addr;
+        Object::<fid_mc, Opened>::close(fid, |opened| match opened.endpoint.upgrade() {
+            Some(endpoint) => endpoint.leave(addr, fid as usize),
+            None => Ok(()),
+        })
     }
 }

@@ -29,7 +29,7 @@ pub mod wait;
 pub mod wait_set;
 
 use crate::abi::types::*;
-use crate::api::errno::Result;
+use crate::api::errno::{Errno, Result};
 use core::ffi::c_int;
 use libc::ssize_t;
 
@@ -59,6 +59,26 @@ impl<C, T> Object<C, T> {
         // SAFETY: by contract.
         unsafe { Box::from_raw(c.cast::<Object<C, T>>()) }.value
     }
+
+    /// fi_close: the object is gone if `may` says that it can be.
+    ///
+    /// # Safety
+    /// As `take`, unless it is still in use.
+    pub unsafe fn close(fid: *mut fid, may: impl FnOnce(&T) -> Result<()>) -> c_int {
+        // SAFETY: by contract; the C struct begins with the fid.
+        unsafe {
+            let result = may(Self::value(fid.cast()));
+            if result.is_ok() {
+                drop(Self::take(fid.cast()));
+            }
+            status(result)
+        }
+    }
+}
+
+/// -FI_EBUSY while somebody uses an object.
+pub fn not_if(busy: bool) -> Result<()> {
+    if busy { Err(Errno(FI_EBUSY)) } else { Ok(()) }
 }
 
 /// A fid of a class with its operations.

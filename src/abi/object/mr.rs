@@ -215,13 +215,7 @@ unsafe fn pieces(iov: *const iovec, count: usize) -> Result<UserIov> {
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only regions made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        let result = of(fid).close();
-        if result.is_ok() {
-            drop(Object::<fid_mr, Arc<Mr>>::take(fid.cast()));
-        }
-        status(result)
-    }
+    unsafe { Object::<fid_mr, Arc<Mr>>::close(fid, |mr| mr.close()) }
 }
 
 unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {

@@ -68,13 +68,7 @@ pub unsafe extern "C" fn open(domain: *mut fid_domain, attr: *mut fi_poll_attr, 
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only poll sets made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        let result = unused(of(fid.cast()).refs());
-        if result.is_ok() {
-            drop(Object::<fid_poll, Opened>::take(fid.cast()));
-        }
-        status(result)
-    }
+    unsafe { Object::<fid_poll, Opened>::close(fid, |_| unused(of(fid.cast()).refs())) }
 }
 
 /// What can be a member: a queue or counter, and the context it was opened with.

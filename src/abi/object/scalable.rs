@@ -55,13 +55,7 @@ unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> &'a Arc<Scalable<T>> {
 
 unsafe extern "C" fn close<T: Wire + 'static>(fid: *mut fid) -> c_int {
     // SAFETY: only endpoints made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        let result = of::<T>(fid).close();
-        if result.is_ok() {
-            drop(Object::<fid_ep, Arc<Scalable<T>>>::take(fid.cast()));
-        }
-        status(result)
-    }
+    unsafe { Object::<fid_ep, Arc<Scalable<T>>>::close(fid, |whole| whole.close()) }
 }
 
 unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {

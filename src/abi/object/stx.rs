@@ -1,6 +1,6 @@
 //! fid_stx: a shared transmit context. Nothing can be done with it but bind it.
 
-use super::{Object, domain, head, status};
+use super::{Object, domain, head};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::endpoint::stx::Stx;
@@ -45,11 +45,5 @@ pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Stx> {
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only contexts made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        let result = of(fid).close();
-        if result.is_ok() {
-            drop(Object::<fid_stx, Arc<Stx>>::take(fid.cast()));
-        }
-        status(result)
-    }
+    unsafe { Object::<fid_stx, Arc<Stx>>::close(fid, |stx| stx.close()) }
 }

@@ -1,6 +1,6 @@
 //! fid_wait: a wait set of a fabric, which queues and counters join by being opened with FI_WAIT_SET.
 
-use super::{Object, head, status, wait};
+use super::{Object, head, not_if, status, wait};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Fabric;
@@ -83,13 +83,7 @@ pub unsafe extern "C" fn open(fabric: *mut fid_fabric, attr: *mut fi_wait_attr, 
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only wait sets made here have this operation; closing ends their life unless they are in use.
-    unsafe {
-        if of(fid).refs() > 0 {
-            return -FI_EBUSY;
-        }
-        drop(Object::<fid_wait, Opened>::take(fid.cast()));
-    }
-    FI_SUCCESS
+    unsafe { Object::<fid_wait, Opened>::close(fid, |_| not_if(of(fid).refs() > 0)) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {

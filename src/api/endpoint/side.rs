@@ -1,6 +1,10 @@
 //! The application's side of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
 //!
-//! Knows no transport; whoever owns a side also has the engine. Called by the endpoints of this folder.
+//! `settings` is what its attributes come down to, `telling` the way back: what an engine tells of. Knows no transport;
+//! whoever owns a side also has the engine. Called by the endpoints of this folder.
+
+mod settings;
+mod telling;
 
 use super::Wire;
 use super::bindings::Bindings;
@@ -11,181 +15,19 @@ use crate::api::av::Av;
 use crate::api::deferred::work::Call;
 use crate::api::deferred::{Deferred, TRIGGERED};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
 use crate::api::log::Speaker;
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
-use crate::engine::Config;
-use crate::engine::op::{
-    Access, Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Look, Recv, Refused,
-    RemotePart, Report, Rma, Send, Tell,
-};
+use crate::engine::op::{Access, Atomic, AtomicTarget, Form, Level, Look, Recv, Refused, Rma, Send, Tell};
 use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
-/// What the attributes and options of an endpoint come down to.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub tx_flags: u64,
-    pub rx_flags: u64,
-    pub tx_size: usize,
-    pub rx_size: usize,
-    pub inject_size: usize,
-    pub max_msg_size: usize,
-    /// FI_OPT_MIN_MULTI_RECV.
-    pub min_multi_recv: usize,
-    pub directed: Directed,
-    pub sourced: bool,
-    /// FI_SOURCE_ERR: messages from an address that the vector does not have are reported with the address itself.
-    pub names_strangers: bool,
-    pub can_send: bool,
-    pub can_recv: bool,
-    pub can_read: bool,
-    pub can_write: bool,
-    pub can_atomic: bool,
-    /// FI_TRIGGER: its operations may wait for counters.
-    pub can_trigger: bool,
-    /// Peers may do something with memory of ours.
-    pub is_target: bool,
-    /// FI_COLLECTIVE is among its capabilities.
-    pub collective: bool,
-    /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
-    pub shares_tx: bool,
-    /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
-    pub rx_selective: bool,
-}
-
-const DEFAULT_MIN_MULTI_RECV: usize = 64;
-
-/// Which receives may name the one peer that they take messages from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Directed {
-    messages: bool,
-    tagged: bool,
-    /// They must.
-    exact: bool,
-}
-
-impl Directed {
-    fn of(caps: u64) -> Directed {
-        let exact = caps & FI_EXACT_DIRECTED_RECV != 0;
-        let all = caps & FI_DIRECTED_RECV != 0 || exact && caps & FI_TAGGED_DIRECTED_RECV == 0;
-        Directed {
-            messages: all,
-            tagged: all || caps & FI_TAGGED_DIRECTED_RECV != 0,
-            exact,
-        }
-    }
-
-    #[inline]
-    fn is(self, kind: Kind) -> bool {
-        match kind {
-            Kind::Message => self.messages,
-            Kind::Tagged => self.tagged,
-            Kind::Collective => true,
-        }
-    }
-}
-
-impl Settings {
-    pub fn of(info: &Info) -> Settings {
-        let tx = info.tx.clone().unwrap_or_default();
-        let rx = info.rx.clone().unwrap_or_default();
-        let has = |caps: u64| info.caps & caps != 0;
-        let (rma, atomic) = (has(FI_RMA), has(FI_ATOMIC));
-        // Who names neither direction has both; an endpoint for memory alone has neither.
-        let either = !has(FI_SEND | FI_RECV) && (has(FI_MSG | FI_TAGGED) || !(rma || atomic));
-        let directions = has(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE);
-        let moves = |direction: u64| !directions || has(direction);
-        Settings {
-            tx_flags: tx.op_flags,
-            rx_flags: rx.op_flags,
-            tx_size: tx.size,
-            rx_size: rx.size,
-            inject_size: if tx.inject_size == 0 {
-                usize::MAX
-            } else {
-                tx.inject_size
-            },
-            max_msg_size: info.ep.as_ref().map_or(usize::MAX, |ep| ep.max_msg_size).max(1),
-            min_multi_recv: DEFAULT_MIN_MULTI_RECV,
-            directed: Directed::of(info.caps),
-            sourced: info.caps & FI_SOURCE != 0,
-            names_strangers: has(FI_SOURCE) && has(FI_SOURCE_ERR),
-            can_send: either || has(FI_SEND),
-            can_recv: either || has(FI_RECV),
-            can_read: rma && moves(FI_READ),
-            can_write: rma && moves(FI_WRITE),
-            can_atomic: atomic && moves(FI_READ | FI_WRITE),
-            can_trigger: has(FI_TRIGGER),
-            is_target: is_rma_target(info.caps),
-            collective: has(FI_COLLECTIVE),
-            shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
-            rx_selective: false,
-        }
-    }
-}
-
-/// An engine for an endpoint with these attributes: tx_attr.size sends are never refused for want of room.
-pub fn engine_config(info: &Info) -> Config {
-    let default = Config::default();
-    let sends = info.tx.as_ref().map_or(0, |tx| tx.size);
-    Config {
-        sends: default.sends.max(sends),
-        ..default
-    }
-}
-
-/// What the engine tells: ends, which the queues are then told of, and refusals, which the log is.
-#[derive(Default)]
-pub struct Told {
-    pub ends: Vec<Completion>,
-    pub refusals: Vec<Refusal>,
-}
-
-/// A peer may not do what it wanted with memory of ours. It has been told so.
-pub struct Refusal {
-    pub from: PeerId,
-    part: RemotePart,
-    error: Error,
-}
-
-impl Report for Told {
-    #[inline(always)]
-    fn report(&mut self, completion: Completion) {
-        self.ends.push(completion);
-    }
-
-    #[cold]
-    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
-        let part = *part;
-        self.refusals.push(Refusal { from, part, error });
-    }
-}
-
-impl Refusal {
-    /// The line that an administrator looks for. `address` is the peer's.
-    pub fn log(&self, provider: Speaker, address: Option<&[u8]>) {
-        let peer = String::from_utf8_lossy(address.unwrap_or_default());
-        let why = match self.error {
-            Error::NoKey => "no such key",
-            Error::NoRights => "the region was not registered for it",
-            Error::OutOfRange => "outside the region",
-            _ => "not possible",
-        };
-        let RemotePart { addr, len, key } = self.part;
-        log!(
-            by provider;
-            Info,
-            Mr,
-            "refused {peer} access to {len} bytes at {addr:#x} with key {key:#x}: {why}"
-        );
-    }
-}
+pub use settings::{Settings, engine_config};
+pub use telling::Told;
 
 pub struct Side {
     /// Whose endpoint it is, for the log.
@@ -464,103 +306,6 @@ impl Side {
             tell,
         };
         Ok((recv, look(flags)))
-    }
-
-    /// What an end's entry says of its source; None: it must be looked up.
-    #[inline]
-    pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
-        match (end.ended, end.source) {
-            // Not the queues' and counters' alone.
-            _ if end.kind == Kind::Collective || end.tell == Tell::Own => None,
-            (Ended::Target { .. }, _) => None,
-            (Ended::Recv, Some(peer)) if self.settings.sourced => {
-                let known = self.peers.known_source(peer);
-                known.filter(|source| *source != FI_ADDR_NOTAVAIL || !self.settings.names_strangers)
-            }
-            _ => Some(FI_ADDR_NOTAVAIL),
-        }
-    }
-
-    /// Tells queues and counters of an end. `address` is that of a peer.
-    #[inline]
-    pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
-        if end.tell == Tell::Own {
-            return self.tell_own(end);
-        }
-        let named = match end.ended {
-            Ended::Recv => true,
-            Ended::Target { .. } => end.tell == Tell::Queue,
-            Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => false,
-        };
-        let source = match end.source {
-            Some(peer) if named && self.settings.sourced => {
-                let source = self.peers.source::<T>(peer, || address(peer));
-                let stranger = source == FI_ADDR_NOTAVAIL && end.ended == Ended::Recv && !end.peeked;
-                if stranger && self.settings.names_strangers && end.failure.is_none() {
-                    let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
-                    return self.bindings.tell_of_stranger(end, raw);
-                }
-                source
-            }
-            _ => FI_ADDR_NOTAVAIL,
-        };
-        if let (Ended::Target { access, key, atomic }, Some(memory)) = (end.ended, &self.memory) {
-            memory.touched(key, access, atomic, end.len);
-        }
-        self.bindings.tell(end, source);
-    }
-
-    /// Tells the counter of a deferred operation, and queue and counter of the endpoint only if it asked for that.
-    #[cold]
-    fn tell_own(&self, end: &Completion) {
-        let Some(landed) = self.deferred.as_ref().and_then(|deferred| deferred.landed(end)) else {
-            return;
-        };
-        if let Some(context) = landed.entry {
-            let end = Completion {
-                context,
-                tell: Tell::Queue,
-                ..*end
-            };
-            self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
-        }
-        let Some(counted) = &landed.counted else { return };
-        // A counter that the endpoint has counted with already counts an operation once.
-        let twice = landed.entry.is_some() && self.bindings.counts_with(end.ended, counted.cntr());
-        match end.failure {
-            _ if twice => {}
-            None => counted.cntr().advance(1),
-            Some(_) => counted.cntr().fail(),
-        }
-    }
-
-    /// An operation with FI_TRIGGER was cancelled before it began.
-    #[cold]
-    pub fn tell_canceled(&self, call: &Call) {
-        let (ended, kind) = match call {
-            Call::Send(call, _) => (Ended::Send, call.kind),
-            Call::Recv(call, _) => (Ended::Recv, call.kind),
-            Call::Rma(call) => (Ended::Rma(call.access), Kind::Message),
-            Call::Atomic(call) => (Ended::Atomic(call.kind.form), Kind::Message),
-        };
-        let end = Completion {
-            ended,
-            kind,
-            context: call.context(),
-            tell: Tell::Queue,
-            len: 0,
-            buf: 0,
-            tag: 0,
-            data: None,
-            source: None,
-            released: false,
-            peeked: false,
-            failure: Some(Failure {
-                error: Error::Canceled,
-                overflow: 0,
-            }),
-        };
-        self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
     }
 
     /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.

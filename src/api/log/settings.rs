@@ -3,6 +3,7 @@
 //! Writes no line itself, for the log is not ready yet: it hands its complaints to `log`, which calls it once.
 
 use super::{Level, Subsys};
+use crate::api::names::Names;
 use crate::api::params::{self, Found, Miss, Owner, Value};
 use crate::sys::output;
 use std::os::fd::{OwnedFd, RawFd};
@@ -18,7 +19,7 @@ pub struct Settings {
     /// None is silence.
     pub level: Option<Level>,
     pub subsystems: Vec<Subsys>,
-    pub providers: NameFilter,
+    pub providers: Names,
     pub interval_ms: u64,
     location: Location,
     mode: u32,
@@ -33,42 +34,6 @@ enum Location {
     Path(PathBuf),
 }
 
-/// A comma-separated list of names, and whether it says who is meant or, after `^`, who is not.
-#[derive(Debug, PartialEq, Eq)]
-pub struct NameFilter {
-    names: Vec<String>,
-    negated: bool,
-}
-
-impl NameFilter {
-    pub const fn all() -> NameFilter {
-        NameFilter {
-            names: Vec::new(),
-            negated: false,
-        }
-    }
-
-    fn parse(text: &str) -> NameFilter {
-        let text = text.trim();
-        let (negated, list) = match text.strip_prefix('^') {
-            Some(list) => (true, list),
-            None => (false, text),
-        };
-        let names = list
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-            .map(str::to_string)
-            .collect();
-        NameFilter { names, negated }
-    }
-
-    /// An empty list lets everybody through.
-    pub fn lets_through(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|known| known.eq_ignore_ascii_case(name)) != self.negated
-    }
-}
-
 impl Settings {
     pub fn read() -> Settings {
         Settings::from(&|name| params::get(Owner::CORE, name))
@@ -78,7 +43,7 @@ impl Settings {
         let mut complaints = Vec::new();
         let level = level(text(get, "log_level"), &mut complaints);
         let subsystems = subsystems(text(get, "log_subsys"), &mut complaints);
-        let providers = text(get, "log_prov").map_or(NameFilter::all(), |list| NameFilter::parse(&list));
+        let providers = text(get, "log_prov").map_or(Names::none(), |list| Names::parse(list.trim()));
         let interval = number(get, "log_interval", 0..=i32::MAX, &mut complaints);
         let mode = number(get, "log_location_mode", 0..=0o7777, &mut complaints);
         Settings {
@@ -172,13 +137,13 @@ fn level(word: Option<String>, complaints: &mut Vec<String>) -> Option<Level> {
 }
 
 fn subsystems(list: Option<String>, complaints: &mut Vec<String>) -> Vec<Subsys> {
-    let filter = list.map_or(NameFilter::all(), |list| NameFilter::parse(&list));
+    let filter = list.map_or(Names::none(), |list| Names::parse(list.trim()));
     let is_known = |name: &&String| {
         Subsys::ALL
             .iter()
             .any(|subsys| subsys.name().eq_ignore_ascii_case(name))
     };
-    for name in filter.names.iter().filter(|name| !is_known(name)) {
+    for name in filter.list.iter().filter(|name| !is_known(name)) {
         let known = Subsys::ALL.map(Subsys::name).join(", ");
         complaints.push(format!(
             "FI_LOG_SUBSYS: there is no subsystem {name}; there are {known}"
@@ -224,7 +189,7 @@ mod tests {
         let want = Settings {
             level: None,
             subsystems: Subsys::ALL.to_vec(),
-            providers: NameFilter::all(),
+            providers: Names::none(),
             interval_ms: 2000,
             location: Location::Stderr,
             mode: 0o600,
@@ -266,7 +231,7 @@ mod tests {
             ("^tcp,shm", "shm", false),
         ];
         for (list, name, want) in table {
-            assert_eq!(NameFilter::parse(list).lets_through(name), want, "{list:?} {name:?}");
+            assert_eq!(Names::parse(list.trim()).lets_through(name), want, "{list:?} {name:?}");
         }
     }
 

@@ -5,14 +5,15 @@
 //! only if a sleep was announced. Several threads may wait for different things on one bell (counters have thresholds),
 //! so a ring stays on until each thread that waited when it came has had its look: that is what `generation` and
 //! `behind` are for. Where an operation waits for a peer, which may die and then rings for
-//! nobody, the bell also rings by itself now and then (`wind`). Knows nothing of queues and counters. Called by
-//! `wait::block`, and by what brings news.
+//! nobody, the bell also rings by itself now and then (`wind`). A child of fork has the same descriptors as its parent,
+//! and leaves them alone. Knows nothing of queues and counters. Called by `wait::block`, and by what brings news.
 
 use crate::abi::types::{FI_EINVAL, fi_wait_obj};
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_POLLFD, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
 use crate::api::errno::{Errno, Result};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
+use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
 use core::ffi::c_int;
 use std::io;
@@ -27,7 +28,7 @@ const EVERY: Duration = Duration::from_millis(220);
 #[derive(Debug)]
 pub struct Bell {
     object: fi_wait_obj,
-    /// Nothing to sleep on for FI_WAIT_YIELD: its waiters look again and again.
+    /// Nothing to sleep on for FI_WAIT_YIELD: its waiters look again and again, as those in a child of fork do.
     fds: Option<Fds>,
     state: Mutex<State>,
 }
@@ -36,6 +37,7 @@ pub struct Bell {
 struct Fds {
     epoll: Epoll,
     event: EventFd,
+    process: Process,
 }
 
 #[derive(Debug, Default)]
@@ -94,15 +96,20 @@ impl Bell {
 
     /// The one descriptor that is readable when the bell was rung or an endpoint has news.
     pub fn fd(&self) -> Option<RawFd> {
-        self.fds.as_ref().map(|fds| fds.epoll.fd())
+        self.fds().map(|fds| fds.epoll.fd())
     }
 
     /// All the descriptors, for those who poll them one by one, and how often the list has changed.
     pub fn pollfds(&self) -> (u64, Vec<RawFd>) {
         let state = self.state();
-        let event = self.fds.iter().map(|fds| fds.event.fd());
-        let fds = event.chain(state.watched.iter().map(|watched| watched.0)).collect();
-        (state.change_index, fds)
+        let Some(fds) = self.fds() else {
+            return (state.change_index, Vec::new());
+        };
+        let watched = state.watched.iter().map(|watched| watched.0);
+        (
+            state.change_index,
+            core::iter::once(fds.event.fd()).chain(watched).collect(),
+        )
     }
 
     /// Wakes all who sleep.
@@ -111,7 +118,7 @@ impl Bell {
         let mut state = self.state();
         state.generation = state.generation.wrapping_add(1);
         state.behind = state.inside;
-        match &self.fds {
+        match self.fds() {
             Some(fds) if !state.raised => {
                 state.raised = true;
                 fds.event.set();
@@ -123,22 +130,20 @@ impl Bell {
     /// Forgets the last ring, unless a thread has still to look for what it rang. Then announce, look, and sleep.
     pub fn quiet(&self) {
         let mut state = self.state();
+        let Some(fds) = self.fds() else { return };
         match &state.timer {
             Some(timer) if state.wound > 0 => timer.clear(),
             _ => {}
         }
-        match &self.fds {
-            Some(fds) if state.raised && state.behind == 0 => {
-                state.raised = false;
-                fds.event.clear();
-            }
-            _ => {}
+        if state.raised && state.behind == 0 {
+            state.raised = false;
+            fds.event.clear();
         }
     }
 
     /// From now on news at `fd` wakes too.
     pub fn watch(&self, fd: RawFd) -> Result<()> {
-        let Some(fds) = &self.fds else { return Ok(()) };
+        let Some(fds) = self.fds() else { return Ok(()) };
         let mut state = self.state();
         if let Some(watched) = state.watched.iter_mut().find(|watched| watched.0 == fd) {
             watched.1 += 1;
@@ -152,7 +157,7 @@ impl Bell {
 
     /// Takes back one `watch`. Must come before the descriptor is closed.
     pub fn unwatch(&self, fd: RawFd) {
-        let Some(fds) = &self.fds else { return };
+        let Some(fds) = self.fds() else { return };
         let mut state = self.state();
         let Some(at) = state.watched.iter().position(|watched| watched.0 == fd) else {
             return;
@@ -168,7 +173,7 @@ impl Bell {
 
     /// From now on rings by itself every now and then, until `unwind`.
     pub fn wind(&self) -> Result<()> {
-        let Some(fds) = &self.fds else { return Ok(()) };
+        let Some(fds) = self.fds() else { return Ok(()) };
         let mut state = self.state();
         if state.timer.is_none() {
             let timer = TimerFd::new().map_err(told)?;
@@ -183,7 +188,7 @@ impl Bell {
 
     /// Takes back one `wind`.
     pub fn unwind(&self) {
-        if self.fds.is_some() {
+        if self.fds().is_some() {
             self.state().turn(-1);
         }
     }
@@ -200,9 +205,14 @@ impl Bell {
 
     /// Sleeps in the descriptor itself, until it is readable. For a thread that is nobody's waiter.
     pub fn listen(&self) {
-        if let Some(fds) = &self.fds {
+        if let Some(fds) = self.fds() {
             let _ = fds.epoll.wait(-1);
         }
+    }
+
+    /// None in a child of fork: what it did to them, it would do to its parent.
+    fn fds(&self) -> Option<&Fds> {
+        self.fds.as_ref().filter(|fds| fds.process.is_this())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -225,7 +235,8 @@ impl Fds {
     fn new() -> io::Result<Fds> {
         let (epoll, event) = (Epoll::new()?, EventFd::new()?);
         epoll.add(event.fd())?;
-        Ok(Fds { epoll, event })
+        let process = Process::this();
+        Ok(Fds { epoll, event, process })
     }
 }
 
@@ -250,7 +261,7 @@ impl Sleeper<'_> {
 
     /// Sleeps until there may be news, at most `timeout` milliseconds (negative: for ever).
     pub fn sleep(&self, timeout: c_int) -> Result<Slept> {
-        let Some(fds) = &self.bell.fds else {
+        let Some(fds) = self.bell.fds() else {
             std::thread::yield_now();
             return Ok(Slept::Woken);
         };
@@ -276,6 +287,7 @@ impl Drop for Sleeper<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::child::Child;
 
     fn readable(bell: &Bell) -> bool {
         let epoll = Epoll::new().unwrap();
@@ -358,6 +370,28 @@ mod tests {
         let yielding = Bell::new(FI_WAIT_YIELD).unwrap();
         assert_eq!(yielding.wind(), Ok(()));
         yielding.unwind();
+    }
+
+    #[test]
+    fn a_child_leaves_the_bell_alone() {
+        let (bell, news) = (Bell::new(FI_WAIT_FD).unwrap(), EventFd::new().unwrap());
+        bell.watch(news.fd()).unwrap();
+        bell.wind().unwrap();
+        let child = Child::run(|| {
+            bell.raise();
+            bell.unwatch(news.fd());
+            bell.unwind();
+            assert_eq!((bell.fd(), bell.pollfds().1.len()), (None, 0));
+            assert_eq!(bell.enter().sleep(-1), Ok(Slept::Woken));
+        });
+        assert_eq!(child.wait(), 0);
+        // It still rings by itself, can be made quiet, and hears the news.
+        bell.listen();
+        bell.quiet();
+        bell.unwind();
+        assert!(!readable(&bell));
+        news.set();
+        assert!(readable(&bell));
     }
 
     #[test]

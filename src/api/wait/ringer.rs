@@ -10,12 +10,12 @@ use super::bell::Bell;
 use crate::abi::types::FI_EAGAIN;
 use crate::api::errno::{Errno, Result};
 use crate::sys::mutex_cond::MutexCond;
+use crate::sys::thread::Thread;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 pub struct Ringer {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 struct Shared {
@@ -52,8 +52,7 @@ impl Ringer {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let shared = self.shared.clone();
-            let made = std::thread::Builder::new().name("fi_wait".into());
-            *thread = Some(made.spawn(move || shared.run()).map_err(|_| Errno(FI_EAGAIN))?);
+            *thread = Some(Thread::start("fi_wait", move || shared.run()).map_err(|_| Errno(FI_EAGAIN))?);
         }
         Ok(Handle::MutexCond {
             mutex: self.shared.pair.mutex(),
@@ -69,12 +68,14 @@ impl Ringer {
 
 impl Drop for Ringer {
     fn drop(&mut self) {
-        self.shared.want(Wanted::End);
-        self.shared.bell.raise();
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
+        let Some(thread) = thread else { return };
+        // In a child of fork the thread may hold the locks for ever.
+        if thread.is_here() {
+            self.shared.want(Wanted::End);
+            self.shared.bell.raise();
         }
+        thread.join();
     }
 }
 

@@ -4,15 +4,15 @@
 //! Every mapping is made as ever, for it holds its own open file and its locks. What is used in its place is made once,
 //! from a file opened anew, and goes with the last who uses it. Called by `super::Map`.
 
-use super::{forks, status};
+use super::{Process, status};
 use core::ptr::{self, NonNull};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Device, inode, offset, length, and the generation, as a child of fork has none of its parent's.
-type Range = (u64, u64, u64, usize, u32);
+/// Device, inode, offset, length, and the process, as a child of fork has none of its parent's.
+type Range = (u64, u64, u64, usize, Process);
 
 struct Users {
     base: usize,
@@ -28,7 +28,7 @@ fn ranges() -> MutexGuard<'static, Option<HashMap<Range, Users>>> {
 /// The one address of a range.
 pub fn share(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<NonNull<u8>> {
     let file = status(fd)?;
-    let range = (file.device, file.inode, offset, len, forks::generation());
+    let range = (file.device, file.inode, offset, len, Process::this());
     let mut ranges = ranges();
     let users = match ranges.get_or_insert_default().entry(range) {
         std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
@@ -48,7 +48,7 @@ pub fn leave(base: NonNull<u8>) {
     let here = |users: &Users| users.base == base.as_ptr() as usize;
     let found = ranges
         .iter_mut()
-        .find(|(range, users)| range.4 == forks::generation() && here(users));
+        .find(|(range, users)| range.4.is_this() && here(users));
     let Some((range, users)) = found else { return };
     users.count -= 1;
     if users.count == 0 {

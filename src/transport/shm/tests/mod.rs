@@ -1,16 +1,19 @@
 //! The shared-memory transport as its users see it: within a process, between processes, under attack, and timed.
 
 mod bench;
+mod forks;
 mod hostile;
 mod life;
 mod plain;
 mod reach;
+mod refused;
 mod together;
 mod whole;
 
 use super::*;
 use crate::engine::port::Place;
 use crate::engine::wire::Packet;
+use crate::sys::child::Child;
 use crate::sys::shared;
 use std::time::{Duration, Instant};
 
@@ -137,42 +140,6 @@ fn push_all(end: &mut ShmTransport, to: PeerId, ids: std::ops::Range<u32>, sink:
                 }
                 other => panic!("{other:?} at {id}"),
             }
-        }
-    }
-}
-
-/// A child process that runs `work` and exits, with 0 if it returned.
-struct Child(libc::pid_t);
-
-impl Child {
-    fn run(work: impl FnOnce()) -> Child {
-        // SAFETY: the child uses only its own memory and what this module makes in it, and leaves by _exit.
-        match unsafe { libc::fork() } {
-            0 => {
-                let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_ok();
-                // SAFETY: ends this child.
-                unsafe { libc::_exit(i32::from(!worked)) }
-            }
-            pid if pid > 0 => Child(pid),
-            _ => panic!("fork failed"),
-        }
-    }
-
-    fn kill(&self) {
-        // SAFETY: a child of ours that nobody has waited for.
-        unsafe { libc::kill(self.0, libc::SIGKILL) };
-        self.wait();
-    }
-
-    /// The exit status; killed counts as -1.
-    fn wait(&self) -> i32 {
-        let mut status = 0;
-        // SAFETY: a child of ours, and a place for its status.
-        unsafe { libc::waitpid(self.0, &mut status, 0) };
-        if libc::WIFEXITED(status) {
-            libc::WEXITSTATUS(status)
-        } else {
-            -1
         }
     }
 }

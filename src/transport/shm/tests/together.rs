@@ -196,7 +196,7 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
     let (source, target) = (iov(&mut from), iov(&mut to));
     let mut receiver = dir.open("b");
     let child = Child::run(|| {
-        super::life::forbid(libc::SYS_process_vm_writev);
+        super::refused::forbid(libc::SYS_process_vm_writev);
         let mut a = dir.open("a");
         let to_b = a.peer(b"b").unwrap();
         let remote = a.expose(to_b, &source);

@@ -1,0 +1,122 @@
+//! What the attributes of an endpoint come down to: what it can do, how much of it, and the flags it begins with.
+//!
+//! Knows nothing of what is bound to it. Made with a `Side`, whose options change it.
+
+use crate::abi::types::*;
+use crate::api::info::caps::is_rma_target;
+use crate::api::info::model::Info;
+use crate::engine::Config;
+use crate::engine::op::Kind;
+
+/// What the attributes and options of an endpoint come down to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub tx_flags: u64,
+    pub rx_flags: u64,
+    pub tx_size: usize,
+    pub rx_size: usize,
+    pub inject_size: usize,
+    pub max_msg_size: usize,
+    /// FI_OPT_MIN_MULTI_RECV.
+    pub min_multi_recv: usize,
+    pub directed: Directed,
+    pub sourced: bool,
+    /// FI_SOURCE_ERR: messages from an address that the vector does not have are reported with the address itself.
+    pub names_strangers: bool,
+    pub can_send: bool,
+    pub can_recv: bool,
+    pub can_read: bool,
+    pub can_write: bool,
+    pub can_atomic: bool,
+    /// FI_TRIGGER: its operations may wait for counters.
+    pub can_trigger: bool,
+    /// Peers may do something with memory of ours.
+    pub is_target: bool,
+    /// FI_COLLECTIVE is among its capabilities.
+    pub collective: bool,
+    /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
+    pub shares_tx: bool,
+    /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
+    pub rx_selective: bool,
+}
+
+const DEFAULT_MIN_MULTI_RECV: usize = 64;
+
+/// Which receives may name the one peer that they take messages from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directed {
+    messages: bool,
+    tagged: bool,
+    /// They must.
+    pub(super) exact: bool,
+}
+
+impl Directed {
+    fn of(caps: u64) -> Directed {
+        let exact = caps & FI_EXACT_DIRECTED_RECV != 0;
+        let all = caps & FI_DIRECTED_RECV != 0 || exact && caps & FI_TAGGED_DIRECTED_RECV == 0;
+        Directed {
+            messages: all,
+            tagged: all || caps & FI_TAGGED_DIRECTED_RECV != 0,
+            exact,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Message => self.messages,
+            Kind::Tagged => self.tagged,
+            Kind::Collective => true,
+        }
+    }
+}
+
+impl Settings {
+    pub fn of(info: &Info) -> Settings {
+        let tx = info.tx.clone().unwrap_or_default();
+        let rx = info.rx.clone().unwrap_or_default();
+        let has = |caps: u64| info.caps & caps != 0;
+        let (rma, atomic) = (has(FI_RMA), has(FI_ATOMIC));
+        // Who names neither direction has both; an endpoint for memory alone has neither.
+        let either = !has(FI_SEND | FI_RECV) && (has(FI_MSG | FI_TAGGED) || !(rma || atomic));
+        let directions = has(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE);
+        let moves = |direction: u64| !directions || has(direction);
+        Settings {
+            tx_flags: tx.op_flags,
+            rx_flags: rx.op_flags,
+            tx_size: tx.size,
+            rx_size: rx.size,
+            inject_size: if tx.inject_size == 0 {
+                usize::MAX
+            } else {
+                tx.inject_size
+            },
+            max_msg_size: info.ep.as_ref().map_or(usize::MAX, |ep| ep.max_msg_size).max(1),
+            min_multi_recv: DEFAULT_MIN_MULTI_RECV,
+            directed: Directed::of(info.caps),
+            sourced: info.caps & FI_SOURCE != 0,
+            names_strangers: has(FI_SOURCE) && has(FI_SOURCE_ERR),
+            can_send: either || has(FI_SEND),
+            can_recv: either || has(FI_RECV),
+            can_read: rma && moves(FI_READ),
+            can_write: rma && moves(FI_WRITE),
+            can_atomic: atomic && moves(FI_READ | FI_WRITE),
+            can_trigger: has(FI_TRIGGER),
+            is_target: is_rma_target(info.caps),
+            collective: has(FI_COLLECTIVE),
+            shares_tx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == FI_SHARED_CONTEXT),
+            rx_selective: false,
+        }
+    }
+}
+
+/// An engine for an endpoint with these attributes: tx_attr.size sends are never refused for want of room.
+pub fn engine_config(info: &Info) -> Config {
+    let default = Config::default();
+    let sends = info.tx.as_ref().map_or(0, |tx| tx.size);
+    Config {
+        sends: default.sends.max(sends),
+        ..default
+    }
+}

@@ -1,0 +1,46 @@
+//! Lists of names in variables: `a,b` for who is meant or, after `^`, who is not. Letter case does not count.
+//!
+//! Knows nothing of whose names they are. Called by `log` and by `provider::filter`.
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    pub list: Vec<String>,
+    pub negated: bool,
+}
+
+impl Names {
+    pub const fn none() -> Names {
+        Names {
+            list: Vec::new(),
+            negated: false,
+        }
+    }
+
+    /// Empty elements do not count.
+    pub fn parse(text: &str) -> Names {
+        let (negated, list) = match text.strip_prefix('^') {
+            Some(list) => (true, list),
+            None => (false, text),
+        };
+        let list = list
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        Names { list, negated }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.list.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// An empty list lets everybody through.
+    pub fn lets_through(&self, name: &str) -> bool {
+        self.is_empty() || self.has(name) != self.negated
+    }
+}

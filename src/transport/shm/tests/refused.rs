@@ -1,0 +1,145 @@
+//! What the system does not give: memory, room in files, calls.
+
+use super::*;
+use std::sync::Mutex;
+
+static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A small file system of its own, as a container's /dev/shm is. Only root can make one.
+#[test]
+fn a_full_file_system_is_an_error_and_no_signal() {
+    let dir = Dir::new();
+    let path = std::ffi::CString::new(dir.0.to_str().unwrap()).unwrap();
+    let (kind, options) = (c"tmpfs", c"size=160k");
+    // SAFETY: C strings that live through the call.
+    let mounted = unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
+    if mounted != 0 {
+        return;
+    }
+    let config = Config {
+        warn: |line| WARNED.lock().unwrap().push(line.to_owned()),
+        ..dir.config()
+    };
+    let mut ends = Vec::new();
+    let error = loop {
+        match ShmTransport::open(&format!("end-{}", ends.len()), &config) {
+            Ok(end) => ends.push(end),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(
+        error.contains("is full") && error.contains(&layout::bytes_needed(1).to_string()),
+        "{error}"
+    );
+    assert_eq!(dir.names().len(), 2 * ends.len());
+    // Room for one ring, and no more.
+    ends.truncate(ends.len() - 7);
+    let mut kept = Kept::default();
+    let (a, b) = (ends[0].peer(b"end-1").unwrap(), ends[1].peer(b"end-0").unwrap());
+    push_all(&mut ends[0], a, 0..1, &mut kept);
+    assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::Unreachable);
+    let told = WARNED.lock().unwrap().join("\n");
+    assert!(told.contains("which needs") && told.contains("end-0"), "{told}");
+    poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() == 1);
+    drop(ends);
+    // SAFETY: the mount made above.
+    unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
+    let dir = Dir::new();
+    let child = Child::run(|| {
+        let limit = libc::rlimit {
+            rlim_cur: 4096,
+            rlim_max: 4096,
+        };
+        // SAFETY: a whole rlimit.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        assert!(matches!(
+            ShmTransport::open("a", &dir.config()),
+            Err(OpenError::NoSpace { .. })
+        ));
+        assert!(dir.names().is_empty());
+    });
+    assert_eq!(child.wait(), 0);
+}
+
+/// With process_vm_readv forbidden, as in many containers: told as unsupported, once and for all.
+#[test]
+fn fetching_may_be_forbidden() {
+    let dir = Dir::new();
+    let mut end = dir.open("a");
+    let byte = Box::leak(Box::new([1u8; 64]));
+    // SAFETY: leaked, so valid for ever.
+    let iov = UserIov::one(unsafe { crate::util::user::UserBuf::new(byte.as_mut_ptr(), 64) });
+    let remote = end.expose(0, &iov);
+    let child = Child::run(|| {
+        let to_a = |end: &mut ShmTransport| end.peer(b"a").unwrap();
+        let mut free = dir.open("b");
+        let peer = to_a(&mut free);
+        assert_eq!(free.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Done);
+        forbid(libc::SYS_process_vm_readv);
+        let mut bound = dir.open("c");
+        let peer = to_a(&mut bound);
+        assert_eq!(bound.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Unsupported);
+        assert_eq!(bound.peers.get(peer).unwrap().reach, Reach::Never);
+        // What goes through the ring goes on.
+        assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);
+    });
+    assert_eq!(child.wait(), 0);
+    let mut kept = Kept::default();
+    poll_until(&mut end, &mut kept, |kept| {
+        kept.packets.len() == 1 && kept.gone.len() == 2
+    });
+}
+
+/// Without membarrier senders fence, and sleepers still wake.
+#[test]
+fn barriers_may_be_forbidden() {
+    let dir = Dir::new();
+    let mut free = dir.open("a");
+    let child = Child::run(|| {
+        forbid(libc::SYS_membarrier);
+        let mut bound = dir.open("b");
+        assert!(bound.own.header.wants_fence());
+        let to = bound.peer(b"a").unwrap();
+        assert!(bound.arm());
+        bound.disarm();
+        assert_eq!(bound.push(to, &header(1), Body::Empty), Push::Done);
+    });
+    assert_eq!(child.wait(), 0);
+    let mut kept = Kept::default();
+    poll_until(&mut free, &mut kept, |kept| kept.packets.len() == 1);
+}
+
+/// Has the kernel refuse one call to this process from now on, with EPERM.
+pub(super) fn forbid(call: libc::c_long) {
+    let step = |code: u32, jt, jf, k| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let give = libc::BPF_RET | libc::BPF_K;
+    let mut steps = [
+        step(load, 0, 0, 0),
+        step(equal, 0, 1, call as u32),
+        step(give, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(give, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: a whole program; it concerns this process, which is a test's child.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program),
+            0
+        );
+    }
+}
