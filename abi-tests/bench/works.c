@@ -211,6 +211,22 @@ static double write_rate_shared(struct side *me, size_t size, long count)
 	return write_rate_to(me, size, count, shared_window(me));
 }
 
+/* One write after another, each waited for. */
+static double write_latency(struct side *me, size_t size, long count)
+{
+	struct window to = private_window(me);
+
+	mark(me, size);
+	double start = now();
+	for (long i = 0; me->rank == 0 && i < count; i++) {
+		post(me, fi_write(me->ep, me->tx, size, me->desc, me->peer, to.addr, to.key, &contexts[0]));
+		wait_for(me, 1, 0);
+	}
+	double took = now() - start;
+	one_sided_end(me);
+	return took;
+}
+
 static double read_from(struct side *me, size_t size, long count, struct window from)
 {
 	mark(me, size);
@@ -283,9 +299,10 @@ void works(struct side *me, const struct settings *with)
 		report(me, with, "rma-write-rate-shared", 8, MILLIONS_PER_SECOND, write_rate_shared);
 		report(me, with, "rma-read", 8, NANOSECONDS, read_latency);
 		report(me, with, "rma-read-shared", 8, NANOSECONDS, read_shared);
-		for (size_t size = 65536; size <= with->largest; size *= 16) {
+		for (size_t size = 4096; size <= with->largest; size *= 4) {
 			report(me, with, "rma-read", size, NANOSECONDS, read_latency);
 			report(me, with, "rma-read-shared", size, NANOSECONDS, read_shared);
+			report(me, with, "rma-write", size, NANOSECONDS, write_latency);
 		}
 	}
 	if (me->rma > 1) {

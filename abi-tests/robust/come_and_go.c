@@ -11,7 +11,7 @@
 
 #define MOST 4           /* processes */
 #define NUMBERS 16384    /* messages of a guest to a host */
-#define MESSAGE 30000
+#define MESSAGE 50000
 #define POSTED 6         /* receives of a host: tagged ones for each guest, and as many for all that is not tagged */
 #define SLOTS 6          /* what a guest writes at a host */
 #define PLACES 1024      /* where slots may lie */
@@ -301,7 +301,7 @@ static struct op *free_op(struct op *of)
 static size_t some_length(void)
 {
 	switch (below(8)) {
-	case 0: return 16384 + below(MESSAGE - 16384); /* fetched by the receiver */
+	case 0: return 32769 + below(MESSAGE - 32769); /* fetched by the receiver */
 	case 1: return 4000 + below(10000);
 	default: return 16 + below(400);
 	}

@@ -5,11 +5,13 @@
 
 use super::endpoint::Engine;
 use super::kernel::Kernel;
-use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Rma};
-use super::port::{PeerId, Transport};
+use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Report, Rma};
+use super::outgoing::{Outgoing, Stage};
+use super::port::{Get, PeerId, Transport};
 use super::side::ended;
-use super::state::Core;
+use super::state::{Core, Fetching};
 use crate::util::regions::Rights;
+use crate::util::slab::Id;
 use crate::util::user::{UserBuf, UserIov};
 
 impl Rma {
@@ -49,6 +51,37 @@ impl Core {
             return true;
         };
         peer.queue.is_empty() && !peer.special && !(fence && peer.unfinished > 0)
+    }
+
+    /// A copy goes on after the call that began it.
+    #[cold]
+    fn copying(&mut self, id: Id) {
+        let Some(send) = self.sends.get_mut(id) else { return };
+        send.stage = Stage::Fetching;
+        send.long = true;
+        let to = send.to;
+        let peer = self.peer(to);
+        peer.unfinished += 1;
+        peer.side().longs += 1;
+        peer.look_out();
+    }
+
+    /// It has ended. If not well, the peer is asked to do it: nothing that would have to wait for it has begun.
+    #[cold]
+    pub fn copied(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+        if ok {
+            return self.end_send(id, None, report);
+        }
+        let Some(send) = self.sends.get_mut(id) else { return };
+        send.stage = Stage::Queued;
+        send.long = false;
+        let to = send.to;
+        let peer = self.peer(to);
+        let side = peer.side();
+        side.longs = side.longs.saturating_sub(1);
+        peer.look_out();
+        peer.queue.push_front(id);
+        self.wake(to);
     }
 }
 
@@ -98,11 +131,26 @@ impl<T: Transport> Engine<T> {
         done.is_some()
     }
 
-    /// Does a long one by copying, where that is all that can be done.
-    pub(super) fn rma_copied(&mut self, rma: &Rma) -> bool {
+    /// Does a long one by copying, where that is all that can be done. True: it is done, or its end will be told.
+    pub(super) fn rma_copied(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
         let Some(part) = rma.remote.only() else { return false };
-        let may = rma.data.is_none() && self.core.is_clear(rma.to, rma.fence);
-        may && self.transport.copy(rma.to, &part, &rma.local, rma.access)
+        let room = self.core.sends.len() < Id::SHORT_MAX;
+        if rma.data.is_some() || !room || !self.core.is_clear(rma.to, rma.fence) {
+            return false;
+        }
+        let id = self.core.sends.insert(Outgoing::rma(rma));
+        let token = Fetching::Read(id).token();
+        match self.transport.copy(rma.to, &part, &rma.local, rma.access, token) {
+            Get::Later => self.core.copying(id),
+            got => {
+                self.core.sends.remove(id);
+                if got != Get::Done {
+                    return false;
+                }
+                report.report(rma.done());
+            }
+        }
+        true
     }
 
     /// What an atomic operation does without the target; None: the target is to be asked.

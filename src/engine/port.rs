@@ -131,7 +131,7 @@ pub trait Transport {
 
     // ---- a peer's registered memory, worked on without the peer ----
     //
-    // What is done so is done when the call returns. It is never done before the peer's engine has looked at all that was
+    // What is done so is done when the call returns, unless a copy is `Later`. It is never done before the peer's engine has looked at all that was
     // pushed to it, and never in a region that somebody watches. Everything else is not done, and the engine asks the
     // peer: refusals too are the peer's to make.
 
@@ -160,9 +160,9 @@ pub trait Transport {
         None
     }
 
-    /// Copies between a piece of a peer's memory and as much of ours. False: not all of it was copied.
-    fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access) -> bool {
-        false
+    /// Copies between a piece of a peer's memory and as much of ours. What is not `Done` or `Later` is the peer's to do.
+    fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access, _token: Token) -> Get {
+        Get::Unsupported
     }
 }
 
@@ -198,7 +198,7 @@ pub trait Sink {
     /// The body is where `place` said; `buffer` is the engine's own coming back. Not called for `Drop` and `Refuse`.
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>);
 
-    /// A `get` that was `Later` has ended. If it failed, the engine asks the peer to send instead.
+    /// A `get` or `copy` that was `Later` has ended. If it failed, the engine asks the peer to send instead, or to do it.
     fn finished(&mut self, token: Token, ok: bool);
 
     /// A peer is gone, or the way to it is broken, which both ends are then told: what waits for it ends in error, and

@@ -156,14 +156,17 @@ impl Core {
         })
     }
 
-    /// A get for a read has ended.
+    /// A get for a read has ended, or what was copied without asking.
     pub fn pulled(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let (to, len) = (send.to, send.len);
-        let What::Pull(pull) = std::mem::replace(&mut send.what, What::Message) else {
-            return;
+        let Pull { away, tell, .. } = match std::mem::replace(&mut send.what, What::Message) {
+            What::Pull(pull) => *pull,
+            what => {
+                send.what = what;
+                return self.copied(id, ok, report);
+            }
         };
-        let Pull { away, tell, .. } = *pull;
         if !ok {
             send.what = What::Read(away);
             send.stage = Stage::Again;

@@ -107,7 +107,7 @@ impl What {
 }
 
 impl Outgoing {
-    fn rma(rma: &Rma) -> Outgoing {
+    pub(super) fn rma(rma: &Rma) -> Outgoing {
         let (tag, away) = Away::of(&rma.remote);
         let what = match rma.access {
             Access::Write => What::Write(away),
@@ -175,8 +175,11 @@ impl<T: Transport> Engine<T> {
         let rma = &rma;
         let len = rma.local.len();
         let several = rma.remote.parts().len() > 1;
-        if several && self.rma_direct_pieces(rma) || len > self.core.small && self.rma_copied(rma) {
+        if several && self.rma_direct_pieces(rma) {
             report.report(rma.done());
+            return Ok(());
+        }
+        if len >= self.core.small && self.rma_copied(rma, report) {
             return Ok(());
         }
         let short = len <= self.core.small && !rma.fence && self.core.free(rma.to);

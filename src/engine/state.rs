@@ -60,7 +60,7 @@ pub(super) struct Open {
 pub(super) enum Fetching {
     /// A message, or a long write of a peer's.
     Message(Id),
-    /// A long read of ours.
+    /// A long read of ours, or a write that is copied like one.
     Read(Id),
 }
 

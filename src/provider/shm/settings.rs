@@ -28,12 +28,12 @@ const VARIABLES: [(&str, Kind, &str); 5] = [
     (
         "eager_size",
         Kind::Size,
-        "Messages up to this many bytes are sent without asking the receiver (default: 16384)",
+        "Messages up to this many bytes are sent without asking the receiver (default: 32768)",
     ),
     (
         "together_size",
         Kind::Size,
-        "From this many bytes on, sender and receiver copy a message together (default: 65536)",
+        "From this many bytes on, sender and receiver copy a message together (default: 32768)",
     ),
 ];
 

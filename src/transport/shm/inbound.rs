@@ -4,10 +4,10 @@
 //! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
+use super::help::Help;
 use super::layout::{self, Header, MAX_RINGS, Ring};
 use super::ring::Consumer;
-use super::share::Cut;
-use crate::engine::port::{PeerId, Place, Remote, Sink};
+use crate::engine::port::{PeerId, Place, Sink};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::BorrowedFd;
@@ -41,19 +41,8 @@ pub enum Look {
     Broken,
     /// Its sender waits for room in its sleep.
     Starved,
-    /// Its sender asks for help with a message of ours.
+    /// Its sender asks for help with a copy.
     Help,
-}
-
-/// A request for help: see `share`.
-#[derive(Debug)]
-pub struct Help {
-    pub number: u32,
-    pub cut: Cut,
-    /// The receiver's memory.
-    pub remote: Remote,
-    /// Ours, as we named it.
-    pub local: Remote,
 }
 
 impl Inbound {
@@ -165,8 +154,8 @@ fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u
     Placed::Done
 }
 
-/// A record that is no packet: the sender, who receives a large message of ours, asks for help with it. It never asks
-/// again before it has got an answer.
+/// A record that is no packet: the sender asks for help with a large copy. It never asks again before it has got an
+/// answer.
 #[cold]
 fn asked_for_help(asked: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> bool {
     match Help::of(words, body) {

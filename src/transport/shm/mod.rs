@@ -13,6 +13,7 @@
 
 mod board;
 mod get;
+mod help;
 mod inbound;
 mod layout;
 mod name;
@@ -43,6 +44,7 @@ use inbound::{Inbox, Look};
 use outbound::{NoWay, Outbound, Sent};
 use peers::{Peers, Reach};
 use region::Region;
+use share::Far;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,11 +59,13 @@ pub struct Config {
     pub dir: PathBuf,
     /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
     pub fetch: bool,
-    /// Messages up to this size are sent without asking. Measured: a fetch (1.8 us for 16 KiB, 4.9 for 64) and the two
-    /// packets around it are quicker than the ring (2.6 and 7.0) from somewhere between 8 and 16 KiB on.
+    /// Messages up to this size are sent without asking. Measured: a fetch and the two packets around it (5.4 us for 32
+    /// KiB, 6.1 for 40) are slower than the ring (4.7 and 5.5), and more so if the two share a core (5.5 and 2.8). Copied
+    /// together, 40 KiB take 5.3.
     pub eager: usize,
-    /// Messages from this size on are fetched by both sides together (FI_SHM_TOGETHER_SIZE). Measured: 64 KiB take 2.8 us
-    /// so and 4.5 alone, 1 MiB 46 and 93.
+    /// Messages from this size on are fetched by both sides together (FI_SHM_TOGETHER_SIZE); and from twice this size on,
+    /// registered memory that cannot be mapped is read and written so, as there the initiator alone can begin at once.
+    /// Measured for reads: 64 KiB take 5.4 us so and 7.1 alone, 1 MiB 61 and 140; on other cores 5.1 and 4.3, 54 and 97.
     pub together: usize,
     /// Registered memory that cannot be mapped is read and written without its owner from this size on. Below, its owner
     /// is quicker, if it looks.
@@ -77,8 +81,8 @@ impl Default for Config {
         Config {
             dir: PathBuf::from("/dev/shm"),
             fetch: true,
-            eager: 16 << 10,
-            together: 64 << 10,
+            eager: 32 << 10,
+            together: 32 << 10,
             bulk: 8 << 10,
             warn: |_| {},
             debug: |_| {},
@@ -166,7 +170,8 @@ pub struct ShmTransport {
     /// Large messages that their sender has not finished with.
     waiting: Vec<share::Waiting>,
     sleeps: u64,
-    /// Where peers see our regions, if they may use any.
+    /// Our regions, the number they know us by, and where peers see them, if they may use any.
+    shown: Option<(Arc<Regions>, u64)>,
     board: Option<Arc<Board>>,
 }
 
@@ -197,6 +202,7 @@ impl ShmTransport {
             starved: Vec::new(),
             waiting: Vec::new(),
             sleeps: 0,
+            shown: None,
             board: None,
         })
     }
@@ -343,6 +349,7 @@ impl Transport for ShmTransport {
             let board = Arc::new(board);
             regions.reflect(&board);
             self.board = Some(board);
+            self.shown = Some((regions.clone(), endpoint));
         }
     }
 
@@ -367,9 +374,28 @@ impl Transport for ShmTransport {
         self.way_to(to)?.reach_all(parts, wanted, work)
     }
 
-    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
-        let worth = self.config.fetch && part.len >= self.config.bulk;
-        worth && self.way_to(to).is_some_and(|out| out.copy(part, local, access))
+    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> port::Get {
+        if !self.config.fetch || part.len < self.config.bulk || local.len() != part.len {
+            return port::Get::Unsupported;
+        }
+        let Some((open, sleeps)) = self
+            .way_to(to)
+            .and_then(|out| Some((out.open(part, access)?, out.sleeps())))
+        else {
+            return port::Get::Unsupported;
+        };
+        // Not worth waking it for; nor waiting, if it is at another one.
+        let shares = part.len >= self.config.together.saturating_mul(2) && !sleeps && !self.is_waiting_for(to);
+        if let Some(got) = shares
+            .then(|| self.copy_together(to, &Far::Region(open), local, 0, part.len, token))
+            .flatten()
+        {
+            return got;
+        }
+        match self.way_to(to).is_some_and(|out| out.copy_all(&open, local)) {
+            true => port::Get::Done,
+            false => port::Get::Unsupported,
+        }
     }
 
     fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
@@ -409,7 +435,7 @@ impl Transport for ShmTransport {
         let (instance, pid) = (out.instance(), out.pid());
         // Without a token our memory must be left alone when this returns, by the sender too.
         let together = token.filter(|_| len >= self.config.together);
-        let got = together.and_then(|token| self.get_together(from, remote, local, at, len, token));
+        let got = together.and_then(|token| self.copy_together(from, &Far::Message(*remote), local, at, len, token));
         if let Some(got) = got {
             if got == port::Get::Unsupported {
                 self.never_again(from);

@@ -38,6 +38,8 @@ pub struct Outbound {
     pipe: PathBuf,
     /// The body that found no room last.
     wanted: Option<usize>,
+    /// Where the last record of our own began and ended.
+    asked: (u64, u64),
 }
 
 /// What became of a record.
@@ -91,6 +93,7 @@ impl Outbound {
             claimer: own.instance,
             pipe: name::pipe_of(&path),
             wanted: None,
+            asked: (0, 0),
         })
     }
 
@@ -114,7 +117,21 @@ impl Outbound {
 
     /// The same for a record of this transport's own.
     pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Sent {
-        self.write(header, Body::Bytes(body))
+        let before = self.producer.position();
+        let sent = self.write(header, Body::Bytes(body));
+        self.asked = (before, self.producer.position());
+        sent
+    }
+
+    /// Whether only a record of our own lies behind this place: it is nothing of the engine's, and may lie there for as long
+    /// as the peer does not look.
+    #[cold]
+    pub fn asked_help_at(&self, seen: u64) -> bool {
+        self.asked == (seen, self.producer.position())
+    }
+
+    pub fn sleeps(&self) -> bool {
+        self.header.attention().load(Ordering::Relaxed) & layout::SLEEPING != 0
     }
 
     pub fn ring(&self) -> &Ring {

@@ -65,7 +65,7 @@ impl Shown {
     }
 }
 
-fn rights(access: Access) -> Rights {
+pub fn rights(access: Access) -> Rights {
     match access {
         Access::Read => Rights::READ,
         Access::Write => Rights::WRITE,
@@ -83,6 +83,16 @@ impl Inside<'_> {
     fn leave(self) {
         self.mark.store(self.even, Ordering::Release);
     }
+}
+
+/// A piece of a region that the kernel copies from or to, as long as its generation is this.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    pub part: RemotePart,
+    pub access: Access,
+    addr: u64,
+    slot: usize,
+    generation: u64,
 }
 
 impl Views {
@@ -230,36 +240,43 @@ impl Outbound {
         Some(inside)
     }
 
-    /// Has the kernel copy between a piece of the peer's memory and ours. False: nothing, or not all, was copied.
+    /// What the kernel may copy from or to now, if this piece is in a region and the peer has looked at all it was sent.
     #[cold]
-    pub fn copy(&mut self, part: &RemotePart, local: &UserIov, access: Access) -> bool {
+    pub fn open(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
         if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
-        let shown = self.views.get().and_then(|view| view.shown);
-        let Some((shown, at)) = shown.and_then(|shown| Some((shown, shown.offset(part, rights(access))?))) else {
-            return false;
-        };
-        if local.len() != part.len || !self.has_seen_all() || !self.is_proved() {
-            return false;
+        let shown = self.views.get()?.shown?;
+        let at = shown.offset(part, rights(access))?;
+        if !self.has_seen_all() || !self.is_proved() {
+            return None;
         }
-        let addr = shown.addr.wrapping_add(at as u64);
-        let mut done = 0;
-        while done < part.len {
-            let len = STRETCH.min(part.len - done);
-            let inside = self.views.enter(self.header.mark(self.index), self.fence);
-            let copied = self.header.generation(shown.slot) == shown.generation
-                && self.copy_stretch(addr.wrapping_add(done as u64), local, done, len, access);
-            inside.leave();
-            if !copied {
-                return false;
-            }
-            done += len;
-        }
-        true
+        Some(Open {
+            part: *part,
+            access,
+            addr: shown.addr.wrapping_add(at as u64),
+            slot: shown.slot,
+            generation: shown.generation,
+        })
     }
 
-    fn copy_stretch(&self, addr: u64, local: &UserIov, at: usize, len: usize, access: Access) -> bool {
+    /// Has the kernel copy all of it. False: nothing, or not all, was copied.
+    pub fn copy_all(&mut self, open: &Open, local: &UserIov) -> bool {
+        let all = open.part.len;
+        (0..all)
+            .step_by(STRETCH)
+            .all(|at| self.copy_some(open, local, at, STRETCH.min(all - at)))
+    }
+
+    /// Has the kernel copy some of it, if it is still open.
+    pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
+        let inside = self.views.enter(self.header.mark(self.index), self.fence);
+        let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
+        inside.leave();
+        copied
+    }
+
+    fn copy_stretch(&self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
         let mut ours = [Range { addr: 0, len: 0 }; IOV_LIMIT];
         let mut count = 0;
         for (range, piece) in ours.iter_mut().zip(local.slices(at, len)) {
@@ -270,12 +287,15 @@ impl Outbound {
             count += 1;
         }
         let ours = ours.get(..count).unwrap_or_default();
-        let theirs = [Range { addr, len: len as u64 }];
+        let theirs = [Range {
+            addr: open.addr.wrapping_add(at as u64),
+            len: len as u64,
+        }];
         let pid = self.pid() as i32;
         // SAFETY: the operation's memory is valid until it has ended, as promised to `UserBuf`; the peer's is a region's
         // of its own, which it does not take back while we are marked.
         let copied = unsafe {
-            match access {
+            match open.access {
                 Access::Read => process_vm::read(pid, &theirs, ours),
                 Access::Write => process_vm::write(pid, &theirs, ours),
             }
@@ -287,7 +307,8 @@ impl Outbound {
     #[inline(always)]
     fn has_seen_all(&self) -> bool {
         // SYNC POINT seen: acquire.
-        self.ring.seen().load(Ordering::Acquire) == self.producer.position()
+        let seen = self.ring.seen().load(Ordering::Acquire);
+        seen == self.producer.position() || self.asked_help_at(seen)
     }
 
     /// The peer lives: a while may pass until that is seen again. It is told, before the first turn, that we come.

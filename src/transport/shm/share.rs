@@ -1,29 +1,30 @@
-//! Fetching a large message with both processors: the receiver reads its beginning, and the sender, asked by a record in
-//! its ring, writes its end. They meet wherever they meet.
+//! Copying a large message with both processors: the receiver reads its beginning, and the sender, asked by a record in
+//! its ring (`help`), writes its end. They meet wherever they meet. A large read or write of a peer's region that must be
+//! copied goes the same way: there the initiator is who asks, and the target who helps if it looks.
 //!
 //! The message is cut into pieces. A word in the control block of the sender's ring says which are left: the receiver
 //! takes them from the front, the sender from the back, with a compare-and-swap. A sender that is busy elsewhere takes
 //! none, and the receiver does it all: nobody waits for a piece that nobody is working at. The sender says in a word of
 //! its own how many it has done, and when it will take no more; only then is the next message shared.
 //!
-//! Neither believes the other: both check what they take against their own count. A sender writes only to where the
-//! receiver told it to, and only out of memory that its own name (`expose`) tells.
+//! Neither believes the other: both check what they take against their own count.
 
 use super::ShmTransport;
 use super::get;
-use super::inbound::Help;
+use super::help::{Asked, request};
 use super::layout::Ring;
-use super::outbound::Sent;
-use super::peers::Reach;
+use super::outbound::{Outbound, Sent};
+use super::reach::Open;
 use crate::engine::port::{Get, PeerId, Remote, Sink, Token};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A message is cut into about so many pieces, but none smaller than is worth a system call: one costs as much as copying
-/// two or three pages (256 KiB take 22 us in pieces of 32 KiB, 19 in pieces of 64). What is less than two such is halved.
-const PIECES: usize = 8;
-const LEAST_PIECE: usize = 64 << 10;
+/// two or three pages (256 KiB take 22 us in pieces of 32 KiB, 19 of 64, 17.5 of 128). What is less than two such is
+/// halved.
+const PIECES: usize = 4;
+const LEAST_PIECE: usize = 128 << 10;
 const MOST_PIECE: usize = 256 << 10;
 const PAGE: usize = 4096;
 /// The most pieces of a request that is believed.
@@ -66,7 +67,7 @@ impl Cut {
     }
 
     /// Where a piece lies.
-    fn range(&self, piece: u16) -> (usize, usize) {
+    pub(super) fn range(&self, piece: u16) -> (usize, usize) {
         let from = (usize::from(piece) * self.piece).min(self.len);
         (self.at + from, self.piece.min(self.len - from))
     }
@@ -149,6 +150,33 @@ pub(super) fn told(number: u32, state: State, done: u16) -> u64 {
     u64::from(number) << 32 | (state as u64) << 16 | u64::from(done)
 }
 
+/// The other's side of what is copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Far {
+    /// A message of its, as it named it.
+    Message(Remote),
+    /// Some of a region of its.
+    Region(Open),
+}
+
+impl Far {
+    fn asked(&self) -> Asked {
+        match self {
+            Far::Message(remote) => Asked::Message(*remote),
+            Far::Region(open) => Asked::Region(open.part, open.access),
+        }
+    }
+
+    /// Copies some of it here.
+    fn copy(&self, out: &mut Outbound, local: &UserIov, at: usize, len: usize) -> Get {
+        match self {
+            Far::Message(remote) => get::get(out.instance(), out.pid(), remote, local, at, len),
+            Far::Region(open) if out.copy_some(open, local, at, len) => Get::Done,
+            Far::Region(_) => Get::Unsupported,
+        }
+    }
+}
+
 /// Number, whether it takes no more, whether it failed, how many are done.
 fn hear(word: u64) -> (u32, bool, bool, u16) {
     let state = (word >> 16) as u16;
@@ -167,7 +195,7 @@ pub struct Waiting {
     token: Token,
     number: u32,
     cut: Cut,
-    remote: Remote,
+    far: Far,
     local: UserIov,
     /// Pieces before this one were ours, all others are the sender's.
     front: u16,
@@ -176,18 +204,23 @@ pub struct Waiting {
 }
 
 impl ShmTransport {
-    /// Fetches together with the sender. None: this one is to be fetched alone.
-    pub(super) fn get_together(
+    /// Whether a peer is still at the end of what was copied together with it.
+    pub(super) fn is_waiting_for(&self, peer: PeerId) -> bool {
+        self.waiting.iter().any(|waiting| waiting.peer == peer)
+    }
+
+    /// Copies together with the other. None: this one is to be copied alone.
+    pub(super) fn copy_together(
         &mut self,
         from: PeerId,
-        remote: &Remote,
+        far: &Far,
         local: &UserIov,
         at: usize,
         len: usize,
         token: Token,
     ) -> Option<Get> {
         let cut = Cut::of(at, len)?;
-        if self.waiting.iter().any(|waiting| waiting.peer == from) {
+        if self.is_waiting_for(from) {
             // Its sender is at the end of another one and soon free for this one. Alone we would be slower: with many of 4
             // MiB under way, each then took 2.4 ms instead of 1.6.
             return Some(Get::Full);
@@ -204,7 +237,8 @@ impl ShmTransport {
         let left = Left { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
         let ours = get::expose(self.own.instance, self.own.pid, local);
-        match out.push_words(request(number, &cut), [ours.bytes, remote.bytes].as_flattened()) {
+        let (words, body) = request(number, &cut, &ours, &far.asked());
+        match out.push_words(words, &body) {
             Sent::Done => peer.shares = number,
             Sent::Full => return None,
             Sent::Gone => {
@@ -212,7 +246,6 @@ impl ShmTransport {
                 return Some(Get::Gone);
             }
         }
-        let (instance, pid) = (out.instance(), out.pid());
         let (mut front, mut ok) = (0, true);
         while let Some(piece) = take(ring.pieces(), number, End::Front) {
             if piece != front || piece >= cut.count {
@@ -220,8 +253,10 @@ impl ShmTransport {
             }
             front += 1;
             let (at, len) = cut.range(piece);
-            match get::get(instance, pid, remote, local, at, len) {
-                _ if !ok => {} // only to leave nothing to be taken
+            if !ok {
+                continue; // only to leave nothing to be taken
+            }
+            match far.copy(out, local, at, len) {
                 Get::Done => {}
                 Get::Gone => return Some(Get::Gone),
                 Get::Unsupported | Get::Later | Get::Full => ok = false,
@@ -232,13 +267,13 @@ impl ShmTransport {
             token,
             number,
             cut,
-            remote: *remote,
+            far: *far,
             local: *local,
             front,
             ok,
         };
         for _ in 0..SPINS {
-            if let Some(got) = waiting.end(ring, instance, pid) {
+            if let Some(got) = waiting.end(ring, out) {
                 return Some(got);
             }
             core::hint::spin_loop();
@@ -251,15 +286,14 @@ impl ShmTransport {
     #[cold]
     pub(super) fn collect<S: Sink>(&mut self, sink: &mut S) -> usize {
         let mut done = 0;
-        let (peers, inbox) = (&self.peers, &self.inbox);
+        let (peers, inbox) = (&mut self.peers, &self.inbox);
         self.waiting.retain(|waiting| {
-            let peer = peers.get(waiting.peer);
-            let ring = peer.and_then(|peer| inbox.ring(peer.ring?));
-            let out = peer.and_then(|peer| peer.out.as_ref());
-            let (Some(ring), Some(out)) = (ring, out) else {
+            let peer = peers.get_mut(waiting.peer);
+            let ends = peer.and_then(|peer| Some((inbox.ring(peer.ring?)?, peer.out.as_mut()?)));
+            let Some((ring, out)) = ends else {
                 return true; // it is ending, and soon gone
             };
-            let got = waiting.end(ring, out.instance(), out.pid());
+            let got = waiting.end(ring, out);
             if let Some(got) = got {
                 sink.finished(waiting.token, got == Get::Done && !out.is_closed());
                 done += 1;
@@ -267,38 +301,6 @@ impl ShmTransport {
             got.is_none()
         });
         done
-    }
-
-    /// Does the part of a message of ours that its receiver asked for.
-    pub(super) fn help(&mut self, to: PeerId, help: &Help) {
-        let (instance, pid) = (self.own.instance, self.own.pid);
-        let Some(peer) = self.peers.get_mut(to) else { return };
-        let Some(out) = &peer.out else { return };
-        if peer.reach == Reach::Untried {
-            peer.reach = get::probe(out);
-        }
-        let helped = out.ring().helped();
-        let works = peer.reach == Reach::Works && self.config.fetch;
-        let Some(mut put) = get::Put::new(&help.remote, &help.local, (out.instance(), out.pid()), (instance, pid))
-        else {
-            return helped.store(told(help.number, State::Over, 0), Ordering::Release);
-        };
-        let (mut state, mut done) = (State::Over, 0);
-        helped.store(told(help.number, State::Working, 0), Ordering::Release);
-        while works && done < help.cut.count {
-            let Some(piece) = take(out.ring().pieces(), help.number, End::Back) else {
-                break;
-            };
-            let (at, len) = help.cut.range(piece);
-            if !put.put(at, len) {
-                state = State::Failed;
-                break;
-            }
-            done += 1;
-            // SYNC POINT helped: what the kernel wrote is seen by whoever sees this.
-            helped.store(told(help.number, State::Working, done), Ordering::Release);
-        }
-        helped.store(told(help.number, state, done), Ordering::Release);
     }
 
     /// Before the memory of receives goes back to the application: no sender is at it any more.
@@ -323,7 +325,7 @@ impl ShmTransport {
 
 impl Waiting {
     /// How the get has ended, if it has. What the sender failed at is read here.
-    fn end(&self, ring: &Ring, instance: u64, pid: u32) -> Option<Get> {
+    fn end(&self, ring: &Ring, out: &mut Outbound) -> Option<Get> {
         let theirs = self.cut.count.saturating_sub(self.front);
         let (number, _, failed, done) = hear(ring.helped().load(Ordering::Acquire));
         let (done, failed) = if number == self.number {
@@ -340,44 +342,12 @@ impl Waiting {
         // It works from the back, so the pieces not done are the first of its part.
         for piece in (self.front..self.cut.count).take(usize::from(theirs.saturating_sub(done))) {
             let (at, len) = self.cut.range(piece);
-            let got = get::get(instance, pid, &self.remote, &self.local, at, len);
+            let got = self.far.copy(out, &self.local, at, len);
             if got != Get::Done {
                 return Some(got);
             }
         }
         Some(Get::Done)
-    }
-}
-
-/// The lowest byte of a request's header, where packets of the engine have their kind.
-pub const HELP: u8 = 0xff;
-
-fn request(number: u32, cut: &Cut) -> [u64; 4] {
-    let words = [
-        cut.at as u64,
-        cut.len as u64,
-        (cut.piece as u64) << 16 | u64::from(cut.count),
-    ];
-    [u64::from(HELP) | u64::from(number) << 32, words[0], words[1], words[2]]
-}
-
-impl Help {
-    /// Reads a request; None for what is none.
-    pub fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<Help> {
-        if first as u32 != u32::from(HELP) {
-            return None;
-        }
-        let (remote, local) = body.split_at_checked(Remote::SIZE)?;
-        Some(Help {
-            number: (first >> 32) as u32,
-            cut: Cut::checked(at, len, pieces >> 16, pieces & 0xffff)?,
-            remote: Remote {
-                bytes: remote.try_into().ok()?,
-            },
-            local: Remote {
-                bytes: local.try_into().ok()?,
-            },
-        })
     }
 }
 
@@ -409,8 +379,10 @@ mod tests {
                 next += len;
             }
             assert_eq!(next, 5 + len);
-            let [_, at, size, pieces] = request(1, &cut);
-            assert_eq!(Cut::checked(at, size, pieces >> 16, pieces & 0xffff), Some(cut));
+            assert_eq!(
+                Cut::checked(cut.at as u64, len as u64, cut.piece as u64, u64::from(cut.count)),
+                Some(cut)
+            );
         }
         assert_eq!([0, 1, 15, PAGE].map(|len| Cut::of(0, len)), [None; 4]);
     }
@@ -426,9 +398,6 @@ mod tests {
         ] {
             assert_eq!(Cut::checked(at, len, piece, count), None);
         }
-        assert!(Help::of([0, 0, 10, 5 << 16 | 2], &[0; 160]).is_none());
-        assert!(Help::of([u64::from(HELP), 0, 10, 5 << 16 | 2], &[0; 159]).is_none());
-        assert!(Help::of([u64::from(HELP), 0, 10, 5 << 16 | 2], &[0; 160]).is_some());
     }
 
     /// Every piece is taken once, whoever is faster; those of another share are nobody's.

@@ -102,6 +102,10 @@ fn read(end: &mut ShmTransport, to: PeerId, part: &RemotePart, bytes: &mut [u8])
         .is_some()
 }
 
+fn copy(end: &mut ShmTransport, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
+    end.copy(to, part, local, access, 9) == port::Get::Done
+}
+
 /// A target with one region, and an initiator.
 struct Pair {
     dir: Dir,
@@ -159,24 +163,39 @@ fn private_memory_is_copied_by_the_kernel_if_that_pays() {
     let mut bytes: Vec<u8> = (0..200_000).map(|at| at as u8).collect();
     assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
     let least = p.end.config.bulk;
-    assert!(
-        !p.end
-            .copy(p.to, &part(0, least - 1), &own(&mut bytes[..least - 1]), Access::Write)
-    );
+    assert!(!copy(
+        &mut p.end,
+        p.to,
+        &part(0, least - 1),
+        &own(&mut bytes[..least - 1]),
+        Access::Write
+    ));
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
     for len in [least, 200_000] {
         let at = LEN - len;
-        assert!(p.end.copy(p.to, &part(at, len), &own(&mut bytes[..len]), Access::Write));
+        assert!(copy(
+            &mut p.end,
+            p.to,
+            &part(at, len),
+            &own(&mut bytes[..len]),
+            Access::Write
+        ));
         assert!((0..len).all(|byte| memory.byte(at + byte).load(Ordering::Relaxed) == byte as u8));
         // Ours in pieces.
         let mut back = vec![0; len];
         let (first, second) = back.split_at_mut(len / 3);
         let local = UserIov::new([own(first), own(second)].iter().flat_map(|iov| iov.parts()).copied()).unwrap();
-        assert!(p.end.copy(p.to, &part(at, len), &local, Access::Read));
+        assert!(copy(&mut p.end, p.to, &part(at, len), &local, Access::Read));
         assert!(back == bytes[..len]);
     }
     p.end.config.fetch = false;
-    assert!(!p.end.copy(p.to, &part(0, 200_000), &own(&mut bytes), Access::Write));
+    assert!(!copy(
+        &mut p.end,
+        p.to,
+        &part(0, 200_000),
+        &own(&mut bytes),
+        Access::Write
+    ));
 }
 
 /// Each of these is for the target to answer.
@@ -221,7 +240,7 @@ fn what_is_not_allowed_is_not_done() {
                 Access::Write => write(&mut p.end, p.to, &part, &mut bytes),
             };
             assert!(
-                !reached && !p.end.copy(p.to, &part, &own(&mut bytes), access),
+                !reached && !copy(&mut p.end, p.to, &part, &own(&mut bytes), access),
                 "{part:?}"
             );
             assert!(bytes.iter().all(|byte| *byte == 9));
@@ -318,10 +337,13 @@ fn nothing_passes_what_was_sent() {
         assert!(write(&mut p.end, p.to, &part(0, 1), &mut [1]));
         push_all(&mut p.end, p.to, round..round + 1, &mut Kept::default());
         assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [2]));
-        assert!(
-            !p.end
-                .copy(p.to, &part(0, 20_000), &own(&mut vec![2; 20_000]), Access::Write)
-        );
+        assert!(!copy(
+            &mut p.end,
+            p.to,
+            &part(0, 20_000),
+            &own(&mut vec![2; 20_000]),
+            Access::Write
+        ));
         poll_until(&mut p.target, &mut kept, |kept| kept.packets.len() as u32 > round);
         assert_eq!(memory.byte(0).load(Ordering::Relaxed), 1);
     }
@@ -370,7 +392,7 @@ fn a_target_that_does_nothing_is_reached() {
         from_child.read_exact(&mut byte).unwrap();
         let (mut seven, mut back) = (vec![7; len], vec![0; len]);
         let done = |end: &mut ShmTransport, at: usize, bytes: &mut [u8], access| match access {
-            _ if memory.file.is_none() => end.copy(to, &part(at, len), &own(bytes), access),
+            _ if memory.file.is_none() => copy(end, to, &part(at, len), &own(bytes), access),
             Access::Read => read(end, to, &part(at, len), bytes),
             Access::Write => write(end, to, &part(at, len), bytes),
         };
@@ -405,7 +427,7 @@ fn closing_ends_what_is_under_way() {
                     let mut bytes = vec![value; len];
                     let wrote = match memory.file {
                         Some(_) => write(&mut end, to, &part(0, len), &mut bytes),
-                        None => end.copy(to, &part(0, len), &own(&mut bytes), Access::Write),
+                        None => copy(&mut end, to, &part(0, len), &own(&mut bytes), Access::Write),
                     };
                     if wrote {
                         done.store(1, Ordering::Relaxed);
@@ -547,7 +569,13 @@ fn a_killed_target_is_missed() {
     child.kill();
     let most = (0..=TIRED_AFTER).find(|_| !write(&mut end, to, &part(0, 1), &mut [1]));
     assert!(most.is_some());
-    assert!(!end.copy(to, &part(0, 20_000), &own(&mut vec![0; 20_000]), Access::Write));
+    assert!(!copy(
+        &mut end,
+        to,
+        &part(0, 20_000),
+        &own(&mut vec![0; 20_000]),
+        Access::Write
+    ));
     assert_eq!(end.push(to, &header(1), Body::Empty), Push::Gone);
     let mut kept = Kept::default();
     poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
@@ -562,10 +590,13 @@ fn a_child_of_fork_reaches_nothing() {
     assert!(write(&mut p.end, p.to, &part(0, 1), &mut [1]));
     let child = Child::run(|| {
         assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [2]));
-        assert!(
-            !p.end
-                .copy(p.to, &part(0, 20_000), &own(&mut vec![2; 20_000]), Access::Write)
-        );
+        assert!(!copy(
+            &mut p.end,
+            p.to,
+            &part(0, 20_000),
+            &own(&mut vec![2; 20_000]),
+            Access::Write
+        ));
         p.regions.remove(KEY);
         p.regions.add(memory.region(Rights::BOTH), KEY + 1);
         drop(std::mem::replace(&mut p.end, p.dir.open("child")));

@@ -1,7 +1,8 @@
-//! Large messages that the receiver and the sender fetch together.
+//! Large messages that the receiver and the sender fetch together, and regions that initiator and target copy so.
 
 use super::super::layout::Ring;
 use super::*;
+use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -218,4 +219,183 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
     }
     drop(receiver);
     assert_eq!(child.wait(), 0);
+}
+
+// ---- regions ----
+
+const KEY: u64 = 5;
+
+/// Lets peers of an end at this memory, which nobody else can map.
+fn open(end: &mut ShmTransport, memory: &mut [u8]) -> Arc<Regions> {
+    let regions = Arc::new(Regions::new(false, true));
+    end.show(&regions, 1);
+    // SAFETY: the memory outlives the calls in every test.
+    let memory = UserIov::one(unsafe { UserBuf::new(memory.as_mut_ptr(), memory.len()) });
+    assert_eq!(regions.add(region(memory), KEY), Some(KEY));
+    regions
+}
+
+fn region(memory: UserIov) -> Region {
+    Region {
+        memory,
+        rights: Rights::BOTH,
+        base: 0,
+        enabled: true,
+        endpoint: None,
+        watched: false,
+    }
+}
+
+fn part(at: usize, len: usize) -> RemotePart {
+    RemotePart {
+        addr: at as u64,
+        len,
+        key: KEY,
+    }
+}
+
+/// Copies, and polls until it has ended. Whether well.
+fn copy(end: &mut ShmTransport, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
+    let mut sink = Ends::default();
+    match end.copy(to, part, local, access, 9) {
+        port::Get::Done => return true,
+        port::Get::Later => {}
+        other => panic!("{other:?}"),
+    }
+    let start = Instant::now();
+    while sink.ended.is_empty() {
+        end.poll(&mut sink, 64);
+        assert!(start.elapsed() < PATIENCE, "never finished");
+    }
+    sink.ended == [(9, true)]
+}
+
+#[test]
+fn a_target_that_looks_helps_to_copy() {
+    for access in [Access::Read, Access::Write] {
+        let dir = Dir::new();
+        let (mut target, mut end, _, to) = joined(&dir);
+        let mut memory = pattern(1, LEN);
+        let _regions = open(&mut target, &mut memory);
+        let (stop, helped_with) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    target.poll(&mut Ends::default(), 64);
+                    std::thread::yield_now();
+                }
+            });
+            scope.spawn(|| {
+                let (mut wanted, start) = (pattern(1, LEN), Instant::now());
+                for round in 2.. {
+                    let at = round * 1001 % 5000;
+                    let len = (64 << 10) + round * 77_777 % (LEN - (128 << 10));
+                    let mut bytes = pattern(round, len);
+                    match access {
+                        Access::Write => wanted[at..at + len].copy_from_slice(&bytes),
+                        Access::Read => bytes.fill(0),
+                    }
+                    assert!(copy(&mut end, to, &part(at, len), &iov(&mut bytes), access));
+                    assert!(bytes == wanted[at..at + len]);
+                    helped_with.fetch_add(helped(&end, to), Ordering::Relaxed);
+                    if round > 40 && helped_with.load(Ordering::Relaxed) > 0 {
+                        break;
+                    }
+                    assert!(start.elapsed() < PATIENCE, "the target never helps");
+                }
+                let mut all = vec![0; LEN];
+                assert!(copy(&mut end, to, &part(0, LEN), &iov(&mut all), Access::Read));
+                assert!(all == wanted);
+                stop.store(true, Ordering::Relaxed);
+            });
+        });
+    }
+}
+
+/// A target that does not look is not waited for, nor is what follows: the request for help is nothing that it was sent.
+#[test]
+fn a_target_that_does_not_look_is_not_waited_for() {
+    let dir = Dir::new();
+    let (mut target, mut end, _, to) = joined(&dir);
+    let mut memory = pattern(1, LEN);
+    let _regions = open(&mut target, &mut memory);
+    for round in 0..300 {
+        let len = 100_000 + round;
+        let mut bytes = pattern(round, len);
+        for access in [Access::Write, Access::Read] {
+            assert_eq!(
+                end.copy(to, &part(round, len), &iov(&mut bytes), access, 9),
+                port::Get::Done
+            );
+        }
+        assert!(bytes == pattern(round, len) && memory[round..round + len] == bytes);
+        if round % 100 == 99 {
+            assert_eq!(end.peers.get(to).unwrap().shares as usize, round / 100 + 1);
+            target.poll(&mut Ends::default(), 64);
+            assert_eq!(helped(&end, to), 0);
+        }
+    }
+    // What the engine sends is waited for.
+    assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
+    let mut bytes = vec![0; 100_000];
+    let local = iov(&mut bytes);
+    let mut again = || end.copy(to, &part(0, 100_000), &local, Access::Read, 9);
+    assert_eq!(again(), port::Get::Unsupported);
+    target.poll(&mut Ends::default(), 64);
+    assert_eq!(again(), port::Get::Done);
+}
+
+/// A region that is closed when the target comes to it is left alone by both.
+#[test]
+fn what_was_closed_meanwhile_is_not_touched() {
+    for access in [Access::Read, Access::Write] {
+        let dir = Dir::new();
+        let (mut target, mut end, to_end, to) = joined(&dir);
+        let mut memory = vec![1; LEN];
+        let regions = open(&mut target, &mut memory);
+        let mut bytes = vec![2; LEN];
+        let local = iov(&mut bytes);
+        let start = Instant::now();
+        // As `one_message_after_the_other`, until a piece is taken that the initiator then waits for.
+        let number = loop {
+            assert!(start.elapsed() < PATIENCE, "the target never takes a piece");
+            let pieces = ring(&target, to_end).pieces();
+            let (next, over) = (end.peers.get(to).unwrap().shares + 1, AtomicBool::new(false));
+            let (got, taken) = std::thread::scope(|scope| {
+                let taken = scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        if share::take(pieces, next, share::End::Back).is_some() {
+                            return true;
+                        }
+                    }
+                    false
+                });
+                let got = end.copy(to, &part(0, LEN), &local, access, 9);
+                over.store(true, Ordering::Relaxed);
+                (got, taken.join().unwrap())
+            });
+            if taken {
+                assert_eq!(got, port::Get::Later);
+                break next;
+            }
+            assert_eq!(got, port::Get::Done);
+            target.poll(&mut Ends::default(), 64);
+        };
+        regions.remove(KEY);
+        memory.fill(3);
+        local.write(0, &[4; LEN]);
+        let (mut sink, mut helping) = (Ends::default(), Ends::default());
+        end.poll(&mut sink, 64);
+        assert!(sink.ended.is_empty());
+        // The target finds the request now, and no region.
+        target.poll(&mut helping, 64);
+        assert_eq!(helped(&end, to), 0);
+        ring(&target, to_end)
+            .helped()
+            .store(share::told(number, share::State::Failed, 0), Ordering::Release);
+        end.poll(&mut sink, 64);
+        assert_eq!(sink.ended, [(9, false)]);
+        assert!(memory.iter().all(|byte| *byte == 3));
+        assert!(bytes.iter().all(|byte| *byte == 4));
+    }
 }
