@@ -67,6 +67,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             full,
             late,
             gets,
+            copies: [0; 3],
         },
     )
 }

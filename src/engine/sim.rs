@@ -8,11 +8,13 @@ mod bed;
 
 pub use bed::*;
 
-use super::op::{Completion, Context, Ended, Error, Kind, Level, Look, Recv, Refused, RemotePart, Report, Send, Tell};
+use super::op::{
+    Access, Completion, Context, Ended, Error, Kind, Level, Look, Recv, Refused, RemotePart, Report, Send, Tell,
+};
 use super::port::*;
 use super::wire::{Header, Packet};
 use super::{Config, Engine};
-use crate::util::regions::Regions;
+use crate::util::regions::{Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -33,6 +35,8 @@ pub struct Manner {
     pub late: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
+    /// Of 16 copies from or to a peer's region: how many are done at once, end later, fail later; the rest are refused.
+    pub copies: [u64; 3],
 }
 
 impl Default for Manner {
@@ -49,6 +53,7 @@ impl Default for Manner {
             full: 0,
             late: 0,
             gets: [0, 0, 16],
+            copies: [0; 3],
         }
     }
 }
@@ -108,6 +113,8 @@ pub struct World {
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
     pub looks: Vec<(PeerId, Look, Recv)>,
+    /// By node: what it registered.
+    regions: Vec<Arc<Regions>>,
     /// Ends of operations on memory.
     pub done: Vec<(PeerId, Completion)>,
     /// By node: memory to be looked at whenever it receives a message, and what was seen.
@@ -148,7 +155,7 @@ impl World {
     }
 }
 
-/// A body that has its place but is not there yet; or a get.
+/// A body that has its place but is not there yet; or a get or copy, from one memory into another.
 enum Moving {
     Into(UserIov, usize, Vec<u8>),
     Keep(Vec<u8>),
@@ -265,6 +272,39 @@ impl Transport for Wire {
         self.moving.push((from, token, get));
         Get::Later
     }
+
+    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> Get {
+        let mut world = self.world.borrow_mut();
+        let [at_once, later, failing] = world.manner.copies;
+        let roll = world.roll(16);
+        let seen = world.manner.late == 0 && world.lanes.get(&(self.me, to)).is_none_or(VecDeque::is_empty);
+        let rights = match access {
+            Access::Read => Rights::READ,
+            Access::Write => Rights::WRITE,
+        };
+        let found = world.regions[to as usize].find(0, part.key, part.addr, part.len, rights);
+        let Some(theirs) = found
+            .ok()
+            .filter(|found| seen && !found.watched && !world.dead.contains(&to))
+        else {
+            return Get::Unsupported;
+        };
+        drop(world);
+        let (from, into) = match access {
+            Access::Read => (theirs.memory, *local),
+            Access::Write => (*local, theirs.memory),
+        };
+        if roll < at_once {
+            land(Moving::Get(from, into, 0, part.len));
+            return Get::Done;
+        }
+        if roll >= at_once + later + failing {
+            return Get::Unsupported;
+        }
+        let len = if roll < at_once + later { part.len } else { 0 };
+        self.moving.push((to, token, Moving::Get(from, into, 0, len)));
+        Get::Later
+    }
 }
 
 /// Moves the bytes; says whether it worked, and gives back a buffer that was lent.
@@ -272,10 +312,10 @@ fn land(moving: Moving) -> (bool, Option<Vec<u8>>) {
     match moving {
         Moving::Into(iov, at, bytes) => (iov.write(at, &bytes) <= bytes.len(), None),
         Moving::Keep(bytes) => (true, Some(bytes)),
-        Moving::Get(theirs, local, at, len) => {
+        Moving::Get(from, into, at, len) => {
             let mut bytes = vec![0; len];
-            assert_eq!(theirs.read(at, &mut bytes), len);
-            assert_eq!(local.write(at, &bytes), len);
+            assert_eq!(from.read(at, &mut bytes), len);
+            assert_eq!(into.write(at, &bytes), len);
             (len > 0, None)
         }
     }

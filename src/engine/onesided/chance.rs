@@ -87,7 +87,10 @@ fn manner() -> impl Strategy<Value = Manner> {
     let depths = prop_oneof![Just(1usize), Just(3), Just(60)];
     let late = prop_oneof![Just(0u64), Just(0), 0u64..16];
     let flags = (any::<bool>(), any::<bool>());
-    (depths, 0u64..6, 0u64..8, late, flags, gets).prop_map(|(depth, delay, full, late, (can_get, at_once), gets)| {
+    let copies = prop_oneof![Just([0; 3]), Just([4, 5, 4]), Just([0, 16, 0]), Just([0, 8, 8])];
+    let bytes = (gets, copies);
+    (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, (gets, copies))| {
+        let (can_get, at_once) = flags;
         Manner {
             limits: Limits {
                 max_body: 260,
@@ -100,6 +103,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             full,
             late,
             gets,
+            copies,
         }
     })
 }

@@ -120,6 +120,7 @@ impl Bed {
         let mut nodes: Vec<Node> = (0..nodes).map(node).collect();
         for node in &mut nodes {
             node.engine.open(node.regions.clone(), 0, false);
+            world.borrow_mut().regions.push(node.regions.clone());
         }
         Bed { world, nodes }
     }
