@@ -133,7 +133,7 @@ static void threshold_is_taken(void)
 	struct setup s = { .any_wait = true, .wait_cond = FI_CQ_COND_THRESHOLD };
 	struct fi_cq_tagged_entry e[4];
 	struct bed bed;
-	size_t threshold = 2;
+	void *threshold = (void *)2; /* a number, says the page */
 	ssize_t ret;
 
 	open_bed(&bed, &s);
@@ -141,8 +141,9 @@ static void threshold_is_taken(void)
 	start(&bed, 2, 8, 2, 12);
 	COMPLETION(&bed, bed.side[0].tx, ctx(11));
 	COMPLETION(&bed, bed.side[0].tx, ctx(12));
-	ret = fi_cq_sread(bed.side[1].rx, e, 4, &threshold, GIVE_UP_MS);
-	CHECK(ret >= 1 && e[0].op_context == ctx(1), "%zd", ret);
+	ret = fi_cq_sread(bed.side[1].rx, e, 4, threshold, GIVE_UP_MS);
+	/* The C library's shm leaves the threshold out. */
+	CHECK((ret == 2 || (ret == 1 && !strict)) && e[0].op_context == ctx(1), "%zd", ret);
 	close_bed(&bed);
 }
 
