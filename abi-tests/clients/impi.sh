@@ -47,7 +47,8 @@ if [ "$CLIENTS" = full ]; then
     imb IMB-P2P-4 IMB-P2P 4 1200 "Stencil2D" -iter 100 -msglog 18
     imb IMB-MT-2 IMB-MT 2 1200 "$mt" -thread_level multiple -check on -repeat 10 -count 1,16,1024,65536
     imb IMB-RMA-2 IMB-RMA 2 1200 "$rma" -npmin 2 -time 1
-    imb IMB-RMA-4 IMB-RMA 4 1200 "$rma" -npmin 4 -time 1 -msglog 18
+    # IMB runs those two with two ranks only.
+    imb IMB-RMA-4 IMB-RMA 4 1200 "${rma/Fetch_and_op Compare_and_swap /}" -npmin 4 -time 1 -msglog 18
 else
     quick=(-iter 20 -time 2)
     imb IMB-MPI1-2 IMB-MPI1 2 600 "$mpi1" -npmin 2 "${quick[@]}"
