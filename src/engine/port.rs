@@ -131,9 +131,9 @@ pub trait Transport {
 
     // ---- a peer's registered memory, worked on without the peer ----
     //
-    // What is done so is done when the call returns, unless a copy is `Later`. It is never done before the peer's engine has looked at all that was
-    // pushed to it, and never in a region that somebody watches. Everything else is not done, and the engine asks the
-    // peer: refusals too are the peer's to make.
+    // What is done so is done when the call returns, unless a copy is `Later`. It is never done before the peer's engine
+    // has looked at all that was pushed to it, and never in a region that somebody watches. Everything else is not done,
+    // and the engine asks the peer: refusals too are the peer's to make.
 
     /// Peers may reach these regions, through the endpoint of this number, as `Region::shown_at` says.
     fn show(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}

@@ -345,13 +345,16 @@ impl<T: Wire> Rma for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
-        let mut result = Ok(());
-        if !engine.rma_at_once(&rma, &mut teller) {
-            result = engine.rma_begun(&rma, &mut teller);
-            core.tell();
-            if core.deep || core.side.driven.is_some() {
-                self.begun(core);
-            }
+        let done = engine.rma_at_once(&rma, &mut teller);
+        let result = if done {
+            Ok(())
+        } else {
+            engine.rma_begun(&rma, &mut teller)
+        };
+        // What is done at once may be deferred work, whose end starts the next.
+        core.tell();
+        if !done && (core.deep || core.side.driven.is_some()) {
+            self.begun(core);
         }
         drop(guard);
         self.deferred.run();
@@ -367,13 +370,16 @@ impl<T: Wire> Atomics for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
-        let mut result = Ok(());
-        if !engine.atomic_at_once(&atomic, &mut teller) {
-            result = engine.atomic_begun(&atomic, &mut teller);
-            core.tell();
-            if core.deep || core.side.driven.is_some() {
-                self.begun(core);
-            }
+        let done = engine.atomic_at_once(&atomic, &mut teller);
+        let result = if done {
+            Ok(())
+        } else {
+            engine.atomic_begun(&atomic, &mut teller)
+        };
+        // What is done at once may be deferred work, whose end starts the next.
+        core.tell();
+        if !done && (core.deep || core.side.driven.is_some()) {
+            self.begun(core);
         }
         drop(guard);
         self.deferred.run();
