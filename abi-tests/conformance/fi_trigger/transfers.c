@@ -1,5 +1,9 @@
 /* Work that transfers data. */
+#define _GNU_SOURCE
 #include "trigger.h"
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const struct setup selective = {
 	.caps = FAMILIES | FI_TRIGGER,
@@ -87,6 +91,38 @@ static void writes_then_reads(void)
 	silence();
 	conceal(&w);
 	end();
+}
+
+/* Memory that the initiator can map: there a write is over when it has begun, and so is all that waits for its end. */
+static void what_is_done_in_place_starts_the_next(void)
+{
+	struct iovec iov_first = { here, 8 }, iov_second = { here + 64, 8 };
+	struct rma first, second;
+	int file = memfd_create("triggered", 0);
+	char *shared;
+
+	CHECK(file >= 0 && ftruncate(file, SIZE) == 0, "memfd_create: %s", strerror(errno));
+	shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(shared != MAP_FAILED, "mmap: %s", strerror(errno));
+	begin();
+	w = expose(&bed, 1, shared, SIZE, OPEN_TO_ALL);
+	set_up_rma(&first, 1, FI_OP_WRITE, &iov_first);
+	QUEUE(&first.work);
+	set_up_rma(&second, 1, FI_OP_WRITE, &iov_second);
+	second.work.triggering_cntr = done;
+	second.remote.addr += 64;
+	QUEUE(&second.work);
+	fill(here, SIZE, 8);
+	OK(fi_cntr_add(trigger, 1));
+	/* The call before has done it all; the C library does it later. */
+	CHECK(!strict || memcmp(shared + 64, here + 64, 8) == 0, "the second was not started");
+	BECOMES(done, 2);
+	CHECK(memcmp(shared, here, 8) == 0 && memcmp(shared + 64, here + 64, 8) == 0, "not what was written");
+	silence();
+	conceal(&w);
+	end();
+	munmap(shared, SIZE);
+	close(file);
 }
 
 static void a_failure_is_an_error_of_the_completion_counter(void)
@@ -200,8 +236,8 @@ static void many_at_once(void)
 
 static const struct test tests[] = {
 	TEST(sends_and_receives), TEST(tagged_sends_and_receives), TEST(entries_are_made_when_asked_for),
-	TEST(writes_then_reads), TEST(a_failure_is_an_error_of_the_completion_counter), TEST(atomics),
-	TEST(many_at_once),
+	TEST(writes_then_reads), TEST(what_is_done_in_place_starts_the_next),
+	TEST(a_failure_is_an_error_of_the_completion_counter), TEST(atomics), TEST(many_at_once),
 };
 
 CASES(tests)
