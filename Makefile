@@ -1,5 +1,5 @@
-# Builds, stages, installs and checks libfabric.so.1. cargo compiles; the last link is made here, because only so do the
-# symbols get their versions (docs/architecture.md).
+# Builds, stages, installs and checks libfabric.so.1. cargo compiles and links; build.rs says how the symbols get their
+# versions (docs/architecture.md).
 #
 #   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}
 #   make check                every test; make check SUITES="symbols robust" some of them
@@ -15,7 +15,6 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR  ?= $(PREFIX)/bin
 DESTDIR ?=
-CFLAGS  ?= -O2
 CARGO   ?= cargo
 SUITES  ?=
 BENCH   ?=
@@ -31,16 +30,9 @@ export CC
 export CARGO_TARGET_DIR := $(CURDIR)/target
 export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
 RELEASE := target/release
-LINK    := target/link
 DIST    := target/dist
-ARCHIVE := $(RELEASE)/libfabric.a
 
-# -z defs: nothing left open; no-undefined-version: a name in the map that nobody defines is an error.
-SOFLAGS := -Wl,-soname,$(SONAME) -Wl,--version-script=$(LINK)/libfabric.map -Wl,--no-undefined-version \
-	-Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--as-needed -Wl,-O1 -Wl,--build-id -Wl,--strip-debug \
-	-Wl,-z,relro,-z,now,-z,defs,-z,noexecstack
-
-.PHONY: all stage install uninstall check soak demo headers bench clean tools FORCE
+.PHONY: all library stage install uninstall check soak demo headers bench clean tools
 .DELETE_ON_ERROR:
 
 all: stage
@@ -50,33 +42,18 @@ tools:
 
 # ---- build ----
 
-# cargo leaves the file alone when nothing changed, and then make does not link again either.
-$(ARCHIVE): tools FORCE
-	$(CARGO) rustc --lib --release --crate-type staticlib
-
-$(LINK)/names: src/abi/wrappers $(wildcard src/abi/wrappers/*.rs)
-	@mkdir -p $(LINK)
-	grep -ho '^    fn fi_[a-z0-9_]*' src/abi/wrappers/*.rs | sed 's/^    fn //' | sort >$@
-
-$(LINK)/libfabric.map: cbits/libfabric.map.in $(LINK)/names
-	sed 's/.*/        &;/' $(LINK)/names | sed -e '/^@INLINE_API@$$/{r /dev/stdin' -e 'd;}' $< >$@
-
-$(LINK)/compat.o: cbits/compat.c | tools
-	@mkdir -p $(LINK)
-	$(CC) $(CFLAGS) -fno-lto -fPIC -Wall -Wextra -c -o $@ $<
-
-$(LINK)/$(SOFILE): $(ARCHIVE) $(LINK)/compat.o $(LINK)/libfabric.map Makefile
-	$(CC) -shared -o $@ $(LINK)/compat.o -Wl,--whole-archive $(ARCHIVE) -Wl,--no-whole-archive \
-		$(SOFLAGS) $(LDFLAGS) -lgcc_s -lc
+# Both of one compilation: libfabric.so and libfabric.a.
+library: tools
+	$(CARGO) build --release
 
 # ---- stage ----
 
-stage: $(LINK)/$(SOFILE)
+stage: library
 	@mkdir -p $(DIST)/lib/pkgconfig $(DIST)/bin $(DIST)/include
-	@$(call put,$(LINK)/$(SOFILE),$(DIST)/lib/$(SOFILE))
+	@$(call put,$(RELEASE)/libfabric.so,$(DIST)/lib/$(SOFILE))
 	@ln -sfn $(SOFILE) $(DIST)/lib/$(SONAME) && ln -sfn $(SONAME) $(DIST)/lib/libfabric.so
-	@cmp -s $(ARCHIVE) $(LINK)/libfabric.a || { cp $(ARCHIVE) $(LINK)/libfabric.a && \
-		objcopy --strip-debug $(ARCHIVE) $(DIST)/lib/libfabric.a; }
+	@[ $(DIST)/lib/libfabric.a -nt $(RELEASE)/libfabric.a ] || \
+		objcopy --strip-debug $(RELEASE)/libfabric.a $(DIST)/lib/libfabric.a
 	@rm -rf $(DIST)/include/rdma && cp -r include/rdma $(DIST)/include/
 	@$(call pc,$${pcfiledir}/../..,$${prefix}/lib,$${prefix}/include) >$(DIST)/lib/pkgconfig/libfabric.pc
 	$(CARGO) build --release --features programs --bins

@@ -8,7 +8,7 @@
 //! - `sys`: thin safe wrappers over system calls.
 //!
 //! Who may use whom: `abi` -> `api` -> `provider` -> `sys`. `abi::types` is plain data, open to all but `sys`.
-//! The shared object is linked by the Makefile, never by cargo: see `docs/architecture.md`.
+//! `build.rs` says how cargo links libfabric.so with its symbol versions: see `docs/architecture.md`.
 
 // Test programs are always built to unwind, and so is what they link.
 #[cfg(all(not(panic = "abort"), not(test), not(debug_assertions)))]
