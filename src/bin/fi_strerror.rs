@@ -1,15 +1,16 @@
 //! fi_strerror: the text for an error number of the fabric. A plain client of `libfabric.so.1`.
 
-use core::ffi::{CStr, c_char, c_int};
+#[path = "common/abi.rs"]
+mod abi;
+#[path = "common/mod.rs"]
+mod common;
+
+use common::library::strerror;
+use core::ffi::c_int;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
-
-#[link(name = "fabric")]
-unsafe extern "C" {
-    fn fi_strerror(errnum: c_int) -> *const c_char;
-}
 
 fn main() -> ExitCode {
     let args: Vec<Vec<u8>> = std::env::args_os().map(OsString::into_vec).collect();
@@ -43,16 +44,6 @@ fn usage(program: &[u8]) -> Vec<u8> {
         Prints what the error number FI_ERROR_CODE means. It may be decimal, octal (010) or\n\
         hexadecimal (0x8), and with or without a minus sign.\n";
     [b"Usage: ", program, text].concat()
-}
-
-fn strerror(code: c_int) -> Vec<u8> {
-    // SAFETY: the library answers any number with a string of its own.
-    let text = unsafe { fi_strerror(code) };
-    if text.is_null() {
-        return Vec::new();
-    }
-    // SAFETY: a C string, and nothing changes it before it is copied.
-    unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()
 }
 
 #[derive(Debug, PartialEq)]

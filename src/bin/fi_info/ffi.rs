@@ -4,29 +4,19 @@
 //! Knows the C types; decides nothing. Called by every module that needs the library.
 
 use crate::abi::types::*;
+use crate::common::library::{InfoList, api_version, bytes, name_for_info, tostr};
 use crate::options::{Hints, Query};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use std::sync::Mutex;
 
+pub use crate::common::library::strerror;
+
 #[link(name = "fabric")]
 unsafe extern "C" {
-    fn fi_getinfo(
-        version: u32,
-        node: *const c_char,
-        service: *const c_char,
-        flags: u64,
-        hints: *const fi_info,
-        info: *mut *mut fi_info,
-    ) -> c_int;
-    fn fi_freeinfo(info: *mut fi_info);
-    fn fi_dupinfo(info: *const fi_info) -> *mut fi_info;
-    fn fi_tostr_r(buf: *mut c_char, len: usize, data: *const c_void, kind: fi_type) -> *mut c_char;
     fn fi_getparams(params: *mut *mut fi_param, count: *mut c_int) -> c_int;
     fn fi_freeparams(params: *mut fi_param);
-    fn fi_strerror(errnum: c_int) -> *const c_char;
-    fn fi_version() -> u32;
     fn fi_open(
         version: u32,
         name: *const c_char,
@@ -36,42 +26,6 @@ unsafe extern "C" {
         fid: *mut *mut fid,
         context: *mut c_void,
     ) -> c_int;
-}
-
-/// The API this program is written for, or the library's if that is older: a newer one would be refused.
-fn api_version() -> u32 {
-    let ours = (FI_MAJOR_VERSION as u32) << 16 | FI_MINOR_VERSION as u32;
-    // SAFETY: takes nothing and only answers.
-    ours.min(unsafe { fi_version() })
-}
-
-/// A C string as bytes; NULL as None.
-///
-/// # Safety
-/// `text` is NULL or points to a string that lives and does not change for `'a`.
-unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
-    // SAFETY: not NULL here, and the caller promises a string.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
-}
-
-/// The library's text for an error, given as a positive number.
-pub fn strerror(code: c_int) -> Vec<u8> {
-    // SAFETY: the library answers with a string of its own for any number.
-    unsafe { bytes(fi_strerror(code)) }.unwrap_or_default().to_vec()
-}
-
-/// Longer than any info is.
-const TEXT_MAX: usize = 64 * 1024;
-
-/// # Safety
-/// `data` points to a value of the type that `kind` stands for.
-unsafe fn tostr(data: *const c_void, kind: fi_type) -> Vec<u8> {
-    let mut buf = vec![0u8; TEXT_MAX];
-    // SAFETY: the buffer has the length that is told; `data` fits as the caller promises.
-    unsafe { fi_tostr_r(buf.as_mut_ptr().cast(), buf.len(), data, kind) };
-    let len = buf.iter().position(|c| *c == 0).unwrap_or(buf.len());
-    buf.truncate(len);
-    buf
 }
 
 /// The kinds of fi_tostr that name a 64-bit value.
@@ -113,17 +67,8 @@ pub fn library_version() -> Vec<u8> {
     unsafe { tostr(c"1".as_ptr().cast(), FI_TYPE_VERSION) }
 }
 
-/// Infos that belong to us.
-pub struct Infos {
-    head: *mut fi_info,
-}
-
-impl Drop for Infos {
-    fn drop(&mut self) {
-        // SAFETY: a list from fi_getinfo or fi_dupinfo, freed once.
-        unsafe { fi_freeinfo(self.head) }
-    }
-}
+/// What fi_getinfo answered.
+pub struct Infos(InfoList);
 
 impl Infos {
     pub fn iter(&self) -> impl Iterator<Item = Info<'_>> {
@@ -134,7 +79,7 @@ impl Infos {
             })
         };
         // SAFETY: every info of the list lives as long as `self`.
-        std::iter::successors(lend(self.head), move |info| lend(unsafe { info.raw.as_ref() }.next))
+        std::iter::successors(lend(self.0.head()), move |info| lend(unsafe { info.raw.as_ref() }.next))
     }
 }
 
@@ -264,31 +209,21 @@ pub fn getinfo(query: &Query) -> Result<Infos, c_int> {
         Some(hints) => Some(c_hints(hints).ok_or(-FI_ENOMEM)?),
         None => None,
     };
-    let text = |s: &Option<std::ffi::CString>| s.as_ref().map_or(ptr::null(), |s| s.as_ptr());
-    let hints = hints.as_ref().map_or(ptr::null(), |h| h.head.cast_const());
-    let mut infos = Infos { head: ptr::null_mut() };
-    // SAFETY: strings and hints are NULL or live until the call is over; `infos` takes what comes back.
-    let ret = unsafe {
-        fi_getinfo(
-            api_version(),
-            text(&query.node),
-            text(&query.port),
-            query.flags,
-            hints,
-            &mut infos.head,
-        )
-    };
-    if ret == 0 { Ok(infos) } else { Err(ret) }
+    InfoList::ask(
+        query.node.as_deref(),
+        query.port.as_deref(),
+        query.flags,
+        hints.as_ref(),
+    )
+    .map(Infos)
 }
 
 /// The hints as a C struct; None when memory is out.
-fn c_hints(from: &Hints) -> Option<Infos> {
-    // SAFETY: a copy of nothing is an empty info with all its parts.
-    let head = unsafe { fi_dupinfo(ptr::null()) };
-    let hints = Infos { head };
+fn c_hints(from: &Hints) -> Option<InfoList> {
+    let hints = InfoList::hints()?;
     // SAFETY: just made, nobody else has it; parts that are not NULL are whole.
     unsafe {
-        let info = hints.head.as_mut()?;
+        let info = hints.head().as_mut()?;
         let (ep, domain) = (info.ep_attr.as_mut()?, info.domain_attr.as_mut()?);
         let fabric = info.fabric_attr.as_mut()?;
         info.caps = from.caps;
@@ -298,12 +233,9 @@ fn c_hints(from: &Hints) -> Option<Infos> {
         domain.mode = u64::MAX;
         // All there is but the two that rule each other out.
         domain.mr_mode = !(FI_MR_BASIC | FI_MR_SCALABLE);
-        // fi_freeinfo frees the names, so they must come from malloc.
-        let copy =
-            |name: &Option<std::ffi::CString>| name.as_ref().map_or(ptr::null_mut(), |n| libc::strdup(n.as_ptr()));
-        domain.name = copy(&from.domain);
-        fabric.name = copy(&from.fabric);
-        fabric.prov_name = copy(&from.provider);
+        domain.name = name_for_info(from.domain.as_deref());
+        fabric.name = name_for_info(from.fabric.as_deref());
+        fabric.prov_name = name_for_info(from.provider.as_deref());
     }
     Some(hints)
 }

@@ -4,10 +4,12 @@
 //! Here: from the command line to the output and the exit status. Options are in `options`, texts in `print`,
 //! `document` and `why`, the library in `ffi`.
 
+#[path = "../common/abi.rs"]
 mod abi;
+#[path = "../common/mod.rs"]
+mod common;
 mod document;
 mod ffi;
-mod getopt;
 mod json;
 mod names;
 mod options;

@@ -3,7 +3,7 @@
 //! Knows `getopt` and `names`; makes no call of the library. Called by `main`.
 
 use crate::abi::types::*;
-use crate::getopt::{Found, Parser, Spec, Wrong};
+use crate::common::getopt::{Found, Parser, Spec, Wrong};
 use crate::names::{ADDR_FORMAT, CAPABILITY, EP_TYPE, MODE};
 use std::ffi::CString;
 
@@ -162,10 +162,11 @@ pub fn parse(args: &[Vec<u8>], posix: bool) -> Request {
     for found in Parser::new(&SPECS, args, posix) {
         match found {
             Err(wrong) => return Request::Help(Some(wrong)),
-            Ok(Found { id: Id::Help, .. }) => return Request::Help(None),
-            Ok(Found { id: Id::Version, .. }) => return Request::Version,
-            Ok(Found { id, value }) => {
-                if let Err(line) = options.take(id, value.unwrap_or_default()) {
+            Ok(Found::Operand(_)) => {}
+            Ok(Found::Option(Id::Help, _)) => return Request::Help(None),
+            Ok(Found::Option(Id::Version, _)) => return Request::Version,
+            Ok(Found::Option(id, value)) => {
+                if let Err(line) = options.take(id, value) {
                     return Request::BadWord(line);
                 }
             }

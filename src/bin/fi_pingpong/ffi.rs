@@ -17,24 +17,18 @@ pub use object::{Domain, Fabric, Vector};
 pub use queue::{Event, Events, Queue};
 pub use socket::connect_from;
 
-use crate::abi::types::{FI_EAVAIL, FI_EOTHER, FI_ETOOSMALL, fi_type};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use crate::abi::types::{FI_EAVAIL, FI_EOTHER, FI_ETOOSMALL};
+use crate::common::library;
+use core::ffi::{c_char, c_int};
 
 // The errors of fabrics alone are an enum in C, and as such unsigned here.
 pub const EAVAIL: c_int = FI_EAVAIL as c_int;
 pub const EOTHER: c_int = FI_EOTHER as c_int;
 pub const ETOOSMALL: c_int = FI_ETOOSMALL as c_int;
 
-#[link(name = "fabric")]
-unsafe extern "C" {
-    fn fi_strerror(errnum: c_int) -> *const c_char;
-    fn fi_tostr_r(buf: *mut c_char, len: usize, data: *const c_void, kind: fi_type) -> *mut c_char;
-}
-
 /// The library's text for an error, given as a positive number.
 pub fn strerror(code: c_int) -> String {
-    // SAFETY: the library answers any number with a string of its own.
-    unsafe { text(fi_strerror(code)) }
+    String::from_utf8_lossy(&library::strerror(code)).into_owned()
 }
 
 /// A copy of a C string; NULL is an empty one.
@@ -42,11 +36,8 @@ pub fn strerror(code: c_int) -> String {
 /// # Safety
 /// `text` is NULL or points to a string.
 unsafe fn text(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: not NULL, so a string, as the caller promises.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    // SAFETY: as the caller promises; it is copied at once.
+    String::from_utf8_lossy(unsafe { library::bytes(text) }.unwrap_or_default()).into_owned()
 }
 
 /// An entry of an op table, if there is a table and it has it.

@@ -5,7 +5,10 @@
 //! Here: from the command line to the exit status. Options are in `options`, setting up in `link`, measuring in `run`,
 //! the talk beside the fabric in `control`, texts in `report` and `say`, the library in `ffi`.
 
+#[path = "../common/abi.rs"]
 mod abi;
+#[path = "../common/mod.rs"]
+mod common;
 mod control;
 mod ffi;
 mod link;

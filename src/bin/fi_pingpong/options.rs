@@ -3,6 +3,7 @@
 //! Knows nothing of fabrics beyond the endpoint types. Called by `main`.
 
 use crate::abi::types::{FI_EP_DGRAM, FI_EP_MSG, FI_EP_RDM, fi_ep_type};
+use crate::common::getopt::{Found, Parser, Spec, Wrong};
 use crate::report::Sizes;
 use std::ffi::CString;
 use std::io;
@@ -56,72 +57,50 @@ pub enum Request {
     Bad(String),
 }
 
-const LETTERS: &str = "hvd:p:f:e:I:S:s:B:P:cm:6";
+static SPECS: [Spec<u8>; 14] = [
+    letter(b'h', false),
+    letter(b'v', false),
+    letter(b'c', false),
+    letter(b'6', false),
+    letter(b'd', true),
+    letter(b'p', true),
+    letter(b'f', true),
+    letter(b'e', true),
+    letter(b'I', true),
+    letter(b'S', true),
+    letter(b's', true),
+    letter(b'B', true),
+    letter(b'P', true),
+    letter(b'm', true),
+];
+
+const fn letter(letter: u8, takes_value: bool) -> Spec<u8> {
+    Spec {
+        id: letter,
+        short: Some(letter),
+        long: "",
+        takes_value,
+    }
+}
 
 /// Reads `args` (without the program's name); `posix` ends the options at the first operand.
 pub fn parse(args: &[Vec<u8>], posix: bool) -> Request {
     let mut options = Options::default();
-    let mut rest = args.iter();
-    let take_operand = |options: &mut Options, arg: &[u8]| {
-        options.server.get_or_insert_with(|| text(arg));
-    };
-    while let Some(arg) = rest.next() {
-        match arg.as_slice() {
-            b"--" => break,
-            [b'-', letters @ ..] if !letters.is_empty() => {
-                if let Err(request) = group(&mut options, letters, &mut rest) {
-                    return request;
-                }
+    for found in Parser::new(&SPECS, args, posix) {
+        let taken = match found {
+            Err(Wrong(complaint)) => Err(Request::Usage(Some(text(&complaint)))),
+            Ok(Found::Operand(operand)) => {
+                options.server.get_or_insert_with(|| text(operand));
+                Ok(())
             }
-            operand => {
-                take_operand(&mut options, operand);
-                if posix {
-                    break;
-                }
-            }
+            Ok(Found::Option(letter @ (b'h' | b'v' | b'c' | b'6'), _)) => flag(&mut options, letter),
+            Ok(Found::Option(letter, value)) => set(&mut options, letter, value),
+        };
+        if let Err(request) = taken {
+            return request;
         }
-    }
-    if let Some(operand) = rest.next() {
-        take_operand(&mut options, operand);
     }
     Request::Run(Box::new(options))
-}
-
-/// One word of options: `-v`, `-cv`, `-ptcp`, `-cp tcp`.
-fn group<'a>(
-    options: &mut Options,
-    mut letters: &'a [u8],
-    rest: &mut impl Iterator<Item = &'a Vec<u8>>,
-) -> Result<(), Request> {
-    while let [letter, tail @ ..] = letters {
-        letters = tail;
-        match takes_value(*letter) {
-            None => {
-                let shown = String::from_utf8_lossy(&[*letter]).into_owned();
-                return Err(Request::Usage(Some(format!("invalid option -- '{shown}'"))));
-            }
-            Some(false) => flag(options, *letter)?,
-            Some(true) => {
-                let value = if tail.is_empty() {
-                    rest.next().map(Vec::as_slice)
-                } else {
-                    Some(tail)
-                };
-                let Some(value) = value else {
-                    let complaint = format!("option requires an argument -- '{}'", char::from(*letter));
-                    return Err(Request::Usage(Some(complaint)));
-                };
-                return set(options, *letter, value);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether an option is there, and has a value.
-fn takes_value(letter: u8) -> Option<bool> {
-    let at = LETTERS.bytes().position(|l| l == letter && l != b':')?;
-    Some(LETTERS.as_bytes().get(at + 1) == Some(&b':'))
 }
 
 fn flag(options: &mut Options, letter: u8) -> Result<(), Request> {

@@ -1,21 +1,24 @@
-//! Reads a command line as the C library's getopt_long does: `-lv`, `-pTCP`, `-p tcp`, `--prov=tcp`, `--prov tcp`,
-//! unambiguous beginnings of long names, operands anywhere, `--` as the end.
+//! Reads a command line as the C library's getopt and getopt_long do: `-lv`, `-pTCP`, `-p tcp`, `--prov=tcp`, `--prov tcp`,
+//! unambiguous beginnings of long names, operands anywhere, `--` as the end of the options. Without a long name in the
+//! table, `--x` is the short option `-`, as it is to getopt.
 //!
-//! Knows nothing about fi_info's options: they come as a table. Called by `options`.
+//! Knows no program's options: they come as a table. Called by the programs' `options`.
 
 /// One option. `id` is what the caller gets back.
 pub struct Spec<I: 'static> {
     pub id: I,
     pub short: Option<u8>,
+    /// Empty for none.
     pub long: &'static str,
     pub takes_value: bool,
 }
 
-/// An option that was found, with its value if it takes one.
+/// What was found.
 #[derive(Debug, PartialEq)]
-pub struct Found<'a, I> {
-    pub id: I,
-    pub value: Option<&'a [u8]>,
+pub enum Found<'a, I> {
+    /// An option, with its value if it takes one, else an empty one.
+    Option(I, &'a [u8]),
+    Operand(&'a [u8]),
 }
 
 /// What is wrong with the command line, in getopt's words, to be put behind the program's name.
@@ -29,6 +32,7 @@ pub struct Parser<'a, I: 'static> {
     /// What is left of a group of short options.
     group: &'a [u8],
     stop_at_operand: bool,
+    options_are_over: bool,
 }
 
 impl<'a, I: Copy> Parser<'a, I> {
@@ -40,18 +44,18 @@ impl<'a, I: Copy> Parser<'a, I> {
             next: 0,
             group: &[],
             stop_at_operand: posix,
+            options_are_over: false,
         }
+    }
+
+    fn has_long_names(&self) -> bool {
+        self.specs.iter().any(|spec| !spec.long.is_empty())
     }
 
     fn take_arg(&mut self) -> Option<&'a [u8]> {
         let arg = self.args.get(self.next)?;
         self.next += 1;
         Some(arg)
-    }
-
-    fn end(&mut self) -> Option<Result<Found<'a, I>, Wrong>> {
-        self.next = self.args.len();
-        None
     }
 
     fn short(&mut self, letter: u8, rest: &'a [u8]) -> Result<Found<'a, I>, Wrong> {
@@ -61,17 +65,11 @@ impl<'a, I: Copy> Parser<'a, I> {
         };
         if !spec.takes_value {
             self.group = rest;
-            return Ok(Found {
-                id: spec.id,
-                value: None,
-            });
+            return Ok(Found::Option(spec.id, b""));
         }
         self.group = &[];
         match if rest.is_empty() { self.take_arg() } else { Some(rest) } {
-            Some(value) => Ok(Found {
-                id: spec.id,
-                value: Some(value),
-            }),
+            Some(value) => Ok(Found::Option(spec.id, value)),
             None => Err(wrong(&[b"option requires an argument -- '", &[letter], b"'"])),
         }
     }
@@ -90,14 +88,14 @@ impl<'a, I: Copy> Parser<'a, I> {
                     b"' doesn't allow an argument",
                 ]));
             }
-            (false, None) => None,
-            (true, Some(value)) => Some(value),
+            (false, None) => &b""[..],
+            (true, Some(value)) => value,
             (true, None) => match self.take_arg() {
-                Some(value) => Some(value),
+                Some(value) => value,
                 None => return Err(wrong(&[b"option '--", spec.long.as_bytes(), b"' requires an argument"])),
             },
         };
-        Ok(Found { id: spec.id, value })
+        Ok(Found::Option(spec.id, value))
     }
 
     /// The option of exactly this name, or the only one whose name begins so.
@@ -128,13 +126,18 @@ impl<'a, I: Copy> Iterator for Parser<'a, I> {
         if let [letter, rest @ ..] = self.group {
             return Some(self.short(*letter, rest));
         }
-        loop {
-            match self.take_arg()? {
-                b"--" => return self.end(),
-                [b'-', b'-', text @ ..] => return Some(self.long(text)),
-                [b'-', letter, rest @ ..] => return Some(self.short(*letter, rest)),
-                _operand if self.stop_at_operand => return self.end(),
-                _operand => {}
+        let argument = self.take_arg()?;
+        match argument {
+            operand if self.options_are_over => Some(Ok(Found::Operand(operand))),
+            b"--" => {
+                self.options_are_over = true;
+                self.next()
+            }
+            [b'-', b'-', text @ ..] if self.has_long_names() => Some(self.long(text)),
+            [b'-', letter, rest @ ..] => Some(self.short(*letter, rest)),
+            operand => {
+                self.options_are_over = self.stop_at_operand;
+                Some(Ok(Found::Operand(operand)))
             }
         }
     }
@@ -187,13 +190,14 @@ mod tests {
         },
     ];
 
-    /// Options as `letter` or `letter=value`, errors as `!message`, one word each.
+    /// Options as `letter` or `letter=value`, operands in brackets, errors as `!message`, one word each.
     fn read(line: &[&str], posix: bool) -> Vec<String> {
         let args: Vec<Vec<u8>> = line.iter().map(|a| a.as_bytes().to_vec()).collect();
         Parser::new(&SPECS, &args, posix)
             .map(|item| match item {
-                Ok(Found { id, value: None }) => id.to_string(),
-                Ok(Found { id, value: Some(v) }) => format!("{id}={}", String::from_utf8_lossy(v)),
+                Ok(Found::Option(id @ ('p' | 'P'), value)) => format!("{id}={}", String::from_utf8_lossy(value)),
+                Ok(Found::Option(id, _)) => id.to_string(),
+                Ok(Found::Operand(text)) => format!("[{}]", String::from_utf8_lossy(text)),
                 Err(Wrong(text)) => format!("!{}", String::from_utf8_lossy(&text)),
             })
             .collect()
@@ -217,9 +221,9 @@ mod tests {
             (&["--provider="], &["p="]),
             (&["--provider=a=b"], &["p=a=b"]),
             (&["--por"], &["o"]),
-            (&["x", "-l", "y", "-v"], &["l", "v"]),
-            (&["-", "-l"], &["l"]),
-            (&["-l", "--", "-v"], &["l"]),
+            (&["x", "-l", "y", "-v"], &["[x]", "l", "[y]", "v"]),
+            (&["-", "-l"], &["[-]", "l"]),
+            (&["-l", "--", "-v", "--"], &["l", "[-v]", "[--]"]),
             (
                 &["--ver"],
                 &["!option '--ver' is ambiguous; possibilities: '--verbose' '--version'"],
@@ -241,6 +245,6 @@ mod tests {
 
     #[test]
     fn posix_stops_at_the_first_operand() {
-        assert_eq!(read(&["-l", "x", "-v"], true), ["l"]);
+        assert_eq!(read(&["-l", "x", "-v"], true), ["l", "[x]", "[-v]"]);
     }
 }
