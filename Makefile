@@ -3,6 +3,7 @@
 #
 #   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}
 #   make check                every test; make check SUITES="symbols robust" some of them
+#   make case PAGE=fi_tagged CASE=name PROVIDER=shm    one page of the manual, or one case of it, in seconds
 #   make soak                 30 minutes of MPI jobs that come, go and are killed; make soak MINUTES=5 for less
 #   make demo                 shows what works, with programs nobody changed
 #   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
@@ -19,6 +20,9 @@ CARGO   ?= cargo
 SUITES  ?=
 BENCH   ?=
 MINUTES ?= 30
+PAGE    ?=
+CASE    ?=
+PROVIDER ?= shm
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SONAME  := libfabric.so.1
@@ -32,7 +36,7 @@ export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
 RELEASE := target/release
 DIST    := target/dist
 
-.PHONY: all library stage install uninstall check soak demo headers bench clean tools
+.PHONY: all library stage install uninstall check case soak demo headers bench clean tools
 .DELETE_ON_ERROR:
 
 all: stage
@@ -90,6 +94,9 @@ uninstall:
 check: stage
 	@.ci/tools check
 	@abi-tests/run $(SUITES)
+
+case: stage
+	@abi-tests/conformance/case "$(PAGE)" "$(CASE)" $(PROVIDER)
 
 soak: stage
 	@.ci/tools check
