@@ -11,10 +11,10 @@ use crate::api::config::Config;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::{self, End, Family, Names, Resolver};
 use crate::api::info::model::{FabricAttr, Info};
-use crate::api::info::pipeline;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
 use crate::provider::external::Search;
 use crate::provider::filter::Filter;
+use crate::provider::getinfo;
 use crate::provider::registry::Registry;
 use crate::provider::{Kind, Provider};
 use std::ffi::OsStr;
@@ -103,7 +103,7 @@ pub fn layering(data: &[u8]) {
         ..Info::default()
     };
     let query = query(Some(&hints), None, None);
-    match pipeline::getinfo(&registry, &query) {
+    match getinfo::getinfo(&registry, &query) {
         Ok(answers) => {
             assert!(!answers.is_empty());
             for answer in answers {

@@ -1,13 +1,15 @@
 //! libfabric.so.1, written in Rust. The crate has one room per question:
 //!
 //! - `abi`: the C calling shape. Types, exported functions, old layouts. The only `extern "C"`.
-//! - `api`: the calls themselves, on safe values: fi_getinfo, logging, parameters, texts.
-//! - `provider`: which providers there are and in which order they are asked.
+//! - `api`: the calls themselves, on safe values: objects, one candidate of fi_getinfo, logging, parameters, texts.
+//! - `provider`: which providers there are, the order they are asked in, and fi_getinfo over all of them.
 //! - `engine`: the protocol of messages, written once. `transport`: what carries its packets.
 //! - `mem`: the memory of applications opened: the atomic operations of fi_atomic.
 //! - `sys`: thin safe wrappers over system calls.
 //!
-//! Who may use whom: `abi` -> `api` -> `provider` -> `sys`. `abi::types` is plain data, open to all but `sys`.
+//! Who may use whom: a room uses itself and those that stand after it in
+//! `abi` -> `provider` -> `api` -> `transport` -> `sys` -> `engine` -> `mem` -> `util`;
+//! and `abi::types`, which is plain data, is open to `provider` and `api` too. `rooms` holds this rule.
 //! `build.rs` says how cargo links libfabric.so with its symbol versions: see `docs/architecture.md`.
 
 // Test programs are always built to unwind, and so is what they link.
@@ -24,6 +26,8 @@ pub mod engine;
 pub mod fuzz;
 pub mod mem;
 pub mod provider;
+#[cfg(test)]
+mod rooms;
 pub mod sys;
 pub mod transport;
 pub mod util;

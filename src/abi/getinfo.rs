@@ -6,8 +6,8 @@ use super::plugin::{OwnInfo, RawCall};
 use super::types::*;
 use super::{info, start, text};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::pipeline;
 use crate::api::info::query::{Answer, Query};
+use crate::provider::getinfo;
 use core::ffi::{c_char, c_int};
 use core::ptr::null_mut;
 
@@ -91,7 +91,7 @@ unsafe fn ask(call: &RawCall) -> Result<Vec<Answer>> {
         raw: Some(call),
     };
     let core = start::core().ok_or(Errno(FI_ENODATA))?;
-    pipeline::getinfo(&core, &query)
+    getinfo::getinfo(&core, &query)
 }
 
 /// One C list of all answers, in their order.

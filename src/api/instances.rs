@@ -2,7 +2,7 @@
 //! asked about one.
 //!
 //! Knows them as numbers: the places of their fids. Opening and closing come from `abi::object`, questions from
-//! `info::pipeline`.
+//! `provider::getinfo`.
 
 use super::info::model::{Info, Opaque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

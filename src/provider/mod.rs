@@ -11,6 +11,7 @@ use core::any::Any;
 
 pub mod external;
 pub mod filter;
+pub mod getinfo;
 pub mod registry;
 pub mod shm;
 

@@ -3,7 +3,7 @@
 //! `core`, `util`, `core;util` or `util;core`, then any number of `^name` that are left out. The last form and the
 //! flag CORE_PROV_ONLY come from utility providers, which call fi_getinfo to find something to stand on.
 
-use super::query::{CORE_PROV_ONLY, Query};
+use crate::api::info::query::{CORE_PROV_ONLY, Query};
 use crate::provider::registry::{Entry, Registry};
 use crate::provider::{Kind, UTILITY_PREFIX};
 

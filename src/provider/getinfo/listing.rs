@@ -1,10 +1,10 @@
 //! The list of all answers, before the application gets it: what names leave out, what order, no twins.
 
-use super::check::log_refusal;
-use super::model::Info;
-use super::query::{Answer, Query};
-use super::refusal::{Check, Refusal, Why};
 use crate::abi::types::*;
+use crate::api::info::check::log_refusal;
+use crate::api::info::model::Info;
+use crate::api::info::query::{Answer, Query};
+use crate::api::info::refusal::{Check, Refusal, Why};
 use crate::provider::filter::Filter;
 
 /// Everything that is done to the application's own queries and not to those of providers.

@@ -1,17 +1,20 @@
-//! fi_getinfo from end to end: which providers are asked, what is written on their answers, what comes out.
+//! fi_getinfo from end to end: which providers are asked (`layering`), what is written on their answers, and the list that
+//! comes out (`listing`). How one candidate is held against the hints is `api::info`'s.
 //!
-//! Takes no lock and keeps nothing, so a utility provider may call it while it is being asked.
+//! Takes no lock and keeps nothing, so a utility provider may call it while it is being asked. Called by `abi`.
 
-use super::describe::{describe_error, describe_version};
-use super::layering::Wanted;
-use super::listing;
-use super::model::{FabricAttr, Info};
-use super::query::{Answer, GETINFO_HIDDEN, LIBRARY_VERSION, OFFLOAD_PROV_ONLY, Query};
+mod layering;
+mod listing;
+
+use super::registry::{Entry, Hidden, Registry};
+use super::{Kind, Provider};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
+use crate::api::info::describe::{describe_error, describe_version};
+use crate::api::info::model::{FabricAttr, Info};
+use crate::api::info::query::{Answer, GETINFO_HIDDEN, LIBRARY_VERSION, OFFLOAD_PROV_ONLY, Query};
 use crate::api::instances;
-use crate::provider::registry::{Entry, Hidden, Registry};
-use crate::provider::{Kind, Provider};
+use layering::Wanted;
 
 /// Never an empty list: that is -FI_ENODATA. A provider that fails is passed over, whatever its error.
 pub fn getinfo(registry: &Registry, query: &Query) -> Result<Vec<Answer>> {

@@ -1,0 +1,88 @@
+//! Holds the rule of `lib.rs` about who may use whom, by reading every import of the crate's own source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// In the order of the rule: a room may use those that stand after it.
+const ROOMS: [&str; 8] = ["abi", "provider", "api", "transport", "sys", "engine", "mem", "util"];
+/// Those to which the public C types are open.
+const KNOW_THE_TYPES: [&str; 2] = ["provider", "api"];
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("a folder of the source") {
+        let path = entry.expect("a name").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// What ships of a file: tests may use any room.
+fn shipped(path: &Path) -> String {
+    let is_test = path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+    let text = fs::read_to_string(path).expect("source is text");
+    match text.find("#[cfg(test)]\nmod ") {
+        _ if is_test => String::new(),
+        Some(at) if text[at..].contains("mod tests {") => text[..at].to_owned(),
+        _ => text,
+    }
+}
+
+/// The rooms that a text names as `crate::ROOM`, with what follows.
+fn named(text: &str) -> impl Iterator<Item = (&'static str, &str)> {
+    text.split("crate::").skip(1).filter_map(|rest| {
+        let room = ROOMS.iter().find(|room| {
+            rest.strip_prefix(**room)
+                .is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        });
+        room.map(|room| (*room, rest))
+    })
+}
+
+fn may_use(user: &str, room: &str, path: &str) -> bool {
+    let place = |name: &str| ROOMS.iter().position(|room| *room == name);
+    let types = path.starts_with("abi::types") && KNOW_THE_TYPES.contains(&user);
+    types || place(user) <= place(room)
+}
+
+#[test]
+fn a_room_uses_those_after_it() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for user in ROOMS {
+        let mut files = Vec::new();
+        sources(&source.join(user), &mut files);
+        for file in files {
+            for (room, path) in named(&shipped(&file)) {
+                seen += 1;
+                if !may_use(user, room, path) {
+                    wrong.push(format!("{}: crate::{room}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "against the rule of lib.rs:\n{}", wrong.join("\n"));
+    assert!(seen > ROOMS.len() * ROOMS.len(), "the imports were not found");
+}
+
+#[test]
+fn the_rule_is_the_one_that_is_told() {
+    let told = include_str!("lib.rs");
+    assert!(
+        told.contains(&format!("`{}`", ROOMS.join("` -> `"))),
+        "lib.rs tells another order"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_found() {
+    let text = "use crate::api::errno; use crate::apiary::x; crate::abi::types::X; crate::abi::entry";
+    let found: Vec<_> = named(text)
+        .map(|(room, path)| (room, may_use("engine", room, path)))
+        .collect();
+    assert_eq!(found, [("api", false), ("abi", false), ("abi", false)]);
+    assert!(may_use("api", "abi", "abi::types::X") && !may_use("api", "abi", "abi::entry"));
+    assert!(may_use("engine", "util", "util::slab") && !may_use("engine", "sys", "sys::clock"));
+}
