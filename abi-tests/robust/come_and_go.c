@@ -5,7 +5,7 @@
  * once and unharmed; memory holds what was written last; every operation ends; and what is freed when an endpoint is
  * closed is not touched again, which valgrind sees.
  *
- *     come_and_go [PROCESSES [OPERATIONS [SEED]]]
+ *     come_and_go [PROCESSES [OPERATIONS [SEED [stop]]]]
  */
 #include "crowd.h"
 

@@ -3,7 +3,7 @@
  * and go and keys are wrong. Everything is held against a model: what is read, what messages hold and their order, what
  * ends and how, and the totals of all atomic operations, to which the targets' own processors add too.
  *
- *     one_sided [PROCESSES [OPERATIONS [SEED]]]
+ *     one_sided [PROCESSES [OPERATIONS [SEED [stop]]]]
  */
 #include "crowd.h"
 

@@ -1,17 +1,31 @@
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include "crowd.h"
 
 /* A process that takes so many seconds hangs. */
 enum { DEADLINE = 900 };
+/* One that has no turn for so many seconds while another is stopped is held up by that. */
+enum { HELD_UP = 60 };
+enum { MOST_EVER = 64 };
 
 int processes, operations;
 OWN_ALL int me, steps;
 
 static const struct crowd *plan;
-static unsigned *arrived;
+static struct common {
+	unsigned arrived;
+	/* By process: how often it has looked for completions. */
+	unsigned turns[MOST_EVER];
+} *common;
 static uint64_t from;
+#ifndef THREADS
+static bool stopping;
+#endif
 OWN uint64_t seed;
 
 uint64_t rnd(void)
@@ -54,8 +68,8 @@ void meet(void)
 	OWN unsigned round;
 
 	round++;
-	__atomic_fetch_add(arrived, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < round * (unsigned) processes) {
+	__atomic_fetch_add(&common->arrived, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&common->arrived, __ATOMIC_SEQ_CST) < round * (unsigned) processes) {
 		plan->progress();
 		sched_yield();
 	}
@@ -67,6 +81,7 @@ void read_all(struct fid_cq *cq)
 	struct fi_cq_err_entry err;
 	ssize_t ret, i;
 
+	__atomic_fetch_add(&common->turns[me], 1, __ATOMIC_RELAXED);
 	while ((ret = fi_cq_read(cq, entry, 16)) != -FI_EAGAIN) {
 		if (ret == -FI_EAVAIL) {
 			memset(&err, 0, sizeof(err));
@@ -132,7 +147,7 @@ static void *run_thread(void *number)
 
 static int run_all(void)
 {
-	pthread_t threads[64];
+	pthread_t threads[MOST_EVER];
 	int i;
 
 	for (i = 0; i < processes; i++)
@@ -143,36 +158,133 @@ static int run_all(void)
 	return 0;
 }
 #else
-static int run_all(void)
+static pid_t pids[MOST_EVER]; /* 0: has ended */
+static int left, bad;
+
+static void has_ended(pid_t pid, int status)
 {
-	int i, status, bad = 0;
+	int i;
 
 	for (i = 0; i < processes; i++)
-		if (fork() == 0) {
+		if (pids[i] == pid)
+			pids[i] = 0;
+	left--;
+	bad |= !WIFEXITED(status) || WEXITSTATUS(status);
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
+}
+
+static void reap(int how)
+{
+	int status;
+	pid_t pid;
+
+	if ((pid = waitpid(-1, &status, how)) > 0)
+		has_ended(pid, status);
+}
+
+/*
+ * Waits until each process but one has had so many turns more, or has ended. False, and says who, when somebody has none
+ * for very long: then that one is in a call which waits for the one that is stopped.
+ */
+static bool others_had(unsigned turns, int but)
+{
+	unsigned begun[MOST_EVER], i;
+	time_t since = time(NULL);
+
+	for (i = 0; i < (unsigned) processes; i++)
+		begun[i] = __atomic_load_n(&common->turns[i], __ATOMIC_RELAXED);
+	for (i = 0; i < (unsigned) processes;) {
+		unsigned had = __atomic_load_n(&common->turns[i], __ATOMIC_RELAXED) - begun[i];
+
+		if ((int) i == but || !pids[i] || had >= turns) {
+			i++;
+			continue;
+		}
+		reap(WNOHANG);
+		usleep(100);
+		if (but >= 0 && time(NULL) - since > HELD_UP) {
+			fprintf(stderr, "process %u was held up while process %d was stopped: %u turns, not %u\n", i, but, had, turns);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Mostly few. */
+static unsigned some_turns(void)
+{
+	return (unsigned) below(1 + below(2000));
+}
+
+/* One process after the other is stopped at a random moment, and goes on when the others have done something. */
+static void stop_and_continue(void)
+{
+	unsigned stops = 0;
+	bool held_up;
+
+	seed = ~from;
+	while (others_had(some_turns(), -1), left > 0) {
+		int status, who = (int) below((size_t) processes);
+		pid_t pid = pids[who];
+
+		if (!pid || kill(pid, SIGSTOP))
+			continue;
+		if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status)) {
+			has_ended(pid, status);
+			continue;
+		}
+		stops++;
+		held_up = !others_had(some_turns(), who);
+		kill(pid, SIGCONT);
+		if (held_up) {
+			bad = 1;
+			return;
+		}
+	}
+	fprintf(stderr, "%u stops\n", stops);
+	if (operations >= 1000 && stops < 5) {
+		fprintf(stderr, "%u stops: nothing was tested\n", stops);
+		bad = 1;
+	}
+}
+
+static int run_all(void)
+{
+	int i;
+
+	for (i = 0; i < processes; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			begin(i);
 			_exit(0);
 		}
-	for (i = 0; i < processes; i++) {
-		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status)) {
-			bad = 1;
-			if (WIFSIGNALED(status))
-				fprintf(stderr, "a process ended by signal %d\n", WTERMSIG(status));
-		}
+		if (pids[i] < 0)
+			DIE("fork: %s", strerror(errno));
+		left++;
 	}
+	if (stopping)
+		stop_and_continue();
+	while (left)
+		reap(0);
 	return bad;
 }
 #endif
 
-int crowd(const struct crowd *of, void *common, int argc, char **argv)
+int crowd(const struct crowd *of, void *seen_by_all, int argc, char **argv)
 {
 	from = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t) getpid();
+#ifndef THREADS
+	stopping = argc > 4 && !strcmp(argv[4], "stop");
+#endif
 	plan = of;
 	processes = argc > 1 ? atoi(argv[1]) : plan->processes;
 	operations = argc > 2 ? atoi(argv[2]) : plan->operations;
 	if (processes < 1 || processes > plan->most)
 		return 2;
-	*(void **) common = shared_memory(plan->shared);
-	arrived = shared_memory(sizeof(*arrived));
+	*(void **) seen_by_all = shared_memory(plan->shared);
+	common = shared_memory(sizeof(*common));
 	fprintf(stderr, "%d processes, %d operations each, seed %llu\n", processes, operations, (unsigned long long) from);
 	return run_all();
 }

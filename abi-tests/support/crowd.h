@@ -1,8 +1,9 @@
 /*
  * Several processes that work on one another at random, and a model that says what must come out: the frame of such
  * programs. Each is started as
- *     PROGRAM [PROCESSES [OPERATIONS [SEED]]]
- * and fails if a process does. The same seed makes the same numbers, though not the same order between processes.
+ *     PROGRAM [PROCESSES [OPERATIONS [SEED [stop]]]]
+ * and fails if a process does. With "stop", one process after the other is stopped (SIGSTOP) at a random moment, until all
+ * others have gone on for a random while; it fails too if they can't. The same seed makes the same numbers, though not the same order between processes.
  * Built with THREADS, the processes are threads of one, for ThreadSanitizer; what each has of its own is OWN.
  */
 #ifndef CROWD_H
@@ -46,8 +47,8 @@ extern int processes, operations;
 extern OWN_ALL int me;
 extern OWN_ALL int steps; /* as many as this process has begun */
 
-/* What main calls; `common` is where the shared bytes will be. */
-int crowd(const struct crowd *plan, void *common, int argc, char **argv);
+/* What main calls; `seen_by_all` is where the shared bytes will be. */
+int crowd(const struct crowd *plan, void *seen_by_all, int argc, char **argv);
 
 /* Waits until all processes come here. */
 void meet(void);

@@ -30,7 +30,6 @@ pub mod port;
 pub mod wire;
 
 mod atomic;
-mod chains;
 mod credit;
 mod deliver;
 mod direct;

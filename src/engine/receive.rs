@@ -1,6 +1,6 @@
 //! Receives: posted, matched, told their end, or cancelled.
 
-use super::matching::Want;
+use super::matching::{Receive, Want};
 use super::message::Delivery;
 use super::multi::After;
 use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
@@ -19,6 +19,12 @@ pub(super) struct Post {
     pub tell: Tell,
     /// A multi-receive; then the rest of this is only a copy.
     pub multi: Option<Id>,
+}
+
+impl Receive for Post {
+    fn context(&self) -> usize {
+        self.context
+    }
 }
 
 /// Where a message goes that has met its receive.
@@ -169,12 +175,8 @@ impl Core {
     /// Cancels the oldest receive of the application's with this context that has not met a message.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         [Kind::Message, Kind::Tagged].into_iter().any(|kind| {
-            let found = self
-                .matcher(kind)
-                .search_posted(|post| post.context == context && post.tell != Tell::Own);
-            found
-                .first()
-                .is_some_and(|id| self.withdraw(kind, *id, Error::Canceled, report))
+            let found = self.matcher(kind).find_context(context, |post| post.tell != Tell::Own);
+            found.is_some_and(|id| self.withdraw(kind, id, Error::Canceled, report))
         })
     }
 

@@ -1,9 +1,11 @@
 //! A quick hash for keys that come from one side: numbers of our own, tags and keys that a program chose.
 //!
-//! Peers may ask for any key, but put none into a table, so nobody can make its chains long. Knows nobody.
+//! Peers may ask for any key, but put none into a table, so nobody can make its chains long. Where they do, the table is
+//! `Seeded`. Knows nobody.
 
-use core::hash::{BuildHasherDefault, Hasher};
+use core::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::collections::HashMap;
+use std::hash::RandomState;
 
 pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
 
@@ -15,6 +17,23 @@ impl Fold {
     /// One that has seen something already.
     pub fn new(seen: u64) -> Fold {
         Fold(seen)
+    }
+}
+
+/// For tables with keys that peers choose: they can't know which of them meet.
+#[derive(Clone, Debug)]
+pub struct Seeded(u64);
+
+impl Seeded {
+    pub fn random() -> Seeded {
+        Seeded(RandomState::new().hash_one(()))
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = Fold;
+    fn build_hasher(&self) -> Fold {
+        Fold::new(self.0)
     }
 }
 

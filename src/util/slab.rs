@@ -82,6 +82,11 @@ impl<T> Slab<T> {
         self.len == 0
     }
 
+    /// How many places there are, taken or free: all that there ever were at once.
+    pub fn places(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Where the next value will be.
     #[inline]
     pub fn next_place(&self) -> u32 {

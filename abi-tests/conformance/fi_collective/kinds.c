@@ -179,8 +179,40 @@ static void several_share_one_context(void)
 	close_bed(&bed);
 }
 
+/* What only receives, and what cannot be used directly, is no "endpoint on which to initiate collective operation". */
+static void say_so(void)
+{
+	struct fid_ep *of_none[] = { rx_context, srx, whole };
+	struct fid_av_set *set = set_of_all();
+	struct fid_mc *mc = NULL;
+	uint32_t word = 7;
+	size_t i, asked = 0;
+
+	for (i = 0; i < sizeof(of_none) / sizeof(*of_none); i++) {
+		struct fid_ep *ep = of_none[i];
+
+		if (!ep)
+			continue;
+		asked++;
+		GIVES(-FI_ENOSYS, fi_join_collective(ep, set_addr(set), set, 0, &mc, ctx(1)));
+		GIVES(-FI_ENOSYS, fi_barrier(ep, addr[0], ctx(1)));
+		GIVES(-FI_ENOSYS, fi_broadcast(ep, &word, 1, NULL, addr[0], FI_UINT32, FI_NOOP, FI_RECV, ctx(1)));
+	}
+	CHECK(!mc && word == 7, "something was done");
+	CHECK(asked == (srx ? 1u : 1u + (unsigned) me % 2), "%zu were asked", asked);
+	OK(fi_close(&set->fid));
+	/* It is the others that take part, and still do. */
+	joins_and_leaves();
+}
+
+static void receivers_take_no_part(void)
+{
+	NEED(strict, "no provider of the C library has collectives there");
+	of_others(2, &usual, say_so);
+}
+
 static const struct test tests[] = {
-	TEST(contexts_take_part), TEST(sharers_take_part), TEST(all_kinds_take_part),
+	TEST(receivers_take_no_part), TEST(contexts_take_part), TEST(sharers_take_part), TEST(all_kinds_take_part),
 	TEST(other_kinds_refuse_nonsense), TEST(other_kinds_are_told_of_death), TEST(other_kinds_sleep),
 	TEST(other_kinds_have_automatic_progress), TEST(contexts_have_groups_of_their_own),
 	TEST(several_share_one_context),

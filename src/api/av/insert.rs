@@ -3,9 +3,10 @@
 //! Names are resolved first, without the lock; then all addresses of a call go in under one lock; then the event queue
 //! is told, without the lock again: one error per address that failed, in order, and one completion.
 
-use super::kind::Split;
+use super::kind::{Layout, Split};
 use super::names::NO_KEY;
 use super::sequence::Sequence;
+use super::string::is_text;
 use super::table::Scope;
 use super::{Av, Events, State, bump};
 use crate::abi::types::*;
@@ -129,6 +130,7 @@ impl Av {
 
     fn insert_one(&self, state: &mut State, address: &[u8], flags: u64, input: Option<fi_addr_t>) -> Result<fi_addr_t> {
         let scope = self.scope(state, flags, input)?;
+        self.check_text(address)?;
         self.kind.check(address)?;
         let done = state.store.insert(scope, &self.ended(address))?;
         if done.new {
@@ -144,6 +146,16 @@ impl Av {
         Ok(done.index.into())
     }
 
+    /// fi_av(3) speaks of an array of pointers to strings; who passes one is told how strings lie.
+    fn check_text(&self, address: &[u8]) -> Result<()> {
+        if self.kind.layout() == Layout::Strings && !is_text(address) {
+            let how = "strings lie one after the other, each with its NUL, not as an array of pointers";
+            log!(by self.provider; Warn, Av, "an address that is no text: {how}");
+            return Err(Errno(FI_EINVAL));
+        }
+        Ok(())
+    }
+
     fn scope(&self, state: &mut State, flags: u64, input: Option<fi_addr_t>) -> Result<Scope> {
         if flags & FI_AUTH_KEY == 0 {
             return Ok(NO_KEY);
@@ -154,7 +166,7 @@ impl Av {
 
     /// A string is kept with its NUL, even when it came without.
     fn ended<'b>(&self, address: &'b [u8]) -> std::borrow::Cow<'b, [u8]> {
-        if self.kind.layout() == super::Layout::Strings && address.last() != Some(&0) {
+        if self.kind.layout() == Layout::Strings && address.last() != Some(&0) {
             return [address, &[0]].concat().into();
         }
         address.into()

@@ -21,6 +21,11 @@ pub fn text(address: &[u8]) -> &[u8] {
     address.get(..end).unwrap_or_default()
 }
 
+/// Whether an address is text at all. The bytes of a pointer mostly are not.
+pub fn is_text(address: &[u8]) -> bool {
+    core::str::from_utf8(text(address)).is_ok_and(|text| !text.contains(char::is_control))
+}
+
 /// The name in a string address, without the scheme.
 pub fn name(address: &[u8]) -> &[u8] {
     const SIGN: &[u8] = b"://";
@@ -107,6 +112,14 @@ mod tests {
         for (address, expected) in rows {
             assert_eq!(StringAddr.key(address), expected);
             assert_eq!(StringAddr.check(address).is_ok(), !expected.is_empty());
+        }
+    }
+
+    #[test]
+    fn pointers_are_no_text() {
+        assert!(is_text("fi_shm://7:0\0".as_bytes()) && is_text("näme".as_bytes()));
+        for pointer in [0x7fff_1234_5678_u64, 0x55d3_9a31_c2a0, 0x7f41_4243_4445] {
+            assert!(!is_text(&pointer.to_ne_bytes()), "{pointer:x}");
         }
     }
 

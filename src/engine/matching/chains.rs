@@ -1,9 +1,9 @@
 //! Chains: entries of a slab in the order they came, in as many chains as keep each short, found by hash.
 //!
-//! The links are in the entries, so putting one in, finding it and taking it out touch it and its neighbours and no
-//! other memory. Entries of one key are in one chain, oldest first. Used by `matching`.
+//! The links are in the entries (`Links`), so putting one in, finding it and taking it out touch it and its neighbours
+//! and no other memory. Entries of one key are in one chain, oldest first. Used by `posted` and `unexpected`.
 
-use crate::util::slab::{NOWHERE, Slab};
+use crate::util::slab::NOWHERE;
 
 /// Where an entry stands in one chain: between which places of the slab. What is in a chain is in the slab, so a place
 /// says who it is.
@@ -24,9 +24,16 @@ impl Default for Link {
     }
 }
 
-/// An entry that can stand in chains. `Chains<N>` uses link N.
-pub(super) trait Linked {
-    fn links(&mut self) -> &mut [Link];
+impl Link {
+    /// The place of the next entry of the chain, or `NOWHERE`.
+    pub fn after(self) -> u32 {
+        self.after
+    }
+}
+
+/// Where the link of each place is.
+pub(super) trait Links {
+    fn link(&mut self, place: u32) -> Option<&mut Link>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +54,14 @@ const CROWD: usize = 2;
 const MANY: usize = 1024;
 
 #[derive(Debug)]
-pub(super) struct Chains<const N: usize> {
+pub(super) struct Chains {
     /// None yet, or a power of two.
     chains: Vec<Ends>,
     len: usize,
     grows: bool,
 }
 
-impl<const N: usize> Default for Chains<N> {
+impl Default for Chains {
     fn default() -> Self {
         Chains {
             chains: Vec::new(),
@@ -64,9 +71,9 @@ impl<const N: usize> Default for Chains<N> {
     }
 }
 
-impl<const N: usize> Chains<N> {
+impl Chains {
     /// A single chain, whatever the hash.
-    pub fn only_one() -> Chains<N> {
+    pub fn only_one() -> Chains {
         Chains {
             chains: vec![EMPTY],
             len: 0,
@@ -79,6 +86,11 @@ impl<const N: usize> Chains<N> {
         self.len == 0
     }
 
+    /// The place of the oldest entry of a single chain, or `NOWHERE`.
+    pub fn first(&self) -> u32 {
+        self.chains.first().map_or(NOWHERE, |ends| ends.first)
+    }
+
     #[cfg(test)]
     pub fn width(&self) -> usize {
         self.chains.len()
@@ -86,22 +98,22 @@ impl<const N: usize> Chains<N> {
 
     /// Lets the chain end with the entry that is about to be put into this place of the slab. Says what its link is.
     #[inline(always)]
-    pub fn push<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) -> Link {
+    pub fn push(&mut self, links: &mut impl Links, hash: u32, place: u32) -> Link {
         if self.len >= CROWD * self.chains.len() && self.grows {
-            self.grow(slab);
+            self.grow(links);
         }
         self.len += 1;
-        self.append(slab, hash, place)
+        self.append(links, hash, place)
     }
 
     #[inline]
-    fn append<E: Linked>(&mut self, slab: &mut Slab<E>, hash: u32, place: u32) -> Link {
+    fn append(&mut self, links: &mut impl Links, hash: u32, place: u32) -> Link {
         let at = self.chain_of(hash);
         let Some(ends) = self.chains.get_mut(at) else {
             return Link::default();
         };
         let before = std::mem::replace(&mut ends.last, place);
-        match link_at(slab, before, N) {
+        match links.link(before) {
             Some(last) => last.after = place,
             None => ends.first = place,
         }
@@ -112,36 +124,37 @@ impl<const N: usize> Chains<N> {
         }
     }
 
-    /// The place of the oldest entry of a chain that fits. `link` gives an entry's link N.
+    /// The oldest entry of a chain that fits, and its place. `at` says what is at a place, and its link.
     #[inline]
-    pub fn find<'s, E>(
+    pub fn find<E>(
         &self,
-        slab: &'s Slab<E>,
         hash: u32,
-        link: impl Fn(&E) -> Link,
+        at: impl Fn(u32) -> Option<(E, Link)>,
         fits: impl Fn(&E) -> bool,
-    ) -> Option<(u32, &'s E)> {
+    ) -> Option<(u32, E)> {
         let mut next = self.chains.get(self.chain_of(hash))?.first;
         loop {
-            let entry = slab.at(next)?;
-            if fits(entry) {
+            let (entry, link) = at(next)?;
+            #[cfg(test)]
+            looks::count();
+            if fits(&entry) {
                 return Some((next, entry));
             }
-            next = link(entry).after;
+            next = link.after;
         }
     }
 
     /// Takes out the entry that has this link, which is one of these chains.
     #[inline]
-    pub fn unlink<E: Linked>(&mut self, slab: &mut Slab<E>, link: Link) {
+    pub fn unlink(&mut self, links: &mut impl Links, link: Link) {
         let Link { hash, before, after } = link;
         let at = self.chain_of(hash);
         let Some(ends) = self.chains.get_mut(at) else { return };
-        match link_at(slab, before, N) {
+        match links.link(before) {
             Some(link) => link.after = after,
             None => ends.first = after,
         }
-        match link_at(slab, after, N) {
+        match links.link(after) {
             Some(link) => link.before = before,
             None => ends.last = before,
         }
@@ -158,14 +171,14 @@ impl<const N: usize> Chains<N> {
 
     /// Twice as many chains. Each is split in two, so the order within them stays.
     #[cold]
-    fn grow<E: Linked>(&mut self, slab: &mut Slab<E>) {
+    fn grow(&mut self, links: &mut impl Links) {
         let wide = (2 * self.chains.len()).max(FEW);
         let old = std::mem::replace(&mut self.chains, vec![EMPTY; wide]);
         for ends in old {
             let mut next = ends.first;
-            while let Some(link) = link_at(slab, next, N).copied() {
-                let new = self.append(slab, link.hash, next);
-                if let Some(old) = link_at(slab, next, N) {
+            while let Some(link) = links.link(next).copied() {
+                let new = self.append(links, link.hash, next);
+                if let Some(old) = links.link(next) {
                     *old = new;
                 }
                 next = link.after;
@@ -174,7 +187,19 @@ impl<const N: usize> Chains<N> {
     }
 }
 
-#[inline]
-fn link_at<E: Linked>(slab: &mut Slab<E>, place: u32, which: usize) -> Option<&mut Link> {
-    slab.at_mut(place)?.links().get_mut(which)
+/// How many entries were looked at, by the thread that asks: so tests see that searching stays short.
+#[cfg(test)]
+pub(super) mod looks {
+    use std::cell::Cell;
+
+    thread_local!(static LOOKS: Cell<u64> = const { Cell::new(0) });
+
+    pub fn count() {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+
+    /// Since it was last asked.
+    pub fn take() -> u64 {
+        LOOKS.take()
+    }
 }

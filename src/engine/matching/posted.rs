@@ -1,0 +1,271 @@
+//! Posted receives, found by the message that comes and by their context.
+//!
+//! Receives of one pattern are a group, in which a message finds the oldest that it fits by hash; the oldest of all
+//! groups gets it. Cancelling looks through all receives at first, and through an index of their contexts if there are
+//! many. Used by `matching`.
+
+use super::chains::{Chains, Link, Links};
+use super::index::{FEW, Index};
+use super::{Key, Pattern, Receive, Source, Want};
+use crate::util::slab::{Id, Slab};
+
+/// Groups that stay although they are empty.
+const USUAL: usize = 8;
+
+#[derive(Debug)]
+struct Post<P> {
+    value: P,
+    key: Key,
+    group: usize,
+    order: u64,
+    link: Link,
+}
+
+impl<P> Links for Slab<Post<P>> {
+    #[inline]
+    fn link(&mut self, place: u32) -> Option<&mut Link> {
+        Some(&mut self.at_mut(place)?.link)
+    }
+}
+
+/// Receives of one pattern.
+#[derive(Debug)]
+struct Group {
+    pattern: Pattern,
+    chains: Chains,
+}
+
+#[derive(Debug)]
+pub(super) struct Posted<P> {
+    slab: Slab<Post<P>>,
+    groups: Vec<Group>,
+    order: u64,
+    /// While receives are cancelled.
+    contexts: Option<Box<Index<usize>>>,
+    /// There is more to do than usual when receives come and go: `contexts`, or many groups.
+    watched: bool,
+}
+
+impl<P> Default for Posted<P> {
+    fn default() -> Self {
+        Posted {
+            slab: Slab::default(),
+            groups: Vec::new(),
+            order: 0,
+            contexts: None,
+            watched: false,
+        }
+    }
+}
+
+impl<P: Receive> Posted<P> {
+    pub fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    #[inline]
+    pub fn get(&self, id: Id) -> Option<&P> {
+        self.slab.get(id).map(|post| &post.value)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut P> {
+        self.slab.get_mut(id).map(|post| &mut post.value)
+    }
+
+    #[inline(always)]
+    pub fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
+        let pattern = Pattern::of(&want);
+        let at = self.group_of(pattern);
+        self.order += 1;
+        let group = &mut self.groups[at];
+        let key = want.key();
+        let place = self.slab.next_place();
+        let link = group.chains.push(&mut self.slab, key.hash(), place);
+        let id = self.slab.insert(Post {
+            value: value(),
+            key,
+            group: at,
+            order: self.order,
+            link,
+        });
+        if self.watched {
+            self.index_post(place);
+        }
+        id
+    }
+
+    #[inline]
+    fn group_of(&mut self, pattern: Pattern) -> usize {
+        match self.groups.iter().position(|group| group.pattern == pattern) {
+            Some(found) => found,
+            None => self.new_group(pattern),
+        }
+    }
+
+    #[cold]
+    fn new_group(&mut self, pattern: Pattern) -> usize {
+        let fresh = Group {
+            pattern,
+            chains: Chains::default(),
+        };
+        // A group without receives can change its pattern, so there are never more than were once in use together.
+        let unused = self.groups.iter().position(|group| group.chains.is_empty());
+        match unused.and_then(|place| Some((place, self.groups.get_mut(place)?))) {
+            Some((place, group)) => {
+                *group = fresh;
+                place
+            }
+            None => {
+                self.groups.push(fresh);
+                self.watch();
+                self.groups.len() - 1
+            }
+        }
+    }
+
+    pub fn find_id(&self, source: Source, tag: u64) -> Option<Id> {
+        let (place, _) = self.find(source, tag)?;
+        self.slab.name(place)
+    }
+
+    /// The oldest of those that are the oldest of their group.
+    #[inline]
+    fn find(&self, source: Source, tag: u64) -> Option<(u32, &Post<P>)> {
+        let mut oldest: Option<(u32, &Post<P>)> = None;
+        for group in self.groups.iter().filter(|group| !group.chains.is_empty()) {
+            let key = group.pattern.key(source, tag);
+            let at = |place| self.slab.at(place).map(|post| (post, post.link));
+            if let Some(found) = group.chains.find(key.hash(), at, |post| post.key == key) {
+                oldest = Some(oldest.map_or(
+                    found,
+                    |oldest| if oldest.1.order < found.1.order { oldest } else { found },
+                ));
+            }
+        }
+        oldest
+    }
+
+    /// See `Matcher::take_posted`.
+    #[inline]
+    pub fn take(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
+        let Some((place, post)) = self.find(source, tag) else {
+            return false;
+        };
+        let taken = take(&post.value);
+        if taken {
+            self.clear(place);
+        }
+        taken
+    }
+
+    /// Takes a receive away that nobody wants to have.
+    #[inline]
+    fn clear(&mut self, place: u32) {
+        if self.watched {
+            self.tidy(place);
+        }
+        if let Some(post) = self.slab.at(place) {
+            let (group, link) = (post.group, post.link);
+            self.unlink(group, link);
+            self.slab.clear(place);
+        }
+    }
+
+    pub fn remove(&mut self, id: Id) -> Option<P> {
+        self.slab.get(id)?;
+        if self.watched {
+            self.tidy(id.place());
+        }
+        let post = self.slab.get(id)?;
+        self.unlink(post.group, post.link);
+        self.slab.remove(id).map(|post| post.value)
+    }
+
+    #[inline]
+    fn unlink(&mut self, group: usize, link: Link) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.chains.unlink(&mut self.slab, link);
+        }
+    }
+
+    /// What is seldom to be done before a receive is taken away.
+    #[cold]
+    fn tidy(&mut self, place: u32) {
+        while self.groups.len() > USUAL && self.groups.last().is_some_and(|group| group.chains.is_empty()) {
+            self.groups.pop();
+        }
+        if let (Some(contexts), Some(post)) = (&mut self.contexts, self.slab.at(place)) {
+            contexts.remove(post.value.context(), place);
+        }
+        self.watch();
+    }
+
+    fn watch(&mut self) {
+        self.watched = self.contexts.is_some() || self.groups.len() > USUAL;
+    }
+
+    pub fn find_context(&mut self, context: usize, means: impl Fn(&P) -> bool) -> Option<Id> {
+        if self.contexts.is_none() && self.slab.places() > FEW {
+            self.index_contexts();
+        }
+        match &mut self.contexts {
+            Some(index) => {
+                let mut found = index.find(context);
+                let place = found.find(|place| self.slab.at(*place).is_some_and(|post| means(&post.value)))?;
+                self.slab.name(place)
+            }
+            None => {
+                let meant = |post: &Post<P>| {
+                    #[cfg(test)]
+                    super::chains::looks::count();
+                    post.value.context() == context && means(&post.value)
+                };
+                let found = self.slab.iter().filter(|(_, post)| meant(post));
+                found.min_by_key(|(_, post)| post.order).map(|(id, _)| id)
+            }
+        }
+    }
+
+    #[cold]
+    fn index_contexts(&mut self) {
+        let posts = self.slab.iter();
+        let mut entries: Vec<_> = posts
+            .map(|(id, post)| (post.order, post.value.context(), id.place()))
+            .collect();
+        entries.sort_unstable();
+        let index = Index::of(entries.into_iter().map(|(_, context, place)| (context, place)));
+        self.contexts = Some(Box::new(index));
+        self.watch();
+    }
+
+    #[cold]
+    fn index_post(&mut self, place: u32) {
+        if self.contexts.as_ref().is_some_and(|index| index.is_stale()) {
+            self.contexts = None;
+            self.watch();
+        }
+        let context = self.slab.at(place).map(|post| post.value.context());
+        if let (Some(index), Some(context)) = (&mut self.contexts, context) {
+            index.push(context, place);
+        }
+    }
+
+    pub fn search(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
+        let meant = self.slab.iter().filter(|(_, post)| means(&post.value));
+        let mut found: Vec<(u64, Id)> = meant.map(|(id, post)| (post.order, id)).collect();
+        found.sort_unstable_by_key(|(order, _)| *order);
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    #[cfg(test)]
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Chains of the first group.
+    #[cfg(test)]
+    pub fn width(&self) -> usize {
+        self.groups[0].chains.width()
+    }
+}

@@ -1,0 +1,172 @@
+//! Messages that came before their receive, in the order they came.
+//!
+//! A search walks through them, and mostly ends at once: programs receive in the order of sending more often than not,
+//! and hold few. When searches have looked at as many messages as an index would cost, the pattern asked for gets one.
+//! So whatever receives ignore, each looks at a bounded number of messages on average, and programs that never search
+//! far pay nothing. Used by `matching`.
+
+use super::chains::{Chains, Link, Links};
+use super::index::{FEW, Index};
+use super::{Key, Pattern, Source, Want};
+use crate::util::apart;
+use crate::util::slab::{Id, Slab};
+use std::cell::Cell;
+
+/// Indices at a time. MPI libraries use four patterns: with and without a source, with and without a tag.
+const MOST: usize = 8;
+/// A pattern beyond these takes the place of another after as many times the searching, for they may take turns.
+const DEARER: usize = 8;
+
+#[derive(Debug)]
+struct Message<M> {
+    value: M,
+    source: Source,
+    tag: u64,
+    /// In no chain, so nobody finds it.
+    hidden: bool,
+    link: Link,
+}
+
+impl<M> Links for Slab<Message<M>> {
+    #[inline]
+    fn link(&mut self, place: u32) -> Option<&mut Link> {
+        Some(&mut self.at_mut(place)?.link)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Unexpected<M> {
+    slab: Slab<Message<M>>,
+    /// One chain, in order of arrival.
+    all: Chains,
+    /// Each has all that `all` has.
+    indices: Vec<(Pattern, Index<Key>)>,
+    /// Messages looked at, one by one, since the last index was made.
+    looked: usize,
+}
+
+impl<M> Default for Unexpected<M> {
+    fn default() -> Self {
+        Unexpected {
+            slab: Slab::default(),
+            all: Chains::only_one(),
+            indices: Vec::new(),
+            looked: 0,
+        }
+    }
+}
+
+impl<M> Unexpected<M> {
+    pub fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut M> {
+        self.slab.get_mut(id).map(|message| &mut message.value)
+    }
+
+    pub fn insert(&mut self, source: Source, tag: u64, value: M) -> Id {
+        let place = self.slab.next_place();
+        if !self.indices.is_empty() {
+            self.index_message(source, tag, place);
+        }
+        let link = self.all.push(&mut self.slab, 0, place);
+        self.slab.insert(Message {
+            value,
+            source,
+            tag,
+            hidden: false,
+            link,
+        })
+    }
+
+    #[inline]
+    pub fn find(&mut self, want: &Want) -> Option<Id> {
+        if self.all.is_empty() {
+            return None;
+        }
+        self.search(*want)
+    }
+
+    #[inline(never)]
+    fn search(&mut self, mut want: Want) -> Option<Id> {
+        let want = apart(&mut want);
+        let pattern = Pattern::of(want);
+        let place = match self.indices.iter_mut().find(|(indexed, _)| *indexed == pattern) {
+            Some((_, index)) => index.find(want.key()).next(),
+            None => self.walk(want),
+        };
+        self.slab.name(place?)
+    }
+
+    /// Looks at one message after the other, and makes an index if that was done too often.
+    fn walk(&mut self, want: &Want) -> Option<u32> {
+        let looked = Cell::new(0);
+        let at = |place| self.slab.at(place).map(|message| (message, message.link));
+        let found = self.all.find(0, at, |message| {
+            looked.set(looked.get() + 1);
+            want.fits(message.source, message.tag)
+        });
+        let found = found.map(|(place, _)| place);
+        if looked.get() > FEW {
+            self.looked += looked.get();
+            let full = self.indices.len() >= MOST;
+            if self.looked >= self.slab.places() * if full { DEARER } else { 1 } {
+                self.make_index(Pattern::of(want));
+            }
+        }
+        found
+    }
+
+    #[cold]
+    fn make_index(&mut self, pattern: Pattern) {
+        self.looked = 0;
+        let keys = self
+            .in_order()
+            .map(|(place, message)| (pattern.key(message.source, message.tag), place));
+        let fresh = (pattern, Index::of(keys));
+        if self.indices.len() < MOST {
+            self.indices.push(fresh);
+        } else if let Some(longest_idle) = self.indices.iter_mut().max_by_key(|(_, index)| index.idle()) {
+            *longest_idle = fresh;
+        }
+    }
+
+    /// The messages that can be found, oldest first.
+    fn in_order(&self) -> impl Iterator<Item = (u32, &Message<M>)> {
+        let at = |place: u32| Some((place, self.slab.at(place)?));
+        std::iter::successors(at(self.all.first()), move |(_, message)| at(message.link.after()))
+    }
+
+    #[cold]
+    fn index_message(&mut self, source: Source, tag: u64, place: u32) {
+        self.indices.retain(|(_, index)| !index.is_stale());
+        for (pattern, index) in &mut self.indices {
+            index.push(pattern.key(source, tag), place);
+        }
+    }
+
+    #[cfg(test)]
+    pub fn indices(&self) -> usize {
+        self.indices.len()
+    }
+
+    pub fn remove(&mut self, id: Id) -> Option<M> {
+        self.hide(id);
+        self.slab.remove(id).map(|message| message.value)
+    }
+
+    /// Lets nobody find a message.
+    pub fn hide(&mut self, id: Id) -> bool {
+        let Some(message) = self.slab.get_mut(id).filter(|message| !message.hidden) else {
+            return false;
+        };
+        message.hidden = true;
+        let (link, source, tag) = (message.link, message.source, message.tag);
+        self.all.unlink(&mut self.slab, link);
+        for (pattern, index) in &mut self.indices {
+            index.remove(pattern.key(source, tag), id.place());
+        }
+        true
+    }
+}
