@@ -32,7 +32,7 @@ mod wake;
 mod tests;
 
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{self, Body, Limits, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{self, Body, Limits, Named, PeerId, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
@@ -170,8 +170,7 @@ pub struct ShmTransport {
     /// Large messages that their sender has not finished with.
     waiting: Vec<share::Waiting>,
     sleeps: u64,
-    /// Our regions, the number they know us by, and where peers see them, if they may use any.
-    shown: Option<(Arc<Regions>, u64)>,
+    /// Where peers see our regions, if they may use any.
     board: Option<Arc<Board>>,
 }
 
@@ -202,7 +201,6 @@ impl ShmTransport {
             starved: Vec::new(),
             waiting: Vec::new(),
             sleeps: 0,
-            shown: None,
             board: None,
         })
     }
@@ -349,7 +347,6 @@ impl Transport for ShmTransport {
             let board = Arc::new(board);
             regions.reflect(&board);
             self.board = Some(board);
-            self.shown = Some((regions.clone(), endpoint));
         }
     }
 
@@ -398,8 +395,8 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
-        get::expose(self.own.instance, self.own.pid, iov)
+    fn expose(&self, _: PeerId, iov: &UserIov, name: Named) -> Remote {
+        get::expose(self.own.instance, self.own.pid, iov, name)
     }
 
     fn get(

@@ -15,7 +15,8 @@ use super::help::{Asked, request};
 use super::layout::Ring;
 use super::outbound::{Outbound, Sent};
 use super::reach::Open;
-use crate::engine::port::{Get, PeerId, Remote, Sink, Token};
+use crate::engine::op::Access;
+use crate::engine::port::{Get, Named, PeerId, Remote, Sink, Token};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -162,8 +163,14 @@ pub(super) enum Far {
 impl Far {
     fn asked(&self) -> Asked {
         match self {
-            Far::Message(remote) => Asked::Message(*remote),
-            Far::Region(open) => Asked::Region(open.part, open.access),
+            Far::Message(remote) => Asked {
+                name: get::named(remote),
+                access: Access::Read,
+            },
+            Far::Region(open) => Asked {
+                name: Named::Region(open.part),
+                access: open.access,
+            },
         }
     }
 
@@ -233,11 +240,11 @@ impl ShmTransport {
         }
         let number = peer.shares.wrapping_add(1).max(1);
         let back = cut.count;
+        let ours = get::expose(self.own.instance, self.own.pid, local, Named::Nothing);
+        let (words, body) = request(number, &cut, &ours, &far.asked())?;
         // SYNC POINT pieces: before the request, which is published with a release.
         let left = Left { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
-        let ours = get::expose(self.own.instance, self.own.pid, local);
-        let (words, body) = request(number, &cut, &ours, &far.asked());
         match out.push_words(words, &body) {
             Sent::Done => peer.shares = number,
             Sent::Full => return None,
