@@ -14,7 +14,7 @@
 //! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
 //! | helped | the sender, for a large message | what it has done of it |
 //!
-//! A mark is written by the ring's sender when it begins to work on the owner's memory by itself, and when it ends.
+//! A mark is written by the ring's sender when it begins to work on the owner's memory by itself, and when it ends (`board`).
 //!
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
@@ -31,7 +31,7 @@ use std::os::fd::BorrowedFd;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// Changes with anything in this file, in `ring`, or in the engine's headers.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 
 pub const MAX_RINGS: usize = 2048;
 /// Lines of a ring. Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
@@ -165,6 +165,8 @@ pub struct Header {
 
 // SAFETY: as for `Map`, into which both point.
 unsafe impl Send for Header {}
+// SAFETY: everything in it is reached through atomics, once it is filled.
+unsafe impl Sync for Header {}
 
 /// Why a file is no region of ours to talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

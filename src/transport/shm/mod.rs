@@ -171,13 +171,15 @@ pub struct ShmTransport {
     waiting: Vec<share::Waiting>,
     sleeps: u64,
     /// Where peers see our regions, if they may use any.
-    board: Option<Arc<Board>>,
+    board: Option<(Arc<Board>, Arc<Regions>)>,
 }
 
 impl Drop for ShmTransport {
     fn drop(&mut self) {
-        if let Some(board) = &self.board {
+        if let Some((board, regions)) = self.board.take() {
             board.close();
+            // A region is closed when nobody is at it any more, through whatever endpoint: also through this one.
+            regions.leave(board);
         }
         if self.own.is_ours() {
             self.wait_for_helpers();
@@ -346,7 +348,7 @@ impl Transport for ShmTransport {
         if let Ok(board) = Board::new(&self.own, endpoint) {
             let board = Arc::new(board);
             regions.reflect(&board);
-            self.board = Some(board);
+            self.board = Some((board, regions.clone()));
         }
     }
 

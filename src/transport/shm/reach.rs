@@ -7,7 +7,7 @@
 //! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
 //! all of that. A region may be closed at any moment: see `board` for how its owner knows that we are done.
 
-use super::board::Shown;
+use super::board::{self, AT_SEVERAL, Shown, TURN};
 use super::get;
 use super::layout::MAX_SLOTS;
 use super::near::{Near, Spot};
@@ -37,7 +37,7 @@ pub struct Views {
     /// By key.
     places: Map<u64, usize>,
     last: usize,
-    /// What our mark says, which is one less, and odd, while we are at the peer's memory.
+    /// What our mark says when we leave the peer's memory next; while we are at it, it says where.
     turn: u64,
     /// With this turn it is seen whether the peer lives.
     tired_at: u64,
@@ -96,19 +96,19 @@ pub struct Open {
 }
 
 impl Views {
-    /// Sets our mark. `fenced`: the owner has no barrier for us.
+    /// Sets our mark. `place`: as `board` wants it. `fenced`: the owner has no barrier for us.
     #[inline(always)]
-    fn enter<'a>(&mut self, mark: &'a AtomicU64, fenced: bool) -> Inside<'a> {
-        let odd = self.turn + 1;
-        self.turn = odd + 1;
+    fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Inside<'a> {
+        let inside = self.turn + place;
+        self.turn += TURN;
         // SYNC POINT reach: marked before the generation is looked at.
-        mark.store(odd, Ordering::Relaxed);
+        mark.store(inside, Ordering::Relaxed);
         if fenced {
             fence(Ordering::SeqCst);
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        Inside { mark, even: odd + 1 }
+        Inside { mark, even: self.turn }
     }
 
     #[inline(always)]
@@ -230,7 +230,11 @@ impl Outbound {
     /// Marks us, if all regions are still there.
     #[inline(always)]
     fn enter_all(&mut self, spots: &[Spot]) -> Option<Inside<'_>> {
-        let inside = self.views.enter(self.header.mark(self.index), self.fence);
+        let place = match spots {
+            [only] => board::at_slot(only.slot),
+            _ => AT_SEVERAL,
+        };
+        let inside = self.views.enter(self.header.mark(self.index), place, self.fence);
         for spot in spots {
             if self.header.generation(spot.slot) != spot.generation {
                 inside.leave();
@@ -270,7 +274,8 @@ impl Outbound {
 
     /// Has the kernel copy some of it, if it is still open.
     pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
-        let inside = self.views.enter(self.header.mark(self.index), self.fence);
+        let place = board::at_slot(open.slot);
+        let inside = self.views.enter(self.header.mark(self.index), place, self.fence);
         let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
         inside.leave();
         copied
@@ -315,7 +320,7 @@ impl Outbound {
     pub fn set_out(&mut self) {
         self.header.reached().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.views.tired_at = self.views.turn + 2 * u64::from(TIRED_AFTER);
+        self.views.tired_at = self.views.turn + TURN * u64::from(TIRED_AFTER);
     }
 
     /// Forgets what is used now, if its region is another by now.

@@ -415,7 +415,7 @@ fn what_was_closed_meanwhile_is_not_touched() {
             assert_eq!(got, port::Get::Done);
             target.poll(&mut Ends::showing(&regions), 64);
         };
-        regions.remove(KEY);
+        regions.remove(KEY).unwrap();
         memory.fill(3);
         local.write(0, &[4; LEN]);
         let (mut sink, mut helping) = (Ends::default(), Ends::showing(&regions));
