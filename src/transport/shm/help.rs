@@ -13,7 +13,7 @@ use super::share::{Cut, End, State, take, told};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{Get, Named, PeerId, Remote, Sink};
 use crate::util::user::UserIov;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 
 /// A request for help.
 #[derive(Debug)]
@@ -138,7 +138,9 @@ impl ShmTransport {
             }
             next = piece;
             let (at, len) = help.cut.range(piece);
-            if !way.copy(out, at, len) {
+            // SYNC POINT leaving: either we see that the peer closes, or it waits for this piece.
+            fence(Ordering::SeqCst);
+            if out.is_closed() || !way.copy(out, at, len) {
                 state = State::Failed;
                 break;
             }

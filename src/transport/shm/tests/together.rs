@@ -221,6 +221,49 @@ fn one_message_after_the_other() {
     assert!(second == from);
 }
 
+/// An endpoint closes though a sender was stopped with a piece of a message, and a sender that comes later leaves the
+/// memory alone.
+#[test]
+fn an_endpoint_closes_without_a_stopped_sender() {
+    let dir = Dir::new();
+    let (mut a, mut b, to_b, to_a) = joined(&dir);
+    let mut from = pattern(4, LEN);
+    let source = iov(&mut from);
+    let remote = a.expose(to_b, &source, SENT);
+    let mut to = vec![0u8; LEN];
+    let target = iov(&mut to);
+    let start = Instant::now();
+    let (over, mut number) = (AtomicBool::new(false), 0);
+    while number == 0 {
+        assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
+        let next = b.peers.get(to_a).unwrap().shares + 1;
+        over.store(false, Ordering::Relaxed);
+        let pieces = ring(&a, to_b).pieces();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| {
+                let mut takes = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
+                takes.any(|()| share::take(pieces, next, share::End::Back).is_some())
+            });
+            let got = b.get(to_a, &remote, &target, 0, LEN, Some(1));
+            over.store(true, Ordering::Relaxed);
+            if taken.join().unwrap() {
+                assert_eq!(got, port::Get::Later);
+                number = next;
+            }
+        });
+        if number == 0 {
+            a.poll(&mut Ends::sending(source), 64);
+        }
+    }
+    drop(b);
+    to.fill(7);
+    // Pieces that are left for it now, as if it had not looked before.
+    let word = |front: u64, back: u64| u64::from(number) << 32 | front << 16 | back;
+    ring(&a, to_b).pieces().store(word(0, 2), Ordering::Release);
+    a.poll(&mut Ends::sending(source), 64);
+    assert!(to.iter().all(|byte| *byte == 7));
+}
+
 /// A request in two halves of a message: what the sender does is what it is asked, no more.
 #[test]
 fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
