@@ -1,11 +1,8 @@
 //! Fetching from a peer's memory through the kernel (process_vm_readv).
 //!
-//! A process number may mean another process to us than to the peer that told it, when we live in different namespaces.
-//! So before the first fetch a word is read at an address that the peer's header tells, and must hold its instance.
-//! What the kernel refuses once is not tried again: the engine has the peer send instead.
+//! Which process is a peer's is proven before (`proof`). What the kernel refuses is not tried again for a while: the engine
+//! has the peer send instead.
 
-use super::outbound::Outbound;
-use super::peers::Reach;
 use crate::engine::op::RemotePart;
 use crate::engine::port::{Get, Named, Remote};
 use crate::sys::process_vm::{self, Range};
@@ -108,33 +105,7 @@ fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_L
     (parts, count)
 }
 
-/// Reads the peer's instance out of its memory.
-pub fn probe(out: &Outbound) -> Reach {
-    let mut found = 0u64;
-    let local = [Range {
-        addr: (&raw mut found) as u64,
-        len: 8,
-    }];
-    let remote = [Range {
-        addr: out.probe(),
-        len: 8,
-    }];
-    let Ok(pid) = i32::try_from(out.pid()) else {
-        return Reach::Never;
-    };
-    // SAFETY: `found` is ours, and its eight bytes are the only ones named.
-    match unsafe { process_vm::read(pid, &remote, &local) } {
-        Ok(8) if found == out.instance() => Reach::Works,
-        _ => Reach::Never,
-    }
-}
-
-/// Whether the peer's memory can be read, now.
-pub fn is_reached(out: &Outbound) -> bool {
-    probe(out) == Reach::Works
-}
-
-/// Fetches; `instance` and `pid` are the peer's as its header has them, proven by `probe`.
+/// Fetches; `instance` and `pid` are the peer's, proven.
 pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
     let name = parse(remote);
     if name.instance != instance || name.pid != pid {

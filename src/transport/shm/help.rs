@@ -8,7 +8,6 @@
 use super::ShmTransport;
 use super::get::{self, Window};
 use super::outbound::Outbound;
-use super::peers::Reach;
 use super::share::{Cut, End, State, take, told};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{Get, Named, PeerId, Remote, Sink};
@@ -116,11 +115,9 @@ impl ShmTransport {
     /// Does the part of a large copy that a peer asked for.
     pub(super) fn help<S: Sink>(&mut self, to: PeerId, help: &Help, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let Some(out) = &peer.out else { return };
-        if peer.reach == Reach::Untried {
-            peer.reach = get::probe(out);
-        }
-        let works = peer.reach == Reach::Works && self.config.fetch;
+        let Some(out) = &mut peer.out else { return };
+        let works = self.config.fetch && out.is_proved();
+        let out = &*out;
         let helped = out.ring().helped();
         let memory = works
             .then(|| sink.named(to, &help.ours.name, help.ours.access))

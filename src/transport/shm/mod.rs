@@ -20,6 +20,7 @@ mod name;
 mod near;
 mod outbound;
 mod peers;
+mod proof;
 mod reach;
 mod region;
 mod ring;
@@ -42,7 +43,7 @@ use core::fmt;
 use core::sync::atomic::{Ordering, fence};
 use inbound::{Inbox, Look};
 use outbound::{NoWay, Outbound, Sent};
-use peers::{Peers, Reach};
+use peers::Peers;
 use region::Region;
 use share::Far;
 use std::io;
@@ -265,11 +266,11 @@ impl ShmTransport {
         Some(())
     }
 
-    /// What the kernel refused once is not tried again.
+    /// What the kernel refused is not tried again for a while.
     #[cold]
-    fn never_again(&mut self, peer: PeerId) {
-        if let Some(peer) = self.peers.get_mut(peer) {
-            peer.reach = Reach::Never;
+    fn not_now(&mut self, peer: PeerId) {
+        if let Some(out) = self.peers.get_mut(peer).and_then(|peer| peer.out.as_mut()) {
+            out.proof.refused();
         }
     }
 
@@ -424,11 +425,14 @@ impl Transport for ShmTransport {
         let Some(peer) = self.peers.get_mut(from) else {
             return port::Get::Unsupported;
         };
-        let Some(out) = &peer.out else { return port::Get::Gone };
-        if peer.reach == Reach::Untried {
-            peer.reach = get::probe(out);
-        }
-        if peer.reach == Reach::Never {
+        let Some(out) = &mut peer.out else {
+            return port::Get::Gone;
+        };
+        if !out.is_proved() {
+            if out.is_closed() {
+                self.end(from);
+                return port::Get::Gone;
+            }
             return port::Get::Unsupported;
         }
         let (instance, pid) = (out.instance(), out.pid());
@@ -437,13 +441,13 @@ impl Transport for ShmTransport {
         let got = together.and_then(|token| self.copy_together(from, &Far::Message(*remote), local, at, len, token));
         if let Some(got) = got {
             if got == port::Get::Unsupported {
-                self.never_again(from);
+                self.not_now(from);
             }
             return self.if_open(from, got);
         }
         let got = get::get(instance, pid, remote, local, at, len);
         if got == port::Get::Unsupported {
-            self.never_again(from);
+            self.not_now(from);
         }
         self.if_open(from, got)
     }

@@ -350,6 +350,41 @@ fn nothing_passes_what_was_sent() {
     }
 }
 
+/// What could not be mapped is tried again, in some time: its file may have been too short, or descriptors used up.
+#[test]
+fn what_was_refused_may_be_given_later() {
+    let memory = Memory::shared();
+    let file = std::fs::File::from(memory.file.as_ref().unwrap().try_clone().unwrap());
+    let mut p = pair(memory.region(Rights::BOTH));
+    file.set_len(4096).unwrap();
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    file.set_len(LEN as u64).unwrap();
+    let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
+    out.views.make_due();
+    // It is looked for again by the first and used by the second.
+    let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 3);
+}
+
+/// The kernel too is asked again.
+#[test]
+fn a_peer_that_could_not_be_known_is_asked_again() {
+    let memory = Memory::shared();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(p.end.connect(p.to).is_ok());
+    let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
+    out.proof.refused();
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
+    assert!(!out.is_known() && !out.is_proved());
+    out.proof.again.make_due();
+    out.views.make_due();
+    assert!(out.is_proved());
+    let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
+}
+
 /// A full file system under the region is no signal.
 #[test]
 fn memory_that_is_not_there_is_not_touched() {
