@@ -81,12 +81,14 @@ impl Mr {
         }))
     }
 
-    /// -FI_EBUSY while there are regions that are parts of this one. When it has succeeded, nobody touches the memory.
+    /// -FI_EBUSY while there are regions that are parts of this one, or while a peer that was stopped in the middle of an
+    /// operation is at the memory: then the region is what it was. When it has succeeded, nobody touches the memory.
     pub fn close(&self) -> Result<()> {
         unused(&self.parts)?;
         let Some(key) = self.key else { return Ok(()) };
+        self.domain.memory.remove(key)?;
         let counters = core::mem::take(&mut self.state().counters);
-        self.domain.memory.remove(key, counters.iter().map(|(cntr, _)| cntr));
+        counters.iter().for_each(|(cntr, _)| self.domain.memory.release(cntr));
         counters.iter().for_each(|(cntr, _)| cntr.refs().give());
         Ok(())
     }

@@ -3,12 +3,13 @@
 //! While the transport delivers, nothing is pushed: answers go to their peer's queue and leave when `poll` is over.
 
 use super::message::Landing;
-use super::op::{Error, Report};
+use super::op::{Access, Error, Report};
 use super::peer::Malformed;
-use super::port::{PeerId, Place, Sink, Token};
+use super::port::{Named, PeerId, Place, Sink, Token};
 use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
+use crate::util::user::UserIov;
 
 /// Answers that one peer may have waiting. One that sends and takes nothing is not listened to for a while; peers of
 /// this version stay far below, since each answer belongs to an unfinished send of theirs.
@@ -71,6 +72,10 @@ impl<R: Report> Sink for Deliver<'_, R> {
             Some(Landing::Exposed { operation, tell }) => core.exposed_landed(operation, tell, buffer),
             None => {} // its peer is gone, or nobody is to be told
         }
+    }
+
+    fn named(&mut self, peer: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+        self.core.named(peer, name, access)
     }
 
     fn finished(&mut self, token: Token, ok: bool) {

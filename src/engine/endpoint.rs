@@ -7,7 +7,7 @@ use super::credit;
 use super::deliver::Deliver;
 use super::op::{Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Send};
 use super::outgoing::{self, Job, Outgoing, Source, Work};
-use super::port::{Body, Get, PeerId, Push, Transport};
+use super::port::{Body, Get, Named, PeerId, Push, Transport};
 use super::rma::What;
 use super::state::{Config, Core, Fetching, Open};
 use super::wire::Packet;
@@ -315,8 +315,8 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
-        let send = match job.work {
-            Work::Answer | Work::Credit | Work::Acks => None,
+        let (name, send) = match job.work {
+            Work::Answer | Work::Credit | Work::Acks => (Named::Nothing, None),
             Work::Reply => return self.push_reply(to),
             Work::Serve => return self.push_served(to, job),
             Work::Start(id) | Work::Segment(id) | Work::Asked(id) => {
@@ -325,7 +325,7 @@ impl<T: Transport> Engine<T> {
                 {
                     return self.push_operation(to, job, id);
                 }
-                send
+                (Named::Sent(id.bits()), send)
             }
         };
         let (at, len) = (job.at, job.len);
@@ -333,7 +333,7 @@ impl<T: Transport> Engine<T> {
         let remote;
         let body = match send.map(|send| &send.source) {
             Some(Source::User(iov)) if offer && !iov.is_empty() => {
-                remote = self.transport.expose(to, iov);
+                remote = self.transport.expose(to, iov, name);
                 Body::Bytes(&remote.bytes)
             }
             Some(Source::User(iov)) if len > 0 => Body::User { iov, at, len },

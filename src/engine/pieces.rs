@@ -4,7 +4,7 @@
 
 use super::op::{Error, RemoteIov, RemotePart};
 use super::peer::Malformed;
-use super::port::PeerId;
+use super::port::{Named, PeerId};
 use super::state::Core;
 use super::wire::{Header, flag};
 use crate::util::regions::{Denied, Rights};
@@ -29,6 +29,14 @@ pub(super) struct Reached {
 impl Reached {
     pub fn parts(&self) -> &[UserIov] {
         self.parts.get(..self.count).unwrap_or_default()
+    }
+
+    /// How a peer that is shown this may name it later.
+    pub fn name(&self) -> Named {
+        match self.parts() {
+            [_] => Named::Region(self.part),
+            _ => Named::Nothing,
+        }
     }
 
     /// As one, if it does not lie in too many places.

@@ -85,7 +85,19 @@ pub struct Remote {
 }
 
 impl Remote {
-    pub const SIZE: usize = 80;
+    pub const SIZE: usize = 96;
+}
+
+/// What a `Remote` is of. A peer may send it back to have this side do some of the copying. It says where to look the
+/// memory up, and never where the memory is: so a peer that makes one up gets no more than it was shown before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The peer copies alone.
+    Nothing,
+    /// A message or write to this peer that has not ended, as the engine numbers it.
+    Sent(u64),
+    /// Some of a registered region.
+    Region(RemotePart),
 }
 
 /// How a `get` began.
@@ -114,8 +126,9 @@ pub trait Transport {
     /// Delivers what has come, about `budget` packets at most. Says how many.
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
-    /// Names memory of ours for a peer's `get`.
-    fn expose(&self, to: PeerId, iov: &UserIov) -> Remote;
+    /// Names memory of ours for a peer's `get`. If the peer asks for help with that, the engine is asked for the memory
+    /// again, by this name (`Sink::named`).
+    fn expose(&self, to: PeerId, iov: &UserIov, name: Named) -> Remote;
 
     /// Copies `len` bytes from byte `at` of a peer's memory into ours, from byte `at` on too. Without a token, our memory
     /// may be touched until this returns and no longer, by anybody: then `Later` is no answer.
@@ -197,6 +210,12 @@ pub trait Sink {
 
     /// The body is where `place` said; `buffer` is the engine's own coming back. Not called for `Drop` and `Refuse`.
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>);
+
+    /// Memory of ours that this peer wants copied from or to, if that is the peer's right now. To be used before the
+    /// transport returns to the engine, and no longer.
+    fn named(&mut self, _peer: PeerId, _name: &Named, _access: Access) -> Option<UserIov> {
+        None
+    }
 
     /// A `get` or `copy` that was `Later` has ended. If it failed, the engine asks the peer to send instead, or to do it.
     fn finished(&mut self, token: Token, ok: bool);

@@ -5,13 +5,14 @@
 //! sends that in segments. A get that fails is followed by asking.
 
 use super::message::{Landing, Message, Phase, kind, tag};
-use super::op::Report;
-use super::outgoing::Stage;
+use super::op::{Access, Report};
+use super::outgoing::{Source, Stage};
 use super::peer::Malformed;
 use super::pieces::error;
-use super::port::{PeerId, Place, Remote};
+use super::port::{Named, PeerId, Place, Remote};
 use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
+use crate::util::regions::Rights;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -160,6 +161,27 @@ impl Core {
         self.peer(from).answers.push_back(id);
         self.wake(from);
         Ok(())
+    }
+
+    /// Memory of ours that a peer wants help with: what was offered to this very peer and has not ended, or a region that
+    /// peers may use so. A region whose uses are counted may be read, because the reader tells of that; a write there goes
+    /// through the engine.
+    pub fn named(&self, from: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+        match (name, access) {
+            (Named::Sent(number), Access::Read) => {
+                let send = self.sends.get(Id::from_bits(*number))?;
+                match &send.source {
+                    Source::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
+                    _ => None,
+                }
+            }
+            (Named::Region(part), Access::Read) => Some(self.region(part, Rights::READ).ok()?.0),
+            (Named::Region(part), Access::Write) => {
+                let (memory, counted) = self.region(part, Rights::WRITE).ok()?;
+                (!counted).then_some(memory)
+            }
+            (Named::Sent(_), Access::Write) | (Named::Nothing, _) => None,
+        }
     }
 
     /// The receiver of a message of ours is done with it.

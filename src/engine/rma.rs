@@ -11,7 +11,7 @@ use super::op::{
 };
 use super::outgoing::{Job, Outgoing, Source, Stage, Work};
 use super::pieces::{self, LIST, Reached};
-use super::port::{Body, PeerId, Push, Remote, Transport};
+use super::port::{Body, Named, PeerId, Push, Remote, Transport};
 use super::replies::Told;
 use super::side::{Short, ended};
 use super::state::Core;
@@ -293,7 +293,7 @@ impl<T: Transport> Engine<T> {
         match (&send.source, header.packet) {
             (_, Packet::Read) | (Source::Copy(_), Packet::Offer) => {}
             (Source::User(iov), Packet::Offer) if self.core.limits.can_get => {
-                body.extend_from_slice(&self.transport.expose(to, iov).bytes);
+                body.extend_from_slice(&self.transport.expose(to, iov, Named::Sent(id.bits())).bytes);
             }
             (Source::User(_), Packet::Offer) => {}
             (Source::User(iov), _) if body.is_empty() && len > 0 => {
@@ -337,7 +337,7 @@ impl<T: Transport> Engine<T> {
         let (at, len) = (0, job.len);
         match (job.header.packet, reached.one()) {
             (Packet::Exposed, Some(iov)) => {
-                let remote = self.transport.expose(to, &iov);
+                let remote = self.transport.expose(to, &iov, reached.name());
                 Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&remote.bytes))
             }
             (_, Some(iov)) => Self::carry(&mut self.transport, to, &job.header, Body::User { iov: &iov, at, len }),

@@ -225,7 +225,7 @@ impl Transport for Wire {
         budget - left
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov, _: Named) -> Remote {
         let mut world = self.world.borrow_mut();
         world.exposed.push(*iov);
         let mut bytes = [0; Remote::SIZE];

@@ -187,9 +187,17 @@ fn parse(line: &[u8]) -> Option<Area> {
     })
 }
 
-/// The file behind `len` bytes of a process's memory: None unless all of them are one file's, shared.
-pub fn backing(pid: u32, addr: u64, len: u64) -> Option<Backing> {
-    let maps = Maps::open(pid).ok()?;
+/// The file behind `len` bytes of a process's memory: None unless all of them are one file's, shared. An error if the
+/// process may not be asked.
+pub fn backing(pid: u32, addr: u64, len: u64) -> io::Result<Option<Backing>> {
+    let maps = Maps::open(pid)?;
+    Ok(backing_in(&maps, addr, len))
+}
+
+/// The most parts in which a range may be mapped: a process decides by itself how many its memory has.
+const AREAS_MOST: usize = 256;
+
+fn backing_in(maps: &Maps, addr: u64, len: u64) -> Option<Backing> {
     let first = maps.area(addr).filter(Area::is_shared_file)?;
     let end = addr.checked_add(len)?;
     let mut found = Backing {
@@ -200,9 +208,13 @@ pub fn backing(pid: u32, addr: u64, len: u64) -> Option<Backing> {
         area: (first.start, first.end),
         name: first.name.clone().into(),
     };
-    let mut last = first;
+    let (mut last, mut areas) = (first, 1);
     // A file may be mapped in parts, with rights that differ.
     while last.end < end {
+        areas += 1;
+        if areas > AREAS_MOST {
+            return None;
+        }
         let next = maps.area(last.end).filter(Area::is_shared_file)?;
         let follows = next.file == last.file && next.start == last.end;
         let offset = last.offset.checked_add(last.end.checked_sub(last.start)?)?;
@@ -225,6 +237,11 @@ impl Area {
 const FDS_MOST: usize = 4096;
 
 impl Backing {
+    /// Where in the file the range begins.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Opens the file, whatever way there is.
     pub fn open(&self, pid: u32, write: bool) -> Option<File> {
         let (start, end) = self.area;
@@ -398,6 +415,10 @@ mod tests {
     use core::slice;
     use std::os::fd::{FromRawFd, OwnedFd};
 
+    fn behind(pid: u32, addr: u64, len: u64) -> Option<Backing> {
+        backing(pid, addr, len).unwrap()
+    }
+
     /// Mapped memory of this process.
     struct Own {
         at: *mut u8,
@@ -438,7 +459,7 @@ mod tests {
     fn check(own: &mut Own, name: &str) {
         let pid = std::process::id();
         let at = own.at as u64 + 100;
-        let found = backing(pid, at, 9000).unwrap_or_else(|| panic!("{name}: not found"));
+        let found = behind(pid, at, 9000).unwrap_or_else(|| panic!("{name}: not found"));
         let file = found.open(pid, true).unwrap_or_else(|| panic!("{name}: not opened"));
         let mapping = found.map(&file, 9000, true).unwrap();
         assert_eq!((mapping.len(), found.writable), (9000, true));
@@ -476,10 +497,10 @@ mod tests {
         let shared = Own::new(fd.as_raw_fd(), LEN, libc::MAP_SHARED);
         let private = Own::new(fd.as_raw_fd(), LEN, libc::MAP_PRIVATE);
         let heap = Box::new([0u8; 100]);
-        assert_eq!(backing(pid, private.at as u64, 10), None);
-        assert_eq!(backing(pid, heap.as_ptr() as u64, 100), None);
-        assert_eq!(backing(pid, shared.at as u64, u64::MAX), None);
-        assert_eq!(backing(pid, 0, 10), None);
+        assert_eq!(behind(pid, private.at as u64, 10), None);
+        assert_eq!(behind(pid, heap.as_ptr() as u64, 100), None);
+        assert_eq!(behind(pid, shared.at as u64, u64::MAX), None);
+        assert_eq!(behind(pid, 0, 10), None);
         // A page of another mapping in the middle.
         let hole = shared.at as u64 + 4096;
         // SAFETY: a page of this test's own mapping.
@@ -488,14 +509,14 @@ mod tests {
             libc::mmap(hole as *mut libc::c_void, 4096, libc::PROT_READ, flags, -1, 0)
         };
         assert_eq!(other as u64, hole);
-        assert!(backing(pid, shared.at as u64, 4096).is_some());
-        assert_eq!(backing(pid, shared.at as u64, 4097), None);
+        assert!(behind(pid, shared.at as u64, 4096).is_some());
+        assert_eq!(behind(pid, shared.at as u64, 4097), None);
         // Rights that differ are fine, if one does not want to write.
         // SAFETY: as above.
         unsafe { libc::mprotect((hole + 4096) as *mut libc::c_void, 4096, libc::PROT_READ) };
-        let rest = backing(pid, hole + 4096, 2 * 4096).unwrap();
+        let rest = behind(pid, hole + 4096, 2 * 4096).unwrap();
         assert!(!rest.writable);
-        assert!(backing(pid, hole + 2 * 4096, 2 * 4096).unwrap().writable);
+        assert!(behind(pid, hole + 2 * 4096, 2 * 4096).unwrap().writable);
     }
 
     #[test]
@@ -517,7 +538,7 @@ mod tests {
         let pid = std::process::id();
         let fd = memfd();
         let own = Own::new(fd.as_raw_fd(), LEN, libc::MAP_SHARED);
-        let found = backing(pid, own.at as u64, LEN as u64).unwrap();
+        let found = behind(pid, own.at as u64, LEN as u64).unwrap();
         let file = found.open(pid, false).unwrap();
         let mapping = found.map(&file, LEN as u64, false).unwrap();
         File::from(fd.try_clone().unwrap()).set_len(4096).unwrap();

@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::cell::RefCell;
@@ -152,7 +152,7 @@ impl Transport for Loopback {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov, _: Named) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }

@@ -4,7 +4,7 @@
 //! A buffer is posted again only when its body has been moved, which a later poll does, in any order. Gets end by
 //! completions that come out of band, and need a key that the owner of the memory gave out.
 
-use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::cell::RefCell;
@@ -170,7 +170,7 @@ impl Transport for QueuePair {
         done
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov, _: Named) -> Remote {
         let mut bytes = [0; Remote::SIZE];
         let key = self.end(self.me, |mine| {
             mine.exposed.push(*iov);

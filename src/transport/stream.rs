@@ -3,7 +3,7 @@
 //! It shows that the seam fits streams: the header is known before the body, the body is read to its place as it comes,
 //! over many polls, and what is refused stays in the socket.
 
-use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::io::{ErrorKind, Read, Write};
@@ -181,7 +181,7 @@ impl Transport for Stream {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov, _: Named) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }

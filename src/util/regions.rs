@@ -69,11 +69,18 @@ impl Region {
 pub trait Mirror: Send + Sync {
     /// There is such a region, or it has changed.
     fn show(&self, key: u64, region: &Region);
-    /// There is none with this key any more.
+    /// There is none with this key, until it is shown again.
     fn hide(&self, key: u64);
-    /// Waits until nobody works at what was hidden before this was called.
-    fn settle(&self);
+    /// Waits until no peer works at this region, which was hidden before; false if that takes too long. Called without a
+    /// lock.
+    fn settle(&self, key: u64) -> bool;
+    /// Shows nothing any more, and no peer works at what it showed.
+    fn is_over(&self) -> bool;
 }
+
+/// A peer that cannot be told to stop is still at the region's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
 
 /// Why an access is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +109,11 @@ pub struct Regions {
 
 struct Table {
     regions: Map<u64, Region>,
+    /// Keys of those that are being closed: they are not shown.
+    closing: Vec<u64>,
     mirrors: Vec<Weak<dyn Mirror>>,
+    /// Of endpoints that are closed, as long as peers may be at what they showed.
+    left: Vec<Arc<dyn Mirror>>,
     secret: RandomState,
     made: u64,
 }
@@ -112,7 +123,9 @@ impl Regions {
     pub fn new(own_keys: bool, locked: bool) -> Regions {
         let table = Table {
             regions: Map::default(),
+            closing: Vec::new(),
             mirrors: Vec::new(),
+            left: Vec::new(),
             secret: RandomState::new(),
             made: 0,
         };
@@ -130,12 +143,8 @@ impl Regions {
         match table.regions.entry(key) {
             Entry::Occupied(_) => None,
             Entry::Vacant(place) => {
-                let region = place.insert(region);
-                table
-                    .mirrors
-                    .iter()
-                    .filter_map(Weak::upgrade)
-                    .for_each(|mirror| mirror.show(key, region));
+                place.insert(region);
+                table.show(key);
                 Some(key)
             }
         }
@@ -144,35 +153,50 @@ impl Regions {
     /// Changes a region; false: there is none with this key.
     pub fn change(&self, key: u64, change: impl FnOnce(&mut Region)) -> bool {
         let mut table = self.table.lock();
-        let table = &mut *table;
         let Some(region) = table.regions.get_mut(&key) else {
             return false;
         };
         change(region);
-        table
-            .mirrors
-            .iter()
-            .filter_map(Weak::upgrade)
-            .for_each(|mirror| mirror.show(key, region));
+        table.show(key);
         true
     }
 
-    /// Takes a region out. When this returns, no peer works on its memory by itself.
-    pub fn remove(&self, key: u64) {
+    /// Takes a region out. When this returns, no peer works on its memory by itself; or one does and goes on doing so, as
+    /// it was stopped in the middle: then the region is what it was. Others are waited for without a lock.
+    pub fn remove(&self, key: u64) -> Result<(), Busy> {
         let mut table = self.table.lock();
-        table.regions.remove(&key);
-        let mirrors: Vec<_> = table.mirrors.iter().filter_map(Weak::upgrade).collect();
+        let mirrors = table.all_mirrors();
+        table.closing.push(key);
         mirrors.iter().for_each(|mirror| mirror.hide(key));
         drop(table);
-        mirrors.iter().for_each(|mirror| mirror.settle());
+        let settled = mirrors.iter().all(|mirror| mirror.settle(key));
+        let mut table = self.table.lock();
+        table.closing.retain(|other| *other != key);
+        if settled {
+            table.regions.remove(&key);
+            table.left.retain(|mirror| !mirror.is_over());
+            return Ok(());
+        }
+        table.show(key);
+        Err(Busy)
     }
 
     /// From now on the mirror shows what there is, for as long as it lives.
     pub fn reflect(&self, mirror: &Arc<impl Mirror + 'static>) {
         let mut table = self.table.lock();
-        table.regions.iter().for_each(|(key, region)| mirror.show(*key, region));
+        let open = table.regions.iter().filter(|(key, _)| !table.closing.contains(key));
+        open.for_each(|(key, region)| mirror.show(*key, region));
         table.mirrors.retain(|other| other.strong_count() > 0);
         table.mirrors.push(Arc::downgrade(mirror) as Weak<dyn Mirror>);
+    }
+
+    /// The mirror shows nothing any more, but there may be peers at regions that it showed: those are not closed before.
+    pub fn leave(&self, mirror: Arc<impl Mirror + 'static>) {
+        let mut table = self.table.lock();
+        table.left.retain(|mirror| !mirror.is_over());
+        if !mirror.is_over() {
+            table.left.push(mirror);
+        }
     }
 
     /// The memory of `len` bytes at remote address `addr`, if a peer may do that through this endpoint.
@@ -200,6 +224,20 @@ impl Regions {
 }
 
 impl Table {
+    fn all_mirrors(&self) -> Vec<Arc<dyn Mirror>> {
+        let living = self.mirrors.iter().filter_map(Weak::upgrade);
+        living.chain(self.left.iter().cloned()).collect()
+    }
+
+    /// Has the mirrors show a region as it is, unless it is being closed.
+    fn show(&self, key: u64) {
+        let Some(region) = self.regions.get(&key).filter(|_| !self.closing.contains(&key)) else {
+            return;
+        };
+        let living = self.mirrors.iter().filter_map(Weak::upgrade);
+        living.for_each(|mirror| mirror.show(key, region));
+    }
+
     /// The region, and where in it the bytes begin.
     #[inline]
     fn find(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Result<(&Region, usize), Denied> {
@@ -243,6 +281,7 @@ impl core::fmt::Debug for Regions {
 mod tests {
     use super::super::user::Lent;
     use super::*;
+    use core::sync::atomic::{AtomicBool, Ordering};
 
     fn region(cuts: &[usize], base: u64, rights: Rights) -> Region {
         Region {
@@ -264,7 +303,7 @@ mod tests {
             regions.find(0, 7, 0, 1, Rights::READ).map(|found| found.memory.len()),
             Ok(1)
         );
-        regions.remove(7);
+        regions.remove(7).unwrap();
         assert_eq!(regions.find(0, 7, 0, 1, Rights::READ), Err(Denied::Key));
         assert_eq!(regions.add(region(&[2], 0, Rights::READ), 7), Some(7));
     }
@@ -279,9 +318,9 @@ mod tests {
         assert!(keys.iter().all(|key| regions.find(0, *key, 0, 1, Rights::BOTH).is_ok()));
     }
 
-    /// What a mirror was told.
+    /// What a mirror was told, and whether a peer does not leave.
     #[derive(Default)]
-    struct Seen(std::sync::Mutex<Vec<(char, u64)>>);
+    struct Seen(std::sync::Mutex<Vec<(char, u64)>>, AtomicBool);
 
     impl Seen {
         fn note(&self, what: char, key: u64) {
@@ -300,8 +339,12 @@ mod tests {
         fn hide(&self, key: u64) {
             self.note('-', key);
         }
-        fn settle(&self) {
-            self.note('.', 0);
+        fn settle(&self, key: u64) -> bool {
+            self.note('.', key);
+            !self.1.load(Ordering::Relaxed)
+        }
+        fn is_over(&self) -> bool {
+            !self.1.load(Ordering::Relaxed)
         }
     }
 
@@ -324,15 +367,74 @@ mod tests {
         }
         let shown: String = mirror.take().iter().map(|(what, _)| what).collect();
         assert_eq!(shown, "0+0+0");
-        regions.remove(1);
-        assert_eq!(mirror.take(), [('-', 1), ('.', 0)]);
+        regions.remove(1).unwrap();
+        assert_eq!(mirror.take(), [('-', 1), ('.', 1)]);
         // Memory in pieces is reached by asking.
         regions.add(region(&[2, 3], 0, Rights::READ), 3);
         assert_eq!(mirror.take(), [('0', 3)]);
         let weak = Arc::downgrade(&mirror);
         drop(mirror);
         assert!(weak.upgrade().is_none());
-        regions.remove(2);
+        regions.remove(2).unwrap();
+    }
+
+    /// A region that a peer does not leave is what it was, and closed when the peer has left.
+    #[test]
+    fn a_region_that_is_in_use_stays() {
+        let regions = Regions::new(false, true);
+        let (mirror, closed) = (Arc::new(Seen::default()), Arc::new(Seen::default()));
+        regions.reflect(&mirror);
+        regions.reflect(&closed);
+        regions.add(region(&[1], 0, Rights::READ), 1);
+        regions.add(region(&[1], 0, Rights::READ), 2);
+        for seen in [&mirror, &closed] {
+            assert_eq!(seen.take(), [('+', 1), ('+', 2)]);
+        }
+        mirror.1.store(true, Ordering::Relaxed);
+        assert_eq!(regions.remove(1), Err(Busy));
+        assert_eq!(mirror.take(), [('-', 1), ('.', 1), ('+', 1)]);
+        assert!(regions.find(5, 1, 0, 1, Rights::READ).is_ok());
+        mirror.1.store(false, Ordering::Relaxed);
+        assert_eq!(regions.remove(1), Ok(()));
+        assert_eq!(regions.find(5, 1, 0, 1, Rights::READ), Err(Denied::Key));
+        // Nor is one closed that a peer is at through an endpoint that is.
+        closed.1.store(true, Ordering::Relaxed);
+        regions.leave(closed.clone());
+        assert_eq!(regions.remove(2), Err(Busy));
+        closed.1.store(false, Ordering::Relaxed);
+        assert_eq!(regions.remove(2), Ok(()));
+        assert_eq!(Arc::strong_count(&closed), 1);
+    }
+
+    /// While a region is being closed it is what it was, but no mirror shows it.
+    #[test]
+    fn a_closing_region_is_not_shown() {
+        struct Meddler(Weak<Regions>, Seen);
+        impl Mirror for Meddler {
+            fn show(&self, key: u64, region: &Region) {
+                self.1.show(key, region);
+            }
+            fn hide(&self, key: u64) {
+                self.1.hide(key);
+            }
+            fn settle(&self, key: u64) -> bool {
+                let regions = self.0.upgrade().unwrap();
+                assert!(regions.find(5, key, 0, 1, Rights::READ).is_ok());
+                assert!(regions.change(key, |_| ()));
+                regions.reflect(&Arc::new(Meddler(Weak::new(), Seen::default())));
+                regions.add(region(&[1], 0, Rights::READ), key + 1).unwrap();
+                self.1.settle(key)
+            }
+            fn is_over(&self) -> bool {
+                false
+            }
+        }
+        let regions = Arc::new(Regions::new(false, true));
+        let mirror = Arc::new(Meddler(Arc::downgrade(&regions), Seen::default()));
+        regions.reflect(&mirror);
+        regions.add(region(&[1], 0, Rights::READ), 1).unwrap();
+        assert_eq!(regions.remove(1), Ok(()));
+        assert_eq!(mirror.1.take(), [('+', 1), ('-', 1), ('+', 2), ('.', 1)]);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! A peer's address can only be asked for between polls: its first packet is refused once, and taken in the next look.
 
 use super::Wire;
-use crate::engine::port::{Body, Get, Limits, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::op::Access;
+use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::collections::HashMap;
@@ -205,6 +206,11 @@ impl<S: Sink> Sink for Tap<'_, S> {
         self.sink.placed(token, buffer);
     }
 
+    fn named(&mut self, peer: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+        let known = self.known.get(peer as usize).copied().flatten()?;
+        self.sink.named(known.id, name, access)
+    }
+
     fn finished(&mut self, token: Token, ok: bool) {
         self.sink.finished(token, ok);
     }
@@ -250,7 +256,7 @@ impl<T: Wire> Transport for Lanes<T> {
         done
     }
 
-    fn expose(&self, to: PeerId, iov: &UserIov) -> Remote {
+    fn expose(&self, to: PeerId, iov: &UserIov, name: Named) -> Remote {
         let nothing = Remote {
             bytes: [0; Remote::SIZE],
         };
@@ -258,7 +264,7 @@ impl<T: Wire> Transport for Lanes<T> {
             return nothing;
         };
         self.transport(*lane)
-            .map_or(nothing, |transport| transport.expose(*number, iov))
+            .map_or(nothing, |transport| transport.expose(*number, iov, name))
     }
 
     fn get(

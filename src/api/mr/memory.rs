@@ -8,7 +8,7 @@ use crate::api::cntr::Cntr;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
 use crate::engine::op::Access;
-use crate::util::regions::{Region, Regions, Rights};
+use crate::util::regions::{Busy, Region, Regions, Rights};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
@@ -124,16 +124,17 @@ impl Memory {
         self.regions.add(region, wanted).ok_or(Errno(FI_ENOKEY as i32))
     }
 
-    /// Takes a region out. Nobody touches its memory when this returns.
-    pub fn remove<'a>(&self, key: u64, counters: impl Iterator<Item = &'a Arc<Cntr>>) {
-        self.regions.remove(key);
+    /// Takes a region out: nobody touches its memory when this has succeeded. -FI_EBUSY while a peer does that cannot be
+    /// waited for.
+    pub fn remove(&self, key: u64) -> Result<()> {
+        self.regions.remove(key).map_err(|Busy| Errno(FI_EBUSY))?;
         let endpoints = lock(&self.driven).endpoints.clone();
         // Whoever looked the region up before it was removed is in a call: that one is waited for.
         endpoints.iter().for_each(|endpoint| endpoint.settle());
         if lock(&self.watched).remove(&key).is_some() {
             self.watches.fetch_sub(1, Ordering::Relaxed);
         }
-        counters.for_each(|cntr| self.release(cntr));
+        Ok(())
     }
 
     /// An endpoint is enabled.

@@ -145,7 +145,7 @@ fn a_region_may_be_closed_in_the_middle() {
                     bed.progress(1);
                     bed.progress(0);
                 }
-                bed.nodes[1].regions.remove(1);
+                bed.nodes[1].regions.remove(1).unwrap();
                 let before = memory.bytes();
                 bed.settle();
                 assert_eq!(memory.bytes(), before, "{manner:?} {when}");

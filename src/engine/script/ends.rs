@@ -1,7 +1,10 @@
 //! Peers that die, are not there, or send nonsense.
 
 use super::*;
+use crate::engine::outgoing::Stage;
 use crate::engine::wire::{Header, flag};
+use crate::util::regions::{Region, Rights};
+use crate::util::user::Lent;
 
 #[test]
 fn the_dead_leave_nothing_waiting() {
@@ -322,6 +325,63 @@ fn a_peer_that_breaks_its_own_message_is_not_believed() {
         assert_eq!(engine.malformed(), 1, "{packets:?}");
         if packets.len() != 12 {
             assert_eq!(engine.leftovers(), [0; 5], "{packets:?}");
+        }
+    }
+}
+
+/// What a peer may have copied is what it was offered, as long as that has not ended, and what regions allow.
+#[test]
+fn a_name_is_worth_what_it_was_given_for() {
+    let mut bed = bed();
+    bed.send(letter(0, 1, 5, 5000)).unwrap();
+    bed.settle();
+    let core = &bed.nodes[0].engine.core;
+    let (id, send) = core.sends.iter().next().unwrap();
+    let offered = Named::Sent(id.bits());
+    assert_eq!(send.stage, Stage::Offered);
+    assert_eq!(core.named(1, &offered, Access::Read).map(|iov| iov.len()), Some(5000));
+    let refused = [
+        (2, offered, Access::Read),
+        (1, offered, Access::Write),
+        (1, Named::Sent(id.bits() + 1), Access::Read),
+        (1, Named::Sent(u64::MAX), Access::Read),
+        (1, Named::Nothing, Access::Read),
+    ];
+    for (peer, name, access) in refused {
+        assert_eq!(core.named(peer, &name, access), None, "{peer} {name:?}");
+    }
+    let recv = bed.recv(1, &[5000], tagged(5));
+    bed.settle();
+    assert_eq!(bed.found(recv).len(), 1);
+    assert_eq!(bed.nodes[0].engine.core.named(1, &offered, Access::Read), None);
+}
+
+/// A region is named by whoever may use it so; one whose uses are counted is written through the engine only.
+#[test]
+fn a_region_is_named_by_its_rights() {
+    let bed = bed();
+    let memory = Lent::new(&[100], 0);
+    let rows = [
+        (7, Rights::READ, false, [true, false]),
+        (8, Rights::WRITE, false, [false, true]),
+        (9, Rights::BOTH, true, [true, false]),
+    ];
+    for (key, rights, watched, expected) in rows {
+        let region = Region {
+            memory: memory.iov(),
+            rights,
+            base: 0,
+            enabled: true,
+            endpoint: None,
+            watched,
+        };
+        bed.nodes[0].regions.add(region, key).unwrap();
+        for (access, may) in [Access::Read, Access::Write].into_iter().zip(expected) {
+            for (addr, len, fits) in [(0, 100, true), (1, 100, false), (u64::MAX, 2, false)] {
+                let name = Named::Region(RemotePart { addr, len, key });
+                let found = bed.nodes[0].engine.core.named(1, &name, access);
+                assert_eq!(found.is_some(), may && fits, "{key} {access:?} {addr}");
+            }
         }
     }
 }

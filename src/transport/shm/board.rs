@@ -1,12 +1,14 @@
 //! The table in an endpoint's file of the regions that its peers may work on by themselves: its owner's side.
 //!
 //! A region is in a slot: where it lies in this process, and who may do what. A slot's generation is odd while it is
-//! there. A peer that works on one marks itself, then looks at the generation, and marks itself again when it is done; the
-//! owner changes the generation, and then waits for every peer whose mark it finds set. One of the two must see the
-//! other, which takes a barrier between the two steps on both sides, as in `sleep`.
+//! there. A peer that works on one marks itself with the slot, then looks at the generation, and marks itself again when
+//! it is done; the owner changes the generation, and then waits for every peer whose mark it finds set for that slot. One
+//! of the two must see the other, which takes a barrier between the two steps on both sides, as in `sleep`.
 //!
 //! What lies behind the memory is for the peer to find out (`reach`), so registering costs a few stores, and closing a
-//! region that nobody ever reached so costs one more. Peers that die are known by their locks.
+//! region that nobody ever reached so costs one more. Peers that die are known by their locks. A peer that was stopped in
+//! the middle cannot be told to leave, so waiting has an end, and the region stays. Nobody waits with a lock, and who is
+//! in one region keeps no other from being closed.
 
 use super::layout::{self, Header, LOCK_RINGS, MAX_SLOTS};
 use super::region::Region as Own;
@@ -28,6 +30,26 @@ const BASE: usize = 2;
 const ADDR: usize = 3;
 const LEN: usize = 4;
 const RIGHTS: usize = 5;
+
+// A mark counts by `TURN`. What is added while its peer works says in which slot.
+pub const TURN: u64 = 1 << 16;
+/// In more than one slot.
+pub const AT_SEVERAL: u64 = 1;
+const _: () = assert!(at_slot(MAX_SLOTS) < TURN);
+
+#[inline(always)]
+pub const fn at_slot(slot: usize) -> u64 {
+    2 * slot as u64 + 3
+}
+
+/// Whether a peer with this mark works in a slot; None: in any.
+fn is_at(mark: u64, slot: Option<usize>) -> bool {
+    let place = mark % TURN;
+    match slot {
+        Some(slot) => place == at_slot(slot) || place == AT_SEVERAL,
+        None => place % 2 == 1,
+    }
+}
 
 /// Slots that get memory at a time: a page.
 const STEP: usize = 64;
@@ -103,16 +125,21 @@ impl Header {
 
 pub struct Board {
     endpoint: u64,
-    inner: Mutex<Option<Inner>>,
-}
-
-struct Inner {
+    /// Where peers mark themselves: looked at without a lock.
     header: Header,
     file: Arc<ParentFd>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By key, from the first time that a region was shown until it is closed.
     slots: HashMap<u64, Place>,
     /// Slots that were used, and may be again.
     free: Vec<Place>,
     fresh: usize,
+    /// The endpoint is.
+    closed: bool,
 }
 
 /// A slot and its generation. What is in the file may be anybody's.
@@ -126,141 +153,193 @@ impl Board {
     /// Of the endpoint that regions know by this number.
     pub fn new(own: &Own, endpoint: u64) -> io::Result<Board> {
         let file = own.hold_file();
-        let inner = Inner {
-            header: Header::map(file.as_fd())?,
-            file,
-            slots: HashMap::new(),
-            free: Vec::new(),
-            fresh: 0,
-        };
         Ok(Board {
             endpoint,
-            inner: Mutex::new(Some(inner)),
+            header: Header::map(file.as_fd())?,
+            file,
+            inner: Mutex::default(),
         })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Option<Inner>> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is shown any more, and nobody works on what was.
+    /// Nothing is shown any more. Peers may still be at regions that were, which are not the endpoint's to give back.
     pub fn close(&self) {
-        // Locked to the end: whoever closes a region meanwhile must not find it hidden before its users are gone.
-        let mut guard = self.inner();
-        if let Some(inner) = guard.as_mut().filter(|inner| inner.file.is_ours()) {
-            let keys: Vec<u64> = inner.slots.keys().copied().collect();
-            keys.iter().for_each(|key| inner.hide(*key));
-            inner.settle();
+        if !self.file.is_ours() {
+            return;
         }
-        *guard = None;
+        let mut inner = self.inner();
+        inner.closed = true;
+        let keys: Vec<u64> = inner.slots.keys().copied().collect();
+        keys.iter().for_each(|key| inner.hide(&self.header, *key));
     }
 
-    /// Does something if the endpoint is open and this is its process.
-    fn with(&self, work: impl FnOnce(&mut Inner)) {
-        if let Some(inner) = self.inner().as_mut().filter(|inner| inner.file.is_ours()) {
-            work(inner);
-        }
-    }
-}
-
-impl Mirror for Board {
-    fn show(&self, key: u64, region: &Region) {
-        self.with(|inner| {
-            inner.hide(key);
-            if let Some(memory) = region.shown_at(self.endpoint) {
-                inner.show(key, region, memory);
-            }
-        });
-    }
-
-    fn hide(&self, key: u64) {
-        self.with(|inner| inner.hide(key));
-    }
-
-    fn settle(&self) {
-        self.with(|inner| inner.settle());
-    }
-}
-
-/// Looks at a mark before the processor is given away.
-const SPINS: u32 = 1000;
-const NAP: Duration = Duration::from_micros(100);
-/// How often it is asked whether the peer lives still.
-const ASK_EVERY: Duration = Duration::from_millis(10);
-
-impl Inner {
-    fn show(&mut self, key: u64, region: &Region, memory: UserBuf) {
-        let Some(place) = self.free.pop().or_else(|| self.fresh_slot()) else {
-            return; // the table is full, or the file system: peers ask
-        };
-        self.header.fill_slot(place.slot, place.generation, key, region, memory);
-        let generation = place.generation + 1;
-        self.slots.insert(key, Place { generation, ..place });
-    }
-
-    fn fresh_slot(&mut self) -> Option<Place> {
-        let slot = self.fresh;
-        if slot >= MAX_SLOTS {
-            return None;
-        }
-        if slot % STEP == 0 {
-            layout::allocate_slots(self.file.as_fd(), slot + STEP).ok()?;
-            (slot..slot + STEP).for_each(|slot| self.header.slot(slot, GENERATION).store(0, Ordering::Relaxed));
-            self.header.set_slots_used(slot + STEP);
-        }
-        self.fresh += 1;
-        Some(Place { slot, generation: 0 })
-    }
-
-    fn hide(&mut self, key: u64) {
-        let Some(place) = self.slots.remove(&key) else { return };
-        let generation = place.generation + 1;
-        // SYNC POINT reach: before the marks are looked at.
-        self.header
-            .slot(place.slot, GENERATION)
-            .store(generation, Ordering::Relaxed);
-        self.free.push(Place { generation, ..place });
-    }
-
-    fn settle(&self) {
+    /// Waits, but not for ever, until no peer works in this slot, or in any.
+    fn is_left(&self, slot: Option<usize>, patience: Duration) -> bool {
         // SYNC POINT reach: either we find a peer's mark, or it finds what was hidden.
         fence(Ordering::SeqCst);
         if self.header.reached().load(Ordering::Relaxed) == 0 {
-            return;
+            return true;
         }
         process_vm::barrier_everywhere();
-        for ring in 0..self.header.used() {
-            let mark = self
-                .header
-                .claim(ring)
-                .map(|_| self.header.mark(ring).load(Ordering::Acquire));
-            if let Some(mark) = mark.filter(|mark| mark % 2 == 1) {
-                self.wait_for(ring, mark);
-            }
-        }
+        let start = Instant::now();
+        (0..self.header.used()).all(|ring| match self.mark(ring) {
+            Some(mark) if is_at(mark, slot) => self.waits_for(ring, mark, start, patience),
+            _ => true,
+        })
     }
 
-    /// Waits for as long as a peer lives that is at our memory: what it does there cannot be stopped.
+    /// The mark of whoever has this ring.
+    fn mark(&self, ring: usize) -> Option<u64> {
+        self.header
+            .claim(ring)
+            .map(|_| self.header.mark(ring).load(Ordering::Acquire))
+    }
+
+    /// Waits for a peer that is at our memory: what it does there cannot be stopped. False: it lives, and does not leave.
     #[cold]
-    fn wait_for(&self, ring: usize, mark: u64) {
-        let is_there = || self.header.mark(ring).load(Ordering::Acquire) == mark;
-        let mut asked = Instant::now();
+    fn waits_for(&self, ring: usize, mark: u64, start: Instant, patience: Duration) -> bool {
+        let (mut asked, mut nap) = (Instant::now(), FIRST_NAP);
         for spin in 0u32.. {
-            if !is_there() {
-                return;
+            if self.mark(ring) != Some(mark) {
+                return true;
             }
             if spin < SPINS {
                 core::hint::spin_loop();
                 continue;
             }
-            std::thread::sleep(NAP);
+            if start.elapsed() >= patience {
+                return !self.lives(ring);
+            }
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(LAST_NAP);
             if asked.elapsed() > ASK_EVERY {
-                let lives = shared::is_locked(self.file.as_fd(), LOCK_RINGS + ring as i64).unwrap_or(true);
-                if !lives || self.header.claim(ring).is_none() {
-                    return;
+                if !self.lives(ring) {
+                    return true;
                 }
                 asked = Instant::now();
             }
+        }
+        false
+    }
+
+    fn lives(&self, ring: usize) -> bool {
+        shared::is_locked(self.file.as_fd(), LOCK_RINGS + ring as i64).unwrap_or(true)
+    }
+}
+
+impl Mirror for Board {
+    fn show(&self, key: u64, region: &Region) {
+        if !self.file.is_ours() {
+            return;
+        }
+        let mut inner = self.inner();
+        inner.hide(&self.header, key);
+        if let Some(memory) = region.shown_at(self.endpoint).filter(|_| !inner.closed) {
+            inner.show(self, key, region, memory);
+        }
+    }
+
+    fn hide(&self, key: u64) {
+        if self.file.is_ours() {
+            self.inner().hide(&self.header, key);
+        }
+    }
+
+    fn settle(&self, key: u64) -> bool {
+        let Some(slot) = self.inner().slots.get(&key).map(|place| place.slot) else {
+            return true;
+        };
+        if !self.file.is_ours() {
+            return true;
+        }
+        // Without the lock, which whoever registers memory needs.
+        let left = self.is_left(Some(slot), PATIENCE);
+        if left {
+            self.inner().forget(key);
+        }
+        left
+    }
+
+    fn is_over(&self) -> bool {
+        let closed = self.inner().closed;
+        closed && self.is_left(None, Duration::ZERO)
+    }
+}
+
+/// How long a closing region waits for a peer that is at it: far longer than any operation takes.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Looks at a mark before the processor is given away.
+const SPINS: u32 = 1000;
+const FIRST_NAP: Duration = Duration::from_micros(20);
+const LAST_NAP: Duration = Duration::from_millis(5);
+/// How often it is asked whether the peer lives still.
+const ASK_EVERY: Duration = Duration::from_millis(10);
+
+impl Inner {
+    fn show(&mut self, board: &Board, key: u64, region: &Region, memory: UserBuf) {
+        let known = self.slots.get(&key).copied();
+        let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_slot(board)) else {
+            return; // the table is full, or the file system: peers ask
+        };
+        board
+            .header
+            .fill_slot(place.slot, place.generation, key, region, memory);
+        let generation = place.generation + 1;
+        self.slots.insert(key, Place { generation, ..place });
+    }
+
+    fn fresh_slot(&mut self, board: &Board) -> Option<Place> {
+        let slot = self.fresh;
+        if slot >= MAX_SLOTS {
+            return None;
+        }
+        if slot % STEP == 0 {
+            layout::allocate_slots(board.file.as_fd(), slot + STEP).ok()?;
+            (slot..slot + STEP).for_each(|slot| board.header.slot(slot, GENERATION).store(0, Ordering::Relaxed));
+            board.header.set_slots_used(slot + STEP);
+        }
+        self.fresh += 1;
+        Some(Place { slot, generation: 0 })
+    }
+
+    /// The key keeps its slot, in which peers may still be.
+    fn hide(&mut self, header: &Header, key: u64) {
+        let shown = self.slots.get_mut(&key).filter(|place| place.generation % 2 == 1);
+        let Some(place) = shown else { return };
+        place.generation += 1;
+        // SYNC POINT reach: before the marks are looked at.
+        header
+            .slot(place.slot, GENERATION)
+            .store(place.generation, Ordering::Relaxed);
+    }
+
+    /// Nobody is in the slot of a key that is hidden: it may be another's.
+    fn forget(&mut self, key: u64) {
+        if self.slots.get(&key).is_some_and(|place| place.generation % 2 == 0) {
+            self.free.extend(self.slots.remove(&key));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_at_its_slot_only() {
+        let slots = [0, 1, 2, MAX_SLOTS - 1];
+        for turn in [0, TURN, 77 * TURN] {
+            for slot in slots {
+                assert!(!is_at(turn, Some(slot)) && is_at(turn + AT_SEVERAL, Some(slot)));
+                for other in slots {
+                    assert_eq!(is_at(turn + at_slot(slot), Some(other)), slot == other);
+                }
+                assert!(is_at(turn + at_slot(slot), None));
+            }
+            assert!(!is_at(turn, None) && is_at(turn + AT_SEVERAL, None));
         }
     }
 }

@@ -1,32 +1,44 @@
 //! Fetching from a peer's memory through the kernel (process_vm_readv).
 //!
-//! A process number may mean another process to us than to the peer that told it, when we live in different namespaces.
-//! So before the first fetch a word is read at an address that the peer's header tells, and must hold its instance.
-//! What the kernel refuses once is not tried again: the engine has the peer send instead.
+//! Which process is a peer's is proven before (`proof`). What the kernel refuses is not tried again for a while: the engine
+//! has the peer send instead.
 
-use super::outbound::Outbound;
-use super::peers::Reach;
-use crate::engine::port::{Get, Remote};
+use crate::engine::op::RemotePart;
+use crate::engine::port::{Get, Named, Remote};
 use crate::sys::process_vm::{self, Range};
 use crate::util::user::{IOV_LIMIT, UserIov};
 
-/// A `Remote`, read: instance, process, count, then addresses and lengths.
+/// A `Remote`, read: instance; process, count and kind of name; addresses and lengths; the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Name {
     instance: u64,
     pid: u32,
     count: u32,
     ranges: [Range; IOV_LIMIT],
+    named: Named,
 }
 
-pub fn expose(instance: u64, pid: u32, iov: &UserIov) -> Remote {
-    let head = [instance, u64::from(pid) | (iov.parts().len() as u64) << 32];
+// Kinds of name.
+const SENT: u64 = 1;
+const REGION: u64 = 2;
+
+pub fn expose(instance: u64, pid: u32, iov: &UserIov, name: Named) -> Remote {
+    let (kind, name) = match name {
+        Named::Nothing => (0, [0, 0]),
+        Named::Sent(number) => (SENT, [number, 0]),
+        Named::Region(part) => (REGION, [part.key, part.addr]),
+    };
+    let who = u64::from(pid) | (iov.parts().len() as u64) << 32 | kind << 40;
+    let mut words = [0; Remote::SIZE / 8];
     let ranges = iov
         .parts()
         .iter()
         .flat_map(|part| [part.addr() as u64, part.len() as u64]);
+    let empty = core::iter::repeat_n(0, 2 * (IOV_LIMIT - iov.parts().len()));
+    let all = [instance, who].into_iter().chain(ranges).chain(empty).chain(name);
+    words.iter_mut().zip(all).for_each(|(word, value)| *word = value);
     let mut bytes = [0; Remote::SIZE];
-    for (place, word) in bytes.chunks_exact_mut(8).zip(head.into_iter().chain(ranges)) {
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
         place.copy_from_slice(&word.to_le_bytes());
     }
     Remote { bytes }
@@ -37,19 +49,39 @@ fn parse(remote: &Remote) -> Name {
     for (word, bytes) in words.iter_mut().zip(remote.bytes.chunks_exact(8)) {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
-    let [instance, who, rest @ ..] = words;
+    let [instance, who, rest @ .., first, second] = words;
     let mut ranges = [Range { addr: 0, len: 0 }; IOV_LIMIT];
     for (range, pair) in ranges.iter_mut().zip(rest.chunks_exact(2)) {
         if let [addr, len] = *pair {
             *range = Range { addr, len };
         }
     }
+    let count = u32::from((who >> 32) as u8).min(IOV_LIMIT as u32);
+    let len = ranges
+        .iter()
+        .take(count as usize)
+        .try_fold(0u64, |len, range| len.checked_add(range.len));
+    let named = match (who >> 40, len.and_then(|len| usize::try_from(len).ok())) {
+        (SENT, _) => Named::Sent(first),
+        (REGION, Some(len)) => Named::Region(RemotePart {
+            key: first,
+            addr: second,
+            len,
+        }),
+        _ => Named::Nothing,
+    };
     Name {
         instance,
         pid: who as u32,
-        count: ((who >> 32) as u32).min(IOV_LIMIT as u32),
+        count,
         ranges,
+        named,
     }
+}
+
+/// How its owner looks this memory up again.
+pub fn named(remote: &Remote) -> Named {
+    parse(remote).named
 }
 
 /// Parts of `ranges` that hold `len` bytes from `at` on.
@@ -73,33 +105,7 @@ fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_L
     (parts, count)
 }
 
-/// Reads the peer's instance out of its memory.
-pub fn probe(out: &Outbound) -> Reach {
-    let mut found = 0u64;
-    let local = [Range {
-        addr: (&raw mut found) as u64,
-        len: 8,
-    }];
-    let remote = [Range {
-        addr: out.probe(),
-        len: 8,
-    }];
-    let Ok(pid) = i32::try_from(out.pid()) else {
-        return Reach::Never;
-    };
-    // SAFETY: `found` is ours, and its eight bytes are the only ones named.
-    match unsafe { process_vm::read(pid, &remote, &local) } {
-        Ok(8) if found == out.instance() => Reach::Works,
-        _ => Reach::Never,
-    }
-}
-
-/// Whether the peer's memory can be read, now.
-pub fn is_reached(out: &Outbound) -> bool {
-    probe(out) == Reach::Works
-}
-
-/// Fetches; `instance` and `pid` are the peer's as its header has them, proven by `probe`.
+/// Fetches; `instance` and `pid` are the peer's, proven.
 pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
     let name = parse(remote);
     if name.instance != instance || name.pid != pid {
@@ -139,34 +145,39 @@ pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize,
     Get::Done
 }
 
-/// The other way: bytes of ours written into a peer's memory, both named as in a `Remote`.
-pub struct Put {
-    theirs: Name,
-    ours: Name,
+/// The other way: a peer's memory that bytes of ours are written into.
+pub struct Window {
+    name: Name,
     pid: i32,
 }
 
-impl Put {
-    /// None unless the names are of these endpoints, told by instance and process.
-    pub fn new(remote: &Remote, local: &Remote, them: (u64, u32), us: (u64, u32)) -> Option<Put> {
-        let (theirs, ours) = (parse(remote), parse(local));
-        let right = (theirs.instance, theirs.pid) == them && (ours.instance, ours.pid) == us;
-        let pid = i32::try_from(them.1).ok().filter(|_| right)?;
-        Some(Put { theirs, ours, pid })
+impl Window {
+    /// None unless it is named as this endpoint's, told by instance and process.
+    pub fn of(remote: &Remote, instance: u64, pid: u32) -> Option<Window> {
+        let name = parse(remote);
+        let right = (name.instance, name.pid) == (instance, pid);
+        let pid = i32::try_from(pid).ok().filter(|_| right)?;
+        Some(Window { name, pid })
     }
 
-    /// Writes bytes `at` to `at + len`; false if they could not all be written.
-    pub fn put(&mut self, at: usize, len: usize) -> bool {
-        let ranges = |name: &Name| name.ranges.into_iter().take(name.count as usize);
+    /// Writes bytes `at` to `at + len` of ours to the same place there; false if they could not all be written.
+    pub fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
+        let theirs = || self.name.ranges.into_iter().take(self.name.count as usize);
+        let local = || {
+            ours.parts().iter().map(|part| Range {
+                addr: part.addr() as u64,
+                len: part.len() as u64,
+            })
+        };
         let (mut from, end) = (at as u64, (at as u64).saturating_add(len as u64));
         while from < end {
-            let (remote, remotes) = cut(ranges(&self.theirs), from, end - from);
-            let (local, locals) = cut(ranges(&self.ours), from, end - from);
+            let (remote, remotes) = cut(theirs(), from, end - from);
+            let (local, locals) = cut(local(), from, end - from);
             let (remote, local) = (
                 remote.get(..remotes).unwrap_or_default(),
                 local.get(..locals).unwrap_or_default(),
             );
-            // SAFETY: the peer named this memory to have it written, and waits for that.
+            // SAFETY: ours is read only; the peer named its memory to have it written, and waits for that.
             match unsafe { process_vm::write(self.pid, remote, local) } {
                 Ok(0) => return false,
                 Ok(copied) => from += copied as u64,
@@ -206,7 +217,7 @@ mod tests {
             (&[10], &[10], 10, 5, 0..0),
             (&[10], &[10], 500, 5, 0..0),
         ] {
-            let remote = expose(5, pid, &iov(&mut from, theirs));
+            let remote = expose(5, pid, &iov(&mut from, theirs), Named::Nothing);
             let mut to = [255u8; 200];
             let local = iov(&mut to, ours);
             assert_eq!(get(5, pid, &remote, &local, at, len), Get::Done);
@@ -222,7 +233,7 @@ mod tests {
         let pid = std::process::id();
         let mut to = [0u8; 16];
         let local = iov(&mut to, &[16]);
-        let mut good = expose(5, pid, &local);
+        let mut good = expose(5, pid, &local, Named::Nothing);
         assert_eq!(get(6, pid, &good, &local, 0, 16), Get::Gone);
         assert_eq!(get(5, pid ^ 1, &good, &local, 0, 16), Get::Gone);
         good.bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
@@ -231,5 +242,25 @@ mod tests {
             bytes: [255; Remote::SIZE],
         };
         assert_eq!(get(u64::MAX, u32::MAX, &wild, &local, 0, 16), Get::Unsupported);
+    }
+
+    #[test]
+    fn a_name_says_how_it_is_looked_up() {
+        let mut memory = vec![0; 70];
+        for cuts in [&[70][..], &[3, 60, 7], &[0, 1, 68, 1]] {
+            let iov = iov(&mut memory, cuts);
+            let part = RemotePart {
+                key: 1 << 63,
+                addr: u64::MAX - 5,
+                len: 70,
+            };
+            for name in [Named::Nothing, Named::Sent(u64::MAX - 9), Named::Region(part)] {
+                assert_eq!(named(&expose(5, 6, &iov, name)), name);
+            }
+        }
+        let wild = Remote {
+            bytes: [255; Remote::SIZE],
+        };
+        assert_eq!(named(&wild), Named::Nothing);
     }
 }

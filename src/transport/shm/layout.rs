@@ -14,7 +14,7 @@
 //! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
 //! | helped | the sender, for a large message | what it has done of it |
 //!
-//! A mark is written by the ring's sender when it begins to work on the owner's memory by itself, and when it ends.
+//! A mark is written by the ring's sender when it begins to work on the owner's memory by itself, and when it ends (`board`).
 //!
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
@@ -31,12 +31,15 @@ use std::os::fd::BorrowedFd;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// Changes with anything in this file, in `ring`, or in the engine's headers.
-const VERSION: u64 = 5;
+const VERSION: u64 = 7;
 
 pub const MAX_RINGS: usize = 2048;
 /// Lines of a ring. Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
 pub const RING_LINES: u64 = 1024;
 const RING_BYTES: usize = RING_LINES as usize * LINE;
+
+/// A page of the file that only its owner maps, far behind all that it holds. It is never touched.
+pub const OWNER_AT: u64 = 1 << 40;
 
 // The lock that tells whether the owner lives, the one for whoever removes the file, and from RINGS on one for each
 // ring, held by whoever sends through it.
@@ -158,6 +161,8 @@ pub struct Owner<'a> {
 #[derive(Debug)]
 pub struct Header {
     map: Map,
+    /// The owner's proof of being that.
+    here: Option<Map>,
     /// Where the marks and the table begin: asking for the size of a page each time would take longer than a copy.
     marks: NonNull<u8>,
     table: NonNull<u8>,
@@ -165,6 +170,8 @@ pub struct Header {
 
 // SAFETY: as for `Map`, into which both point.
 unsafe impl Send for Header {}
+// SAFETY: everything in it is reached through atomics, once it is filled.
+unsafe impl Sync for Header {}
 
 /// Why a file is no region of ours to talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +186,22 @@ impl Header {
         let map = Map::new(fd, 0, ring_at(0) as usize)?;
         // SAFETY: the mapping ends behind the table, which is behind the marks.
         let (marks, table) = unsafe { (map.base().add(mark_at(0)), map.base().add(slot_at(0))) };
-        Ok(Header { map, marks, table })
+        let here = None;
+        Ok(Header {
+            map,
+            here,
+            marks,
+            table,
+        })
+    }
+
+    /// The same for the file's owner, whose process others can then tell by what it has mapped.
+    pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<Header> {
+        let here = Some(Map::new(fd, OWNER_AT, shared::page_size())?);
+        Ok(Header {
+            here,
+            ..Header::map(fd)?
+        })
     }
 
     /// Fills a fresh header.
@@ -190,7 +212,8 @@ impl Header {
         set(AT_PROBE, owner.probe);
         set(AT_FENCE, u64::from(owner.fence));
         set(AT_ADDRESS_LEN, owner.address.len() as u64);
-        set(AT_HERE, self.map.base().as_ptr() as u64);
+        let here = self.here.as_ref().unwrap_or(&self.map);
+        set(AT_HERE, here.base().as_ptr() as u64);
         set(AT_CLAIMS, 1);
         set(AT_VERSION, VERSION);
         self.map.write(AT_ADDRESS, owner.address);
@@ -227,7 +250,7 @@ impl Header {
         self.map.word(AT_FENCE).load(Ordering::Relaxed) != 0
     }
 
-    /// Where the owner has this mapped: a process that has this file there is the owner's.
+    /// Where the owner has `OWNER_AT` of this file mapped: a process that has that there is the owner's.
     pub fn here(&self) -> u64 {
         self.map.word(AT_HERE).load(Ordering::Relaxed)
     }

@@ -20,6 +20,7 @@ mod name;
 mod near;
 mod outbound;
 mod peers;
+mod proof;
 mod reach;
 mod region;
 mod ring;
@@ -32,7 +33,7 @@ mod wake;
 mod tests;
 
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{self, Body, Limits, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{self, Body, Limits, Named, PeerId, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
@@ -42,7 +43,7 @@ use core::fmt;
 use core::sync::atomic::{Ordering, fence};
 use inbound::{Inbox, Look};
 use outbound::{NoWay, Outbound, Sent};
-use peers::{Peers, Reach};
+use peers::Peers;
 use region::Region;
 use share::Far;
 use std::io;
@@ -170,15 +171,16 @@ pub struct ShmTransport {
     /// Large messages that their sender has not finished with.
     waiting: Vec<share::Waiting>,
     sleeps: u64,
-    /// Our regions, the number they know us by, and where peers see them, if they may use any.
-    shown: Option<(Arc<Regions>, u64)>,
-    board: Option<Arc<Board>>,
+    /// Where peers see our regions, if they may use any.
+    board: Option<(Arc<Board>, Arc<Regions>)>,
 }
 
 impl Drop for ShmTransport {
     fn drop(&mut self) {
-        if let Some(board) = &self.board {
+        if let Some((board, regions)) = self.board.take() {
             board.close();
+            // A region is closed when nobody is at it any more, through whatever endpoint: also through this one.
+            regions.leave(board);
         }
         if self.own.is_ours() {
             self.wait_for_helpers();
@@ -202,7 +204,6 @@ impl ShmTransport {
             starved: Vec::new(),
             waiting: Vec::new(),
             sleeps: 0,
-            shown: None,
             board: None,
         })
     }
@@ -265,11 +266,11 @@ impl ShmTransport {
         Some(())
     }
 
-    /// What the kernel refused once is not tried again.
+    /// What the kernel refused is not tried again for a while.
     #[cold]
-    fn never_again(&mut self, peer: PeerId) {
-        if let Some(peer) = self.peers.get_mut(peer) {
-            peer.reach = Reach::Never;
+    fn not_now(&mut self, peer: PeerId) {
+        if let Some(out) = self.peers.get_mut(peer).and_then(|peer| peer.out.as_mut()) {
+            out.proof.refused();
         }
     }
 
@@ -348,8 +349,7 @@ impl Transport for ShmTransport {
         if let Ok(board) = Board::new(&self.own, endpoint) {
             let board = Arc::new(board);
             regions.reflect(&board);
-            self.board = Some(board);
-            self.shown = Some((regions.clone(), endpoint));
+            self.board = Some((board, regions.clone()));
         }
     }
 
@@ -398,8 +398,8 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov) -> Remote {
-        get::expose(self.own.instance, self.own.pid, iov)
+    fn expose(&self, _: PeerId, iov: &UserIov, name: Named) -> Remote {
+        get::expose(self.own.instance, self.own.pid, iov, name)
     }
 
     fn get(
@@ -425,11 +425,14 @@ impl Transport for ShmTransport {
         let Some(peer) = self.peers.get_mut(from) else {
             return port::Get::Unsupported;
         };
-        let Some(out) = &peer.out else { return port::Get::Gone };
-        if peer.reach == Reach::Untried {
-            peer.reach = get::probe(out);
-        }
-        if peer.reach == Reach::Never {
+        let Some(out) = &mut peer.out else {
+            return port::Get::Gone;
+        };
+        if !out.is_proved() {
+            if out.is_closed() {
+                self.end(from);
+                return port::Get::Gone;
+            }
             return port::Get::Unsupported;
         }
         let (instance, pid) = (out.instance(), out.pid());
@@ -438,13 +441,13 @@ impl Transport for ShmTransport {
         let got = together.and_then(|token| self.copy_together(from, &Far::Message(*remote), local, at, len, token));
         if let Some(got) = got {
             if got == port::Get::Unsupported {
-                self.never_again(from);
+                self.not_now(from);
             }
             return self.if_open(from, got);
         }
         let got = get::get(instance, pid, remote, local, at, len);
         if got == port::Get::Unsupported {
-            self.never_again(from);
+            self.not_now(from);
         }
         self.if_open(from, got)
     }

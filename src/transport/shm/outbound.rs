@@ -7,6 +7,7 @@
 use super::Config;
 use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
+use super::proof::{Proof, Who};
 use super::reach::Views;
 use super::region::{self, Region};
 use super::ring::{self, Producer, Slot};
@@ -25,6 +26,9 @@ pub struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
     pub(super) header: Header,
+    /// The peer as it named itself at first, and whether its process is known to be the peer's.
+    pub(super) who: Who,
+    pub(super) proof: Proof,
     /// The file that all these are in.
     pub(super) file: Status,
     /// One of the two sides has no barrier over the other.
@@ -84,6 +88,8 @@ impl Outbound {
         Ok(Outbound {
             producer: Producer::default(),
             fence: header.wants_fence() || !own.in_barrier,
+            who: Who::of(&header),
+            proof: Proof::default(),
             ring,
             header,
             file,
@@ -98,15 +104,11 @@ impl Outbound {
     }
 
     pub fn instance(&self) -> u64 {
-        self.header.instance()
+        self.who.instance
     }
 
     pub fn pid(&self) -> u32 {
-        self.header.pid()
-    }
-
-    pub fn probe(&self) -> u64 {
-        self.header.probe()
+        self.who.pid
     }
 
     /// Writes one record. `body` is no longer than a record may be.

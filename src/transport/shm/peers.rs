@@ -18,15 +18,6 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Whether this peer's memory can be read with process_vm_readv.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    #[default]
-    Untried,
-    Works,
-    Never,
-}
-
 #[derive(Debug)]
 pub struct Peer {
     pub address: Box<[u8]>,
@@ -41,7 +32,6 @@ pub struct Peer {
     pub former: Option<PeerId>,
     /// This is the number of earlier lives: nothing is ever sent to it.
     past: bool,
-    pub reach: Reach,
     /// In the list of those whose ring was full.
     pub starved: bool,
     /// The number of the last message that was fetched together (`share`).
@@ -80,7 +70,6 @@ impl Peers {
             ending: past,
             former: None,
             past,
-            reach: Reach::default(),
             starved: false,
             shares: 0,
         });
@@ -170,7 +159,6 @@ impl Peers {
             entry.out = None;
             entry.ring = None;
             entry.shares = 0;
-            entry.reach = Reach::default();
         }
     }
 

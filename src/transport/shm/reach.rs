@@ -7,14 +7,13 @@
 //! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
 //! all of that. A region may be closed at any moment: see `board` for how its owner knows that we are done.
 
-use super::board::Shown;
-use super::get;
+use super::board::{self, AT_SEVERAL, Shown, TURN};
 use super::layout::MAX_SLOTS;
 use super::near::{Near, Spot};
 use super::outbound::Outbound;
+use super::proof::Again;
 use crate::engine::op::{Access, RemotePart};
-use crate::sys::backing::{self, FileId, Mapping};
-use crate::sys::clock;
+use crate::sys::backing::{self, Mapping};
 use crate::sys::process_vm::{self, Range};
 use crate::util::fold::Map;
 use crate::util::regions::Rights;
@@ -25,8 +24,6 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 const STRETCH: usize = 1 << 20;
 /// What is known of so many keys at most, of which there may be no regions.
 const VIEWS_MOST: usize = 2 * MAX_SLOTS;
-/// For so long a process is known to be the peer's: far shorter than a number takes to be used again.
-const PROOF_MS: u64 = 50;
 /// Operations until it is asked whether the peer lives, whose memory would outlive it.
 pub const TIRED_AFTER: u32 = 4096;
 
@@ -37,14 +34,10 @@ pub struct Views {
     /// By key.
     places: Map<u64, usize>,
     last: usize,
-    /// What our mark says, which is one less, and odd, while we are at the peer's memory.
+    /// What our mark says when we leave the peer's memory next; while we are at it, it says where.
     turn: u64,
     /// With this turn it is seen whether the peer lives.
     tired_at: u64,
-    /// Whether the process of that number is the peer's, as its maps tell.
-    known: Option<bool>,
-    /// When that was last known of its memory.
-    proved: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -54,6 +47,27 @@ struct View {
     shown: Option<Shown>,
     changes: u64,
     near: Option<Near>,
+    /// Mapping failed for a reason that may pass.
+    again: Again,
+}
+
+impl View {
+    fn take(&mut self, near: Result<Near, Unmapped>) {
+        match near {
+            Ok(_) => {}
+            Err(Unmapped::Private) => self.again = Again::default(),
+            Err(Unmapped::Failed) => self.again.refused(),
+        }
+        self.near = near.ok();
+    }
+}
+
+/// Why a region is not mapped here.
+enum Unmapped {
+    /// Its memory is its owner's alone, or its file may not be used so.
+    Private,
+    /// It might be another time.
+    Failed,
 }
 
 impl Shown {
@@ -96,19 +110,19 @@ pub struct Open {
 }
 
 impl Views {
-    /// Sets our mark. `fenced`: the owner has no barrier for us.
+    /// Sets our mark. `place`: as `board` wants it. `fenced`: the owner has no barrier for us.
     #[inline(always)]
-    fn enter<'a>(&mut self, mark: &'a AtomicU64, fenced: bool) -> Inside<'a> {
-        let odd = self.turn + 1;
-        self.turn = odd + 1;
+    fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Inside<'a> {
+        let inside = self.turn + place;
+        self.turn += TURN;
         // SYNC POINT reach: marked before the generation is looked at.
-        mark.store(odd, Ordering::Relaxed);
+        mark.store(inside, Ordering::Relaxed);
         if fenced {
             fence(Ordering::SeqCst);
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        Inside { mark, even: odd + 1 }
+        Inside { mark, even: self.turn }
     }
 
     #[inline(always)]
@@ -131,6 +145,12 @@ impl Views {
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// As if the time had come to try again what failed.
+    #[cfg(test)]
+    pub fn make_due(&mut self) {
+        self.list.iter_mut().for_each(|view| view.again.make_due());
     }
 
     fn forget(&mut self, at: usize) {
@@ -230,7 +250,11 @@ impl Outbound {
     /// Marks us, if all regions are still there.
     #[inline(always)]
     fn enter_all(&mut self, spots: &[Spot]) -> Option<Inside<'_>> {
-        let inside = self.views.enter(self.header.mark(self.index), self.fence);
+        let place = match spots {
+            [only] => board::at_slot(only.slot),
+            _ => AT_SEVERAL,
+        };
+        let inside = self.views.enter(self.header.mark(self.index), place, self.fence);
         for spot in spots {
             if self.header.generation(spot.slot) != spot.generation {
                 inside.leave();
@@ -270,7 +294,8 @@ impl Outbound {
 
     /// Has the kernel copy some of it, if it is still open.
     pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
-        let inside = self.views.enter(self.header.mark(self.index), self.fence);
+        let place = board::at_slot(open.slot);
+        let inside = self.views.enter(self.header.mark(self.index), place, self.fence);
         let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
         inside.leave();
         copied
@@ -315,14 +340,22 @@ impl Outbound {
     pub fn set_out(&mut self) {
         self.header.reached().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.views.tired_at = self.views.turn + 2 * u64::from(TIRED_AFTER);
+        self.views.tired_at = self.views.turn + TURN * u64::from(TIRED_AFTER);
     }
 
-    /// Forgets what is used now, if its region is another by now.
+    /// Forgets what is used now, if its region is another by now. What failed is tried again when it is time.
     fn look_again(&mut self) {
-        let stale = self.views.get().is_some_and(|view| self.is_stale(view));
-        if stale {
-            self.views.forget(self.views.last);
+        let Some(view) = self.views.get() else { return };
+        if self.is_stale(view) {
+            return self.views.forget(self.views.last);
+        }
+        let failed = view.again.was_refused() && view.again.is_due();
+        let Some(shown) = view.shown.filter(|_| failed) else {
+            return;
+        };
+        let near = self.map(&shown);
+        if let Some(view) = self.views.get_mut() {
+            view.take(near);
         }
     }
 
@@ -354,63 +387,54 @@ impl Outbound {
         // Before the table is looked at: what comes later changes it.
         let changes = self.header.changes().load(Ordering::Acquire);
         let shown = self.header.find_slot(key);
-        let near = shown.and_then(|shown| self.map(&shown));
+        let near = shown.map(|shown| self.map(&shown));
         self.views.last = self.views.list.len();
         self.views.places.insert(key, self.views.last);
-        self.views.list.push(View {
+        let mut view = View {
             key,
             shown,
             changes,
-            near,
-        });
+            near: None,
+            again: Again::default(),
+        };
+        if let Some(near) = near {
+            view.take(near);
+        }
+        self.views.list.push(view);
     }
 
-    fn map(&mut self, shown: &Shown) -> Option<Near> {
+    fn map(&mut self, shown: &Shown) -> Result<Near, Unmapped> {
         let near = self.try_map(shown).map(|mapping| Near::new(mapping, shown));
         let pid = self.pid();
         let Shown { key, len, .. } = shown;
         let how = match near {
-            Some(_) => "mapped",
-            None => "not shared: large operations are copied by the kernel, small ones are sent",
+            Ok(_) => "mapped",
+            Err(Unmapped::Private) => "not shared: large operations are copied by the kernel, small ones are sent",
+            Err(Unmapped::Failed) => {
+                "cannot be mapped now, which is tried again later: large operations are copied by the kernel, small ones \
+                 are sent"
+            }
         };
         (self.debug)(&format!("region {key:#x} of process {pid}, {len} bytes: {how}"));
         near
     }
 
-    fn try_map(&mut self, shown: &Shown) -> Option<Mapping> {
+    fn try_map(&mut self, shown: &Shown) -> Result<Mapping, Unmapped> {
         let pid = self.pid();
         let write = shown.rights.write;
-        if shown.len == 0 || !self.is_known() {
-            return None;
+        if shown.len == 0 {
+            return Err(Unmapped::Private);
         }
-        let file = backing::backing(pid, shown.addr, shown.len)?;
-        if write && !file.writable {
-            return None;
+        if !self.is_known() {
+            return Err(Unmapped::Failed);
         }
-        let opened = file.open(pid, write)?;
-        let mapping = file.map(&opened, shown.len, write).ok()?;
+        let file = backing::backing(pid, shown.addr, shown.len).map_err(|_| Unmapped::Failed)?;
+        let file = file.filter(|file| file.writable || !write).ok_or(Unmapped::Private)?;
+        let opened = file.open(pid, write).ok_or(Unmapped::Failed)?;
+        let mapping = file.map(&opened, shown.len, write).map_err(|_| Unmapped::Failed)?;
         #[cfg(tsan)]
         let mapping = mapping.at_home(pid, shown.addr);
-        Some(mapping)
-    }
-
-    /// Whether the process of the number that the peer told is the peer's: in another namespace it may be another's. The
-    /// peer's has the peer's file mapped where the file says.
-    fn is_known(&mut self) -> bool {
-        *self.views.known.get_or_insert_with(|| {
-            let file = FileId::new(self.file.device, self.file.inode);
-            let found = backing::backing(self.header.pid(), self.header.here(), 1);
-            found.is_some_and(|found| found.file == file)
-        })
-    }
-
-    /// The same for the kernel's copying, which a number that is used again would lead astray.
-    fn is_proved(&mut self) -> bool {
-        let now = clock::monotonic_ms();
-        if self.views.proved.is_none_or(|then| now.saturating_sub(then) > PROOF_MS) {
-            self.views.proved = get::is_reached(self).then_some(now);
-        }
-        self.views.proved.is_some()
+        Ok(mapping)
     }
 
     /// What is mapped here of the region with this key could not be touched: it is used as if it were not mapped.
@@ -421,7 +445,7 @@ impl Outbound {
         };
         let ready = view.near.as_mut().is_some_and(|near| near.prepare(at, len, write));
         if !ready {
-            view.near = None;
+            view.take(Err(Unmapped::Failed));
         }
         ready
     }

@@ -156,7 +156,7 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>) -> io::Result<Option<(ParentFd, Header)>
         return Ok(None);
     }
     shared::allocate(fd.as_fd(), 0, layout::header_bytes() as u64)?;
-    let header = Header::map(fd.as_fd())?;
+    let header = Header::map_own(fd.as_fd())?;
     header.init(owner);
     Ok(Some((fd, header)))
 }

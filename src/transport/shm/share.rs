@@ -12,12 +12,13 @@
 use super::ShmTransport;
 use super::get;
 use super::help::{Asked, request};
-use super::layout::Ring;
+use super::layout::{CLOSED, Ring};
 use super::outbound::{Outbound, Sent};
 use super::reach::Open;
-use crate::engine::port::{Get, PeerId, Remote, Sink, Token};
+use crate::engine::op::Access;
+use crate::engine::port::{Get, Named, PeerId, Remote, Sink, Token};
 use crate::util::user::UserIov;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 /// A message is cut into about so many pieces, but none smaller than is worth a system call: one costs as much as copying
@@ -33,6 +34,7 @@ const MOST_PIECES: u16 = 1 << 14;
 const SPINS: u32 = 2000;
 /// How long a closing endpoint waits for a sender at its memory: far longer than a piece takes.
 const PATIENCE: Duration = Duration::from_secs(1);
+const NAP: Duration = Duration::from_micros(100);
 
 /// How a message is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,8 +164,14 @@ pub(super) enum Far {
 impl Far {
     fn asked(&self) -> Asked {
         match self {
-            Far::Message(remote) => Asked::Message(*remote),
-            Far::Region(open) => Asked::Region(open.part, open.access),
+            Far::Message(remote) => Asked {
+                name: get::named(remote),
+                access: Access::Read,
+            },
+            Far::Region(open) => Asked {
+                name: Named::Region(open.part),
+                access: open.access,
+            },
         }
     }
 
@@ -233,11 +241,11 @@ impl ShmTransport {
         }
         let number = peer.shares.wrapping_add(1).max(1);
         let back = cut.count;
+        let ours = get::expose(self.own.instance, self.own.pid, local, Named::Nothing);
+        let (words, body) = request(number, &cut, &ours, &far.asked())?;
         // SYNC POINT pieces: before the request, which is published with a release.
         let left = Left { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
-        let ours = get::expose(self.own.instance, self.own.pid, local);
-        let (words, body) = request(number, &cut, &ours, &far.asked());
         match out.push_words(words, &body) {
             Sent::Done => peer.shares = number,
             Sent::Full => return None,
@@ -303,23 +311,49 @@ impl ShmTransport {
         done
     }
 
-    /// Before the memory of receives goes back to the application: no sender is at it any more.
+    /// Before the memory of receives goes back to the application: no sender is at it any more. One that was stopped in the
+    /// middle of a piece cannot be told to leave it, and is waited for no longer than `PATIENCE`: docs/security.md says
+    /// what may become of that memory.
     pub(super) fn wait_for_helpers(&mut self) {
+        let waiting = core::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return;
+        }
+        // SYNC POINT leaving: a helper that has taken a piece looks at this before it begins.
+        self.own.header.attention().fetch_or(CLOSED, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         let start = Instant::now();
-        for waiting in core::mem::take(&mut self.waiting) {
-            loop {
-                let peer = self.peers.get(waiting.peer);
-                let Some(ring) = peer.and_then(|peer| self.inbox.ring(peer.ring?)) else {
-                    break;
-                };
-                let (number, rest, ..) = hear(ring.helped().load(Ordering::Acquire));
-                let dead = !peer.is_some_and(|peer| self.lives(peer));
-                if dead || rest || number != waiting.number || start.elapsed() > PATIENCE {
+        for waiting in waiting {
+            while self.is_helping(&waiting) {
+                if start.elapsed() > PATIENCE {
+                    self.warn_of(&waiting);
                     break;
                 }
-                std::thread::yield_now();
+                std::thread::sleep(NAP);
             }
         }
+    }
+
+    fn is_helping(&self, waiting: &Waiting) -> bool {
+        let Some(peer) = self.peers.get(waiting.peer) else {
+            return false;
+        };
+        let Some(ring) = peer.ring.and_then(|ring| self.inbox.ring(ring)) else {
+            return false;
+        };
+        let (number, rest, ..) = hear(ring.helped().load(Ordering::Acquire));
+        // Nothing is said yet by one that has only just taken a piece.
+        !(rest && number == waiting.number) && self.lives(peer)
+    }
+
+    #[cold]
+    fn warn_of(&self, waiting: &Waiting) {
+        let out = self.peers.get(waiting.peer).and_then(|peer| peer.out.as_ref());
+        let (pid, bytes) = (out.map_or(0, Outbound::pid), waiting.cut.piece);
+        (self.config.warn)(&format!(
+            "process {pid} is stopped while it copies a part of a message for an endpoint that is closed now: when it goes \
+             on, it may still write up to {bytes} bytes to where the message was to go"
+        ));
     }
 }
 

@@ -26,7 +26,7 @@ impl ShmTransport {
         self.turns_left = BELLS_EVERY;
         self.turns = self.turns.wrapping_add(1);
         while let Some((index, look)) = self.odd.pop() {
-            self.settle(index, look);
+            self.settle(index, look, sink);
         }
         self.inbox.rung(&self.own.header, &mut self.rung);
         if self.turns % ROUND_EVERY == 0 {
@@ -55,13 +55,13 @@ impl ShmTransport {
     /// Looks at one ring, which may be nobody's.
     fn attend<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
         let (done, look) = self.inbox.attend(index, &self.own.header, sink, budget);
-        self.settle(index, look);
+        self.settle(index, look, sink);
         done
     }
 
-    fn settle(&mut self, index: usize, look: Look) {
+    fn settle<S: Sink>(&mut self, index: usize, look: Look, sink: &mut S) {
         if let Some((peer, help)) = self.inbox.take_help(index) {
-            self.help(peer, &help);
+            self.help(peer, &help, sink);
         }
         match look {
             Look::Fine | Look::Help => {}

@@ -201,7 +201,7 @@ fn fetch_latency() {
         let dir = Dir::new();
         let from = memory(len);
         let mut a = dir.open("a");
-        let remote = a.expose(0, &from);
+        let remote = a.expose(0, &from, Named::Nothing);
         // The child reads the parent's memory.
         let child = Child::run(|| {
             let mut end = dir.open("b");

@@ -124,3 +124,33 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     push_all(&mut good, from_good, 1..3, &mut Kept::default());
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 7);
 }
+
+/// A peer that says it is another's process, of which it knows all that can be read in files, is not believed; nor is one
+/// that changes its mind.
+#[test]
+fn a_process_is_whose_file_it_has() {
+    let dir = Dir::new();
+    let (victim, _liar, mut us) = (dir.open("victim"), dir.open("liar"), dir.open("us"));
+    let mut bytes = [7u8; 64];
+    // SAFETY: the memory outlives the calls.
+    let iov = UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
+    let remote = victim.expose(0, &iov, Named::Nothing);
+    let mut into = [0u8; 64];
+    // SAFETY: as above.
+    let local = UserIov::one(unsafe { UserBuf::new(into.as_mut_ptr(), into.len()) });
+    let honest = std::fs::read(name::region(&dir.0, b"victim")).unwrap();
+    // Instance, process, where the instance is; where the file is.
+    scribble(
+        &dir,
+        "liar",
+        &[(16, honest[16..40].to_vec()), (56, honest[56..64].to_vec())],
+    );
+    let to = us.peer(b"liar").unwrap();
+    assert_eq!(us.get(to, &remote, &local, 0, 64, Some(1)), port::Get::Unsupported);
+    assert_eq!(into, [0; 64]);
+    let to = us.peer(b"victim").unwrap();
+    assert_eq!(us.get(to, &remote, &local, 0, 64, Some(1)), port::Get::Done);
+    scribble(&dir, "victim", &[(16, vec![0xee; 24])]);
+    let out = us.peers.get(to).and_then(|peer| peer.out.as_ref()).unwrap();
+    assert_eq!((out.instance(), out.pid()), (victim.own.instance, victim.own.pid));
+}

@@ -1,8 +1,9 @@
 //! A peer's memory worked on without the peer: what is reached, what is not, and when it ends.
 
+use super::super::board::{AT_SEVERAL, TURN, at_slot};
 use super::super::reach::TIRED_AFTER;
 use super::*;
-use crate::util::regions::Region as Registered;
+use crate::util::regions::{Busy, Region as Registered};
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::ffi::CStr;
 use std::io::{Read, Write};
@@ -290,7 +291,7 @@ fn regions_come_and_go() {
     let mut p = pair(memory.region(Rights::BOTH));
     let mut write = |value| write(&mut p.end, p.to, &part(9, 1), &mut [value]);
     assert!(write(1));
-    p.regions.remove(KEY);
+    p.regions.remove(KEY).unwrap();
     assert!(!write(2) && !write(2));
     p.regions.add(other.region(Rights::BOTH), KEY).unwrap();
     assert!(!write(3), "what was known is forgotten");
@@ -321,7 +322,7 @@ fn a_file_of_regions_has_room_for_many() {
     let mut write = |key| write(&mut p.end, p.to, &RemotePart { key, ..part(3, 1) }, &mut [1]);
     assert!(write(1000) && write(keys.end - 2) && write(KEY));
     assert!(!write(keys.end - 1), "the table is full");
-    p.regions.remove(1000);
+    p.regions.remove(1000).unwrap();
     assert!(!write(1000));
     p.regions.add(memory.region(Rights::BOTH), 5).unwrap();
     assert!(write(5));
@@ -347,6 +348,41 @@ fn nothing_passes_what_was_sent() {
         poll_until(&mut p.target, &mut kept, |kept| kept.packets.len() as u32 > round);
         assert_eq!(memory.byte(0).load(Ordering::Relaxed), 1);
     }
+}
+
+/// What could not be mapped is tried again, in some time: its file may have been too short, or descriptors used up.
+#[test]
+fn what_was_refused_may_be_given_later() {
+    let memory = Memory::shared();
+    let file = std::fs::File::from(memory.file.as_ref().unwrap().try_clone().unwrap());
+    let mut p = pair(memory.region(Rights::BOTH));
+    file.set_len(4096).unwrap();
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    file.set_len(LEN as u64).unwrap();
+    let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
+    out.views.make_due();
+    // It is looked for again by the first and used by the second.
+    let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 3);
+}
+
+/// The kernel too is asked again.
+#[test]
+fn a_peer_that_could_not_be_known_is_asked_again() {
+    let memory = Memory::shared();
+    let mut p = pair(memory.region(Rights::BOTH));
+    assert!(p.end.connect(p.to).is_ok());
+    let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
+    out.proof.refused();
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
+    assert!(!out.is_known() && !out.is_proved());
+    out.proof.again.make_due();
+    out.views.make_due();
+    assert!(out.is_proved());
+    let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
 }
 
 /// A full file system under the region is no signal.
@@ -381,7 +417,7 @@ fn a_target_that_does_nothing_is_reached() {
             let mut byte = [0];
             from_parent.read_exact(&mut byte).unwrap();
             assert!((100..100 + len).all(|at| memory.byte(at).load(Ordering::Relaxed) == 7));
-            regions.remove(KEY);
+            regions.remove(KEY).unwrap();
             to_parent.write_all(&[2]).unwrap();
             from_parent.read_exact(&mut byte).unwrap();
             assert!((100..100 + len).all(|at| memory.byte(at).load(Ordering::Relaxed) == 7));
@@ -443,7 +479,7 @@ fn closing_ends_what_is_under_way() {
                     assert!(start.elapsed() < PATIENCE, "nothing is written");
                     std::thread::yield_now();
                 }
-                regions.remove(KEY);
+                regions.remove(KEY).unwrap();
                 (0..len).for_each(|at| memory.byte(at).store(1, Ordering::Relaxed));
                 for _ in 0..20 {
                     assert!((0..len).all(|at| memory.byte(at).load(Ordering::Relaxed) == 1));
@@ -478,7 +514,7 @@ fn closing_does_not_wait_for_the_dead() {
     });
     assert_eq!(child.wait(), -1);
     assert_eq!(target.own.header.mark(0).load(Ordering::Relaxed) % 2, 1);
-    regions.remove(KEY);
+    regions.remove(KEY).unwrap();
 }
 
 /// One that lives is waited for.
@@ -502,10 +538,106 @@ fn closing_waits_for_the_living() {
         while !inside.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        p.regions.remove(KEY);
+        p.regions.remove(KEY).unwrap();
         closed.store(true, Ordering::SeqCst);
         assert!(left.load(Ordering::SeqCst));
     });
+}
+
+/// Puts the initiator where a process is that was stopped in the middle of an operation, until what is returned is called.
+fn stop_in(p: &Pair, place: u64) -> impl Fn() + Send + Sync + use<> {
+    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let mark = header.mark(0).load(Ordering::SeqCst);
+    header.mark(0).store(mark + place, Ordering::SeqCst);
+    move || header.mark(0).store(mark + TURN, Ordering::SeqCst)
+}
+
+fn slot_of(p: &Pair, key: u64) -> u64 {
+    let header = layout::Header::map(p.target.own.file()).unwrap();
+    at_slot(header.find_slot(key).unwrap().slot)
+}
+
+/// A pair with another region, of which the initiator has used the first.
+fn used_pair(memory: &Memory) -> Pair {
+    let mut p = pair(memory.region(Rights::BOTH));
+    p.regions.add(memory.region(Rights::BOTH), KEY + 1).unwrap();
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [1]));
+    p
+}
+
+/// A peer that was stopped keeps the region that it is at from being closed, and nothing else: neither other regions, nor
+/// whoever registers memory meanwhile, nor the region's use.
+#[test]
+fn a_stopped_peer_holds_up_its_own_region_only() {
+    let memory = Memory::shared();
+    let mut p = used_pair(&memory);
+    let go_on = stop_in(&p, slot_of(&p, KEY));
+    // On a busy machine the one may be over before the others had a chance: then once more.
+    let others_go_on = || {
+        let closed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (regions, closed) = (p.regions.clone(), &closed);
+            let closing = scope.spawn(move || {
+                let result = regions.remove(KEY);
+                closed.store(true, Ordering::SeqCst);
+                result
+            });
+            let header = layout::Header::map(p.target.own.file()).unwrap();
+            while header.find_slot(KEY).is_some() && !closed.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            p.regions.add(memory.region(Rights::BOTH), KEY + 2).unwrap();
+            assert_eq!(p.regions.remove(KEY + 2), Ok(()));
+            assert!(p.regions.find(3, KEY, BASE, 1, Rights::WRITE).is_ok());
+            let while_it_waits = !closed.load(Ordering::SeqCst);
+            assert_eq!(closing.join().unwrap(), Err(Busy));
+            while_it_waits
+        })
+    };
+    assert!((0..20).any(|_| others_go_on()), "others wait for it");
+    assert_eq!(p.regions.remove(KEY + 1), Ok(()));
+    go_on();
+    assert!(write(&mut p.end, p.to, &part(0, 1), &mut [2]) || write(&mut p.end, p.to, &part(0, 1), &mut [2]));
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 2);
+    assert_eq!(p.regions.remove(KEY), Ok(()));
+    assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [3]));
+}
+
+/// Who works in several regions at once is at all of them.
+#[test]
+fn a_peer_in_several_regions_is_in_each() {
+    let p = used_pair(&Memory::shared());
+    let go_on = stop_in(&p, AT_SEVERAL);
+    for key in [KEY, KEY + 1] {
+        assert_eq!(p.regions.remove(key), Err(Busy));
+    }
+    go_on();
+    for key in [KEY, KEY + 1] {
+        assert_eq!(p.regions.remove(key), Ok(()));
+    }
+}
+
+/// An endpoint closes though a peer was stopped at its memory, which stays the region's until that is closed.
+#[test]
+fn an_endpoint_closes_without_a_stopped_peer() {
+    let p = used_pair(&Memory::shared());
+    let go_on = stop_in(&p, slot_of(&p, KEY));
+    drop(p.target);
+    assert_eq!(p.regions.remove(KEY), Err(Busy));
+    assert_eq!(p.regions.remove(KEY + 1), Ok(()));
+    go_on();
+    assert_eq!(p.regions.remove(KEY), Ok(()));
+}
+
+/// A region that was changed meanwhile has peers where it was shown before.
+#[test]
+fn a_changed_region_is_left_before_it_is_closed() {
+    let p = used_pair(&Memory::shared());
+    let go_on = stop_in(&p, slot_of(&p, KEY));
+    assert!(p.regions.change(KEY, |region| region.watched = true));
+    assert_eq!(p.regions.remove(KEY), Err(Busy));
+    go_on();
+    assert_eq!(p.regions.remove(KEY), Ok(()));
 }
 
 /// Nor does a region that is closed while its endpoint closes, in another thread, leave a peer at its memory.
@@ -534,7 +666,7 @@ fn closing_waits_while_the_endpoint_closes() {
         wait_for(inside);
         scope.spawn(move || drop(target));
         wait_for(hidden);
-        p.regions.remove(KEY);
+        p.regions.remove(KEY).unwrap();
         assert!(left.load(Ordering::SeqCst));
     });
 }
@@ -597,7 +729,7 @@ fn a_child_of_fork_reaches_nothing() {
             &own(&mut vec![2; 20_000]),
             Access::Write
         ));
-        p.regions.remove(KEY);
+        p.regions.remove(KEY).unwrap();
         p.regions.add(memory.region(Rights::BOTH), KEY + 1);
         drop(std::mem::replace(&mut p.end, p.dir.open("child")));
         drop(std::mem::replace(&mut p.target, p.dir.open("child2")));
@@ -627,7 +759,7 @@ fn a_closed_endpoint_shows_nothing() {
     drop(p.target);
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [2]));
     assert_eq!(mapped(), 1);
-    p.regions.remove(KEY);
+    p.regions.remove(KEY).unwrap();
     assert_eq!(p.dir.names(), ["libfabric-rs.end", "libfabric-rs.end~"]);
 }
 
@@ -640,7 +772,7 @@ fn what_is_closed_is_not_kept() {
     let views = |end: &ShmTransport| end.peers.get(p.to).unwrap().out.as_ref().unwrap().views.len();
     p.end.check_peers(&mut Kept::default());
     assert_eq!(views(&p.end), 1);
-    p.regions.remove(KEY);
+    p.regions.remove(KEY).unwrap();
     p.end.check_peers(&mut Kept::default());
     assert_eq!(views(&p.end), 0);
 }
@@ -697,7 +829,7 @@ fn several_pieces_are_all_reached_or_none() {
             assert_eq!(now(), b"abcdefghij");
         }
     }
-    p.regions.remove(second);
+    p.regions.remove(second).unwrap();
     assert!(!reach(&mut p, &all, b"0123456789"));
     assert!(reach(&mut p, &[part(7, 3), part(70_000, 4)], b"0123456"));
     assert_eq!(now(), b"012de3456j");

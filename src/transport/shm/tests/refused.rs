@@ -65,7 +65,7 @@ fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
     assert_eq!(child.wait(), 0);
 }
 
-/// With process_vm_readv forbidden, as in many containers: told as unsupported, once and for all.
+/// With process_vm_readv forbidden, as in many containers: told as unsupported, and not tried each time.
 #[test]
 fn fetching_may_be_forbidden() {
     let dir = Dir::new();
@@ -73,7 +73,7 @@ fn fetching_may_be_forbidden() {
     let byte = Box::leak(Box::new([1u8; 64]));
     // SAFETY: leaked, so valid for ever.
     let iov = UserIov::one(unsafe { crate::util::user::UserBuf::new(byte.as_mut_ptr(), 64) });
-    let remote = end.expose(0, &iov);
+    let remote = end.expose(0, &iov, Named::Nothing);
     let child = Child::run(|| {
         let to_a = |end: &mut ShmTransport| end.peer(b"a").unwrap();
         let mut free = dir.open("b");
@@ -83,7 +83,8 @@ fn fetching_may_be_forbidden() {
         let mut bound = dir.open("c");
         let peer = to_a(&mut bound);
         assert_eq!(bound.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Unsupported);
-        assert_eq!(bound.peers.get(peer).unwrap().reach, Reach::Never);
+        let out = bound.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap();
+        assert!(out.proof.again.was_refused());
         // What goes through the ring goes on.
         assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);
     });

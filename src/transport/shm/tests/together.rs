@@ -8,11 +8,32 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const LEN: usize = 3 << 20;
 
-/// Only knows how its gets end.
+/// Knows how its gets end, and what of its own it shows.
 #[derive(Default)]
 struct Ends {
     ended: Vec<(Token, bool)>,
     gone: Vec<PeerId>,
+    sent: Option<UserIov>,
+    regions: Option<Arc<Regions>>,
+}
+
+/// What a message is called.
+const SENT: Named = Named::Sent(3);
+
+impl Ends {
+    fn sending(iov: UserIov) -> Ends {
+        Ends {
+            sent: Some(iov),
+            ..Ends::default()
+        }
+    }
+
+    fn showing(regions: &Arc<Regions>) -> Ends {
+        Ends {
+            regions: Some(regions.clone()),
+            ..Ends::default()
+        }
+    }
 }
 
 impl Sink for Ends {
@@ -20,6 +41,16 @@ impl Sink for Ends {
         Place::Drop
     }
     fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+    fn named(&mut self, _: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+        match name {
+            Named::Region(part) => {
+                let rights = super::super::reach::rights(access);
+                let found = self.regions.as_ref()?.find(1, part.key, part.addr, part.len, rights);
+                Some(found.ok()?.memory)
+            }
+            name => self.sent.filter(|_| *name == SENT && access == Access::Read),
+        }
+    }
     fn finished(&mut self, token: Token, ok: bool) {
         self.ended.push((token, ok));
     }
@@ -84,12 +115,13 @@ fn whoever_does_how_much_the_bytes_are_there() {
     let dir = Dir::new();
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(0, LEN);
-    let remote = a.expose(to_b, &iov(&mut from));
+    let source = iov(&mut from);
+    let remote = a.expose(to_b, &source, SENT);
     let (stop, done_by_a) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                a.poll(&mut Ends::default(), 64);
+                a.poll(&mut Ends::sending(source), 64);
                 std::thread::yield_now();
             }
         });
@@ -120,7 +152,8 @@ fn a_busy_sender_is_not_waited_for() {
     let dir = Dir::new();
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(3, LEN);
-    let remote = a.expose(to_b, &iov(&mut from));
+    let source = iov(&mut from);
+    let remote = a.expose(to_b, &source, SENT);
     for round in 0..2000 {
         let mut to = vec![0u8; 128 << 10];
         let len = to.len();
@@ -129,7 +162,7 @@ fn a_busy_sender_is_not_waited_for() {
         if round % 500 == 499 {
             let asked = b.peers.get(to_a).unwrap().shares;
             assert_eq!(asked, round / 500 + 1);
-            a.poll(&mut Ends::default(), 64);
+            a.poll(&mut Ends::sending(source), 64);
             assert_eq!(helped(&b, to_a), 0);
         }
     }
@@ -141,7 +174,8 @@ fn one_message_after_the_other() {
     let dir = Dir::new();
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(4, LEN);
-    let remote = a.expose(to_b, &iov(&mut from));
+    let source = iov(&mut from);
+    let remote = a.expose(to_b, &source, SENT);
     let (mut first, mut second) = (vec![0u8; LEN], vec![0u8; LEN]);
     let (first_iov, second_iov) = (iov(&mut first), iov(&mut second));
     let start = Instant::now();
@@ -168,7 +202,7 @@ fn one_message_after_the_other() {
             break next;
         }
         assert_eq!(got, port::Get::Done);
-        a.poll(&mut Ends::default(), 64);
+        a.poll(&mut Ends::sending(source), 64);
     };
     let mut sink = Ends::default();
     for _ in 0..3 {
@@ -182,9 +216,52 @@ fn one_message_after_the_other() {
     b.poll(&mut sink, 64);
     assert_eq!(sink.ended, [(1, true)]);
     assert!(first == from);
-    a.poll(&mut Ends::default(), 64);
+    a.poll(&mut Ends::sending(source), 64);
     assert!(fetch(&mut b, to_a, &remote, &second_iov, 0, LEN));
     assert!(second == from);
+}
+
+/// An endpoint closes though a sender was stopped with a piece of a message, and a sender that comes later leaves the
+/// memory alone.
+#[test]
+fn an_endpoint_closes_without_a_stopped_sender() {
+    let dir = Dir::new();
+    let (mut a, mut b, to_b, to_a) = joined(&dir);
+    let mut from = pattern(4, LEN);
+    let source = iov(&mut from);
+    let remote = a.expose(to_b, &source, SENT);
+    let mut to = vec![0u8; LEN];
+    let target = iov(&mut to);
+    let start = Instant::now();
+    let (over, mut number) = (AtomicBool::new(false), 0);
+    while number == 0 {
+        assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
+        let next = b.peers.get(to_a).unwrap().shares + 1;
+        over.store(false, Ordering::Relaxed);
+        let pieces = ring(&a, to_b).pieces();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| {
+                let mut takes = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
+                takes.any(|()| share::take(pieces, next, share::End::Back).is_some())
+            });
+            let got = b.get(to_a, &remote, &target, 0, LEN, Some(1));
+            over.store(true, Ordering::Relaxed);
+            if taken.join().unwrap() {
+                assert_eq!(got, port::Get::Later);
+                number = next;
+            }
+        });
+        if number == 0 {
+            a.poll(&mut Ends::sending(source), 64);
+        }
+    }
+    drop(b);
+    to.fill(7);
+    // Pieces that are left for it now, as if it had not looked before.
+    let word = |front: u64, back: u64| u64::from(number) << 32 | front << 16 | back;
+    ring(&a, to_b).pieces().store(word(0, 2), Ordering::Release);
+    a.poll(&mut Ends::sending(source), 64);
+    assert!(to.iter().all(|byte| *byte == 7));
 }
 
 /// A request in two halves of a message: what the sender does is what it is asked, no more.
@@ -199,9 +276,9 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
         super::refused::forbid(libc::SYS_process_vm_writev);
         let mut a = dir.open("a");
         let to_b = a.peer(b"b").unwrap();
-        let remote = a.expose(to_b, &source);
+        let remote = a.expose(to_b, &source, SENT);
         assert_eq!(a.push(to_b, &header(1), Body::Bytes(&remote.bytes)), Push::Done);
-        let mut sink = Ends::default();
+        let mut sink = Ends::sending(source);
         while sink.gone.is_empty() {
             a.poll(&mut sink, 64);
         }
@@ -276,12 +353,12 @@ fn a_target_that_looks_helps_to_copy() {
         let dir = Dir::new();
         let (mut target, mut end, _, to) = joined(&dir);
         let mut memory = pattern(1, LEN);
-        let _regions = open(&mut target, &mut memory);
+        let regions = open(&mut target, &mut memory);
         let (stop, helped_with) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    target.poll(&mut Ends::default(), 64);
+                    target.poll(&mut Ends::showing(&regions), 64);
                     std::thread::yield_now();
                 }
             });
@@ -318,7 +395,7 @@ fn a_target_that_does_not_look_is_not_waited_for() {
     let dir = Dir::new();
     let (mut target, mut end, _, to) = joined(&dir);
     let mut memory = pattern(1, LEN);
-    let _regions = open(&mut target, &mut memory);
+    let regions = open(&mut target, &mut memory);
     for round in 0..300 {
         let len = 100_000 + round;
         let mut bytes = pattern(round, len);
@@ -331,7 +408,7 @@ fn a_target_that_does_not_look_is_not_waited_for() {
         assert!(bytes == pattern(round, len) && memory[round..round + len] == bytes);
         if round % 100 == 99 {
             assert_eq!(end.peers.get(to).unwrap().shares as usize, round / 100 + 1);
-            target.poll(&mut Ends::default(), 64);
+            target.poll(&mut Ends::showing(&regions), 64);
             assert_eq!(helped(&end, to), 0);
         }
     }
@@ -379,12 +456,12 @@ fn what_was_closed_meanwhile_is_not_touched() {
                 break next;
             }
             assert_eq!(got, port::Get::Done);
-            target.poll(&mut Ends::default(), 64);
+            target.poll(&mut Ends::showing(&regions), 64);
         };
-        regions.remove(KEY);
+        regions.remove(KEY).unwrap();
         memory.fill(3);
         local.write(0, &[4; LEN]);
-        let (mut sink, mut helping) = (Ends::default(), Ends::default());
+        let (mut sink, mut helping) = (Ends::default(), Ends::showing(&regions));
         end.poll(&mut sink, 64);
         assert!(sink.ended.is_empty());
         // The target finds the request now, and no region.
