@@ -6,6 +6,7 @@ pub mod backing;
 #[cfg(test)]
 pub mod child;
 pub mod clock;
+pub mod datagram;
 pub mod dl;
 pub mod epoll;
 pub mod errno;

@@ -45,34 +45,6 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
     open_with(path, libc::O_RDWR)
 }
 
-/// A named pipe, open for both ends so that it never reads as closed.
-pub fn make_fifo(path: &Path) -> io::Result<OwnedFd> {
-    let name = c_path(path)?;
-    // SAFETY: a C string that lives through the call.
-    checked(unsafe { libc::mkfifo(name.as_ptr(), 0o600) })?;
-    open(path)
-}
-
-/// Writes one byte into somebody's named pipe, if there is one and it is open at the other end.
-pub fn poke_fifo(path: &Path) {
-    // A pipe nobody reads cannot be opened for writing alone, and one that is full wakes its reader as it is.
-    let Ok(fd) = open_with(path, libc::O_WRONLY) else {
-        return;
-    };
-    let is_fifo = status(&fd).is_ok_and(|status| status.kind == libc::S_IFIFO);
-    if is_fifo {
-        // SAFETY: one readable byte.
-        unsafe { libc::write(fd.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
-    }
-}
-
-/// Empties a named pipe.
-pub fn drain_fifo(fd: BorrowedFd<'_>) {
-    let mut bytes = [0u8; 512];
-    // SAFETY: `bytes` takes what is read; the pipe is open without waiting.
-    while unsafe { libc::read(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } == bytes.len() as isize {}
-}
-
 /// Gives a file a second name, which must be free.
 pub fn link(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::hard_link(from, to)
@@ -86,7 +58,7 @@ pub struct Status {
     pub links: u64,
     pub owner: u32,
     pub size: u64,
-    /// S_IFREG, S_IFIFO ...
+    /// S_IFREG, S_IFSOCK ...
     pub kind: u32,
 }
 

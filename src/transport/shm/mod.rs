@@ -2,7 +2,7 @@
 //!
 //! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
-//! woken (`wake`, `sleep`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
+//! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
 //! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`board`,
 //! `reach`). `peers` knows who is who and who still lives.
 //!
@@ -12,6 +12,7 @@
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
 mod board;
+mod doorbell;
 mod get;
 mod help;
 mod inbound;

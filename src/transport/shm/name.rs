@@ -8,6 +8,8 @@ pub const PREFIX: &str = "libfabric-rs.";
 pub const ADDRESS_MAX: usize = 256;
 /// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
 const APART: char = '~';
+/// The name of an endpoint's socket ends so.
+const BELL: &str = ".bell";
 /// Between a name and the number of one of its contexts; names that people choose have no such character.
 const CONTEXT: u8 = 0x1f;
 /// A longer name is cut here and told apart by its hash; file systems take 255 bytes.
@@ -40,25 +42,36 @@ pub fn region(dir: &Path, address: &[u8]) -> PathBuf {
     dir.join(format!("{PREFIX}{}", escape(address)))
 }
 
-/// The named pipe that wakes an endpoint.
-pub fn bell(dir: &Path, address: &[u8]) -> PathBuf {
-    pipe_of(&region(dir, address))
+/// The socket that wakes an endpoint.
+pub fn bell(dir: &Path, instance: u64) -> PathBuf {
+    dir.join(format!("{PREFIX}{APART}{instance:016x}{BELL}"))
 }
 
-pub fn pipe_of(region: &Path) -> PathBuf {
-    let mut name = region.as_os_str().to_owned();
-    name.push(APART.encode_utf8(&mut [0; 4]));
-    name.into()
+/// A file on its way to become the region of an instance.
+pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
+    dir.join(format!("{PREFIX}{APART}{instance:016x}"))
 }
 
-/// A file on its way to become a region.
-pub fn unfinished(dir: &Path, number: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{APART}{number:016x}"))
+/// What a name in the directory says about its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    /// A region, or one that was never finished.
+    Region,
+    /// The socket of an instance.
+    Bell(u64),
+    /// None of ours.
+    Other,
 }
 
-/// Whether a name in the directory may be a region, or one that was never finished.
-pub fn is_region(name: &[u8]) -> bool {
-    name.starts_with(PREFIX.as_bytes()) && !name.ends_with(&[APART as u8])
+pub fn file(name: &[u8]) -> File {
+    let Some(rest) = name.strip_prefix(PREFIX.as_bytes()) else {
+        return File::Other;
+    };
+    let number = rest
+        .strip_prefix(&[APART as u8])
+        .and_then(|rest| rest.strip_suffix(BELL.as_bytes()));
+    let number = number.and_then(|number| u64::from_str_radix(core::str::from_utf8(number).ok()?, 16).ok());
+    number.map_or(File::Region, File::Bell)
 }
 
 fn escape(address: &[u8]) -> String {
@@ -99,7 +112,7 @@ mod tests {
         ];
         for (address, name) in rows {
             assert_eq!(region(dir, address), dir.join(name));
-            assert!(is_region(name.as_bytes()));
+            assert_eq!(file(name.as_bytes()), File::Region);
         }
         let long = |last: u8| {
             let mut address = vec![b'/'; 255];
@@ -108,7 +121,10 @@ mod tests {
         };
         assert_ne!(long(b'a'), long(b'b'));
         assert!(long(b'a').file_name().unwrap().len() < 250);
-        assert!(!is_region(pipe_of(&long(b'a')).as_os_str().as_encoded_bytes()));
+        let named = |path: PathBuf| file(path.file_name().unwrap().as_encoded_bytes());
+        assert_eq!(named(bell(dir, 0xf1)), File::Bell(0xf1));
+        assert_eq!(named(unfinished(dir, 0xf1)), File::Region);
+        assert_eq!(file(b"somebody-elses"), File::Other);
     }
 
     #[test]

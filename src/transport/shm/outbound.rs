@@ -5,6 +5,7 @@
 //! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
 
 use super::Config;
+use super::doorbell::Doorbell;
 use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::reach::Views;
@@ -18,7 +19,8 @@ use crate::sys::shared::{self, Status};
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Outbound {
@@ -35,7 +37,8 @@ pub struct Outbound {
     pub(super) debug: fn(&str),
     /// Our own, which the ring says until its owner takes it back.
     claimer: u64,
-    pipe: PathBuf,
+    /// Our own, which rings the peer's.
+    bell: Arc<Doorbell>,
     /// The body that found no room last.
     wanted: Option<usize>,
     /// Where the last record of our own began and ended.
@@ -91,7 +94,7 @@ impl Outbound {
             views: Views::default(),
             debug: config.debug,
             claimer: own.instance,
-            pipe: name::pipe_of(&path),
+            bell: own.bell.clone(),
             wanted: None,
             asked: (0, 0),
         })
@@ -193,7 +196,7 @@ impl Outbound {
     /// The peer sleeps, or has closed.
     #[cold]
     fn attend(&self) -> Sent {
-        if sleep::wake(self.header.attention(), || shared::poke_fifo(&self.pipe)) {
+        if sleep::wake(self.header.attention(), || self.bell.ring(self.instance())) {
             Sent::Done
         } else {
             Sent::Gone
