@@ -12,6 +12,7 @@ pub mod epoll;
 pub mod errno;
 pub mod eventfd;
 pub mod forks;
+pub mod home;
 pub mod identity;
 pub mod lock;
 pub mod mutex_cond;

@@ -35,14 +35,23 @@ fn open_with(path: &Path, flags: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes a file that must not exist yet, for its owner only.
+/// Makes a file that must not exist yet, for its owner only, whatever the process's mask is.
 pub fn create(path: &Path) -> io::Result<OwnedFd> {
-    open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+    let fd = open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
+    // SAFETY: an open descriptor.
+    checked(unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) })?;
+    Ok(fd)
 }
 
-/// Opens a file, never through a symbolic link and never waiting.
-pub fn open(path: &Path) -> io::Result<OwnedFd> {
-    open_with(path, libc::O_RDWR)
+/// Opens a file that only this user's processes can have made or written to: a regular one, of this user, closed to all
+/// others. Never through a symbolic link and never waiting. What else is there is EACCES.
+pub fn open_own(path: &Path) -> io::Result<(OwnedFd, Status)> {
+    let fd = open_with(path, libc::O_RDWR)?;
+    let status = status(&fd)?;
+    if !status.is_private(libc::S_IFREG) {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    Ok((fd, status))
 }
 
 /// Gives a file a second name, which must be free.
@@ -60,6 +69,8 @@ pub struct Status {
     pub size: u64,
     /// S_IFREG, S_IFSOCK ...
     pub kind: u32,
+    /// Who may do what.
+    pub mode: u32,
 }
 
 impl Status {
@@ -71,7 +82,13 @@ impl Status {
             owner: stat.st_uid,
             size: u64::try_from(stat.st_size).unwrap_or(0),
             kind: stat.st_mode & libc::S_IFMT,
+            mode: stat.st_mode & 0o777,
         }
+    }
+
+    /// Of this kind, of this user, and closed to all others.
+    pub fn is_private(&self, kind: u32) -> bool {
+        self.kind == kind && self.owner == own_uid() && self.mode & 0o077 == 0
     }
 
     pub fn is_same_file(&self, other: &Status) -> bool {

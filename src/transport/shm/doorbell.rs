@@ -7,6 +7,7 @@
 use super::name;
 use crate::sys::datagram::{self, Sent};
 use crate::sys::forks::ParentFd;
+use crate::sys::home;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -87,6 +88,8 @@ impl Drop for Doorbell {
     fn drop(&mut self) {
         if self.socket.is_ours() {
             let _ = std::fs::remove_file(name::bell(&self.dir, self.instance));
+            // It is the last of an endpoint's files that goes.
+            home::leave(&self.dir);
         }
     }
 }

@@ -26,6 +26,7 @@ mod region;
 mod ring;
 mod share;
 mod sleep;
+mod sweep;
 mod turns;
 mod wake;
 
@@ -51,12 +52,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use name::{base, context};
-pub use region::sweep;
 
 /// What may be set from outside.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the files are; processes that are to meet must agree.
+    /// Where the files are; processes that are to meet must agree. If it is a user's directory in the sense of
+    /// `sys::home`, the last who closes removes it.
     pub dir: PathBuf,
     /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
     pub fetch: bool,
@@ -126,6 +127,13 @@ impl OpenError {
             },
             _ => OpenError::System(what, error),
         }
+    }
+}
+
+/// From making the directory.
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> OpenError {
+        OpenError::from_io("the directory in /dev/shm", error, Path::new("/dev/shm"))
     }
 }
 

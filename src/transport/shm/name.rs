@@ -1,9 +1,9 @@
 //! Where the files of an endpoint are: an address, which is any text, turned into names that a file system takes.
 
+use crate::sys::home::{self, PREFIX};
+use crate::sys::shared_table::TABLE_PREFIX;
 use std::path::{Path, PathBuf};
 
-/// All our files begin so; the sweep looks at no others.
-pub const PREFIX: &str = "libfabric-rs.";
 /// The longest address.
 pub const ADDRESS_MAX: usize = 256;
 /// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
@@ -21,12 +21,12 @@ pub fn normal(address: &[u8]) -> Option<&[u8]> {
     address.get(..end).filter(|text| !text.is_empty() && end <= ADDRESS_MAX)
 }
 
-/// The address of a context of a scalable endpoint. The first has the endpoint's own.
+/// The address of a context of a scalable endpoint. The first has the endpoint's own; those of the others have one length.
 pub fn context(address: &[u8], index: usize) -> Vec<u8> {
     let mut name = normal(address).unwrap_or_default().to_vec();
     if index > 0 {
         name.push(CONTEXT);
-        name.extend(index.to_string().bytes());
+        name.extend(format!("{index:04}").bytes());
     }
     name
 }
@@ -49,7 +49,7 @@ pub fn bell(dir: &Path, instance: u64) -> PathBuf {
 
 /// A file on its way to become the region of an instance.
 pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{APART}{instance:016x}"))
+    home::draft(dir, instance)
 }
 
 /// What a name in the directory says about its file.
@@ -59,13 +59,16 @@ pub enum File {
     Region,
     /// The socket of an instance.
     Bell(u64),
+    /// A named address vector.
+    Table,
     /// None of ours.
     Other,
 }
 
 pub fn file(name: &[u8]) -> File {
     let Some(rest) = name.strip_prefix(PREFIX.as_bytes()) else {
-        return File::Other;
+        let is_table = name.starts_with(TABLE_PREFIX.as_bytes());
+        return if is_table { File::Table } else { File::Other };
     };
     let number = rest
         .strip_prefix(&[APART as u8])
@@ -124,12 +127,16 @@ mod tests {
         let named = |path: PathBuf| file(path.file_name().unwrap().as_encoded_bytes());
         assert_eq!(named(bell(dir, 0xf1)), File::Bell(0xf1));
         assert_eq!(named(unfinished(dir, 0xf1)), File::Region);
-        assert_eq!(file(b"somebody-elses"), File::Other);
+        assert_eq!(
+            (file(b"somebody-elses"), file(b"fi_av.shm.job")),
+            (File::Other, File::Table)
+        );
     }
 
     #[test]
     fn a_context_leads_back_to_its_name() {
-        let rows: [(&[u8], usize, &[u8]); 3] = [(b"a\0", 0, b"a"), (b"a#1", 1, b"a#1\x1f1"), (b"a", 15, b"a\x1f15")];
+        let rows: [(&[u8], usize, &[u8]); 3] =
+            [(b"a\0", 0, b"a"), (b"a#1", 1, b"a#1\x1f0001"), (b"a", 15, b"a\x1f0015")];
         for (address, index, expected) in rows {
             let context = context(address, index);
             assert_eq!((&*context, base(&context)), (expected, normal(address).unwrap()));

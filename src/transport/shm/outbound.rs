@@ -245,10 +245,9 @@ impl Drop for Outbound {
 /// Opens a peer's file, if its owner lives; removes it if not.
 fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
     // A child that had the descriptor would hold our claim for as long as it lives.
-    let fd = ParentFd::new(shared::open(path).ok()?);
-    let status = shared::status(&fd).ok()?;
-    let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
-    if !ours || status.size < layout::header_bytes() as u64 {
+    let (fd, status) = shared::open_own(path).ok()?;
+    let fd = ParentFd::new(fd);
+    if status.size < layout::header_bytes() as u64 {
         return None;
     }
     if !shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).ok()? {

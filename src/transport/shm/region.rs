@@ -10,14 +10,13 @@
 
 use super::doorbell::Doorbell;
 use super::layout::{self, Header, Owner};
-use super::name::{self, File};
-use super::{Config, OpenError};
+use super::name;
+use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::{clock, datagram, process_vm, shared};
+use crate::sys::{process_vm, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +40,7 @@ impl Region {
         if name::normal(address.as_bytes()) != Some(address.as_bytes()) {
             return Err(OpenError::Address);
         }
-        sweep_now_and_then(&config.dir);
+        sweep::begin(&config.dir);
         let probe = Box::new(AtomicU64::new(0));
         let in_barrier = process_vm::join_barrier();
         let mut owner = Owner {
@@ -186,16 +185,12 @@ pub enum Found {
 
 /// Removes a region whose owner is dead. One that is not ours to judge counts as alive.
 pub fn remove_if_dead(path: &Path) -> Found {
-    let fd = match shared::open(path) {
-        Ok(fd) => fd,
+    let (fd, status) = match shared::open_own(path) {
+        Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Found::Removed,
         Err(_) => return Found::Alive,
     };
-    let Ok(status) = shared::status(&fd) else {
-        return Found::Alive;
-    };
-    let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
-    if !ours || shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
+    if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
         return Found::Alive;
     }
     if !shared::try_lock(fd.as_fd(), layout::LOCK_REMOVE).unwrap_or(false) {
@@ -210,50 +205,5 @@ pub fn remove_if_dead(path: &Path) -> Found {
     match std::fs::remove_file(path) {
         Ok(()) => Found::Removed,
         Err(_) => Found::Busy,
-    }
-}
-
-/// The most files a sweep looks at.
-const SWEEP_MOST: usize = 1024;
-const SWEEP_EVERY_MS: u64 = 1000;
-
-/// Endpoints are often opened many at a time; one sweep does for all of them.
-fn sweep_now_and_then(dir: &Path) {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let now = clock::monotonic_ms().max(1);
-    let last = LAST.load(Ordering::Relaxed);
-    let due = last == 0 || now.saturating_sub(last) >= SWEEP_EVERY_MS;
-    if due
-        && LAST
-            .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    {
-        sweep(dir);
-    }
-}
-
-/// Removes what dead owners left.
-pub fn sweep(dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    let ours = entries.flatten().filter_map(|entry| {
-        let file = name::file(entry.file_name().as_bytes());
-        (file != File::Other).then(|| (file, entry.path()))
-    });
-    for (file, path) in ours.take(SWEEP_MOST) {
-        match file {
-            File::Region => drop(remove_if_dead(&path)),
-            File::Bell(instance) => remove_bell_if_dead(dir, instance),
-            File::Other => {}
-        }
-    }
-}
-
-/// Removes a socket whose owner died before its region had a name, or whose region was removed without it.
-fn remove_bell_if_dead(dir: &Path, instance: u64) {
-    // A socket may have its name a moment before it is bound; its owner has the draft until then, and longer.
-    let is_draft = name::unfinished(dir, instance).symlink_metadata().is_ok();
-    let bell = name::bell(dir, instance);
-    if !is_draft && datagram::is_bound(&bell) == Some(false) {
-        let _ = std::fs::remove_file(bell);
     }
 }

@@ -4,6 +4,7 @@ use super::ShmTransport;
 use super::inbound::Look;
 use super::layout::{LOCK_RINGS, Ring};
 use super::peers::{Peer, is_alive};
+use super::sweep;
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::{clock, shared};
 use core::sync::atomic::{Ordering, fence};
@@ -202,6 +203,7 @@ impl ShmTransport {
     }
 
     pub(super) fn check_some(&mut self) {
+        sweep::go_on();
         for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
             self.check(peer);
         }

@@ -116,11 +116,11 @@ fn sockets_of_the_dead_are_swept() {
     (1..4).for_each(left);
     let draft = shared::create(&name::unfinished(&dir.0, 3)).unwrap();
     assert!(shared::try_lock(std::os::fd::AsFd::as_fd(&draft), layout::LOCK_LIFE).unwrap());
-    sweep(&dir.0);
+    sweep::sweep(&dir.0);
     let there = |instance| name::bell(&dir.0, instance).exists();
     assert_eq!([1, 2, 3, alive.own.instance].map(there), [false, false, true, true]);
     drop(draft);
-    sweep(&dir.0);
-    sweep(&dir.0);
+    sweep::sweep(&dir.0);
+    sweep::sweep(&dir.0);
     assert_eq!(dir.names(), ["bell", "libfabric-rs.alive"]);
 }
