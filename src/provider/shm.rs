@@ -13,10 +13,9 @@ use crate::api::info::check::judge_all;
 use crate::api::info::model::*;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
 use crate::engine::port::{Limits, PeerId};
-use crate::sys;
+use crate::sys::{self, home};
 use crate::transport::shm::{self, Config, OpenError, ShmTransport};
 use crate::util::user::IOV_LIMIT;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 
 mod settings;
@@ -223,11 +222,11 @@ fn domain() -> DomainAttr {
 }
 
 /// Source and destination of an answer. Node and service name the one or the other, as FI_SOURCE says; the hints fill
-/// in; an endpoint that nobody named is called after its process.
+/// in; an endpoint that nobody named is called after a number that its process drew.
 fn addresses(query: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
     let named = (query.node.is_some() || query.service.is_some()).then(|| address_for(query.node, query.service));
     let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| query.hints.and_then(|hints| pick(hints).clone());
-    let own = || c_string(&format!("fi_shm://{}", std::process::id()));
+    let own = || c_string(&format!("{SHM_PREFIX}{}", own_name()));
     if query.has_flag(FI_SOURCE) {
         (named.unwrap_or_else(own), hinted(|hints| &hints.dest_addr))
     } else {
@@ -243,7 +242,7 @@ fn address_for(node: Option<&str>, service: Option<&str>) -> Vec<u8> {
         (Some(node), Some(service)) => format!("fi_ns://{node}:{service}"),
         (Some(node), None) => format!("fi_shm://{node}"),
         (None, Some(service)) => format!("fi_ns://{service}"),
-        (None, None) => format!("fi_shm://{}", std::process::id()),
+        (None, None) => format!("{SHM_PREFIX}{}", own_name()),
     };
     c_string(&text)
 }
@@ -254,19 +253,19 @@ fn c_string(text: &str) -> Vec<u8> {
     fits.chain([0]).collect()
 }
 
-/// The transport of an endpoint. One named only after its process gets a name of its own.
+/// The transport of an endpoint. One that is not named by itself, or by fi_getinfo, gets a name of its own: what
+/// fi_getinfo said, and a number that others do not have. Those of all processes have one length, as MPICH expects.
 pub fn open_transport(info: &Info) -> Result<ShmTransport> {
-    static OPENED: AtomicUsize = AtomicUsize::new(0);
     let asked = info.src_addr.as_deref().unwrap_or_default();
-    let mut name = String::from_utf8_lossy(name(asked)).into_owned();
-    if name.is_empty() {
-        name = std::process::id().to_string();
+    let mut stem = String::from_utf8_lossy(name(asked)).into_owned();
+    if stem.is_empty() {
+        stem = own_name();
     }
     if asked.is_empty() || asked.starts_with(SHM_PREFIX.as_bytes()) {
-        let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        name = format!("{name}:{}:{number}", sys::identity::user());
+        open_numbered(&stem)
+    } else {
+        open(&stem)
     }
-    open(&name)
 }
 
 /// The transport of an endpoint with this very name, which was made of another's.
@@ -274,16 +273,45 @@ pub fn open_named(name: &[u8]) -> Result<ShmTransport> {
     open(&String::from_utf8_lossy(name))
 }
 
+/// What all names begin with that this process's endpoints get. Process numbers would not do: containers that share
+/// /dev/shm have the same ones.
+fn own_name() -> String {
+    format!("{:016x}", sys::identity::random_of_process().unwrap_or(0))
+}
+
+fn open_numbered(stem: &str) -> Result<ShmTransport> {
+    const TRIES: u32 = 16;
+    for _ in 1..TRIES {
+        let number = sys::shared::random().unwrap_or(0) as u32;
+        let name = format!("{stem}:{number:08x}");
+        match try_open(&name) {
+            Err(OpenError::InUse) => {}
+            opened => return opened.map_err(|error| refused(&name, &error)),
+        }
+    }
+    open(stem)
+}
+
 /// A transport of exactly this name.
 fn open(name: &str) -> Result<ShmTransport> {
-    ShmTransport::open(name, &config()).map_err(|error| {
-        log!(by NAME; Warn, EpCtrl, "fi_endpoint: {name}: {error}");
-        Errno(match error {
-            OpenError::Address => FI_EINVAL,
-            OpenError::InUse => FI_EADDRINUSE,
-            OpenError::NoSpace { .. } => FI_ENOSPC,
-            OpenError::System(..) => FI_EIO,
-        })
+    try_open(name).map_err(|error| refused(name, &error))
+}
+
+fn try_open(name: &str) -> core::result::Result<ShmTransport, OpenError> {
+    let config = config();
+    home::enter(&config.dir, |home| {
+        let dir = home.to_owned();
+        ShmTransport::open(name, &Config { dir, ..config.clone() })
+    })
+}
+
+fn refused(name: &str, error: &OpenError) -> Errno {
+    log!(by NAME; Warn, EpCtrl, "fi_endpoint: {name}: {error}");
+    Errno(match error {
+        OpenError::Address => FI_EINVAL,
+        OpenError::InUse => FI_EADDRINUSE,
+        OpenError::NoSpace { .. } => FI_ENOSPC,
+        OpenError::System(..) => FI_EIO,
     })
 }
 

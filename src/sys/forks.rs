@@ -18,6 +18,7 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 static DONE: AtomicU32 = AtomicU32::new(0);
 const NO_FD: RawFd = -1;
 
+#[derive(Debug)]
 struct Place {
     fd: AtomicI32,
     next: AtomicPtr<Place>,
@@ -135,6 +136,7 @@ fn list(fd: RawFd) -> &'static Place {
 }
 
 /// A descriptor that children of fork do not have.
+#[derive(Debug)]
 pub struct ParentFd {
     fd: ManuallyDrop<OwnedFd>,
     place: &'static Place,

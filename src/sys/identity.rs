@@ -1,6 +1,11 @@
 //! Who is running: this process and this thread.
 //!
-//! Knows nothing of libfabric. Called by `abi`.
+//! Knows nothing of libfabric. Called by `abi` and `provider`.
+
+use super::forks::Process;
+use super::shared;
+use std::io;
+use std::sync::Mutex;
 
 /// A number that no other thread of any running process has: the process in the upper half, the thread in the lower.
 pub fn process_and_thread() -> u64 {
@@ -13,8 +18,34 @@ pub fn same_process(one: u64, other: u64) -> bool {
     one >> 32 == other >> 32
 }
 
-/// The effective user.
-pub fn user() -> u32 {
-    // SAFETY: takes no argument and cannot fail.
-    unsafe { libc::geteuid() }
+/// A number that no other process has, of whatever process namespace or machine; a child of fork has another one.
+pub fn random_of_process() -> io::Result<u64> {
+    static DRAWN: Mutex<Option<(Process, u64)>> = Mutex::new(None);
+    let fresh = shared::random()?;
+    // Locked by another thread, perhaps for ever in a child that was made meanwhile: then the number is this call's own.
+    let Ok(mut drawn) = DRAWN.try_lock() else {
+        return Ok(fresh);
+    };
+    let (_, number) = drawn
+        .filter(|(process, _)| process.is_this())
+        .unwrap_or((Process::this(), fresh));
+    *drawn = Some((Process::this(), number));
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::child::Child;
+
+    #[test]
+    fn a_child_has_another_number() {
+        let number = random_of_process().unwrap();
+        assert_eq!(random_of_process().unwrap(), number);
+        let child = Child::run(|| {
+            let own = random_of_process().unwrap();
+            assert!(own != number && random_of_process().unwrap() == own);
+        });
+        assert_eq!(child.wait(), 0);
+    }
 }

@@ -6,11 +6,13 @@ pub mod backing;
 #[cfg(test)]
 pub mod child;
 pub mod clock;
+pub mod datagram;
 pub mod dl;
 pub mod epoll;
 pub mod errno;
 pub mod eventfd;
 pub mod forks;
+pub mod home;
 pub mod identity;
 pub mod lock;
 pub mod mutex_cond;

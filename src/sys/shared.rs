@@ -35,42 +35,23 @@ fn open_with(path: &Path, flags: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes a file that must not exist yet, for its owner only.
+/// Makes a file that must not exist yet, for its owner only, whatever the process's mask is.
 pub fn create(path: &Path) -> io::Result<OwnedFd> {
-    open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+    let fd = open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
+    // SAFETY: an open descriptor.
+    checked(unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) })?;
+    Ok(fd)
 }
 
-/// Opens a file, never through a symbolic link and never waiting.
-pub fn open(path: &Path) -> io::Result<OwnedFd> {
-    open_with(path, libc::O_RDWR)
-}
-
-/// A named pipe, open for both ends so that it never reads as closed.
-pub fn make_fifo(path: &Path) -> io::Result<OwnedFd> {
-    let name = c_path(path)?;
-    // SAFETY: a C string that lives through the call.
-    checked(unsafe { libc::mkfifo(name.as_ptr(), 0o600) })?;
-    open(path)
-}
-
-/// Writes one byte into somebody's named pipe, if there is one and it is open at the other end.
-pub fn poke_fifo(path: &Path) {
-    // A pipe nobody reads cannot be opened for writing alone, and one that is full wakes its reader as it is.
-    let Ok(fd) = open_with(path, libc::O_WRONLY) else {
-        return;
-    };
-    let is_fifo = status(&fd).is_ok_and(|status| status.kind == libc::S_IFIFO);
-    if is_fifo {
-        // SAFETY: one readable byte.
-        unsafe { libc::write(fd.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
+/// Opens a file that only this user's processes can have made or written to: a regular one, of this user, closed to all
+/// others. Never through a symbolic link and never waiting. What else is there is EACCES.
+pub fn open_own(path: &Path) -> io::Result<(OwnedFd, Status)> {
+    let fd = open_with(path, libc::O_RDWR)?;
+    let status = status(&fd)?;
+    if !status.is_private(libc::S_IFREG) {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
     }
-}
-
-/// Empties a named pipe.
-pub fn drain_fifo(fd: BorrowedFd<'_>) {
-    let mut bytes = [0u8; 512];
-    // SAFETY: `bytes` takes what is read; the pipe is open without waiting.
-    while unsafe { libc::read(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } == bytes.len() as isize {}
+    Ok((fd, status))
 }
 
 /// Gives a file a second name, which must be free.
@@ -86,8 +67,10 @@ pub struct Status {
     pub links: u64,
     pub owner: u32,
     pub size: u64,
-    /// S_IFREG, S_IFIFO ...
+    /// S_IFREG, S_IFSOCK ...
     pub kind: u32,
+    /// Who may do what.
+    pub mode: u32,
 }
 
 impl Status {
@@ -99,7 +82,13 @@ impl Status {
             owner: stat.st_uid,
             size: u64::try_from(stat.st_size).unwrap_or(0),
             kind: stat.st_mode & libc::S_IFMT,
+            mode: stat.st_mode & 0o777,
         }
+    }
+
+    /// Of this kind, of this user, and closed to all others.
+    pub fn is_private(&self, kind: u32) -> bool {
+        self.kind == kind && self.owner == own_uid() && self.mode & 0o077 == 0
     }
 
     pub fn is_same_file(&self, other: &Status) -> bool {

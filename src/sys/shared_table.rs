@@ -3,19 +3,20 @@
 //! Knows nothing of what the words mean. Whether somebody is alive is told by a lock that the kernel drops with its
 //! holder, so a killed process leaves a file behind that the next one to come throws away. Called by `api::av`.
 
+use super::{home, shared};
 use core::ffi::{c_int, c_short};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The bytes of the file that are locked, not what they hold.
 #[derive(Clone, Copy)]
 enum LockByte {
-    /// Shared by all who have the file open, held alone by the one who makes or removes it.
+    /// Shared by all who have the file open, held alone by the one who removes it.
     Life = 0,
     /// Held by the one who writes.
     Write = 1,
@@ -28,6 +29,9 @@ pub enum Access {
     /// The file is made when there is none, or only a dead one.
     Write,
 }
+
+/// The names of tables begin so.
+pub const TABLE_PREFIX: &str = "fi_av.";
 
 const WORD: usize = size_of::<u64>();
 
@@ -51,8 +55,8 @@ unsafe impl Send for SharedTable {}
 unsafe impl Sync for SharedTable {}
 
 impl SharedTable {
-    /// Joins the table of this name, or makes it with `words` words, of which `make` writes the first ones. The first
-    /// word must come last in `make`, and not be 0: it tells that the table is there.
+    /// Joins the table of this name, or makes it with `words` words, of which `make` writes the first ones before anybody
+    /// sees it. A file that is not this user's alone is never joined.
     pub fn open(
         path: &Path,
         access: Access,
@@ -60,30 +64,18 @@ impl SharedTable {
         make: impl Fn(&SharedTable) -> io::Result<()>,
     ) -> io::Result<SharedTable> {
         for _ in 0..TRIES {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(access == Access::Write)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)?;
-            if try_lock(&file, LockByte::Life, libc::F_WRLCK)? {
-                // Nobody lives: what is there was left by the dead. It is not written over, for a child of fork may
-                // still have it mapped.
-                if !is_at(&file, path) {
-                    continue;
+            let file = match shared::open_own(path) {
+                Ok((fd, _)) => File::from(fd),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && access == Access::Write => {
+                    match make_new(path, words, &make)? {
+                        Some(table) => return Ok(table),
+                        None => continue,
+                    }
                 }
-                let left = file.metadata()?.len() > 0;
-                if left || access == Access::Read {
-                    std::fs::remove_file(path)?;
-                }
-                if access == Access::Read {
-                    return Err(io::ErrorKind::NotFound.into());
-                }
-                if left {
-                    continue;
-                }
-                return make_new(file, path, words, make);
+                Err(error) => return Err(error),
+            };
+            if remove_dead(&file, path)? {
+                continue;
             }
             lock(&file, LockByte::Life, libc::F_RDLCK)?;
             if !is_at(&file, path) {
@@ -91,14 +83,11 @@ impl SharedTable {
             }
             let len = usize::try_from(file.metadata()?.len()).unwrap_or(0) / WORD;
             if len == 0 {
-                // Its maker died on the way.
-                continue;
+                // Nobody of ours makes such a one; a living process has it open.
+                return Err(io::ErrorKind::InvalidData.into());
             }
             let at = map(&file, len, access)?;
-            let table = SharedTable::new(file, path, at, len, access);
-            if table.load(0) != 0 {
-                return Ok(table);
-            }
+            return Ok(SharedTable::new(file, path, at, len, access));
         }
         Err(io::ErrorKind::WouldBlock.into())
     }
@@ -192,24 +181,56 @@ impl SharedTable {
     }
 }
 
+/// Makes the file under a name that nobody knows, and then gives it its own. None: somebody else was quicker, or a sweep
+/// took it for dead.
 fn make_new(
+    path: &Path,
+    words: usize,
+    make: impl Fn(&SharedTable) -> io::Result<()>,
+) -> io::Result<Option<SharedTable>> {
+    let draft = home::draft(path.parent().unwrap_or(Path::new("/")), shared::random()?);
+    let file = File::from(shared::create(&draft)?);
+    let made = finish(file, path, words, make).and_then(|table| match shared::link(&draft, path) {
+        Ok(()) => Ok(Some(table)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    });
+    let _ = std::fs::remove_file(&draft);
+    made
+}
+
+/// A whole table, that lives before it has a name.
+fn finish(
     file: File,
     path: &Path,
     words: usize,
     make: impl Fn(&SharedTable) -> io::Result<()>,
 ) -> io::Result<SharedTable> {
-    // While it fails here the lock is held, so what is removed is our own.
-    let at = set_words(&file, words)
-        .and_then(|()| map(&file, words, Access::Write))
-        .inspect_err(|_| {
-            let _ = std::fs::remove_file(path);
-        })?;
-    // From here on the drop of `table` removes the file.
+    lock(&file, LockByte::Life, libc::F_RDLCK)?;
+    set_words(&file, words)?;
+    let at = map(&file, words, Access::Write)?;
     let table = SharedTable::new(file, path, at, words, Access::Write);
     make(&table)?;
-    // The lock is turned into a shared one without ever being let go.
-    lock(&table.file, LockByte::Life, libc::F_RDLCK)?;
     Ok(table)
+}
+
+/// Removes a table that nobody has any more. It is not written over, for a child of fork may still have it mapped. False:
+/// it lives.
+fn remove_dead(file: &File, path: &Path) -> io::Result<bool> {
+    if !try_lock(file, LockByte::Life, libc::F_WRLCK)? {
+        return Ok(false);
+    }
+    if is_at(file, path) {
+        std::fs::remove_file(path)?;
+    }
+    Ok(true)
+}
+
+/// Removes what the dead left under this name.
+pub fn sweep(path: &Path) {
+    if let Ok((fd, _)) = shared::open_own(path) {
+        let _ = remove_dead(&File::from(fd), path);
+    }
 }
 
 fn set_words(file: &File, words: usize) -> io::Result<()> {
@@ -245,6 +266,7 @@ impl Drop for SharedTable {
         if last && is_at(&self.file, &self.path) {
             // A file that cannot be removed is found dead by the next one to come.
             let _ = std::fs::remove_file(&self.path);
+            self.path.parent().inspect(|dir| home::leave(dir));
         }
         let _ = lock(&self.file, LockByte::Life, libc::F_UNLCK);
     }
@@ -291,29 +313,14 @@ fn set_lock(file: &File, byte: LockByte, kind: c_int, command: c_int) -> io::Res
     }
 }
 
-/// Where shared memory has its files; elsewhere if the system has no such place.
-pub fn directory() -> PathBuf {
-    let shm = Path::new("/dev/shm");
-    if shm.is_dir() {
-        shm.to_owned()
-    } else {
-        std::env::temp_dir()
-    }
-}
-
-/// Whose files are ours.
-pub fn user() -> u32 {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn path(test: &str) -> PathBuf {
         let number = crate::sys::shared::random().unwrap();
-        directory().join(format!("fi_test.{number:x}.{test}"))
+        home::base().join(format!("fi_test.{number:x}.{test}"))
     }
 
     fn open(path: &Path, access: Access) -> io::Result<SharedTable> {
@@ -348,14 +355,65 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// A file that somebody made under a name of ours.
+    fn left(path: &Path, mode: u32) {
+        std::fs::write(path, [7u8; 8192]).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Whoever else may write to a file may cut it, which would be the end of all who have it mapped.
+    #[test]
+    fn what_others_may_write_to_is_not_joined() {
+        let path = path("strange");
+        let refused = |access| open(&path, access).err().map(|error| error.kind());
+        left(&path, 0o666);
+        let holder = File::options().read(true).write(true).open(&path).unwrap();
+        lock(&holder, LockByte::Life, libc::F_RDLCK).unwrap();
+        let denied = Some(io::ErrorKind::PermissionDenied);
+        assert_eq!((refused(Access::Write), refused(Access::Read)), (denied, denied));
+        std::fs::remove_file(&path).unwrap();
+        // A link to a file of our own.
+        let other = path.with_extension("other");
+        left(&other, 0o600);
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(refused(Access::Write).is_some() && refused(Access::Read).is_some());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&other).unwrap();
+        // One that lives and is empty.
+        left(&path, 0o600);
+        let holder = File::options().read(true).write(true).open(&path).unwrap();
+        lock(&holder, LockByte::Life, libc::F_RDLCK).unwrap();
+        holder.set_len(0).unwrap();
+        assert_eq!(refused(Access::Write), Some(io::ErrorKind::InvalidData));
+        drop(holder);
+        drop(open(&path, Access::Write).unwrap());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn of_many_who_make_one_all_have_the_same() {
+        let path = path("many");
+        for _ in 0..50 {
+            let tables: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4)
+                    .map(|_| scope.spawn(|| open(&path, Access::Write).unwrap()))
+                    .collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            tables[0].publish(9, 9);
+            assert!(tables.iter().all(|table| table.load_published(9) == 9));
+        }
+        assert!(!path.exists());
+    }
+
     #[test]
     fn what_the_dead_left_is_thrown_away() {
         let path = path("dead");
-        std::fs::write(&path, [7u8; 8192]).unwrap();
+        left(&path, 0o600);
         let table = open(&path, Access::Write).unwrap();
         assert_eq!((table.load(0), table.load(1), table.len()), (1, 0, 1024));
         drop(table);
-        std::fs::write(&path, [7u8; 8192]).unwrap();
+        left(&path, 0o600);
         assert_eq!(
             open(&path, Access::Read).err().map(|error| error.kind()),
             Some(io::ErrorKind::NotFound)

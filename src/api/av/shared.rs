@@ -11,7 +11,8 @@ use super::table::{Inserted, Scope, Store};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::log::Speaker;
-use crate::sys::shared_table::{Access, SharedTable, directory, user};
+use crate::sys::home;
+use crate::sys::shared_table::{Access, SharedTable, TABLE_PREFIX};
 use core::sync::atomic::{Ordering, fence};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -148,7 +149,7 @@ pub struct SharedStore {
 
 impl SharedStore {
     pub fn open(name: &Name, kind: Arc<dyn AddressKind>) -> Result<SharedStore> {
-        let path = directory().join(file_name(name)?);
+        let file = file_name(name)?;
         let capacity = name.count.max(LEAST_CAPACITY).checked_next_power_of_two();
         let capacity = capacity
             .filter(|capacity| *capacity <= MOST_CAPACITY)
@@ -165,13 +166,14 @@ impl SharedStore {
             table.publish(word::MAGIC, MAGIC);
             Ok(())
         };
-        let table = SharedTable::open(&path, access, words, make).map_err(|error| {
+        let table = open_table(&file, access, words, make).map_err(|error| {
             log!(
                 by name.provider;
                 Warn,
                 Av,
-                "cannot open shared address vector {}: {error}",
-                path.display()
+                "cannot open shared address vector {} in {}: {error}",
+                name.name,
+                home::base().display()
             );
             errno_of(&error)
         })?;
@@ -264,7 +266,7 @@ impl SharedStore {
                     Warn,
                     Av,
                     "shared address vector needs {bytes} bytes more in {}: {error}",
-                    directory().display()
+                    home::base().display()
                 );
                 errno_of(&error)
             })?;
@@ -364,6 +366,21 @@ impl Store for SharedStore {
     }
 }
 
+/// Opens the table in the user's own directory.
+fn open_table(
+    file: &str,
+    access: Access,
+    words: usize,
+    make: impl Fn(&SharedTable) -> io::Result<()>,
+) -> io::Result<SharedTable> {
+    let base = home::base();
+    if access == Access::Read {
+        let home = home::find(&base)?.ok_or(io::ErrorKind::NotFound)?;
+        return SharedTable::open(&home.join(file), access, words, make);
+    }
+    home::enter(&base, |home| SharedTable::open(&home.join(file), access, words, &make))
+}
+
 /// A table made by another build, or for other addresses, is not read.
 fn check_header(shared: &Shared, name: &Name, kind: &dyn AddressKind) -> Result<()> {
     let table = &shared.table;
@@ -381,13 +398,13 @@ fn check_header(shared: &Shared, name: &Name, kind: &dyn AddressKind) -> Result<
     Err(Errno(FI_EINVAL))
 }
 
-/// A file name for a vector of this user, this domain and this name. Different ones never meet.
+/// A file name for a vector of this domain and this name, in the user's directory. Different ones never meet.
 fn file_name(name: &Name) -> Result<String> {
     const LONGEST: usize = 255;
     if name.name.is_empty() {
         return Err(Errno(FI_EINVAL));
     }
-    let file = format!("fi_av.{}.{}.{}", user(), plain(name.domain), plain(name.name));
+    let file = format!("{TABLE_PREFIX}{}.{}", plain(name.domain), plain(name.name));
     if file.len() > LONGEST {
         log!(by name.provider; Warn, Av, "name of shared address vector is too long: {}", name.name);
         return Err(Errno(FI_EINVAL));

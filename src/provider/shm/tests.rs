@@ -21,7 +21,7 @@ fn text(address: &Option<Vec<u8>>) -> String {
 
 #[test]
 fn node_and_service_name_one_end() {
-    let own = format!("fi_shm://{}", std::process::id());
+    let own = text(&ask(None, None, 0, None).unwrap()[0].info.src_addr);
     let rows = [
         (None, None, 0, own.as_str(), "-"),
         (Some("a"), None, 0, &own, "fi_shm://a"),
@@ -41,6 +41,67 @@ fn node_and_service_name_one_end() {
         );
     }
     assert_eq!(ask(None, None, FI_SOURCE, None).err(), Some(Errno(FI_EINVAL)));
+}
+
+/// MPICH takes addresses of other processes for as long as its own. And a process that has the number of another, as in
+/// two containers, does not have its names.
+#[test]
+fn names_nobody_gave_have_one_length_and_differ() {
+    let opened = |info: &Info| Wire::local_address(&open_transport(info).unwrap());
+    let info = ask(None, None, 0, None).unwrap().remove(0).info;
+    let mut names: Vec<_> = (0..12).map(|_| opened(&info)).collect();
+    names.extend((0..2).map(|_| {
+        opened(&Info {
+            src_addr: None,
+            ..info.clone()
+        })
+    }));
+    let (tell, hear) = std::os::unix::net::UnixStream::pair().unwrap();
+    let child = crate::sys::child::Child::run(|| {
+        // Of what the parent asked, and of what it asks itself.
+        let own = ask(None, None, 0, None).unwrap().remove(0).info;
+        assert_ne!(own.src_addr, info.src_addr);
+        for name in [opened(&info), opened(&own)] {
+            std::io::Write::write_all(&mut &tell, &name).unwrap();
+        }
+    });
+    let len = names[0].len();
+    for _ in 0..2 {
+        let mut name = vec![0; len];
+        std::io::Read::read_exact(&mut &hear, &mut name).unwrap();
+        names.push(name);
+    }
+    assert_eq!(child.wait(), 0);
+    let context = |index| ShmTransport::raw_address(&ShmTransport::context_address(&names[0], index)).len();
+    assert!((1..CONTEXTS).all(|index| context(index) == context(1)));
+    assert!(
+        names
+            .iter()
+            .all(|name| name.len() == len && name.starts_with(b"fi_shm://"))
+    );
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 16);
+}
+
+/// A name that a program gave is kept, and what comes behind it has one length too.
+#[test]
+fn names_that_programs_give() {
+    fn opened(node: Option<&str>, service: Option<&str>) -> String {
+        let info = ask(node, service, FI_SOURCE, None).unwrap().remove(0).info;
+        let transport = open_transport(&info).unwrap();
+        String::from_utf8(Wire::local_address(&transport)).unwrap()
+    }
+    let own = format!("test-{:016x}", sys::shared::random().unwrap());
+    let numbered = [(); 2].map(|()| opened(Some(&format!("fi_shm://{own}")), None));
+    assert!(
+        numbered
+            .iter()
+            .all(|name| name.starts_with(&format!("fi_shm://{own}:")))
+    );
+    assert!(numbered[0] != numbered[1] && numbered[0].len() == numbered[1].len());
+    assert_eq!(opened(Some(&own), Some("7")), format!("fi_shm://{own}:7\0"));
+    assert_eq!(opened(None, Some(&own)), format!("fi_shm://{own}\0"));
 }
 
 #[test]

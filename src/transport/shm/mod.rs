@@ -2,7 +2,7 @@
 //!
 //! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
-//! woken (`wake`, `sleep`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
+//! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
 //! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`board`,
 //! `reach`). `peers` knows who is who and who still lives.
 //!
@@ -12,6 +12,7 @@
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
 mod board;
+mod doorbell;
 mod get;
 mod help;
 mod inbound;
@@ -26,6 +27,7 @@ mod region;
 mod ring;
 mod share;
 mod sleep;
+mod sweep;
 mod turns;
 mod wake;
 
@@ -51,12 +53,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use name::{base, context};
-pub use region::sweep;
 
 /// What may be set from outside.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the files are; processes that are to meet must agree.
+    /// Where the files are; processes that are to meet must agree. If it is a user's directory in the sense of
+    /// `sys::home`, the last who closes removes it.
     pub dir: PathBuf,
     /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
     pub fetch: bool,
@@ -126,6 +128,13 @@ impl OpenError {
             },
             _ => OpenError::System(what, error),
         }
+    }
+}
+
+/// From making the directory.
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> OpenError {
+        OpenError::from_io("the directory in /dev/shm", error, Path::new("/dev/shm"))
     }
 }
 

@@ -1,13 +1,15 @@
 //! Where the files of an endpoint are: an address, which is any text, turned into names that a file system takes.
 
+use crate::sys::home::{self, PREFIX};
+use crate::sys::shared_table::TABLE_PREFIX;
 use std::path::{Path, PathBuf};
 
-/// All our files begin so; the sweep looks at no others.
-pub const PREFIX: &str = "libfabric-rs.";
 /// The longest address.
 pub const ADDRESS_MAX: usize = 256;
 /// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
 const APART: char = '~';
+/// The name of an endpoint's socket ends so.
+const BELL: &str = ".bell";
 /// Between a name and the number of one of its contexts; names that people choose have no such character.
 const CONTEXT: u8 = 0x1f;
 /// A longer name is cut here and told apart by its hash; file systems take 255 bytes.
@@ -19,12 +21,12 @@ pub fn normal(address: &[u8]) -> Option<&[u8]> {
     address.get(..end).filter(|text| !text.is_empty() && end <= ADDRESS_MAX)
 }
 
-/// The address of a context of a scalable endpoint. The first has the endpoint's own.
+/// The address of a context of a scalable endpoint. The first has the endpoint's own; those of the others have one length.
 pub fn context(address: &[u8], index: usize) -> Vec<u8> {
     let mut name = normal(address).unwrap_or_default().to_vec();
     if index > 0 {
         name.push(CONTEXT);
-        name.extend(index.to_string().bytes());
+        name.extend(format!("{index:04}").bytes());
     }
     name
 }
@@ -40,25 +42,39 @@ pub fn region(dir: &Path, address: &[u8]) -> PathBuf {
     dir.join(format!("{PREFIX}{}", escape(address)))
 }
 
-/// The named pipe that wakes an endpoint.
-pub fn bell(dir: &Path, address: &[u8]) -> PathBuf {
-    pipe_of(&region(dir, address))
+/// The socket that wakes an endpoint.
+pub fn bell(dir: &Path, instance: u64) -> PathBuf {
+    dir.join(format!("{PREFIX}{APART}{instance:016x}{BELL}"))
 }
 
-pub fn pipe_of(region: &Path) -> PathBuf {
-    let mut name = region.as_os_str().to_owned();
-    name.push(APART.encode_utf8(&mut [0; 4]));
-    name.into()
+/// A file on its way to become the region of an instance.
+pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
+    home::draft(dir, instance)
 }
 
-/// A file on its way to become a region.
-pub fn unfinished(dir: &Path, number: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{APART}{number:016x}"))
+/// What a name in the directory says about its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    /// A region, or one that was never finished.
+    Region,
+    /// The socket of an instance.
+    Bell(u64),
+    /// A named address vector.
+    Table,
+    /// None of ours.
+    Other,
 }
 
-/// Whether a name in the directory may be a region, or one that was never finished.
-pub fn is_region(name: &[u8]) -> bool {
-    name.starts_with(PREFIX.as_bytes()) && !name.ends_with(&[APART as u8])
+pub fn file(name: &[u8]) -> File {
+    let Some(rest) = name.strip_prefix(PREFIX.as_bytes()) else {
+        let is_table = name.starts_with(TABLE_PREFIX.as_bytes());
+        return if is_table { File::Table } else { File::Other };
+    };
+    let number = rest
+        .strip_prefix(&[APART as u8])
+        .and_then(|rest| rest.strip_suffix(BELL.as_bytes()));
+    let number = number.and_then(|number| u64::from_str_radix(core::str::from_utf8(number).ok()?, 16).ok());
+    number.map_or(File::Region, File::Bell)
 }
 
 fn escape(address: &[u8]) -> String {
@@ -99,7 +115,7 @@ mod tests {
         ];
         for (address, name) in rows {
             assert_eq!(region(dir, address), dir.join(name));
-            assert!(is_region(name.as_bytes()));
+            assert_eq!(file(name.as_bytes()), File::Region);
         }
         let long = |last: u8| {
             let mut address = vec![b'/'; 255];
@@ -108,12 +124,19 @@ mod tests {
         };
         assert_ne!(long(b'a'), long(b'b'));
         assert!(long(b'a').file_name().unwrap().len() < 250);
-        assert!(!is_region(pipe_of(&long(b'a')).as_os_str().as_encoded_bytes()));
+        let named = |path: PathBuf| file(path.file_name().unwrap().as_encoded_bytes());
+        assert_eq!(named(bell(dir, 0xf1)), File::Bell(0xf1));
+        assert_eq!(named(unfinished(dir, 0xf1)), File::Region);
+        assert_eq!(
+            (file(b"somebody-elses"), file(b"fi_av.shm.job")),
+            (File::Other, File::Table)
+        );
     }
 
     #[test]
     fn a_context_leads_back_to_its_name() {
-        let rows: [(&[u8], usize, &[u8]); 3] = [(b"a\0", 0, b"a"), (b"a#1", 1, b"a#1\x1f1"), (b"a", 15, b"a\x1f15")];
+        let rows: [(&[u8], usize, &[u8]); 3] =
+            [(b"a\0", 0, b"a"), (b"a#1", 1, b"a#1\x1f0001"), (b"a", 15, b"a\x1f0015")];
         for (address, index, expected) in rows {
             let context = context(address, index);
             assert_eq!((&*context, base(&context)), (expected, normal(address).unwrap()));

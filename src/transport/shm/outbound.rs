@@ -5,6 +5,7 @@
 //! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
 
 use super::Config;
+use super::doorbell::Doorbell;
 use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::proof::{Proof, Who};
@@ -19,7 +20,8 @@ use crate::sys::shared::{self, Status};
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Outbound {
@@ -39,7 +41,8 @@ pub struct Outbound {
     pub(super) debug: fn(&str),
     /// Our own, which the ring says until its owner takes it back.
     claimer: u64,
-    pipe: PathBuf,
+    /// Our own, which rings the peer's.
+    bell: Arc<Doorbell>,
     /// The body that found no room last.
     wanted: Option<usize>,
     /// Where the last record of our own began and ended.
@@ -97,7 +100,7 @@ impl Outbound {
             views: Views::default(),
             debug: config.debug,
             claimer: own.instance,
-            pipe: name::pipe_of(&path),
+            bell: own.bell.clone(),
             wanted: None,
             asked: (0, 0),
         })
@@ -195,7 +198,7 @@ impl Outbound {
     /// The peer sleeps, or has closed.
     #[cold]
     fn attend(&self) -> Sent {
-        if sleep::wake(self.header.attention(), || shared::poke_fifo(&self.pipe)) {
+        if sleep::wake(self.header.attention(), || self.bell.ring(self.instance())) {
             Sent::Done
         } else {
             Sent::Gone
@@ -244,10 +247,9 @@ impl Drop for Outbound {
 /// Opens a peer's file, if its owner lives; removes it if not.
 fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
     // A child that had the descriptor would hold our claim for as long as it lives.
-    let fd = ParentFd::new(shared::open(path).ok()?);
-    let status = shared::status(&fd).ok()?;
-    let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
-    if !ours || status.size < layout::header_bytes() as u64 {
+    let (fd, status) = shared::open_own(path).ok()?;
+    let fd = ParentFd::new(fd);
+    if status.size < layout::header_bytes() as u64 {
         return None;
     }
     if !shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).ok()? {

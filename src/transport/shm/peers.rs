@@ -180,8 +180,8 @@ impl Peers {
 /// of a thousand peers would be more than a process is given.
 pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
     let path = name::region(dir, address);
-    let fd = match shared::open(&path) {
-        Ok(fd) => fd,
+    let fd = match shared::open_own(&path) {
+        Ok((fd, _)) => fd,
         // Out of descriptors, say: that tells nothing about the peer.
         Err(error) => return error.kind() != ErrorKind::NotFound,
     };

@@ -8,15 +8,15 @@
 //! so a peer that looks does not disturb one that starts, and a file has as many as it has bytes, so that claiming a
 //! ring is undone by the kernel too when the claimer dies.
 
+use super::doorbell::Doorbell;
 use super::layout::{self, Header, Owner};
 use super::name;
-use super::{Config, OpenError};
+use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::{clock, process_vm, shared};
+use crate::sys::{process_vm, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Region {
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
     file: Arc<ParentFd>,
-    pipe: ParentFd,
+    pub bell: Arc<Doorbell>,
     path: PathBuf,
     address: String,
 }
@@ -40,35 +40,26 @@ impl Region {
         if name::normal(address.as_bytes()) != Some(address.as_bytes()) {
             return Err(OpenError::Address);
         }
-        sweep_now_and_then(&config.dir);
-        let failed = |what| move |error| OpenError::from_io(what, error, &config.dir);
-        let instance = shared::random().map_err(failed("getrandom"))?;
-        let probe = Box::new(AtomicU64::new(instance));
+        sweep::begin(&config.dir);
+        let probe = Box::new(AtomicU64::new(0));
         let in_barrier = process_vm::join_barrier();
-        let owner = Owner {
+        let mut owner = Owner {
             address: address.as_bytes(),
-            instance,
+            instance: 0,
             pid: std::process::id(),
             probe: (&raw const *probe) as u64,
             fence: !in_barrier || !process_vm::barrier_everywhere(),
         };
         let path = name::region(&config.dir, owner.address);
-        let (file, header) = publish(&path, config, &owner)?;
-        let pipe_path = name::pipe_of(&path);
-        // A pipe that is there is a dead owner's: the name is ours now.
-        let _ = std::fs::remove_file(&pipe_path);
-        let pipe = shared::make_fifo(&pipe_path).map_err(|error| {
-            let _ = std::fs::remove_file(&path);
-            OpenError::from_io("mkfifo", error, &config.dir)
-        })?;
+        let made = publish(&path, config, &mut owner, &probe)?;
         Ok(Region {
-            header,
-            instance,
+            header: made.header,
+            instance: owner.instance,
             pid: owner.pid,
             in_barrier,
             probe,
-            file: Arc::new(file),
-            pipe: ParentFd::new(pipe),
+            file: Arc::new(made.file),
+            bell: Arc::new(made.bell),
             path,
             address: address.to_owned(),
         })
@@ -85,14 +76,6 @@ impl Region {
     /// The same for somebody else who holds it open.
     pub fn hold_file(&self) -> Arc<ParentFd> {
         self.file.clone()
-    }
-
-    pub fn pipe(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
-    }
-
-    pub fn pipe_number(&self) -> RawFd {
-        self.pipe.as_fd().as_raw_fd()
     }
 
     /// False in a child of fork, where nothing of it may be touched.
@@ -112,7 +95,6 @@ impl Drop for Region {
         let named = shared::status_of(&self.path);
         if let (Ok(mine), Ok(named)) = (shared::status(self.file()), named) {
             if mine.is_same_file(&named) {
-                let _ = std::fs::remove_file(name::pipe_of(&self.path));
                 let _ = std::fs::remove_file(&self.path);
             }
         }
@@ -123,15 +105,23 @@ impl Drop for Region {
 const TRIES: u32 = 200;
 const NAP: Duration = Duration::from_millis(1);
 
-/// Makes the file and gives it its name.
-fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd, Header), OpenError> {
+/// A file that is whole, and the socket beside it.
+struct Made {
+    file: ParentFd,
+    header: Header,
+    bell: Doorbell,
+}
+
+/// Makes the file and gives it its name. Draws the instance, which names what it is made of.
+fn publish(path: &Path, config: &Config, owner: &mut Owner<'_>, probe: &AtomicU64) -> Result<Made, OpenError> {
     let failed = |what| move |error| OpenError::from_io(what, error, &config.dir);
     for tries_left in (0..TRIES).rev() {
-        let number = shared::random().map_err(failed("getrandom"))?;
-        let draft = name::unfinished(&config.dir, number);
+        owner.instance = shared::random().map_err(failed("getrandom"))?;
+        probe.store(owner.instance, Ordering::Relaxed);
+        let draft = name::unfinished(&config.dir, owner.instance);
         let mark = forks::mark();
         let fd = shared::create(&draft).map_err(failed("open"))?;
-        let made = fill(fd, owner);
+        let made = fill(fd, owner, &config.dir);
         let named = match made {
             // A child that another thread made meanwhile may hold the lock, and seem to be us after our death.
             Ok(Some(_)) if tries_left > 0 && !mark.undisturbed() => Ok(false),
@@ -141,24 +131,29 @@ fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd,
             Err(_) => Ok(false),
         };
         let _ = std::fs::remove_file(&draft);
-        if let (Some(made), true) = (made.map_err(failed("posix_fallocate"))?, named?) {
+        let made = made.map_err(|(what, error)| OpenError::from_io(what, error, &config.dir))?;
+        if let (Some(made), true) = (made, named?) {
             return Ok(made);
         }
     }
     Err(OpenError::InUse)
 }
 
-fn fill(fd: OwnedFd, owner: &Owner<'_>) -> io::Result<Option<(ParentFd, Header)>> {
+/// None: somebody else removed it.
+fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'static str, io::Error)> {
+    let failed = |what| move |error| (what, error);
     // Before it is locked: a child that had the descriptor would keep us alive.
-    let fd = ParentFd::new(fd);
-    let locked = shared::try_lock(fd.as_fd(), layout::LOCK_LIFE)?;
-    if !locked || shared::status(&fd)?.links == 0 {
+    let file = ParentFd::new(fd);
+    let locked = shared::try_lock(file.as_fd(), layout::LOCK_LIFE).map_err(failed("fcntl"))?;
+    if !locked || shared::status(&file).map_err(failed("fstat"))?.links == 0 {
         return Ok(None);
     }
-    shared::allocate(fd.as_fd(), 0, layout::header_bytes() as u64)?;
-    let header = Header::map_own(fd.as_fd())?;
+    shared::allocate(file.as_fd(), 0, layout::header_bytes() as u64).map_err(failed("posix_fallocate"))?;
+    let header = Header::map_own(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
-    Ok(Some((fd, header)))
+    // While the draft has its name, a sweep leaves the socket alone.
+    let bell = Doorbell::hang(dir, owner.instance).map_err(failed("bind"))?;
+    Ok(Some(Made { file, header, bell }))
 }
 
 /// Links the finished file to its name, in place of a dead one if need be. False when the draft is no longer there.
@@ -190,16 +185,12 @@ pub enum Found {
 
 /// Removes a region whose owner is dead. One that is not ours to judge counts as alive.
 pub fn remove_if_dead(path: &Path) -> Found {
-    let fd = match shared::open(path) {
-        Ok(fd) => fd,
+    let (fd, status) = match shared::open_own(path) {
+        Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Found::Removed,
         Err(_) => return Found::Alive,
     };
-    let Ok(status) = shared::status(&fd) else {
-        return Found::Alive;
-    };
-    let ours = status.kind == libc::S_IFREG && status.owner == shared::own_uid();
-    if !ours || shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
+    if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
         return Found::Alive;
     }
     if !shared::try_lock(fd.as_fd(), layout::LOCK_REMOVE).unwrap_or(false) {
@@ -208,40 +199,11 @@ pub fn remove_if_dead(path: &Path) -> Found {
     if !shared::status_of(path).is_ok_and(|named| named.is_same_file(&status)) {
         return Found::Busy;
     }
-    // The pipe first: while the region has its name, nobody else can make a pipe of that name.
-    let _ = std::fs::remove_file(name::pipe_of(path));
+    if let (Some(dir), Some(instance)) = (path.parent(), layout::instance_in(fd.as_fd())) {
+        let _ = std::fs::remove_file(name::bell(dir, instance));
+    }
     match std::fs::remove_file(path) {
         Ok(()) => Found::Removed,
         Err(_) => Found::Busy,
-    }
-}
-
-/// The most files a sweep looks at.
-const SWEEP_MOST: usize = 1024;
-const SWEEP_EVERY_MS: u64 = 1000;
-
-/// Endpoints are often opened many at a time; one sweep does for all of them.
-fn sweep_now_and_then(dir: &Path) {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let now = clock::monotonic_ms().max(1);
-    let last = LAST.load(Ordering::Relaxed);
-    let due = last == 0 || now.saturating_sub(last) >= SWEEP_EVERY_MS;
-    if due
-        && LAST
-            .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    {
-        sweep(dir);
-    }
-}
-
-/// Removes what dead owners left.
-pub fn sweep(dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    let regions = entries
-        .flatten()
-        .filter(|entry| name::is_region(entry.file_name().as_bytes()));
-    for entry in regions.take(SWEEP_MOST) {
-        remove_if_dead(&entry.path());
     }
 }

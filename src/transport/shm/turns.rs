@@ -3,8 +3,8 @@
 use super::ShmTransport;
 use super::inbound::Look;
 use super::layout::{LOCK_RINGS, Ring};
-use super::name;
 use super::peers::{Peer, is_alive};
+use super::sweep;
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::{clock, shared};
 use core::sync::atomic::{Ordering, fence};
@@ -45,8 +45,11 @@ impl ShmTransport {
         while let Some(index) = self.rung.pop() {
             done += self.attend(index, sink, budget.saturating_sub(done));
         }
-        if self.turns % CLOCK_EVERY == 0 && self.check_is_due() {
-            self.check_some();
+        if self.turns % CLOCK_EVERY == 0 {
+            self.own.bell.ring_late();
+            if self.check_is_due() {
+                self.check_some();
+            }
         }
         self.report_gone(sink);
         done
@@ -69,7 +72,7 @@ impl ShmTransport {
             Look::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
                 if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
-                    shared::poke_fifo(&name::bell(&self.config.dir, &peer.address));
+                    self.own.bell.ring(peer.instance);
                 }
             }
         }
@@ -200,6 +203,7 @@ impl ShmTransport {
     }
 
     pub(super) fn check_some(&mut self) {
+        sweep::go_on();
         for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
             self.check(peer);
         }

@@ -3,26 +3,24 @@
 //! The owner says in its attention word that it sleeps, and then looks whether anything came. Senders write, and then
 //! look whether it sleeps. One of the two must see the other, which needs a barrier on both sides; the sleeper has the
 //! kernel run the senders' one (membarrier), so that their path has none. Where the kernel does not, senders fence.
-//! What wakes is a named pipe beside the region: it needs no shared descriptor and no common network namespace, only
-//! the directory, and is a real descriptor to poll.
+//! What wakes is the endpoint's `doorbell`, a real descriptor to poll.
 
 use super::ShmTransport;
-use super::name;
 use super::outbound::Outbound;
 use super::sleep;
-use crate::sys::{process_vm, shared};
+use crate::sys::process_vm;
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
 
 impl ShmTransport {
     /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
     pub fn wake_fd(&self) -> RawFd {
-        self.own.pipe_number()
+        self.own.bell.number()
     }
 
     /// Makes it readable, as a peer would.
     pub fn wake(&self) {
-        shared::poke_fifo(&name::bell(&self.config.dir, self.own.address().as_bytes()));
+        self.own.bell.ring_here();
     }
 
     /// Announces sleep. False when there is something to poll already; then nothing is announced.
@@ -38,7 +36,7 @@ impl ShmTransport {
     /// it is readable or an announcement stands as long as one of them sleeps.
     pub fn arm_among_others(&mut self) -> bool {
         if self.own.is_ours() {
-            shared::drain_fifo(self.own.pipe());
+            self.own.bell.drain();
         }
         self.announce()
     }
@@ -56,8 +54,9 @@ impl ShmTransport {
         });
         self.look_at_peers();
         let room = self.has_room_for_the_starved();
-        // Nobody rings when the end of a large message has been written; it does not take long.
-        let quiet = self.waiting.is_empty() && self.peers.over.is_empty();
+        // Nobody rings when the end of a large message has been written; it does not take long. And who could not be
+        // rung sleeps until he is.
+        let quiet = self.waiting.is_empty() && self.peers.over.is_empty() && !self.own.bell.is_late();
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
@@ -89,7 +88,7 @@ impl ShmTransport {
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
             sleep::awake(self.own.header.attention(), self.sleeps);
-            shared::drain_fifo(self.own.pipe());
+            self.own.bell.drain();
         }
     }
 }

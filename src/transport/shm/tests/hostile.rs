@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
 /// Writes over an endpoint's file, from outside.
@@ -90,7 +91,9 @@ fn files_that_are_no_endpoints_are_nobody() {
     std::fs::write(name::region(&dir.0, b"short"), "x").unwrap();
     std::fs::write(name::region(&dir.0, b"empty"), vec![0; size]).unwrap();
     std::os::unix::fs::symlink("/dev/zero", name::region(&dir.0, b"link")).unwrap();
-    shared::make_fifo(&name::region(&dir.0, b"fifo")).unwrap();
+    let fifo = std::ffi::CString::new(name::region(&dir.0, b"fifo").into_os_string().into_vec()).unwrap();
+    // SAFETY: a C string.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
     std::fs::create_dir(name::region(&dir.0, b"dir")).unwrap();
     // A living endpoint of another version.
     let _b = dir.open("b");

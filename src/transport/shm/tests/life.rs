@@ -55,7 +55,7 @@ fn killed_senders_are_noticed_and_replaced() {
         }
     }
     drop(end);
-    sweep(&dir.0);
+    sweep::sweep(&dir.0);
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
@@ -281,7 +281,7 @@ fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
         push_all(&mut other, to, id..id + 1, &mut kept);
     }
     // As a child would hold it that has the first sender's open file.
-    let held = shared::open(&name::region(&dir.0, b"here")).unwrap();
+    let (held, _) = shared::open_own(&name::region(&dir.0, b"here")).unwrap();
     assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
     let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
@@ -303,17 +303,48 @@ fn what_the_dead_left_is_swept() {
     std::fs::write(dir.0.join("somebody-elses"), "x").unwrap();
     assert_eq!(dir.names().len(), 2 + 2 * 5 + 2);
     let _again = dir.open("dead-3");
-    sweep(&dir.0);
+    sweep::sweep(&dir.0);
     let left = [
+        "bell",
+        "bell",
         "libfabric-rs.alive",
-        "libfabric-rs.alive~",
         "libfabric-rs.dead-3",
-        "libfabric-rs.dead-3~",
         "libfabric-rs.not-a-region",
         "somebody-elses",
     ];
     assert_eq!(dir.names(), left);
     drop(alive);
+}
+
+/// However many names there are, and whoever lives among them: each process looks at a few, and in time at all.
+#[test]
+fn a_sweep_goes_on_where_it_ended() {
+    const DEAD: u64 = 2500;
+    let dir = Dir::new();
+    let mut alive: Vec<_> = (0..8).map(|n| dir.open(&format!("alive-{n}"))).collect();
+    for n in 0..DEAD {
+        std::fs::write(name::unfinished(&dir.0, n), "x").unwrap();
+        std::fs::set_permissions(
+            name::unfinished(&dir.0, n),
+            std::os::unix::fs::PermissionsExt::from_mode(0o600),
+        )
+        .unwrap();
+    }
+    let child = Child::run(|| {
+        let dead = || dir.names().iter().filter(|name| name.contains('~')).count();
+        let before = dead();
+        let mut end = dir.open("end");
+        let opened = before - dead();
+        assert!((1..=sweep::AT_OPENING).contains(&opened), "{opened} at once");
+        for _ in 0..DEAD as usize / sweep::AT_CHECK {
+            end.check_some();
+        }
+        assert_eq!(dead(), 0);
+    });
+    assert_eq!(child.wait(), 0);
+    assert_eq!(dir.names().len(), 16);
+    alive.clear();
+    assert_eq!(dir.names(), <[&str; 0]>::default());
 }
 
 /// A name that many want at once, over a dead owner's file, is had by one.
@@ -335,6 +366,6 @@ fn one_of_many_gets_a_dead_name() {
         });
         assert_eq!(got.iter().filter(|open| open.is_ok()).count(), 1);
         assert!(got.iter().all(|open| matches!(open, Ok(_) | Err(OpenError::InUse))));
-        assert_eq!(dir.names(), ["libfabric-rs.name", "libfabric-rs.name~"]);
+        assert_eq!(dir.names(), ["bell", "libfabric-rs.name"]);
     }
 }

@@ -8,6 +8,7 @@ mod plain;
 mod reach;
 mod refused;
 mod together;
+mod waking;
 mod whole;
 
 use super::*;
@@ -39,10 +40,15 @@ impl Dir {
         ShmTransport::open(address, &self.config()).unwrap()
     }
 
+    /// What is there. Sockets, which are named after their instance, are all called `bell`.
     fn names(&self) -> Vec<String> {
+        let called = |name: String| match name::file(name.as_bytes()) {
+            name::File::Bell(_) => "bell".to_owned(),
+            _ => name,
+        };
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .map(|entry| called(entry.unwrap().file_name().into_string().unwrap()))
             .collect();
         names.sort();
         names

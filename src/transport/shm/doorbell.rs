@@ -1,0 +1,95 @@
+//! What wakes a sleeping endpoint: a datagram to the socket that it has beside its file.
+//!
+//! The socket is named after the instance, so whoever has the endpoint's file open knows the name, and no two lives of an
+//! address share one. It is made when the endpoint opens and both rings and is rung: waking somebody takes one system
+//! call and no descriptor, and a peer that dies meanwhile costs a refusal. Called by `wake`, `outbound` and `turns`.
+
+use super::name;
+use crate::sys::datagram::{self, Sent};
+use crate::sys::forks::ParentFd;
+use crate::sys::home;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+pub struct Doorbell {
+    socket: ParentFd,
+    dir: PathBuf,
+    instance: u64,
+    /// Endpoints that could not be rung for want of memory or descriptors, and are to be rung later.
+    late: Mutex<Vec<u64>>,
+}
+
+impl Doorbell {
+    pub fn hang(dir: &Path, instance: u64) -> io::Result<Doorbell> {
+        let socket = ParentFd::new(datagram::bind(&name::bell(dir, instance))?);
+        Ok(Doorbell {
+            socket,
+            dir: dir.to_owned(),
+            instance,
+            late: Mutex::default(),
+        })
+    }
+
+    pub fn number(&self) -> RawFd {
+        self.socket.as_fd().as_raw_fd()
+    }
+
+    /// Makes it silent.
+    pub fn drain(&self) {
+        datagram::drain(self.socket.as_fd());
+    }
+
+    /// Rings our own.
+    pub fn ring_here(&self) {
+        self.ring(self.instance);
+    }
+
+    /// Makes somebody's socket readable, if he lives. Not to be called in a child of fork.
+    pub fn ring(&self, instance: u64) {
+        if !self.try_ring(instance) {
+            self.late().push(instance);
+        }
+    }
+
+    /// Whether some are to be rung that could not be.
+    pub fn is_late(&self) -> bool {
+        !self.late().is_empty()
+    }
+
+    pub fn ring_late(&self) {
+        self.late().retain(|instance| !self.try_ring(*instance));
+    }
+
+    fn late(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_ring(&self, instance: u64) -> bool {
+        let path = name::bell(&self.dir, instance);
+        match datagram::send(self.socket.as_fd(), &path) {
+            Sent::Done | Sent::Nobody => true,
+            Sent::NoMemory => false,
+            Sent::Full => ring_anew(&path),
+        }
+    }
+}
+
+/// A socket may send only so much (208 KiB, some 280 datagrams) that is not received yet, by all receivers together. One
+/// that has sent nothing fails only where the receiver's own queue is full, so that it is readable.
+#[cold]
+fn ring_anew(path: &Path) -> bool {
+    datagram::open().is_ok_and(|socket| datagram::send(socket.as_fd(), path) != Sent::NoMemory)
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        if self.socket.is_ours() {
+            let _ = std::fs::remove_file(name::bell(&self.dir, self.instance));
+            // It is the last of an endpoint's files that goes.
+            home::leave(&self.dir);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Sleepers that die, or are many, while they are woken, and the files that waking takes.
+
+use super::*;
+use crate::sys::datagram;
+use doorbell::Doorbell;
+use std::os::fd::RawFd;
+
+/// Makes the soft limit on descriptors so high.
+fn limit_descriptors(most: u64) {
+    // SAFETY: rlimit is plain data; all zero is one.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: a whole rlimit, twice.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit), 0);
+        limit.rlim_cur = most.min(limit.rlim_max);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &limit), 0);
+    }
+}
+
+/// By looking at what is there: poll(2) takes no more descriptors than the limit allows.
+fn is_readable(fd: RawFd) -> bool {
+    let mut byte = [0u8; 1];
+    // SAFETY: `byte` takes what is there.
+    unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) == 1 }
+}
+
+/// Without a free descriptor, and with the descriptor of the sleeper's the only one that changes.
+#[test]
+fn a_process_out_of_descriptors_wakes_its_peers() {
+    let dir = Dir::new();
+    let child = Child::run(|| {
+        let (mut sleeper, mut end) = (dir.open("sleeper"), dir.open("end"));
+        let (mut heard, to) = (Kept::default(), end.peer(b"sleeper").unwrap());
+        push_all(&mut end, to, 0..1, &mut Kept::default());
+        poll_until(&mut sleeper, &mut heard, |heard| heard.packets.len() == 1);
+        limit_descriptors(0);
+        assert!(std::fs::File::open("/dev/null").is_err());
+        for id in 1..5 {
+            assert!(sleeper.arm() && !is_readable(sleeper.wake_fd()));
+            push_all(&mut end, to, id..id + 1, &mut Kept::default());
+            assert!(is_readable(sleeper.wake_fd()), "message {id}");
+            sleeper.disarm();
+            assert!(!is_readable(sleeper.wake_fd()));
+            poll_until(&mut sleeper, &mut heard, |heard| heard.packets.len() == id as usize + 1);
+        }
+    });
+    assert_eq!(child.wait(), 0);
+}
+
+#[test]
+fn waking_the_dead_does_no_harm() {
+    let dir = Dir::new();
+    let mut end = dir.open("end");
+    let (mut kept, to) = (Kept::default(), end.peer(b"sleeper").unwrap());
+    let child = Child::run(|| {
+        let mut sleeper = dir.open("sleeper");
+        let to = sleeper.peer(b"end").unwrap();
+        assert!(sleeper.arm());
+        push_all(&mut sleeper, to, 0..1, &mut Kept::default());
+        // SAFETY: ends this process as a crash would.
+        unsafe { libc::raise(libc::SIGKILL) };
+    });
+    assert_eq!(child.wait(), -1);
+    // A write into a pipe that nobody reads would end this process; tests ignore that signal.
+    // SAFETY: no handler is set, so nothing can be called.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    assert_eq!(
+        end.push(to, &header(0), Body::Empty),
+        Push::Unreachable,
+        "it is dead, and its file removed"
+    );
+    end.own.bell.ring(7);
+    poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 1);
+    assert_eq!(dir.names(), ["bell", "libfabric-rs.end"]);
+}
+
+/// More sleepers than one socket may have sent to before they have received it.
+#[test]
+fn more_are_woken_than_a_socket_may_ring() {
+    const SLEEPERS: u64 = 900;
+    let dir = Dir::new();
+    let child = Child::run(|| {
+        limit_descriptors(4 * SLEEPERS);
+        let end = Doorbell::hang(&dir.0, u64::MAX).unwrap();
+        let sleepers: Vec<_> = (0..SLEEPERS).map(|n| Doorbell::hang(&dir.0, n).unwrap()).collect();
+        let silent = || sleepers.iter().filter(|bell| !is_readable(bell.number())).count();
+        (0..SLEEPERS).for_each(|n| end.ring(n));
+        assert!(silent() == 0 && !end.is_late());
+        sleepers.iter().for_each(Doorbell::drain);
+        assert_eq!(silent(), sleepers.len());
+        // Now without descriptors too: those that cannot be rung at once are rung as soon as some of the others woke.
+        limit_descriptors(0);
+        (0..SLEEPERS).for_each(|n| end.ring(n));
+        assert!(silent() > 0 && end.is_late());
+        let mut woken = vec![false; sleepers.len()];
+        let start = Instant::now();
+        while woken.contains(&false) {
+            for (bell, woken) in sleepers.iter().zip(&mut woken) {
+                *woken |= is_readable(bell.number());
+                bell.drain();
+            }
+            end.ring_late();
+            assert!(start.elapsed() < PATIENCE);
+        }
+        assert!(!end.is_late());
+    });
+    assert_eq!(child.wait(), 0);
+}
+
+/// A bell whose region never came to be is removed; one whose owner is about to finish its region is not.
+#[test]
+fn sockets_of_the_dead_are_swept() {
+    let dir = Dir::new();
+    let left = |instance| drop(datagram::bind(&name::bell(&dir.0, instance)).unwrap());
+    let alive = dir.open("alive");
+    (1..4).for_each(left);
+    let draft = shared::create(&name::unfinished(&dir.0, 3)).unwrap();
+    assert!(shared::try_lock(std::os::fd::AsFd::as_fd(&draft), layout::LOCK_LIFE).unwrap());
+    sweep::sweep(&dir.0);
+    let there = |instance| name::bell(&dir.0, instance).exists();
+    assert_eq!([1, 2, 3, alive.own.instance].map(there), [false, false, true, true]);
+    drop(draft);
+    sweep::sweep(&dir.0);
+    sweep::sweep(&dir.0);
+    assert_eq!(dir.names(), ["bell", "libfabric-rs.alive"]);
+}
