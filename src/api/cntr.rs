@@ -14,6 +14,7 @@ use super::wait::{self, Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_events, fi_wait_obj};
 use crate::abi::types::{FI_EAVAIL, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER, FI_WAIT_YIELD};
 use crate::util::lock::OptLock;
+use crate::util::patience::Patience;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -51,6 +52,9 @@ pub struct Cntr {
     by_hand: OptLock<Mark>,
     /// What fi_trywait has seen.
     tried: OptLock<Mark>,
+    /// The total that was read last, and how often it was the same.
+    last_read: AtomicU64,
+    patience: Patience,
     refs: Refs,
 }
 
@@ -74,6 +78,8 @@ impl Cntr {
             flags: AtomicU64::new(attr.flags),
             by_hand: OptLock::new(Mark::default(), attr.locked),
             tried: OptLock::new(Mark::default(), attr.locked),
+            last_read: AtomicU64::new(0),
+            patience: Patience::default(),
             refs: Refs::default(),
         });
         cntr.wait.join(&(cntr.clone() as Arc<dyn Waitable>));
@@ -114,14 +120,27 @@ impl Cntr {
 
     /// fi_cntr_read.
     pub fn read(&self) -> u64 {
-        self.endpoints.progress();
+        self.look();
         self.value.load(Ordering::SeqCst)
     }
 
     /// fi_cntr_readerr.
     pub fn read_errors(&self) -> u64 {
-        self.endpoints.progress();
+        self.look();
         self.errors.load(Ordering::SeqCst)
+    }
+
+    /// Drives the endpoints for a reader, who may be waiting for a change.
+    #[inline]
+    fn look(&self) {
+        self.endpoints.progress();
+        let total = self.total();
+        if total == self.last_read.load(Ordering::Relaxed) {
+            self.patience.nothing();
+        } else {
+            self.last_read.store(total, Ordering::Relaxed);
+            self.patience.found();
+        }
     }
 
     /// The value as it is, without driving anything.

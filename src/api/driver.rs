@@ -9,6 +9,7 @@ use crate::abi::types::{FI_EAGAIN, FI_EINVAL};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
 use crate::sys::thread;
+use crate::util::patience::Patience;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::io;
@@ -155,6 +156,7 @@ impl Shared {
     }
 
     fn run(&self) {
+        let patience = Patience::default();
         loop {
             while self.callers.load(Ordering::Relaxed) > 0 {
                 std::thread::yield_now();
@@ -176,6 +178,9 @@ impl Shared {
             if let Some(ms) = sleep {
                 // An interrupted sleep is a short one.
                 let _ = self.epoll.wait(ms);
+                patience.found();
+            } else {
+                patience.nothing();
             }
         }
     }

@@ -6,11 +6,13 @@ use super::errno::{Errno, Result};
 use super::refs::Refs;
 use super::wait::{Mark, Waitable};
 use crate::abi::types::FI_EINVAL;
+use crate::util::patience::Patience;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 #[derive(Default)]
 pub struct PollSet {
     members: Mutex<Vec<Member>>,
+    patience: Patience,
     refs: Refs,
 }
 
@@ -72,6 +74,10 @@ impl PollSet {
                 *room = member.context;
                 told += 1;
             }
+        }
+        match told {
+            0 => self.patience.nothing(),
+            _ => self.patience.found(),
         }
         told
     }

@@ -5,6 +5,7 @@
 pub mod few;
 pub mod fold;
 pub mod lock;
+pub mod patience;
 pub mod regions;
 pub mod slab;
 pub mod user;

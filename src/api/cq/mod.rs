@@ -17,6 +17,7 @@ use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EINVAL, FI_ENOSYS,
 use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
 use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
+use crate::util::patience::Patience;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, Ordering};
 pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
@@ -56,6 +57,7 @@ pub struct Cq {
     signals: Mutex<Signals>,
     format: Format,
     by_threshold: bool,
+    patience: Patience,
     refs: Refs,
 }
 
@@ -89,6 +91,7 @@ impl Cq {
             signals: Mutex::default(),
             format,
             by_threshold: attr.wait_cond == FI_CQ_COND_THRESHOLD,
+            patience: Patience::default(),
             refs: Refs::default(),
         });
         cq.wait.join(&(cq.clone() as Arc<dyn Waitable>));
@@ -157,13 +160,20 @@ impl Cq {
     /// whether there are any.
     #[inline]
     pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
+        let mut answer = None;
         if count > 0 {
-            if let Some(answer) = self.take(count, &mut put) {
-                return answer;
-            }
+            answer = self.take(count, &mut put);
         }
-        self.endpoints.progress();
-        self.take(count, put).unwrap_or(Err(AGAIN))
+        if answer.is_none() {
+            self.endpoints.progress();
+            answer = self.take(count, put);
+        }
+        if answer.is_some() {
+            self.patience.found();
+        } else {
+            self.patience.nothing();
+        }
+        answer.unwrap_or(Err(AGAIN))
     }
 
     /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, where the queue was opened for it.

@@ -13,6 +13,7 @@ use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EINVAL, FI_ENOMEM, FI_EOVERRUN, FI_ETOOSMALL};
 use crate::abi::types::{FI_PEEK, FI_PEER, FI_WRITE, fi_eq_err_entry, fi_wait_obj};
+use crate::util::patience::Patience;
 use core::ffi::{CStr, c_int};
 use event::{ErrorEvent, Event, entry_bytes};
 use std::collections::VecDeque;
@@ -36,6 +37,7 @@ pub struct Eq {
     endpoints: Attached,
     wait: Wait,
     writable: bool,
+    patience: Patience,
     refs: Refs,
 }
 
@@ -75,6 +77,7 @@ impl Eq {
             endpoints: wait::endpoints(&wait, true),
             wait,
             writable: attr.flags & FI_WRITE != 0,
+            patience: Patience::default(),
             refs: Refs::default(),
         });
         eq.wait.join(&(eq.clone() as Arc<dyn Waitable>));
@@ -142,8 +145,13 @@ impl Eq {
             Some(Waiting::Event(event)) => event,
             Some(Waiting::Error(_)) => return Err(Errno(FI_EAVAIL as c_int)),
             None if state.overrun => return Err(Errno(FI_EAVAIL as c_int)),
-            None => return Err(Errno(FI_EAGAIN)),
+            None => {
+                drop(state);
+                self.patience.nothing();
+                return Err(Errno(FI_EAGAIN));
+            }
         };
+        self.patience.found();
         let len = room.map_or(Some(0), |room| event.fits(room));
         let len = len.ok_or(Errno(FI_ETOOSMALL as c_int))?;
         give(event.event, event.bytes.get(..len).unwrap_or_default());
