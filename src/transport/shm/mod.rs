@@ -12,6 +12,8 @@
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
 mod board;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod get;
 mod help;
 mod inbound;
