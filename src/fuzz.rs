@@ -1,10 +1,12 @@
-//! Bodies of the fuzz targets: each takes any bytes, reads them as one kind of text from outside, and holds the answer
-//! against what must always be true of it.
+//! Bodies of the fuzz targets: each takes any bytes, reads them as one kind of text from outside or as what another process
+//! has written, and holds the answer against what must always be true of it.
 //!
 //! `fuzz/` runs them under cargo-fuzz, for as long as one likes; the tests below run each on some thousand generated
 //! inputs, always the same ones. Compiled for nothing else.
 
 #![forbid(unsafe_code)]
+
+mod packets;
 
 use crate::abi::types::*;
 use crate::api::config::Config;
@@ -25,13 +27,19 @@ use std::os::unix::ffi::OsStrExt;
 type Body = fn(&[u8]);
 
 /// Bodies, by the names of their files in `fuzz/fuzz_targets`.
-pub const TARGETS: [(&str, Body); 5] = [
+pub const TARGETS: [(&str, Body); 8] = [
     ("provider_filter", provider_filter),
     ("provider_path", provider_path),
     ("layering", layering),
     ("address", address),
     ("config", config),
+    ("packets", packets),
+    ("shared_file", shared_file),
+    ("help", help),
 ];
+
+pub use crate::transport::shm::fuzz::{help, shared_file};
+pub use packets::packets;
 
 const NAMES: [(&str, Kind); 4] = [
     ("tcp", Kind::Core),
@@ -345,6 +353,42 @@ mod tests {
     #[test]
     fn config_holds() {
         try_all("config");
+    }
+
+    /// Bytes of any kind, for what is no text.
+    fn try_bytes(target: fn(&[u8]), rounds: usize, most: usize) {
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+        for _ in 0..rounds {
+            let len = dice.below(most);
+            let data: Vec<u8> = (0..len).map(|_| dice.below(256) as u8).collect();
+            target(&data);
+        }
+    }
+
+    #[test]
+    fn packets_hold() {
+        try_bytes(packets, 1000, 2000);
+    }
+
+    #[test]
+    fn shared_files_hold() {
+        try_bytes(shared_file, 1000, 600);
+    }
+
+    #[test]
+    fn requests_for_help_hold() {
+        try_bytes(help, ROUNDS, 160);
+    }
+
+    /// What fuzzing has found or come across is tried again.
+    #[test]
+    fn the_corpus_holds() {
+        for (name, target) in TARGETS {
+            let folder = format!("{}/fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                target(&std::fs::read(entry.path()).unwrap());
+            }
+        }
     }
 
     #[test]

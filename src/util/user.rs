@@ -287,11 +287,11 @@ impl Drop for Scratch {
 }
 
 /// Memory for tests that must not be `unsafe`. It is never given back, so a stray write can be seen but does no harm.
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 #[derive(Clone, Copy, Debug)]
 pub struct Lent(UserIov);
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 impl Lent {
     /// Pieces of these lengths, filled with one byte.
     pub fn new(cuts: &[usize], fill: u8) -> Lent {

@@ -337,6 +337,28 @@ impl Header {
     }
 }
 
+#[cfg(any(test, fuzzing))]
+pub const LINE_WORDS: usize = LINE / 8;
+
+#[cfg(any(test, fuzzing))]
+impl Header {
+    /// Any word before the rings' states, as anybody may write it.
+    pub fn set_word(&self, word: usize, value: u64) {
+        self.map
+            .word(word % (AT_STATES / 8) * 8)
+            .store(value, Ordering::Relaxed);
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl Ring {
+    /// Any word of the control block and the lines.
+    pub fn set_word(&self, word: usize, value: u64) {
+        let words = (CONTROL_BYTES + RING_BYTES) / 8;
+        self.map.word(word % words * 8).store(value, Ordering::Relaxed);
+    }
+}
+
 /// Sees that slots of the table below `slots` have memory.
 pub fn allocate_slots(fd: BorrowedFd<'_>, slots: usize) -> io::Result<()> {
     shared::allocate(fd, slot_at(0) as u64, (slots.min(MAX_SLOTS) * LINE) as u64)

@@ -13,6 +13,8 @@
 
 mod board;
 mod doorbell;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod get;
 mod help;
 mod inbound;

@@ -1,6 +1,7 @@
 //! The shared-memory transport as its users see it: within a process, between processes, under attack, and timed.
 
 mod bench;
+mod forger;
 mod forks;
 mod hostile;
 mod life;

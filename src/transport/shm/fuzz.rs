@@ -1,0 +1,176 @@
+//! Bodies of the fuzz targets for what other processes write into an endpoint's file: see `crate::fuzz`. Compiled for
+//! nothing else.
+
+use super::help::{BODY, Help, request};
+use super::inbound::{Inbox, Look};
+use super::layout::{self, Header, LINE_WORDS, Owner, Ring, SLOT_WORDS};
+use super::name;
+use super::share::{Cut, End, take};
+use crate::engine::port::{PeerId, Place, Sink, Token};
+use crate::engine::wire;
+use crate::sys::shared;
+use core::sync::atomic::Ordering;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Takes whatever is there.
+struct Taker {
+    /// What the next body is done with.
+    mood: u8,
+    bytes: usize,
+}
+
+impl Sink for Taker {
+    fn take(&mut self, _: PeerId, _: &wire::Header, body: &[u8]) -> bool {
+        self.bytes += body.iter().map(|byte| usize::from(*byte & 1)).sum::<usize>();
+        self.mood % 3 == 0
+    }
+    fn place(&mut self, _: PeerId, _: &wire::Header, len: usize) -> Place {
+        assert!(len <= super::ring::longest(layout::RING_LINES));
+        match self.mood % 4 {
+            0 => Place::Drop,
+            1 => Place::Refuse,
+            _ => Place::Keep {
+                buffer: vec![0; len],
+                token: 1,
+            },
+        }
+    }
+    fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+    fn finished(&mut self, _: Token, _: bool) {}
+    fn gone(&mut self, _: PeerId) {}
+}
+
+/// A file as an endpoint has it, with one ring; no name leads to it.
+struct Scene {
+    file: OwnedFd,
+    header: Header,
+}
+
+impl Scene {
+    fn new() -> Option<Scene> {
+        let path = std::env::temp_dir().join(format!("lfab-fuzz-{:x}", shared::random().ok()?));
+        let file = shared::create(&path).ok()?;
+        let _ = std::fs::remove_file(&path);
+        shared::allocate(file.as_fd(), 0, layout::ring_at(1)).ok()?;
+        let header = Header::map_own(file.as_fd()).ok()?;
+        Some(Scene { file, header })
+    }
+}
+
+thread_local! {
+    static SCENE: Option<Scene> = Scene::new();
+}
+
+const ADDRESS: &[u8] = b"fi_shm://1";
+
+/// Words of a header, a table and a ring, as a peer may have written them: nobody leaves the file, and nobody believes
+/// what cannot be.
+pub fn shared_file(data: &[u8]) {
+    SCENE.with(|scene| {
+        let scene = scene.as_ref().expect("a file of our own");
+        let owner = Owner {
+            address: ADDRESS,
+            instance: 7,
+            pid: 1,
+            probe: 0,
+            fence: false,
+        };
+        scene.header.init(&owner);
+        let ring = Ring::map(scene.file.as_fd(), 0).expect("memory for a ring");
+        ring.init(9, b"peer");
+        let mut inbox = Inbox::default();
+        inbox.add(0, ring, 0);
+        let mut taker = Taker { mood: 0, bytes: 0 };
+        for step in data.chunks(11) {
+            let [kind, low, high, word @ ..] = step else { break };
+            let place = usize::from(*low) | usize::from(*high) << 8;
+            let value = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            taker.mood = *low;
+            if !written(&scene.header, &inbox, *kind, place, value) {
+                break;
+            }
+            let (_, look) = inbox.attend(0, &scene.header, &mut taker, 16);
+            if let Some((_, help)) = inbox.take_help(0) {
+                assert!(help.cut.at.checked_add(help.cut.len).is_some());
+            }
+            if look == Look::Broken || look == Look::Over {
+                break;
+            }
+            looked_at(&scene.header, &inbox, value);
+        }
+    });
+}
+
+/// One word is another. False: it was to be in a ring that is not there.
+fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
+    let Some(ring) = inbox.ring(0) else { return false };
+    match kind % 6 {
+        0 => header.set_word(place, value),
+        1 => header
+            .slot(place % layout::MAX_SLOTS % 64, place / 64 % SLOT_WORDS)
+            .store(value, Ordering::Relaxed),
+        2 => ring.set_word(place % 80, value),
+        // Lines near the beginning, where the next records are looked for.
+        3 => ring.set_word(80 + place % (40 * LINE_WORDS), value),
+        // A record of this lap.
+        4 => ring.set_word(80 + place % 40 * LINE_WORDS, 1 << 20 | 1 << 16 | value % 9000),
+        _ => ring.set_word(80 + (place % 40 * LINE_WORDS + 1), value % 300),
+    }
+    true
+}
+
+/// Everything that is read of a peer's file, or of what peers wrote in ours.
+fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
+    let _ = header.check(ADDRESS);
+    assert!(header.used() <= layout::MAX_RINGS && header.slots_used() <= layout::MAX_SLOTS);
+    // What lies behind the first page of the table has memory here only if the owner said so.
+    header.set_slots_used(header.slots_used().min(64));
+    for key in [0, 1, value] {
+        if let Some(shown) = header.find_slot(key) {
+            assert!(shown.key == key && shown.slot < layout::MAX_SLOTS && shown.generation % 2 == 1);
+        }
+    }
+    if let Some((_, address)) = inbox.ring(0).and_then(Ring::who) {
+        assert!((1..=name::ADDRESS_MAX).contains(&address.len()));
+        if let Some(address) = name::normal(&address) {
+            let path = name::region("/dev/shm".as_ref(), address);
+            assert_eq!(path.parent(), Some("/dev/shm".as_ref()));
+            assert!(path.file_name().is_some_and(|name| name.len() <= 255));
+            assert!(name::base(address).len() <= address.len());
+        }
+    }
+    let mut rung = Vec::new();
+    inbox.rung(header, &mut rung);
+    assert!(rung.iter().all(|index| *index < layout::MAX_RINGS));
+    let _ = (inbox.newcomers(header), inbox.would_find(header));
+    if let Some(ring) = inbox.ring(0) {
+        let _ = take(ring.pieces(), value as u32, End::Front);
+    }
+}
+
+/// A request for help: it is refused, or says what it said.
+pub fn help(data: &[u8]) {
+    let mut words = [0; 4];
+    let (head, body) = data.split_at_checked(32).unwrap_or((data, &[]));
+    for (word, bytes) in words.iter_mut().zip(head.chunks_exact(8)) {
+        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+    // Most inputs are to be requests, nearly.
+    let mut whole = [0; BODY];
+    whole.iter_mut().zip(body).for_each(|(to, from)| *to = *from);
+    words[0] = words[0] & !0xffff_00ff | 0xff;
+    let Some(help) = Help::of(words, &whole) else { return };
+    let Cut { at, len, count, .. } = help.cut;
+    let mut next = at;
+    for piece in 0..count.min(100) {
+        let (from, bytes) = help.cut.range(piece);
+        assert!(from == next && bytes > 0 && from + bytes <= at + len);
+        next += bytes;
+    }
+    let (again, body) = request(help.number, &help.cut, &help.theirs, &help.ours).expect("it has a name");
+    let twice = Help::of(again, &body).expect("it was one");
+    assert_eq!(
+        (twice.number, twice.cut, twice.theirs, twice.ours),
+        (help.number, help.cut, help.theirs, help.ours)
+    );
+}
