@@ -12,6 +12,7 @@ use super::layout::{self, Header, Owner};
 use super::name;
 use super::{Config, OpenError};
 use crate::sys::forks::{self, ParentFd};
+use crate::sys::shared::Map;
 use crate::sys::{clock, process_vm, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
@@ -29,6 +30,7 @@ pub struct Region {
     pub in_barrier: bool,
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
+    slots: Arc<Map>,
     file: Arc<ParentFd>,
     pipe: ParentFd,
     path: PathBuf,
@@ -53,7 +55,7 @@ impl Region {
             fence: !in_barrier || !process_vm::barrier_everywhere(),
         };
         let path = name::region(&config.dir, owner.address);
-        let (file, header) = publish(&path, config, &owner)?;
+        let (file, header, slots) = publish(&path, config, &owner)?;
         let pipe_path = name::pipe_of(&path);
         // A pipe that is there is a dead owner's: the name is ours now.
         let _ = std::fs::remove_file(&pipe_path);
@@ -67,6 +69,7 @@ impl Region {
             pid: owner.pid,
             in_barrier,
             probe,
+            slots,
             file: Arc::new(file),
             pipe: ParentFd::new(pipe),
             path,
@@ -82,7 +85,12 @@ impl Region {
         self.file.as_fd()
     }
 
-    /// The same for somebody else who holds it open.
+    /// The slots of all senders.
+    pub fn slots(&self) -> &Arc<Map> {
+        &self.slots
+    }
+
+    /// The file for somebody else who holds it open.
     pub fn hold_file(&self) -> Arc<ParentFd> {
         self.file.clone()
     }
@@ -123,8 +131,11 @@ impl Drop for Region {
 const TRIES: u32 = 200;
 const NAP: Duration = Duration::from_millis(1);
 
+/// An endpoint's file, its header and its slots.
+type Made = (ParentFd, Header, Arc<Map>);
+
 /// Makes the file and gives it its name.
-fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd, Header), OpenError> {
+fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<Made, OpenError> {
     let failed = |what| move |error| OpenError::from_io(what, error, &config.dir);
     for tries_left in (0..TRIES).rev() {
         let number = shared::random().map_err(failed("getrandom"))?;
@@ -148,17 +159,18 @@ fn publish(path: &Path, config: &Config, owner: &Owner<'_>) -> Result<(ParentFd,
     Err(OpenError::InUse)
 }
 
-fn fill(fd: OwnedFd, owner: &Owner<'_>) -> io::Result<Option<(ParentFd, Header)>> {
+fn fill(fd: OwnedFd, owner: &Owner<'_>) -> io::Result<Option<Made>> {
     // Before it is locked: a child that had the descriptor would keep us alive.
     let fd = ParentFd::new(fd);
     let locked = shared::try_lock(fd.as_fd(), layout::LOCK_LIFE)?;
     if !locked || shared::status(&fd)?.links == 0 {
         return Ok(None);
     }
-    shared::allocate(fd.as_fd(), 0, layout::header_bytes() as u64)?;
+    layout::allocate_header(fd.as_fd())?;
     let header = Header::map(fd.as_fd())?;
+    let slots = layout::map_slots(fd.as_fd())?;
     header.init(owner);
-    Ok(Some((fd, header)))
+    Ok(Some((fd, header, slots)))
 }
 
 /// Links the finished file to its name, in place of a dead one if need be. False when the draft is no longer there.

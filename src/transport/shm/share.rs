@@ -240,7 +240,7 @@ impl ShmTransport {
         let (words, body) = request(number, &cut, &ours, &far.asked());
         match out.push_words(words, &body) {
             Sent::Done => peer.shares = number,
-            Sent::Full => return None,
+            Sent::Full | Sent::TooLong => return None,
             Sent::Gone => {
                 let _ = self.not_sent(from, Sent::Gone);
                 return Some(Get::Gone);
