@@ -222,6 +222,9 @@ pub struct Map {
 // SAFETY: memory of the process, reached through atomics and raw pointers; nothing about it belongs to a thread.
 unsafe impl Send for Map {}
 
+// SAFETY: as other processes do, other threads reach it through atomics, or take what they read for anything.
+unsafe impl Sync for Map {}
+
 impl Map {
     /// `offset` is a multiple of the page size; the range has memory behind it (`allocate`).
     pub fn new(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Map> {

@@ -5,11 +5,13 @@
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
 use super::help::Help;
-use super::layout::{self, Header, MAX_RINGS, Ring};
-use super::ring::Consumer;
+use super::lane::{self, Ring};
+use super::layout::Header;
+use super::ring::{Consumer, Stop};
 use crate::engine::port::{PeerId, Place, Sink};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, fence};
+use std::io;
 use std::os::fd::BorrowedFd;
 
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Inbound {
     help: Option<Help>,
     /// The engine would not take the next record.
     refused: bool,
+    /// Its sender goes on in a large ring, which could not be mapped.
+    stuck: bool,
     hot: bool,
     /// Had news since the hand of the clock last passed.
     lively: bool,
@@ -43,6 +47,8 @@ pub enum Look {
     Starved,
     /// Its sender asks for help with a copy.
     Help,
+    /// Its sender goes on in a large ring.
+    Moved,
 }
 
 impl Inbound {
@@ -52,14 +58,15 @@ impl Inbound {
         self.refused = false;
         let (mut done, mut look) = (0, Look::Fine);
         while done < budget {
-            let record = match self.consumer.next(&self.ring) {
+            let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
                 Ok(None) => {
                     // What the sender does at our memory by itself may now follow.
                     self.ring.seen().store(self.consumer.position(), Ordering::Release);
                     break;
                 }
-                Err(_) => return (done, Look::Broken),
+                Err(Stop::Moved) if !self.ring.is_large() => return (done, Look::Moved),
+                Err(Stop::Moved | Stop::Broken) => return (done, Look::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
@@ -76,7 +83,7 @@ impl Inbound {
                     Placed::Broken => return (done, Look::Broken),
                 }
             }
-            if self.consumer.advance(&self.ring, record) && self.sender_starves() {
+            if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
                 look = Look::Starved;
             }
             done += 1;
@@ -94,22 +101,29 @@ impl Inbound {
     /// SYNC POINT starved: lines were given back before this looks.
     fn sender_starves(&self) -> bool {
         fence(Ordering::SeqCst);
-        if self.ring.sender().load(Ordering::Relaxed) & layout::STARVED == 0 {
+        if self.ring.sender().load(Ordering::Relaxed) & lane::STARVED == 0 {
             return false;
         }
-        self.ring.sender().fetch_and(!layout::STARVED, Ordering::Relaxed);
+        self.ring.sender().fetch_and(!lane::STARVED, Ordering::Relaxed);
         true
     }
 
     #[inline]
     fn has_news(&self) -> bool {
-        self.consumer.has_news(&self.ring)
+        !self.stuck && self.consumer.has_news(self.ring.rows())
     }
 
     /// Whether nothing is in it and nothing will be. The closing is read first: what was sent before it is then seen.
     fn is_over(&self) -> bool {
-        let closed = self.ring.sender().load(Ordering::Acquire) & layout::SENDER_CLOSED != 0;
+        let closed = self.ring.sender().load(Ordering::Acquire) & lane::SENDER_CLOSED != 0;
         (closed || self.ending) && !self.has_news()
+    }
+
+    /// Goes on where its sender does. Without memory for that, it waits.
+    fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
+        let moved = self.ring.enlarge(file, index);
+        self.stuck = moved.is_err();
+        moved.map(|_| self.consumer.follow())
     }
 
     fn set_hot(&mut self, hot: bool) {
@@ -181,6 +195,8 @@ pub struct Inbox {
     hand: usize,
     /// The next ring of the slow round.
     round: usize,
+    /// Rings that were claimed but cannot be taken up now, or not be followed. They do not count as news.
+    put_off: Vec<usize>,
 }
 
 impl Inbox {
@@ -207,7 +223,7 @@ impl Inbox {
     }
 
     /// Takes up a ring that a peer has claimed.
-    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId) {
+    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &Header) {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
         }
@@ -219,20 +235,64 @@ impl Inbox {
                 ending: false,
                 help: None,
                 refused: false,
+                stuck: false,
                 hot: false,
                 lively: false,
                 heard: true,
             });
         }
+        if header.first_free() == index {
+            let first = (index + 1..).find(|next| !self.knows(*next));
+            header.set_first_free(first.unwrap_or(index));
+        }
+    }
+
+    /// This ring is looked at again when `retry` says so.
+    pub fn put_off(&mut self, index: usize) {
+        if !self.put_off.contains(&index) {
+            self.put_off.push(index);
+        }
+    }
+
+    /// Rings that were put off; perhaps it can be done by now.
+    pub fn retry(&mut self, again: &mut Vec<usize>) {
+        for index in self.put_off.drain(..) {
+            if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
+                inbound.stuck = false;
+            }
+            again.push(index);
+        }
+    }
+
+    /// Follows a sender into its large ring.
+    pub fn follow(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(inbound) = self.get_mut(index) else {
+            return Ok(());
+        };
+        let moved = inbound.follow(index, file);
+        let hot = inbound.hot;
+        match &moved {
+            // What is there now may have been rung for already.
+            Ok(()) if !hot => header.ring_bell(index),
+            Ok(()) => {}
+            Err(_) => self.put_off(index),
+        }
+        moved
     }
 
     /// Gives a ring's memory back and its place to the next claimer.
     pub fn remove(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> Option<PeerId> {
         let gone = self.rings.get_mut(index)?.take()?;
         self.hot.retain(|hot| *hot != index);
-        gone.ring.free(file, index);
-        header.set_free(index);
+        self.put_off.retain(|off| *off != index);
+        self.free(index, gone.ring, header, file);
         Some(gone.peer)
+    }
+
+    /// Gives a ring's memory back, and its place to the next claimer.
+    pub fn free(&mut self, index: usize, ring: Ring, header: &Header, file: BorrowedFd<'_>) {
+        ring.free(file, index, header);
+        header.set_first_free(header.first_free().min(index));
     }
 
     /// Looks at the hot rings. Those that need more than that are written to `odd`.
@@ -323,18 +383,6 @@ impl Inbox {
         false
     }
 
-    /// Rings that a sender rang for. Their bells are silent after this.
-    pub fn rung(&self, header: &Header, rung: &mut Vec<usize>) {
-        for group in 0..header.used().div_ceil(64) {
-            let bells = header.bells(group);
-            if bells.load(Ordering::Relaxed) != 0 {
-                let bits = bells.swap(0, Ordering::Acquire);
-                rung.extend((0..64).filter(|bit| bits & 1 << bit != 0).map(|bit| group * 64 + bit));
-            }
-        }
-        rung.retain(|index| *index < MAX_RINGS);
-    }
-
     /// The next few rings of the slow round.
     pub fn next_round(&mut self, header: &Header, few: usize) -> impl Iterator<Item = usize> + use<> {
         let used = header.used();
@@ -347,7 +395,7 @@ impl Inbox {
     /// Rings that were claimed and are not known yet, oldest claim first. Of two lives of one address the older comes
     /// first, wherever their rings lie.
     pub fn newcomers(&self, header: &Header) -> Vec<usize> {
-        let unknown = (0..header.used()).filter(|index| !self.knows(*index));
+        let unknown = (header.first_free()..header.used()).filter(|index| !self.knows(*index));
         let mut found: Vec<_> = unknown
             .filter_map(|index| Some((header.claim(index)?, index)))
             .collect();
@@ -359,10 +407,10 @@ impl Inbox {
     /// count: it is not news to it.
     pub fn would_find(&self, header: &Header) -> bool {
         let used = header.used();
-        (0..used.div_ceil(64)).any(|group| header.bells(group).load(Ordering::Relaxed) != 0)
+        header.has_rung()
             || (0..used).any(|index| match self.get(index) {
                 Some(inbound) => !inbound.refused && inbound.has_news(),
-                None => header.claim(index).is_some(),
+                None => header.claim(index).is_some() && !self.put_off.contains(&index),
             })
     }
 

@@ -1,26 +1,27 @@
-//! What is where in an endpoint's file, and the atomics by which processes talk through it.
+//! What is where in an endpoint's file, and the atomics of its header, by which processes find each other there.
 //!
-//! First the header, which the owner writes before anyone sees the file, then a state for every ring, a mark for every
-//! ring, the table of the owner's regions (`board`), then the rings: a control block and the lines. The memory of a ring
-//! and its mark is given by whoever claims it, that of the table by the owner with its first regions, so a file has room
-//! for many and memory for real ones. Every cache line but one has one writer after a ring was claimed:
+//! Room is kept for many senders, and memory given to real ones: by whoever claims a ring before it touches it, so that a
+//! full file system is an error and no signal. In this order:
 //!
-//! | line of a control block | written by | holds |
+//! | part | for each sender | memory from |
 //! | --- | --- | --- |
-//! | who | the sender, once | its instance, its address |
-//! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
-//! | taken | the receiver, every quarter ring, and when it has read all | how far it has read |
-//! | sender | the sender, seldom | closed, starved |
-//! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
-//! | helped | the sender, for a large message | what it has done of it |
+//! | header | | the owner, before anyone sees the file |
+//! | bells | a bit | whoever claims; the first page from the owner |
+//! | states | 4 bytes: free, or the number of the claim | the same |
+//! | table of the owner's regions (`board`) | | the owner, with its first regions |
+//! | marks | a line, written when the sender begins to work on the owner's memory by itself, and when it ends | whoever claims |
+//! | slots (`lane`) | 2 KiB: a control block, and a small ring | whoever claims |
+//! | large rings (`lane`) | 64 KiB | the sender, when it has more to say than the small one holds |
 //!
-//! A mark is written by the ring's sender when it begins to work on the owner's memory by itself, and when it ends (`board`).
+//! The owner maps all but the large rings at once, which costs only addresses; a sender maps the pages that are its own.
+//! What a slot and a large ring took goes back when the sender is gone; marks, states and bells stay, for owners look at
+//! them at any time.
 //!
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
 
 use super::name::ADDRESS_MAX;
-use super::ring::{LINE, Lines};
+use super::ring::LINE;
 use super::sleep::Word;
 use crate::sys::shared::{self, Map};
 use core::num::NonZeroU32;
@@ -28,15 +29,17 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+pub use super::lane::Ring;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
-/// Changes with anything in this file, in `ring`, or in the engine's headers.
-const VERSION: u64 = 7;
+/// Changes with anything in this file, in `lane`, in `ring`, or in the engine's headers.
+const VERSION: u64 = 8;
 
-pub const MAX_RINGS: usize = 2048;
-/// Lines of a ring. Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
-pub const RING_LINES: u64 = 1024;
-const RING_BYTES: usize = RING_LINES as usize * LINE;
+/// Senders that an endpoint can have at once: more than a machine has processes. Their number is only an extent of
+/// addresses.
+pub const MAX_RINGS: usize = 1 << 17;
 
 /// A page of the file that only its owner maps, far behind all that it holds. It is never touched.
 pub const OWNER_AT: u64 = 1 << 40;
@@ -60,27 +63,16 @@ const AT_ATTENTION: usize = LINE;
 const AT_USED: usize = 2 * LINE;
 const AT_CLAIMS: usize = 3 * LINE;
 const AT_ADDRESS: usize = 4 * LINE;
-const AT_BELLS: usize = 8 * LINE;
+const AT_RUNG: usize = 8 * LINE;
 const AT_SLOTS_USED: usize = 12 * LINE;
 const AT_CHANGES: usize = AT_SLOTS_USED + 8;
 const AT_REACHED: usize = 13 * LINE;
-const AT_STATES: usize = 2048;
-const HEADER_BYTES: usize = AT_STATES + MAX_RINGS * size_of::<u32>();
-pub const BELLS: usize = MAX_RINGS / 64;
-const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_BELLS && AT_BELLS + BELLS * 8 <= AT_SLOTS_USED);
-
-// A ring.
-const AT_WHO: usize = 0;
-const AT_WHO_LEN: usize = 8;
-const AT_HOT: usize = LINE;
-const AT_TAKEN: usize = 2 * LINE;
-const AT_SEEN: usize = AT_TAKEN + 8;
-const AT_SENDER: usize = 3 * LINE;
-const AT_WHO_ADDRESS: usize = 4 * LINE;
-const AT_PIECES: usize = 8 * LINE;
-const AT_HELPED: usize = 9 * LINE;
-pub const CONTROL_BYTES: usize = 10 * LINE;
-const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= AT_PIECES);
+const AT_FIRST_FREE: usize = 14 * LINE;
+const HEADER_BYTES: usize = 15 * LINE;
+/// Words of bells, a bit for each ring; and of bits that say which of those words have news.
+const BELLS: usize = MAX_RINGS / 64;
+const RUNG: usize = BELLS / 64;
+const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_SLOTS_USED);
 
 impl Word for AtomicU64 {
     #[inline]
@@ -103,44 +95,62 @@ impl Word for AtomicU64 {
 pub const SLEEPING: u64 = 1;
 pub const CLOSED: u64 = 2;
 
-/// Bits of a ring's sender word.
-pub const SENDER_CLOSED: u64 = 1;
-pub const STARVED: u64 = 2;
-
 fn whole_pages(bytes: usize) -> usize {
     bytes.next_multiple_of(shared::page_size())
 }
 
-fn ring_stride() -> usize {
-    whole_pages(CONTROL_BYTES + RING_BYTES)
-}
-
-pub fn header_bytes() -> usize {
+fn bells_at() -> usize {
     whole_pages(HEADER_BYTES)
 }
 
-// The marks, one line for each ring, and the table: `SLOT_WORDS` words in a line for each region.
-const MARKS_BYTES: usize = MAX_RINGS * LINE;
+fn states_at() -> usize {
+    bells_at() + whole_pages(BELLS * 8)
+}
+
 /// The most regions that are shown; others are reached by asking.
 pub const MAX_SLOTS: usize = 4096;
 pub const SLOT_WORDS: usize = 6;
-const TABLE_BYTES: usize = MAX_SLOTS * LINE;
 
-fn mark_at(index: usize) -> usize {
-    header_bytes() + index * LINE
+// `SLOT_WORDS` words in a line for each region.
+fn table_at() -> usize {
+    states_at() + whole_pages(MAX_RINGS * size_of::<u32>())
 }
 
-fn slot_at(slot: usize) -> usize {
-    header_bytes() + whole_pages(MARKS_BYTES) + slot * LINE
+fn marks_at() -> usize {
+    table_at() + whole_pages(MAX_SLOTS * LINE)
 }
 
-pub fn ring_at(index: usize) -> u64 {
-    (slot_at(0) + whole_pages(TABLE_BYTES) + index * ring_stride()) as u64
+/// Where the slots of senders begin.
+pub fn slots_at() -> usize {
+    marks_at() + whole_pages(MAX_RINGS * LINE)
 }
 
-/// What an endpoint with so many peers takes of the file system.
-pub fn bytes_needed(rings: usize) -> usize {
-    header_bytes() + whole_pages(rings * LINE) + rings * ring_stride()
+/// What a file has at least: without it, it is none of ours.
+pub fn header_bytes() -> usize {
+    states_at() + size_of::<u32>()
+}
+
+/// What an endpoint that nobody sends to takes of the file system.
+pub fn bytes_needed() -> usize {
+    3 * shared::page_size()
+}
+
+/// Sees that the header has memory.
+pub fn allocate_header(fd: BorrowedFd<'_>) -> io::Result<()> {
+    shared::allocate(fd, 0, HEADER_BYTES as u64)?;
+    allocate_state(fd, 0)
+}
+
+/// Sees that the bell and the state of a ring have memory.
+fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+    shared::allocate(fd, (bells_at() + index / 64 * 8) as u64, 8)?;
+    shared::allocate(fd, (states_at() + index * 4) as u64, 4)
+}
+
+/// All slots of an endpoint, for its owner.
+pub fn map_slots(fd: BorrowedFd<'_>) -> io::Result<Arc<Map>> {
+    let len = MAX_RINGS * super::lane::SLOT_BYTES;
+    Map::new(fd, slots_at() as u64, len).map(Arc::new)
 }
 
 /// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
@@ -157,21 +167,39 @@ pub struct Owner<'a> {
     pub fence: bool,
 }
 
-/// A header, mapped, with the marks and the table.
+/// A header, mapped, up to the end of the table, with marks.
 #[derive(Debug)]
 pub struct Header {
     map: Map,
     /// The owner's proof of being that.
     here: Option<Map>,
-    /// Where the marks and the table begin: asking for the size of a page each time would take longer than a copy.
-    marks: NonNull<u8>,
+    /// Where things begin: asking for the size of a page each time would take longer than a copy.
+    bells: NonNull<u8>,
+    states: NonNull<u8>,
     table: NonNull<u8>,
+    marks: Option<Marks>,
 }
 
-// SAFETY: as for `Map`, into which both point.
+// SAFETY: as for `Map`, into which all point.
 unsafe impl Send for Header {}
 // SAFETY: everything in it is reached through atomics, once it is filled.
 unsafe impl Sync for Header {}
+
+/// The marks of some senders, mapped.
+#[derive(Debug)]
+struct Marks {
+    map: Map,
+    first: usize,
+    count: usize,
+}
+
+impl Marks {
+    /// `first` is the first of a page.
+    fn map(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<Marks> {
+        let map = Map::new(fd, (marks_at() + first * LINE) as u64, count * LINE)?;
+        Ok(Marks { map, first, count })
+    }
+}
 
 /// Why a file is no region of ours to talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,16 +210,12 @@ pub enum Unfit {
 }
 
 impl Header {
+    /// For the owner, with all marks.
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let map = Map::new(fd, 0, ring_at(0) as usize)?;
-        // SAFETY: the mapping ends behind the table, which is behind the marks.
-        let (marks, table) = unsafe { (map.base().add(mark_at(0)), map.base().add(slot_at(0))) };
-        let here = None;
+        let marks = Marks::map(fd, 0, MAX_RINGS)?;
         Ok(Header {
-            map,
-            here,
-            marks,
-            table,
+            marks: Some(marks),
+            ..Header::map_for_sender(fd)?
         })
     }
 
@@ -202,6 +226,30 @@ impl Header {
             here,
             ..Header::map(fd)?
         })
+    }
+
+    /// For a sender, which has no mark before it has claimed a ring.
+    pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
+        let map = Map::new(fd, 0, marks_at())?;
+        // SAFETY: the mapping ends behind the table, which is the last of these.
+        let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
+        Ok(Header {
+            map,
+            here: None,
+            bells,
+            states,
+            table,
+            marks: None,
+        })
+    }
+
+    /// Gives a sender its mark. It has memory after this.
+    pub fn map_mark(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+        shared::allocate(fd, (marks_at() + index * LINE) as u64, LINE as u64)?;
+        let page = shared::page_size() / LINE;
+        self.marks = Some(Marks::map(fd, index / page * page, page)?);
+        self.mark(index).store(0, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Fills a fresh header.
@@ -269,20 +317,70 @@ impl Header {
         self.map.word(AT_USED).fetch_max(used as u64, Ordering::Release);
     }
 
-    /// One bit for each of 64 rings that has news. Panics for a `group` that is not below `BELLS`.
-    pub fn bells(&self, group: usize) -> &AtomicU64 {
+    fn bells(&self, group: usize) -> &AtomicU64 {
         assert!(group < BELLS);
-        self.map.word(AT_BELLS + group * 8)
+        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
+        unsafe { &*self.bells.as_ptr().add(group * 8).cast::<AtomicU64>() }
     }
 
+    fn rung(&self, word: usize) -> &AtomicU64 {
+        assert!(word < RUNG);
+        self.map.word(AT_RUNG + word * 8)
+    }
+
+    /// Says that a ring has news. SYNC POINT bell: the bit of the ring first, then that of its word. Who finds the
+    /// latter set already knows that the owner has yet to look at the word.
     pub fn ring_bell(&self, index: usize) {
-        self.bells(index / 64).fetch_or(1 << (index % 64), Ordering::Release);
+        let group = index / 64;
+        self.bells(group).fetch_or(1 << (index % 64), Ordering::SeqCst);
+        let (word, bit) = (self.rung(group / 64), 1 << (group % 64));
+        if word.load(Ordering::SeqCst) & bit == 0 {
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether any bell was rung.
+    pub fn has_rung(&self) -> bool {
+        (0..self.used().div_ceil(64 * 64)).any(|word| self.rung(word).load(Ordering::Relaxed) != 0)
+    }
+
+    /// Silences the bells and says whose they were. SYNC POINT bell: the words' bits first, then those of the rings.
+    pub fn take_bells(&self, rung: &mut Vec<usize>) {
+        let used = self.used();
+        for word in 0..used.div_ceil(64 * 64) {
+            if self.rung(word).load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            for group in bits(self.rung(word).swap(0, Ordering::SeqCst)).map(|bit| word * 64 + bit) {
+                if group < used.div_ceil(64) {
+                    rung.extend(bits(self.bells(group).swap(0, Ordering::SeqCst)).map(|bit| group * 64 + bit));
+                }
+            }
+        }
     }
 
     fn state_word(&self, index: usize) -> &AtomicU32 {
         assert!(index < MAX_RINGS);
-        // SAFETY: within the header, as asserted, and aligned; every process uses it as an atomic.
-        unsafe { &*self.map.base().as_ptr().add(AT_STATES + index * 4).cast::<AtomicU32>() }
+        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
+        unsafe { &*self.states.as_ptr().add(index * 4).cast::<AtomicU32>() }
+    }
+
+    /// Sees that the state of a ring that nobody may have used has memory.
+    pub fn allocate_state(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+        let is_first_page = index * size_of::<u32>() < shared::page_size();
+        if is_first_page || index < self.used() {
+            return Ok(());
+        }
+        allocate_state(fd, index)
+    }
+
+    /// No ring below this is free. Only the owner writes it.
+    pub fn first_free(&self) -> usize {
+        (self.map.word(AT_FIRST_FREE).load(Ordering::Relaxed) as usize).min(MAX_RINGS)
+    }
+
+    pub fn set_first_free(&self, index: usize) {
+        self.map.word(AT_FIRST_FREE).store(index as u64, Ordering::Relaxed);
     }
 
     /// SYNC POINT claim: acquire.
@@ -300,13 +398,18 @@ impl Header {
         self.state_word(index).store(0, Ordering::Release);
     }
 
-    /// Odd while the sender of a ring works on memory of the owner's by itself. The ring is claimed, which gave it
-    /// memory. Panics for an `index` that is not below `MAX_RINGS`.
+    /// Odd while the sender of a ring works on memory of the owner's by itself. The ring is claimed, which gave the mark
+    /// memory. Panics for a sender's mark that is not mapped here: one that is not its own.
     #[inline(always)]
     pub fn mark(&self, index: usize) -> &AtomicU64 {
-        assert!(index < MAX_RINGS);
+        let marks = self
+            .marks
+            .as_ref()
+            .expect("a sender's mark is mapped when it claims its ring");
+        let at = index.wrapping_sub(marks.first);
+        assert!(at < marks.count);
         // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
-        unsafe { &*self.marks.as_ptr().add(index * LINE).cast::<AtomicU64>() }
+        unsafe { &*marks.map.base().as_ptr().add(at * LINE).cast::<AtomicU64>() }
     }
 
     /// Set by the first who works so.
@@ -338,30 +441,18 @@ impl Header {
 }
 
 #[cfg(any(test, fuzzing))]
-pub const LINE_WORDS: usize = LINE / 8;
-
-#[cfg(any(test, fuzzing))]
 impl Header {
-    /// Any word before the rings' states, as anybody may write it.
+    /// Any word of the header and the bells, as anybody may write it.
     pub fn set_word(&self, word: usize, value: u64) {
         self.map
-            .word(word % (AT_STATES / 8) * 8)
+            .word(word % (states_at() / 8) * 8)
             .store(value, Ordering::Relaxed);
-    }
-}
-
-#[cfg(any(test, fuzzing))]
-impl Ring {
-    /// Any word of the control block and the lines.
-    pub fn set_word(&self, word: usize, value: u64) {
-        let words = (CONTROL_BYTES + RING_BYTES) / 8;
-        self.map.word(word % words * 8).store(value, Ordering::Relaxed);
     }
 }
 
 /// Sees that slots of the table below `slots` have memory.
 pub fn allocate_slots(fd: BorrowedFd<'_>, slots: usize) -> io::Result<()> {
-    shared::allocate(fd, slot_at(0) as u64, (slots.min(MAX_SLOTS) * LINE) as u64)
+    shared::allocate(fd, table_at() as u64, (slots.min(MAX_SLOTS) * LINE) as u64)
 }
 
 /// The instance in a region's file, without mapping it.
@@ -373,7 +464,12 @@ pub fn instance_in(fd: BorrowedFd<'_>) -> Option<u64> {
     whole.then(|| word(bytes.get(instance)?))?
 }
 
-fn read_address(map: &Map, len_at: usize, at: usize) -> Option<Vec<u8>> {
+/// The numbers of the bits that are set.
+fn bits(word: u64) -> impl Iterator<Item = usize> {
+    (0..64).filter(move |bit| word & 1 << bit != 0)
+}
+
+pub(super) fn read_address(map: &Map, len_at: usize, at: usize) -> Option<Vec<u8>> {
     let len = map.word(len_at).load(Ordering::Acquire);
     let mut address = vec![
         0;
@@ -383,171 +479,4 @@ fn read_address(map: &Map, len_at: usize, at: usize) -> Option<Vec<u8>> {
     ];
     map.read(at, &mut address);
     Some(address)
-}
-
-/// A ring, mapped.
-#[derive(Debug)]
-pub struct Ring {
-    map: Map,
-    lines: NonNull<u8>,
-}
-
-// SAFETY: as for `Map`, into which `lines` points.
-unsafe impl Send for Ring {}
-
-impl Ring {
-    /// Sees that the ring has memory, and maps it.
-    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
-        shared::allocate(fd, mark_at(index) as u64, LINE as u64)?;
-        shared::allocate(fd, ring_at(index), ring_stride() as u64)?;
-        let map = Map::new(fd, ring_at(index), ring_stride())?;
-        // SAFETY: the mapping is longer than the control block.
-        let lines = unsafe { map.base().add(CONTROL_BYTES) };
-        Ok(Ring { map, lines })
-    }
-
-    /// Gives the memory back. Nobody may use the ring any more.
-    pub fn free(self, fd: BorrowedFd<'_>, index: usize) {
-        drop(self);
-        // A file system that cannot do this only keeps the memory until the file goes.
-        let _ = shared::release(fd, ring_at(index), ring_stride() as u64);
-    }
-
-    /// Empties the ring and says whose it is.
-    pub fn init(&self, instance: u64, address: &[u8]) {
-        for at in [AT_HOT, AT_TAKEN, AT_SEEN, AT_SENDER, AT_PIECES, AT_HELPED] {
-            self.map.word(at).store(0, Ordering::Relaxed);
-        }
-        self.clear(0);
-        self.map.word(AT_WHO).store(instance, Ordering::Relaxed);
-        self.map.word(AT_WHO_LEN).store(address.len() as u64, Ordering::Relaxed);
-        self.map.write(AT_WHO_ADDRESS, address);
-    }
-
-    /// The instance of whoever claimed it; nobody's once the owner has taken it back.
-    pub fn claimed_by(&self) -> u64 {
-        self.map.word(AT_WHO).load(Ordering::Relaxed)
-    }
-
-    /// False in a child of fork.
-    pub fn is_ours(&self) -> bool {
-        self.map.is_ours()
-    }
-
-    /// Whose it is: instance and address.
-    pub fn who(&self) -> Option<(u64, Vec<u8>)> {
-        let address = read_address(&self.map, AT_WHO_LEN, AT_WHO_ADDRESS)?;
-        Some((self.claimed_by(), address))
-    }
-
-    #[inline]
-    pub fn hot(&self) -> &AtomicU64 {
-        self.map.word(AT_HOT)
-    }
-
-    pub fn sender(&self) -> &AtomicU64 {
-        self.map.word(AT_SENDER)
-    }
-
-    /// All records up to this position have been looked at: said when the ring is found empty.
-    #[inline]
-    pub fn seen(&self) -> &AtomicU64 {
-        self.map.word(AT_SEEN)
-    }
-
-    pub fn pieces(&self) -> &AtomicU64 {
-        self.map.word(AT_PIECES)
-    }
-
-    pub fn helped(&self) -> &AtomicU64 {
-        self.map.word(AT_HELPED)
-    }
-
-    /// The first byte of a line, masked into the ring.
-    #[inline]
-    fn line(&self, line: u64) -> *mut u8 {
-        let at = (line & (RING_LINES - 1)) as usize * LINE;
-        // SAFETY: the mapping holds the control block and RING_LINES lines behind it.
-        unsafe { self.lines.as_ptr().add(at) }
-    }
-
-    #[inline]
-    fn control_word(&self, line: u64) -> &AtomicU64 {
-        // SAFETY: aligned and within the mapping; the first word of a line where a record may begin is only used so.
-        unsafe { &*self.line(line).cast::<AtomicU64>() }
-    }
-
-    /// Writes a header's words behind the control word of a line.
-    #[inline]
-    pub fn write_header(&self, line: u64, header: [u64; 4]) {
-        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
-        unsafe {
-            self.line(line)
-                .add(super::ring::HEADER_AT)
-                .cast::<[u64; 4]>()
-                .write(header)
-        };
-    }
-
-    #[inline]
-    pub fn read_header(&self, line: u64) -> [u64; 4] {
-        // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
-        // other bytes, which are checked as any bytes are.
-        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
-    }
-
-    /// The body of a record.
-    ///
-    /// # Safety
-    /// The record is this side's: reserved and not published, or found and not let go of. So it lies within the ring. A
-    /// peer that breaks the protocol can change the bytes, nothing else.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
-        let at = super::ring::body_at(len);
-        debug_assert!(line as usize * LINE + at + len <= RING_BYTES);
-        // SAFETY: within the ring, and this side's as the caller promised.
-        unsafe { core::slice::from_raw_parts_mut(self.line(line).add(at), len) }
-    }
-
-    /// Brings a line that will soon be written into this core's cache.
-    #[inline]
-    pub fn prepare(&self, line: u64) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint; the address is within the mapping. The intrinsic would ask for reading only.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) self.line(line), options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
-    }
-}
-
-impl Lines for Ring {
-    const COUNT: u64 = RING_LINES;
-
-    #[inline]
-    fn control(&self, line: u64) -> u64 {
-        self.control_word(line).load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn publish(&self, line: u64, word: u64) {
-        self.control_word(line).store(word, Ordering::Release);
-    }
-
-    #[inline]
-    fn clear(&self, line: u64) {
-        self.control_word(line).store(0, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn taken(&self) -> u64 {
-        self.map.word(AT_TAKEN).load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn give_back(&self, position: u64) {
-        self.map.word(AT_TAKEN).store(position, Ordering::Release);
-    }
 }

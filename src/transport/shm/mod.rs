@@ -18,6 +18,7 @@ pub mod fuzz;
 mod get;
 mod help;
 mod inbound;
+mod lane;
 mod layout;
 mod name;
 mod near;
@@ -126,7 +127,7 @@ impl OpenError {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => OpenError::NoSpace {
                 dir: dir.to_owned(),
-                needed: layout::bytes_needed(1),
+                needed: layout::bytes_needed(),
             },
             _ => OpenError::System(what, error),
         }
@@ -146,11 +147,11 @@ impl fmt::Display for OpenError {
             OpenError::Address => write!(f, "an address has 1 to {} bytes", name::ADDRESS_MAX),
             OpenError::InUse => write!(f, "the address is in use"),
             OpenError::NoSpace { dir, needed } => {
-                let each = layout::bytes_needed(1) - layout::bytes_needed(0);
-                let dir = dir.display();
+                let (dir, least, most) = (dir.display(), lane::SLOT_BYTES, lane::LARGE_BYTES);
                 write!(
                     f,
-                    "{dir} is full: an endpoint needs {needed} bytes there, and {each} more for each further peer"
+                    "{dir} is full: an endpoint needs {needed} bytes there, {least} more for each peer that sends to it, \
+                     and {most} more for each that sends much"
                 )
             }
             OpenError::System(what, error) => write!(f, "{what}: {error}"),
@@ -162,7 +163,7 @@ impl fmt::Display for OpenError {
 /// and 16 KiB came to 10 to 12). Smaller ones would let the receiver copy one out while the sender copies the next in; but
 /// the two then hinder each other: 16 KiB take 3.4 us in pieces of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
 const MAX_BODY: usize = 8 << 10;
-const _: () = assert!(MAX_BODY <= ring::longest(layout::RING_LINES));
+const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
 
 /// An endpoint's shared-memory transport.
 pub struct ShmTransport {
@@ -182,6 +183,8 @@ pub struct ShmTransport {
     /// Large messages that their sender has not finished with.
     waiting: Vec<share::Waiting>,
     sleeps: u64,
+    /// It was told that a ring could not be mapped.
+    told: bool,
     /// Where peers see our regions, if they may use any.
     board: Option<(Arc<Board>, Arc<Regions>)>,
 }
@@ -215,6 +218,7 @@ impl ShmTransport {
             starved: Vec::new(),
             waiting: Vec::new(),
             sleeps: 0,
+            told: false,
             board: None,
         })
     }
@@ -300,9 +304,13 @@ impl ShmTransport {
 
     #[cold]
     fn not_sent(&mut self, to: PeerId, sent: Sent) -> Push {
-        if sent == Sent::Gone {
-            self.end(to);
-            return Push::Gone;
+        match sent {
+            Sent::Gone => {
+                self.end(to);
+                return Push::Gone;
+            }
+            Sent::TooLong => return Push::Unreachable,
+            Sent::Done | Sent::Full => {}
         }
         if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {
             peer.starved = true;

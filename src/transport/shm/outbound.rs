@@ -6,21 +6,23 @@
 
 use super::Config;
 use super::doorbell::Doorbell;
+use super::lane::{self, Rows, SMALL};
 use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::proof::{Proof, Who};
 use super::reach::Views;
 use super::region::{self, Region};
-use super::ring::{self, Producer, Slot};
+use super::ring::{self, Lines, Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::shared::{self, Status};
+use crate::sys::shared::Status;
+use crate::sys::{clock, shared};
 use core::sync::atomic::{Ordering, fence};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -43,6 +45,10 @@ pub struct Outbound {
     claimer: u64,
     /// Our own, which rings the peer's.
     bell: Arc<Doorbell>,
+    path: PathBuf,
+    warn: fn(&str),
+    /// When there was no memory for a large ring.
+    refused: Option<u64>,
     /// The body that found no room last.
     wanted: Option<usize>,
     /// Where the last record of our own began and ended.
@@ -55,6 +61,8 @@ pub enum Sent {
     Done,
     Full,
     Gone,
+    /// It does not fit the small ring, and there is no memory for a large one.
+    TooLong,
 }
 
 /// Why there is no way to an address.
@@ -81,9 +89,11 @@ impl Outbound {
                 return Err(NoWay::NoRing);
             }
             Err(error) => {
-                let need = layout::bytes_needed(1) - layout::bytes_needed(0);
+                let need = 2 * shared::page_size();
                 (config.warn)(&format!(
-                    "{path_text}: no memory for a ring, which needs {need} bytes ({error})"
+                    "{path_text}: no memory for a ring, which needs {need} bytes ({error}): make {} larger, or have fewer \
+                     processes send to each other",
+                    config.dir.display()
                 ));
                 return Err(NoWay::NoRing);
             }
@@ -101,6 +111,9 @@ impl Outbound {
             debug: config.debug,
             claimer: own.instance,
             bell: own.bell.clone(),
+            path,
+            warn: config.warn,
+            refused: None,
             wanted: None,
             asked: (0, 0),
         })
@@ -156,9 +169,9 @@ impl Outbound {
     #[inline(always)]
     fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
         let len = body.len();
-        let slot = match self.producer.reserve(&self.ring, len) {
+        let slot = match self.producer.reserve(self.ring.rows(), len) {
             Ok(Some(slot)) => slot,
-            Ok(None) => return self.full(len),
+            Ok(None) => return self.full(header, body),
             Err(_) => return Sent::Gone,
         };
         // SAFETY: reserved above, published below.
@@ -176,9 +189,10 @@ impl Outbound {
 
     #[inline(always)]
     fn publish(&mut self, slot: Slot, len: usize) -> Sent {
-        self.producer.publish(&self.ring, slot, len);
+        let rows = self.ring.rows();
+        self.producer.publish(rows, slot, len);
         self.producer
-            .next_lines::<Ring>(slot)
+            .next_lines(rows.size(), slot)
             .for_each(|line| self.ring.prepare(line));
         if self.fence {
             fence(Ordering::SeqCst);
@@ -205,13 +219,56 @@ impl Outbound {
         }
     }
 
+    /// The ring has no room for a record now, or is too small for it at all.
     #[cold]
-    fn full(&mut self, len: usize) -> Sent {
+    #[inline(never)]
+    fn full(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
         if self.is_closed() {
             return Sent::Gone;
         }
-        self.wanted = Some(len);
+        if !self.ring.is_large() {
+            if self.enlarge() {
+                return self.write(header, body);
+            }
+            if body.len() > ring::longest(SMALL.lines()) {
+                return Sent::TooLong;
+            }
+        }
+        self.wanted = Some(body.len());
         Sent::Full
+    }
+
+    /// Goes on in a large ring, if there is memory for one.
+    fn enlarge(&mut self) -> bool {
+        let now = clock::monotonic_ms();
+        if self.refused.is_some_and(|then| now.saturating_sub(then) < AGAIN_MS) {
+            return false;
+        }
+        match self.try_enlarge() {
+            Ok(small) => {
+                self.producer.move_on(&small, self.ring.rows());
+                true
+            }
+            Err(error) => {
+                if self.refused.is_none() && error.kind() != ErrorKind::NotFound {
+                    let (path, need) = (self.path.display(), lane::LARGE_BYTES);
+                    (self.warn)(&format!(
+                        "{path}: no memory for a large ring, which needs {need} bytes ({error}): messages to this peer go \
+                         in small pieces; make the file system larger, or have fewer processes send much to each other"
+                    ));
+                }
+                self.refused = Some(now);
+                false
+            }
+        }
+    }
+
+    fn try_enlarge(&mut self) -> io::Result<Rows> {
+        let (file, status) = shared::open_own(&self.path)?;
+        if !status.is_same_file(&self.file) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        self.ring.enlarge(file.as_fd(), self.index)
     }
 
     pub fn is_closed(&self) -> bool {
@@ -221,10 +278,10 @@ impl Outbound {
     /// Asks to be woken when there is room for the body that found none. False when there is room, or no body.
     pub fn wait_for_room(&mut self) -> bool {
         let Some(len) = self.wanted else { return false };
-        self.ring.sender().fetch_or(layout::STARVED, Ordering::Relaxed);
+        self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
         // SYNC POINT starved: either we see the lines given back, or the receiver sees that we wait.
         fence(Ordering::SeqCst);
-        if matches!(self.producer.reserve(&self.ring, len), Ok(None)) && !self.is_closed() {
+        if matches!(self.producer.reserve(self.ring.rows(), len), Ok(None)) && !self.is_closed() {
             return true;
         }
         self.wanted = None;
@@ -237,7 +294,7 @@ impl Drop for Outbound {
         if !self.ring.is_ours() || self.ring.claimed_by() != self.claimer {
             return;
         }
-        self.ring.sender().fetch_or(layout::SENDER_CLOSED, Ordering::Release);
+        self.ring.sender().fetch_or(lane::SENDER_CLOSED, Ordering::Release);
         fence(Ordering::SeqCst);
         self.header.ring_bell(self.index);
         self.attend();
@@ -271,6 +328,9 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
     }
 }
 
+/// How soon it is tried again to get a large ring.
+const AGAIN_MS: u64 = 100;
+
 /// A ring of our own in a peer's file; None when all are taken.
 type Claimed = io::Result<Option<(usize, Ring)>>;
 
@@ -289,7 +349,7 @@ fn open_and_claim(
     for tries_left in (0..TRIES).rev() {
         let mark = forks::mark();
         let (fd, status) = open_alive(path).ok_or(NoWay::Nobody)?;
-        let header = Header::map(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
+        let mut header = Header::map_for_sender(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
             return Err(NoWay::Nobody);
@@ -297,7 +357,7 @@ fn open_and_claim(
         if known != 0 && known != header.instance() {
             return Err(NoWay::OtherLife);
         }
-        let found = match find_ring(&header, fd.as_fd()) {
+        let found = match find_ring(&mut header, fd.as_fd()) {
             Ok(Some(found)) => found,
             other => return Ok((header, status, other)),
         };
@@ -321,15 +381,15 @@ fn open_and_claim(
 /// Makes a ring that we locked ours, for the peer to see.
 fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
     ring.init(own.instance, own.address().as_bytes());
-    header.mark(*index).store(0, Ordering::Relaxed);
     header.raise_used(index + 1);
     header.set_claimed(*index);
     header.ring_bell(*index);
 }
 
 /// Locks a ring that is free.
-fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
-    for index in 0..MAX_RINGS {
+fn find_ring(header: &mut Header, fd: BorrowedFd<'_>) -> Claimed {
+    for index in header.first_free()..MAX_RINGS {
+        header.allocate_state(fd, index)?;
         if header.claim(index).is_some() {
             continue;
         }
@@ -343,6 +403,7 @@ fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
             shared::unlock(fd, lock)?;
             continue;
         }
+        header.map_mark(fd, index)?;
         return Ok(Some((index, Ring::map(fd, index)?)));
     }
     Ok(None)

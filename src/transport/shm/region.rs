@@ -13,6 +13,7 @@ use super::layout::{self, Header, Owner};
 use super::name;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
+use crate::sys::shared::Map;
 use crate::sys::{process_vm, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
@@ -29,6 +30,7 @@ pub struct Region {
     pub in_barrier: bool,
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
+    slots: Arc<Map>,
     file: Arc<ParentFd>,
     pub bell: Arc<Doorbell>,
     path: PathBuf,
@@ -58,6 +60,7 @@ impl Region {
             pid: owner.pid,
             in_barrier,
             probe,
+            slots: made.slots,
             file: Arc::new(made.file),
             bell: Arc::new(made.bell),
             path,
@@ -73,7 +76,12 @@ impl Region {
         self.file.as_fd()
     }
 
-    /// The same for somebody else who holds it open.
+    /// The slots of all senders.
+    pub fn slots(&self) -> &Arc<Map> {
+        &self.slots
+    }
+
+    /// The file for somebody else who holds it open.
     pub fn hold_file(&self) -> Arc<ParentFd> {
         self.file.clone()
     }
@@ -109,6 +117,7 @@ const NAP: Duration = Duration::from_millis(1);
 struct Made {
     file: ParentFd,
     header: Header,
+    slots: Arc<Map>,
     bell: Doorbell,
 }
 
@@ -148,12 +157,18 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
     if !locked || shared::status(&file).map_err(failed("fstat"))?.links == 0 {
         return Ok(None);
     }
-    shared::allocate(file.as_fd(), 0, layout::header_bytes() as u64).map_err(failed("posix_fallocate"))?;
+    layout::allocate_header(file.as_fd()).map_err(failed("posix_fallocate"))?;
     let header = Header::map_own(file.as_fd()).map_err(failed("mmap"))?;
+    let slots = layout::map_slots(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
     // While the draft has its name, a sweep leaves the socket alone.
     let bell = Doorbell::hang(dir, owner.instance).map_err(failed("bind"))?;
-    Ok(Some(Made { file, header, bell }))
+    Ok(Some(Made {
+        file,
+        header,
+        slots,
+        bell,
+    }))
 }
 
 /// Links the finished file to its name, in place of a dead one if need be. False when the draft is no longer there.

@@ -248,7 +248,7 @@ impl ShmTransport {
         ring.pieces().store(left.word(), Ordering::Release);
         match out.push_words(words, &body) {
             Sent::Done => peer.shares = number,
-            Sent::Full => return None,
+            Sent::Full | Sent::TooLong => return None,
             Sent::Gone => {
                 let _ = self.not_sent(from, Sent::Gone);
                 return Some(Get::Gone);

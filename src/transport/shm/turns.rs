@@ -8,6 +8,7 @@ use super::sweep;
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::{clock, shared};
 use core::sync::atomic::{Ordering, fence};
+use std::io;
 
 /// Polls between looks at the bells.
 const BELLS_EVERY: u32 = 8;
@@ -28,7 +29,7 @@ impl ShmTransport {
         while let Some((index, look)) = self.odd.pop() {
             self.settle(index, look, sink);
         }
-        self.inbox.rung(&self.own.header, &mut self.rung);
+        self.own.header.take_bells(&mut self.rung);
         if self.turns % ROUND_EVERY == 0 {
             self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
         }
@@ -49,6 +50,7 @@ impl ShmTransport {
             self.own.bell.ring_late();
             if self.check_is_due() {
                 self.check_some();
+                self.inbox.retry(&mut self.rung);
             }
         }
         self.report_gone(sink);
@@ -69,11 +71,42 @@ impl ShmTransport {
         match look {
             Look::Fine | Look::Help => {}
             Look::Over | Look::Broken => self.drop_ring(index),
+            Look::Moved => self.follow(index),
             Look::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
                 if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
                     self.own.bell.ring(peer.instance);
                 }
+            }
+        }
+    }
+
+    /// Goes on in a sender's large ring.
+    fn follow(&mut self, index: usize) {
+        if let Err(error) = self.inbox.follow(index, &self.own.header, self.own.file()) {
+            self.no_memory(&error);
+        }
+    }
+
+    fn no_memory(&mut self, error: &io::Error) {
+        if !core::mem::replace(&mut self.told, true) {
+            let address = self.own.address();
+            (self.config.warn)(&format!(
+                "{address}: a peer's ring cannot be mapped ({error}): it is tried again; look at the process's limits \
+                 (ulimit -v, vm.max_map_count) and at the room in {}",
+                self.config.dir.display()
+            ));
+        }
+    }
+
+    /// A ring that somebody claimed, if it can be mapped.
+    fn map(&mut self, index: usize) -> Option<Ring> {
+        match Ring::of(self.own.slots(), self.own.file(), index) {
+            Ok(ring) => Some(ring),
+            Err(error) => {
+                self.no_memory(&error);
+                self.inbox.put_off(index);
+                None
             }
         }
     }
@@ -86,17 +119,13 @@ impl ShmTransport {
 
     /// Takes up a ring that somebody claimed, unless an older one of the same address is there still.
     fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) {
-        let Ok(ring) = Ring::map(self.own.file(), index) else {
-            return;
-        };
+        let Some(ring) = self.map(index) else { return };
         let who = ring
             .who()
             .and_then(|(instance, address)| Some((instance, self.peers.number(&address)?)));
         let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
             // Whoever claimed it does not know how.
-            ring.free(self.own.file(), index);
-            self.own.header.set_free(index);
-            return;
+            return self.inbox.free(index, ring, &self.own.header, self.own.file());
         };
         let Some(peer) = self.peers.get(number) else {
             return;
@@ -106,22 +135,23 @@ impl ShmTransport {
                 self.take_up_former(number, instance, index, ring, sink);
             } else {
                 self.end(number);
+                self.inbox.put_off(index);
             }
             return;
         }
         if peer.ending || peer.ring.is_some() || self.peers.has_past(number) {
-            // An older ring of the same sender is emptied first; the slow round comes back to this one.
-            return;
+            // An older ring of the same sender is emptied first.
+            return self.inbox.put_off(index);
         }
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
-        self.inbox.add(index, ring, number);
+        self.inbox.add(index, ring, number, &self.own.header);
     }
 
     /// Takes up what an earlier life left, that was over before we connected to this one: its messages had been accepted.
     fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
         let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_past(of)) else {
-            return; // that of a life still earlier is emptied first
+            return self.inbox.put_off(index); // that of a life still earlier is emptied first
         };
         let source = self.peers.source(of);
         // The living one is named too: a receive that waits for this address does not end with the earlier life.
@@ -137,9 +167,7 @@ impl ShmTransport {
         // It claimed the ring before it said that it closes, or died.
         fence(Ordering::Acquire);
         for index in self.inbox.newcomers(&self.own.header) {
-            let Ok(ring) = Ring::map(self.own.file(), index) else {
-                continue;
-            };
+            let Some(ring) = self.map(index) else { continue };
             let claimer = ring.who().filter(|(life, _)| *life == instance);
             if claimer.and_then(|(_, address)| self.peers.number(&address)) == Some(of) {
                 self.take_up_ending(of, instance, index, ring, sink);
@@ -153,7 +181,7 @@ impl ShmTransport {
     fn take_up_ending<S: Sink>(&mut self, number: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
-        self.inbox.add(index, ring, number);
+        self.inbox.add(index, ring, number, &self.own.header);
         if let Some(inbound) = self.inbox.get_mut(index) {
             inbound.ending = true;
         }
@@ -178,6 +206,9 @@ impl ShmTransport {
             self.peers.forget(peer);
             self.waiting.retain(|waiting| waiting.peer != peer);
             sink.gone(peer);
+            // Another ring of its address may have waited for this.
+            self.inbox.retry(&mut self.rung);
+            self.turns_left = 1;
         }
     }
 

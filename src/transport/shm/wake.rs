@@ -56,7 +56,8 @@ impl ShmTransport {
         let room = self.has_room_for_the_starved();
         // Nobody rings when the end of a large message has been written; it does not take long. And who could not be
         // rung sleeps until he is.
-        let quiet = self.waiting.is_empty() && self.peers.over.is_empty() && !self.own.bell.is_late();
+        let quiet =
+            self.waiting.is_empty() && self.peers.over.is_empty() && self.rung.is_empty() && !self.own.bell.is_late();
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
@@ -64,8 +65,9 @@ impl ShmTransport {
     fn look_at_peers(&mut self) {
         if self.check_is_due() {
             self.check_some();
+            self.inbox.retry(&mut self.rung);
         }
-        if !self.peers.over.is_empty() {
+        if !self.peers.over.is_empty() || !self.rung.is_empty() {
             self.turns_left = 1;
         }
     }

@@ -10,7 +10,7 @@ static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 fn a_full_file_system_is_an_error_and_no_signal() {
     let dir = Dir::new();
     let path = std::ffi::CString::new(dir.0.to_str().unwrap()).unwrap();
-    let (kind, options) = (c"tmpfs", c"size=160k");
+    let (kind, options) = (c"tmpfs", c"size=156k");
     // SAFETY: C strings that live through the call.
     let mounted = unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
     if mounted != 0 {
@@ -28,19 +28,34 @@ fn a_full_file_system_is_an_error_and_no_signal() {
         }
     };
     assert!(
-        error.contains("is full") && error.contains(&layout::bytes_needed(1).to_string()),
+        error.contains("is full") && error.contains(&layout::bytes_needed().to_string()),
         "{error}"
     );
     assert_eq!(dir.names().len(), 2 * ends.len());
-    // Room for one ring, and no more.
-    ends.truncate(ends.len() - 7);
+    // Room for one small ring, and no more.
+    ends.truncate(ends.len() - 1);
     let mut kept = Kept::default();
     let (a, b) = (ends[0].peer(b"end-1").unwrap(), ends[1].peer(b"end-0").unwrap());
     push_all(&mut ends[0], a, 0..1, &mut kept);
     assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::Unreachable);
+    // What is too long for it cannot go, what is short goes on, as far as there is room.
+    assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7))), Push::Unreachable);
+    let longest = vec![3; 256];
+    assert_eq!(ends[0].push(a, &header(1), Body::Bytes(&longest)), Push::Done);
+    while ends[0].push(a, &header(2), Body::Empty) != Push::Full {}
     let told = WARNED.lock().unwrap().join("\n");
     assert!(told.contains("which needs") && told.contains("end-0"), "{told}");
-    poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() == 1);
+    assert_eq!(told.matches("large ring").count(), 1, "{told}");
+    poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() > 2);
+    // With room again all goes on.
+    ends.truncate(2);
+    let start = Instant::now();
+    while ends[0].push(a, &header(7), Body::Bytes(&body(7))) != Push::Done {
+        assert!(start.elapsed() < PATIENCE);
+    }
+    let before = kept.packets.len();
+    poll_until(&mut ends[1], &mut kept, |kept| kept.packets.len() > before);
+    assert_eq!(kept.packets.last().unwrap().2, body(7));
     drop(ends);
     // SAFETY: the mount made above.
     unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };

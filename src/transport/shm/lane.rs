@@ -1,0 +1,356 @@
+//! What one sender has in an endpoint's file: a slot, with a control block and a small ring, and a large ring when it says
+//! much. Every cache line has one writer after the slot was claimed:
+//!
+//! | line of a control block | written by | holds |
+//! | --- | --- | --- |
+//! | who | the sender, once | its instance, its address |
+//! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
+//! | taken | the receiver, every quarter ring, and when it has read all | how far it has read |
+//! | sender | the sender, seldom | closed, starved |
+//! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
+//! | helped | the sender, for a large message | what it has done of it |
+//!
+//! Two slots share a page, so the memory of a slot goes back when its neighbour is free too, and nobody claims it just
+//! then. Knows nothing of what records mean; made by `outbound` and `turns`, used by them and `inbound`.
+
+use super::layout::{Header, LOCK_RINGS, MAX_RINGS, read_address, slots_at};
+use super::name::ADDRESS_MAX;
+use super::ring::{LINE, Lines, Size};
+use crate::sys::shared::{self, Map};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+const AT_WHO: usize = 0;
+const AT_WHO_LEN: usize = 8;
+const AT_HOT: usize = LINE;
+const AT_TAKEN: usize = 2 * LINE;
+const AT_SEEN: usize = AT_TAKEN + 8;
+const AT_SENDER: usize = 3 * LINE;
+const AT_WHO_ADDRESS: usize = 4 * LINE;
+const AT_PIECES: usize = 8 * LINE;
+const AT_HELPED: usize = 9 * LINE;
+/// Where the small ring is in a slot.
+pub const CONTROL_BYTES: usize = 16 * LINE;
+const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= AT_PIECES);
+
+/// The ring that each pair begins with. A record of 256 bytes fits, and so everything but what carries a program's bytes.
+pub const SMALL: Size = Size::of(16);
+/// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
+pub const LARGE: Size = Size::of(1024);
+pub const SLOT_BYTES: usize = 2048;
+pub const LARGE_BYTES: usize = LARGE.lines() as usize * LINE;
+const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == SLOT_BYTES);
+
+/// Bits of the sender word.
+pub const SENDER_CLOSED: u64 = 1;
+pub const STARVED: u64 = 2;
+
+pub fn slot_at(index: usize) -> usize {
+    slots_at() + index * SLOT_BYTES
+}
+
+fn large_at(index: usize) -> u64 {
+    (slots_at() + MAX_RINGS * SLOT_BYTES + index * LARGE_BYTES) as u64
+}
+
+/// Sees that a slot has memory.
+fn allocate_slot(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+    shared::allocate(fd, slot_at(index) as u64, SLOT_BYTES as u64)
+}
+
+/// The lines of a ring, and where the control block is that belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    lines: NonNull<u8>,
+    control: NonNull<u8>,
+    size: Size,
+}
+
+/// A sender's slot and large ring, mapped.
+#[derive(Debug)]
+pub struct Ring {
+    rows: Rows,
+    /// Where the slot is in its mapping.
+    at: usize,
+    slots: Arc<Map>,
+    large: Option<Map>,
+}
+
+// SAFETY: as for `Map`, into which all pointers point.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// For a sender: sees that the slot has memory, and maps the page it is in.
+    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+        allocate_slot(fd, index)?;
+        let page = shared::page_size();
+        let first = slot_at(index) / page * page;
+        let map = Map::new(fd, first as u64, page)?;
+        Ok(Ring::within(Arc::new(map), slot_at(index) - first))
+    }
+
+    /// For the owner, which has mapped all slots.
+    pub fn of(slots: &Arc<Map>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+        // As its claimer should have done; else touching it may be a signal.
+        allocate_slot(fd, index)?;
+        Ok(Ring::within(slots.clone(), index * SLOT_BYTES))
+    }
+
+    fn within(slots: Arc<Map>, at: usize) -> Ring {
+        assert!(at <= slots.len() && SLOT_BYTES <= slots.len() - at);
+        // SAFETY: the slot lies in the mapping, as asserted.
+        let [control, lines] = [at, at + CONTROL_BYTES].map(|at| unsafe { slots.base().add(at) });
+        Ring {
+            rows: Rows {
+                lines,
+                control,
+                size: SMALL,
+            },
+            at,
+            slots,
+            large: None,
+        }
+    }
+
+    /// Where records are written to, or read from.
+    #[inline(always)]
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    pub fn is_large(&self) -> bool {
+        self.large.is_some()
+    }
+
+    /// Sees that there is a large ring, which is what is used from now on. Gives the small one.
+    pub fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
+        shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
+        let map = Map::new(fd, large_at(index), LARGE_BYTES)?;
+        let small = self.rows;
+        self.rows = Rows {
+            lines: map.base(),
+            size: LARGE,
+            ..small
+        };
+        self.large = Some(map);
+        Ok(small)
+    }
+
+    /// Gives the memory back, and the place to the next claimer. Nobody may use the ring any more.
+    pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &Header) {
+        // Its page may be kept, and its sender is to see that it is not its own any more.
+        self.hot().store(0, Ordering::Relaxed);
+        self.word(AT_WHO).store(0, Ordering::Relaxed);
+        drop(self);
+        // A file system that cannot do this only keeps the memory until the file goes.
+        let _ = shared::release(fd, large_at(index), LARGE_BYTES as u64);
+        release_page(fd, index, header);
+        header.set_free(index);
+    }
+
+    /// Empties the ring and says whose it is.
+    pub fn init(&self, instance: u64, address: &[u8]) {
+        for at in [AT_HOT, AT_TAKEN, AT_SEEN, AT_SENDER, AT_PIECES, AT_HELPED] {
+            self.word(at).store(0, Ordering::Relaxed);
+        }
+        self.rows.clear(0);
+        self.word(AT_WHO).store(instance, Ordering::Relaxed);
+        self.word(AT_WHO_LEN).store(address.len() as u64, Ordering::Relaxed);
+        self.slots.write(self.at + AT_WHO_ADDRESS, address);
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.rows.word(at)
+    }
+
+    /// The instance of whoever claimed it; nobody's once the owner has taken it back.
+    pub fn claimed_by(&self) -> u64 {
+        self.word(AT_WHO).load(Ordering::Relaxed)
+    }
+
+    /// False in a child of fork.
+    pub fn is_ours(&self) -> bool {
+        self.slots.is_ours()
+    }
+
+    /// Whose it is: instance and address.
+    pub fn who(&self) -> Option<(u64, Vec<u8>)> {
+        let address = read_address(&self.slots, self.at + AT_WHO_LEN, self.at + AT_WHO_ADDRESS)?;
+        Some((self.claimed_by(), address))
+    }
+
+    #[inline]
+    pub fn hot(&self) -> &AtomicU64 {
+        self.word(AT_HOT)
+    }
+
+    pub fn sender(&self) -> &AtomicU64 {
+        self.word(AT_SENDER)
+    }
+
+    /// All records up to this position have been looked at: said when the ring is found empty.
+    #[inline]
+    pub fn seen(&self) -> &AtomicU64 {
+        self.word(AT_SEEN)
+    }
+
+    pub fn pieces(&self) -> &AtomicU64 {
+        self.word(AT_PIECES)
+    }
+
+    pub fn helped(&self) -> &AtomicU64 {
+        self.word(AT_HELPED)
+    }
+
+    /// The first byte of a line, masked into the ring.
+    #[inline]
+    fn line(&self, line: u64) -> *mut u8 {
+        self.rows.line(line)
+    }
+
+    /// Writes a header's words behind the control word of a line.
+    #[inline]
+    pub fn write_header(&self, line: u64, header: [u64; 4]) {
+        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
+        unsafe {
+            self.line(line)
+                .add(super::ring::HEADER_AT)
+                .cast::<[u64; 4]>()
+                .write(header)
+        };
+    }
+
+    #[inline]
+    pub fn read_header(&self, line: u64) -> [u64; 4] {
+        // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
+        // other bytes, which are checked as any bytes are.
+        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
+    }
+
+    /// The body of a record.
+    ///
+    /// # Safety
+    /// The record is this side's: reserved and not published, or found and not let go of. So it lies within the ring. A
+    /// peer that breaks the protocol can change the bytes, nothing else.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
+        let at = super::ring::body_at(len);
+        debug_assert!(line as usize * LINE + at + len <= self.rows.size.lines() as usize * LINE);
+        // SAFETY: within the ring, and this side's as the caller promised.
+        unsafe { core::slice::from_raw_parts_mut(self.line(line).add(at), len) }
+    }
+
+    /// Brings a line that will soon be written into this core's cache.
+    #[inline]
+    pub fn prepare(&self, line: u64) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint; the address is within the mapping. The intrinsic would ask for reading only.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) self.line(line), options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl Ring {
+    /// Any word of the control block and the small ring, as its sender may write it.
+    pub fn set_word(&self, word: usize, value: u64) {
+        self.slots
+            .word(self.at + word % (SLOT_BYTES / 8) * 8)
+            .store(value, Ordering::Relaxed);
+    }
+}
+
+impl Rows {
+    /// A word of the control block. `at` is a number of the caller's own, never one from outside.
+    #[inline(always)]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at % 8 == 0 && at + 8 <= CONTROL_BYTES);
+        // SAFETY: within the control block, as asserted, and aligned; other processes use it as an atomic too. Whoever has
+        // the rows has the mapping.
+        unsafe { &*self.control.as_ptr().add(at).cast::<AtomicU64>() }
+    }
+
+    /// The first byte of a line, masked into the ring.
+    #[inline(always)]
+    fn line(&self, line: u64) -> *mut u8 {
+        let at = self.size.line(line) as usize * LINE;
+        // SAFETY: the mapping holds as many lines as the size tells.
+        unsafe { self.lines.as_ptr().add(at) }
+    }
+
+    #[inline(always)]
+    fn control_word(&self, line: u64) -> &AtomicU64 {
+        // SAFETY: aligned and within the mapping; the first word of a line where a record may begin is only used so.
+        unsafe { &*self.line(line).cast::<AtomicU64>() }
+    }
+}
+
+impl Lines for Rows {
+    #[inline(always)]
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    #[inline]
+    fn control(&self, line: u64) -> u64 {
+        self.control_word(line).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn publish(&self, line: u64, word: u64) {
+        self.control_word(line).store(word, Ordering::Release);
+    }
+
+    #[inline]
+    fn clear(&self, line: u64) {
+        self.control_word(line).store(0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn taken(&self) -> u64 {
+        self.word(AT_TAKEN).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn give_back(&self, position: u64) {
+        self.word(AT_TAKEN).store(position, Ordering::Release);
+    }
+}
+
+/// Gives the page of a slot back that is still claimed and no longer used, if the others in it are free. Their locks are
+/// held meanwhile, so that nobody claims one.
+fn release_page(fd: BorrowedFd<'_>, index: usize, header: &Header) {
+    let page = shared::page_size();
+    let (first, count) = (slot_at(index) / page * page, page / SLOT_BYTES);
+    let others = (0..count)
+        .map(|other| index / count * count + other)
+        .filter(|other| *other != index);
+    let mut locked = Vec::new();
+    let mut all = true;
+    for other in others {
+        let lock = LOCK_RINGS + other as i64;
+        // Locked first: who claims one has it locked before it says so.
+        all = shared::try_lock(fd, lock).unwrap_or(false);
+        if all {
+            locked.push(lock);
+            all = header.claim(other).is_none();
+        }
+        if !all {
+            break;
+        }
+    }
+    if all {
+        let _ = shared::release(fd, first as u64, page as u64);
+    }
+    for lock in locked {
+        let _ = shared::unlock(fd, lock);
+    }
+}
