@@ -9,10 +9,9 @@
 //! name, see each other's: then both remove what they made and try again. Knows nothing of what the files are. Called by `provider::shm` and `api::av`.
 
 use super::shared;
-use std::fs::Permissions;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,11 +37,16 @@ pub fn base() -> PathBuf {
 pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> Result<T, E>) -> Result<T, E> {
     for _ in 0..TRIES {
         let home = own(base)?;
+        let before = shared::status_of(&home);
         let done = work(&home);
         if done.is_ok() {
             return done;
         }
-        if home.exists() {
+        // Another one may have its name by now.
+        let (Ok(before), Ok(after)) = (before, shared::status_of(&home)) else {
+            continue;
+        };
+        if before.is_same_file(&after) {
             leave(&home);
             return done;
         }
@@ -53,11 +57,13 @@ pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> 
 /// The directory of this user. Whoever is in it may leave, and remove it, before there is anything of ours.
 fn own(base: &Path) -> io::Result<PathBuf> {
     for _ in 0..TRIES {
+        let others = directories_in(base)?;
         if let Some(home) = find(base)? {
             return Ok(home);
         }
         match make(base)? {
-            Some(home) if is_only_one(base, &home)? => return Ok(home),
+            Some(home) if directories_in(base)? == others.saturating_add(1) => return Ok(home),
+            Some(home) if list(base)?.iter().all(|other| *other == home) => return Ok(home),
             Some(home) => leave(&home),
             None => {}
         }
@@ -106,23 +112,16 @@ fn make(base: &Path) -> io::Result<Option<PathBuf>> {
         Err(_) => usual,
         Ok(_) => base.join(format!("{PREFIX}{}.{:016x}", shared::own_uid(), shared::random()?)),
     };
-    match std::fs::DirBuilder::new().mode(0o700).create(&home) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    // Whatever the process's mask is.
-    match std::fs::set_permissions(&home, Permissions::from_mode(0o700)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        done => done.map(|()| Some(home)),
+    match shared::create_directory(&home) {
+        Ok(()) => Ok(Some(home)),
+        // Somebody was quicker, or removed it at once.
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-fn is_only_one(base: &Path, home: &Path) -> io::Result<bool> {
-    Ok(directories_in(base)? == 1 || list(base)?.iter().all(|other| other == home))
-}
-
-/// How many there are, from the number of links: of a base that holds only files, the names need not be read.
+/// How many there are, which the number of links tells. The names need not be read where there are none, nor again where
+/// only ours was added.
 fn directories_in(base: &Path) -> io::Result<u64> {
     const ITSELF_AND_ITS_NAME: u64 = 2;
     let links = std::fs::metadata(base)?.nlink();
@@ -148,6 +147,8 @@ fn is_ours(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::sys::child::Child;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     /// A directory in which everybody may make names, as /dev/shm is.
     struct Base(PathBuf);
