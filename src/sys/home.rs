@@ -35,12 +35,13 @@ pub fn base() -> PathBuf {
 /// Does some work in the directory of this user, which is made if there is none. The work is done again if the last of
 /// others left meanwhile and removed the directory.
 pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> Result<T, E>) -> Result<T, E> {
+    let mut done = Err(io::Error::from_raw_os_error(libc::EAGAIN).into());
     for _ in 0..TRIES {
         let home = own(base)?;
         let before = shared::status_of(&home);
-        let done = work(&home);
+        done = work(&home);
         if done.is_ok() {
-            return done;
+            break;
         }
         // Another one may have its name by now.
         let (Ok(before), Ok(after)) = (before, shared::status_of(&home)) else {
@@ -48,10 +49,10 @@ pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> 
         };
         if before.is_same_file(&after) {
             leave(&home);
-            return done;
+            break;
         }
     }
-    Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
+    done
 }
 
 /// The directory of this user. Whoever is in it may leave, and remove it, before there is anything of ours.
@@ -62,7 +63,7 @@ fn own(base: &Path) -> io::Result<PathBuf> {
             return Ok(home);
         }
         match make(base)? {
-            Some(home) if directories_in(base)? == others.saturating_add(1) => return Ok(home),
+            Some(home) if others.checked_add(1) == Some(directories_in(base)?) => return Ok(home),
             Some(home) if list(base)?.iter().all(|other| *other == home) => return Ok(home),
             Some(home) => leave(&home),
             None => {}
@@ -250,9 +251,11 @@ mod tests {
                     std::fs::write(draft(home, number), "x").map(|()| home.to_owned())
                 });
                 let home = made.unwrap();
-                let full = list(&base.0).unwrap().into_iter();
-                let full = full.filter(|home| std::fs::read_dir(home).is_ok_and(|mut files| files.next().is_some()));
-                assert_eq!(full.collect::<Vec<_>>(), [home.clone()]);
+                let homes = list(&base.0).unwrap();
+                let full = homes
+                    .iter()
+                    .filter(|home| std::fs::read_dir(home).is_ok_and(|mut files| files.next().is_some()));
+                assert!(full.eq([home.as_path()]));
                 std::fs::remove_file(draft(&home, number)).unwrap();
                 leave(&home);
             }
@@ -263,5 +266,11 @@ mod tests {
         let failed = enter(&base.0, |_| Err::<(), _>(io::Error::from(ErrorKind::NotFound)));
         assert_eq!(failed.err().map(|error| error.kind()), Some(ErrorKind::NotFound));
         assert_eq!(find(&base.0).unwrap(), None);
+        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+        let failed = enter(&base.0, |home| {
+            leave(home);
+            Err::<(), _>(full())
+        });
+        assert_eq!(failed.err().and_then(|error| error.raw_os_error()), Some(libc::ENOSPC));
     }
 }
