@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Files that are looked at when an endpoint opens, which takes below a millisecond, and when it looks at its peers.
-pub const AT_OPENING: usize = 128;
+pub const AT_OPENING: usize = 64;
 pub const AT_CHECK: usize = 16;
 /// Endpoints are often opened many at a time; one sweep does for all of them.
 const EVERY_MS: u64 = 1000;
