@@ -9,10 +9,9 @@
 //! name, see each other's: then both remove what they made and try again. Knows nothing of what the files are. Called by `provider::shm` and `api::av`.
 
 use super::shared;
-use std::fs::Permissions;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,28 +35,36 @@ pub fn base() -> PathBuf {
 /// Does some work in the directory of this user, which is made if there is none. The work is done again if the last of
 /// others left meanwhile and removed the directory.
 pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> Result<T, E>) -> Result<T, E> {
+    let mut done = Err(io::Error::from_raw_os_error(libc::EAGAIN).into());
     for _ in 0..TRIES {
         let home = own(base)?;
-        let done = work(&home);
+        let before = shared::status_of(&home);
+        done = work(&home);
         if done.is_ok() {
-            return done;
+            break;
         }
-        if home.exists() {
+        // Another one may have its name by now.
+        let (Ok(before), Ok(after)) = (before, shared::status_of(&home)) else {
+            continue;
+        };
+        if before.is_same_file(&after) {
             leave(&home);
-            return done;
+            break;
         }
     }
-    Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
+    done
 }
 
 /// The directory of this user. Whoever is in it may leave, and remove it, before there is anything of ours.
 fn own(base: &Path) -> io::Result<PathBuf> {
     for _ in 0..TRIES {
+        let others = directories_in(base)?;
         if let Some(home) = find(base)? {
             return Ok(home);
         }
         match make(base)? {
-            Some(home) if is_only_one(base, &home)? => return Ok(home),
+            Some(home) if others.checked_add(1) == Some(directories_in(base)?) => return Ok(home),
+            Some(home) if list(base)?.iter().all(|other| *other == home) => return Ok(home),
             Some(home) => leave(&home),
             None => {}
         }
@@ -106,23 +113,16 @@ fn make(base: &Path) -> io::Result<Option<PathBuf>> {
         Err(_) => usual,
         Ok(_) => base.join(format!("{PREFIX}{}.{:016x}", shared::own_uid(), shared::random()?)),
     };
-    match std::fs::DirBuilder::new().mode(0o700).create(&home) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    // Whatever the process's mask is.
-    match std::fs::set_permissions(&home, Permissions::from_mode(0o700)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        done => done.map(|()| Some(home)),
+    match shared::create_directory(&home) {
+        Ok(()) => Ok(Some(home)),
+        // Somebody was quicker, or removed it at once.
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-fn is_only_one(base: &Path, home: &Path) -> io::Result<bool> {
-    Ok(directories_in(base)? == 1 || list(base)?.iter().all(|other| other == home))
-}
-
-/// How many there are, from the number of links: of a base that holds only files, the names need not be read.
+/// How many there are, which the number of links tells. The names need not be read where there are none, nor again where
+/// only ours was added.
 fn directories_in(base: &Path) -> io::Result<u64> {
     const ITSELF_AND_ITS_NAME: u64 = 2;
     let links = std::fs::metadata(base)?.nlink();
@@ -148,6 +148,8 @@ fn is_ours(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::sys::child::Child;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     /// A directory in which everybody may make names, as /dev/shm is.
     struct Base(PathBuf);
@@ -249,9 +251,11 @@ mod tests {
                     std::fs::write(draft(home, number), "x").map(|()| home.to_owned())
                 });
                 let home = made.unwrap();
-                let full = list(&base.0).unwrap().into_iter();
-                let full = full.filter(|home| std::fs::read_dir(home).is_ok_and(|mut files| files.next().is_some()));
-                assert_eq!(full.collect::<Vec<_>>(), [home.clone()]);
+                let homes = list(&base.0).unwrap();
+                let full = homes
+                    .iter()
+                    .filter(|home| std::fs::read_dir(home).is_ok_and(|mut files| files.next().is_some()));
+                assert!(full.eq([home.as_path()]));
                 std::fs::remove_file(draft(&home, number)).unwrap();
                 leave(&home);
             }
@@ -262,5 +266,11 @@ mod tests {
         let failed = enter(&base.0, |_| Err::<(), _>(io::Error::from(ErrorKind::NotFound)));
         assert_eq!(failed.err().map(|error| error.kind()), Some(ErrorKind::NotFound));
         assert_eq!(find(&base.0).unwrap(), None);
+        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+        let failed = enter(&base.0, |home| {
+            leave(home);
+            Err::<(), _>(full())
+        });
+        assert_eq!(failed.err().and_then(|error| error.raw_os_error()), Some(libc::ENOSPC));
     }
 }

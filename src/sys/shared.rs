@@ -43,6 +43,21 @@ pub fn create(path: &Path) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Makes a directory for its owner only, whatever the process's mask is.
+pub fn create_directory(path: &Path) -> io::Result<()> {
+    const MODE: libc::mode_t = 0o700;
+    let name = c_path(path)?;
+    // SAFETY: a C string that lives through the call.
+    checked(unsafe { libc::mkdir(name.as_ptr(), MODE) })?;
+    if status_of(path)?.mode != MODE {
+        // Not through a link, which may be there if another process of ours has removed it meanwhile.
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        // SAFETY: as above.
+        checked(unsafe { libc::fchmodat(libc::AT_FDCWD, name.as_ptr(), MODE, flags) })?;
+    }
+    Ok(())
+}
+
 /// Opens a file that only this user's processes can have made or written to: a regular one, of this user, closed to all
 /// others. Never through a symbolic link and never waiting. What else is there is EACCES.
 pub fn open_own(path: &Path) -> io::Result<(OwnedFd, Status)> {

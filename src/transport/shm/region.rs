@@ -4,6 +4,8 @@
 //! that can be seen was locked at first; one whose lock nobody holds is dead for ever, and may be removed by whoever
 //! finds it. Removers exclude each other by a second lock and see that the name still means the file they looked at.
 //!
+//! Beside it lies the socket that wakes its owner (`doorbell`), named after the instance: made before the region is seen.
+//!
 //! The locks are the kernel's record locks on open files and not flock(2): they can be asked about without being taken,
 //! so a peer that looks does not disturb one that starts, and a file has as many as it has bytes, so that claiming a
 //! ring is undone by the kernel too when the claimer dies.

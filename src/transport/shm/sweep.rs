@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Files that are looked at when an endpoint opens, which takes below a millisecond, and when it looks at its peers.
-pub const AT_OPENING: usize = 128;
+pub const AT_OPENING: usize = 64;
 pub const AT_CHECK: usize = 16;
 /// Endpoints are often opened many at a time; one sweep does for all of them.
 const EVERY_MS: u64 = 1000;
@@ -62,22 +62,13 @@ fn with_round(work: impl FnOnce(&mut Option<Round>)) {
 }
 
 fn look_at(round: &mut Option<Round>, most: usize) {
-    let Some(Round {
-        dir,
-        names: Some(names),
-        ..
-    }) = round
-    else {
-        return;
-    };
+    let Some(round) = round else { return };
     for _ in 0..most {
+        let Some(names) = &mut round.names else { return };
         match names.next() {
-            Some(Ok(entry)) => remove_what_is_dead(dir, &entry.path()),
+            Some(Ok(entry)) => remove_what_is_dead(&round.dir, &entry.path()),
             Some(Err(_)) => {}
-            None => {
-                round.as_mut().map(|round| round.names = None);
-                return;
-            }
+            None => round.names = None,
         }
     }
 }
