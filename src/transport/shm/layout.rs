@@ -9,8 +9,8 @@
 //! | --- | --- | --- |
 //! | who | the sender, once | its instance, its address |
 //! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
-//! | taken | the receiver, every quarter ring, and when it has read all | how far it has read |
-//! | sender | the sender, seldom | closed, starved |
+//! | taken | the receiver, every quarter ring, and around each look | how far it has read, whether it reads now |
+//! | sender | the sender, seldom | closed, starved, whether it takes back what was not read (`recall`) |
 //! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
 //! | helped | the sender, for a large message | what it has done of it |
 //!
@@ -31,7 +31,7 @@ use std::os::fd::BorrowedFd;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// Changes with anything in this file, in `ring`, or in the engine's headers.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 
 pub const MAX_RINGS: usize = 2048;
 /// Lines of a ring. Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
@@ -61,6 +61,7 @@ const AT_BELLS: usize = 8 * LINE;
 const AT_SLOTS_USED: usize = 12 * LINE;
 const AT_CHANGES: usize = AT_SLOTS_USED + 8;
 const AT_REACHED: usize = 13 * LINE;
+const AT_LOOKS: usize = 14 * LINE;
 const AT_STATES: usize = 2048;
 const HEADER_BYTES: usize = AT_STATES + MAX_RINGS * size_of::<u32>();
 pub const BELLS: usize = MAX_RINGS / 64;
@@ -72,7 +73,9 @@ const AT_WHO_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
+const AT_READING: usize = AT_SEEN + 8;
 const AT_SENDER: usize = 3 * LINE;
+const AT_RECALLING: usize = AT_SENDER + 8;
 const AT_WHO_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
@@ -291,6 +294,12 @@ impl Header {
         self.map.word(AT_REACHED)
     }
 
+    /// Changes while the owner looks for packets. On a line of its own: read by who waits for the owner only.
+    #[inline]
+    pub fn looks(&self) -> &AtomicU64 {
+        self.map.word(AT_LOOKS)
+    }
+
     /// Slots of the table that have memory lie below this.
     pub fn slots_used(&self) -> usize {
         (self.map.word(AT_SLOTS_USED).load(Ordering::Acquire) as usize).min(MAX_SLOTS)
@@ -370,7 +379,11 @@ impl Ring {
 
     /// Empties the ring and says whose it is.
     pub fn init(&self, instance: u64, address: &[u8]) {
-        for at in [AT_HOT, AT_TAKEN, AT_SEEN, AT_SENDER, AT_PIECES, AT_HELPED] {
+        let receivers = [AT_HOT, AT_TAKEN, AT_SEEN, AT_READING];
+        for at in receivers
+            .into_iter()
+            .chain([AT_SENDER, AT_RECALLING, AT_PIECES, AT_HELPED])
+        {
             self.map.word(at).store(0, Ordering::Relaxed);
         }
         self.clear(0);
@@ -404,7 +417,19 @@ impl Ring {
         self.map.word(AT_SENDER)
     }
 
-    /// All records up to this position have been looked at: said when the ring is found empty.
+    /// Not 0 while the receiver reads records.
+    #[inline]
+    pub fn reading(&self) -> &AtomicU64 {
+        self.map.word(AT_READING)
+    }
+
+    /// Not 0 while the sender takes back records that the receiver has not begun to read.
+    #[inline]
+    pub fn recalling(&self) -> &AtomicU64 {
+        self.map.word(AT_RECALLING)
+    }
+
+    /// All records up to this position have been looked at: said when the receiver ends a look.
     #[inline]
     pub fn seen(&self) -> &AtomicU64 {
         self.map.word(AT_SEEN)

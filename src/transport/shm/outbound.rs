@@ -40,6 +40,10 @@ pub struct Outbound {
     wanted: Option<usize>,
     /// Where the last record of our own began and ended.
     asked: (u64, u64),
+    /// What lies between these two places may be passed by what we do at the peer's memory.
+    pub(super) harmless: (u64, u64),
+    /// The peer was found not to look, when it had looked so often.
+    pub(super) absent: Option<u64>,
 }
 
 /// What became of a record.
@@ -94,6 +98,8 @@ impl Outbound {
             pipe: name::pipe_of(&path),
             wanted: None,
             asked: (0, 0),
+            harmless: (0, 0),
+            absent: None,
         })
     }
 
@@ -123,11 +129,19 @@ impl Outbound {
         sent
     }
 
-    /// Whether only a record of our own lies behind this place: it is nothing of the engine's, and may lie there for as long
-    /// as the peer does not look.
+    /// Whether what lies behind this place may lie there for as long as the peer does not look: a record of our own, or
+    /// what was left when records were taken back (`recall`).
     #[cold]
-    pub fn asked_help_at(&self, seen: u64) -> bool {
-        self.asked == (seen, self.producer.position())
+    pub fn may_be_passed(&self, seen: u64) -> bool {
+        let behind = (seen, self.producer.position());
+        self.asked == behind || self.harmless == behind
+    }
+
+    /// Whether the peer has not looked since it was found not to.
+    pub fn is_absent(&mut self) -> bool {
+        let looks = self.header.looks().load(Ordering::Relaxed);
+        self.absent = self.absent.filter(|then| *then == looks);
+        self.absent.is_some()
     }
 
     pub fn sleeps(&self) -> bool {

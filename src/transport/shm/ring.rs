@@ -161,6 +161,25 @@ impl Producer {
         (self.tail..self.tail + 1 + more).map(|line| line & (L::COUNT - 1))
     }
 
+    /// Takes back what was written from a position on. The consumer has not read it, and does not read now.
+    #[cold]
+    pub fn rewind<L: Lines>(&mut self, lines: &L, position: u64) {
+        let Some(gone) = self
+            .tail
+            .checked_sub(position)
+            .filter(|gone| (1..=L::COUNT).contains(gone))
+        else {
+            return;
+        };
+        let line = position & (L::COUNT - 1);
+        let until_end = gone.min(L::COUNT - line);
+        self.cover(line, until_end);
+        self.cover(0, gone - until_end);
+        self.tail = position;
+        self.taken = self.taken.min(position);
+        self.uncover(lines, line);
+    }
+
     /// Empties the first word of a line, if need be.
     #[inline]
     fn uncover<L: Lines>(&mut self, lines: &L, line: u64) {
@@ -218,6 +237,19 @@ impl Consumer {
     #[inline]
     pub fn position(&self) -> u64 {
         self.head
+    }
+
+    /// One that reads along from this position, and gives nothing back.
+    pub fn at(position: u64) -> Consumer {
+        Consumer {
+            head: position,
+            given: position,
+        }
+    }
+
+    /// Goes on to the next record, for one that reads along.
+    pub fn pass(&mut self, record: Found) {
+        self.head += record.lines;
     }
 
     /// Whether there is anything to look at. One load.
