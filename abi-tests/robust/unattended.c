@@ -328,6 +328,33 @@ static void writes_stay_behind_messages(void)
 	in_two(&s, order_body);
 }
 
+/* Atomics on memory that cannot be shared need the target's library, but not the program's thread: FI_PROGRESS_AUTO. */
+static void thread_body(struct bed *bed, int me, int pipe)
+{
+	struct where there;
+	char byte = 1;
+
+	if (me) {
+		there = tell(bed);
+		pipe_send(pipe, &there, sizeof(there));
+		pipe_recv(pipe, &byte, 1);
+		CHECK(*(uint64_t *) window == 0x0303030303030303 + ADDS, "the counter is wrong");
+		OK(fi_close(&mr->fid));
+		return;
+	}
+	pipe_recv(pipe, &there, sizeof(there));
+	added(bed, there);
+	pipe_send(pipe, &byte, 1);
+}
+
+static void atomics_with_a_thread_of_the_target(void)
+{
+	struct setup s = { .more_caps = FI_RMA | FI_ATOMIC, .progress = FI_PROGRESS_AUTO };
+
+	is_shared = false;
+	in_two(&s, thread_body);
+}
+
 static const struct test tests[] = {
 	TEST(memory_that_can_be_mapped),
 	TEST(memory_that_cannot),
@@ -336,5 +363,6 @@ static const struct test tests[] = {
 	TEST(short_operations_of_one_that_sleeps),
 	TEST(short_operations_on_shared_memory),
 	TEST(writes_stay_behind_messages),
+	TEST(atomics_with_a_thread_of_the_target),
 };
 CASES(tests)

@@ -75,7 +75,9 @@ fn while_the_peer_does_not_look_what_is_short_is_copied_at_once() {
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 2);
     let mut sink = Kept::default();
     poll_until(&mut p.target, &mut sink, |sink| !sink.packets.is_empty());
-    (0..8).for_each(|_| drop(p.target.poll(&mut sink, 64)));
+    for _ in 0..8 {
+        p.target.poll(&mut sink, 64);
+    }
     assert!(!short(&mut p, 3), "it looks again");
 }
 
@@ -110,7 +112,9 @@ fn a_record_is_read_or_taken_back_never_both() {
                 }
             }
             while target.poll(&mut sink, 64) > 0 {}
-            (0..100).for_each(|_| drop(target.poll(&mut sink, 64)));
+            for _ in 0..100 {
+                target.poll(&mut sink, 64);
+            }
             sink.packets
         });
         let mut taken = Vec::new();
@@ -158,7 +162,11 @@ proptest! {
                 }
                 7 => drop(p.end.push(p.to, &Header::new(Packet::Credit, 0), Body::Empty)),
                 8 => drop(recall(&mut p.end, p.to)),
-                _ => (0..10).for_each(|_| drop(p.target.poll(&mut sink, 3))),
+                _ => {
+                    for _ in 0..10 {
+                        p.target.poll(&mut sink, 3);
+                    }
+                }
             }
         }
         recall(&mut p.end, p.to);
