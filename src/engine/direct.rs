@@ -135,8 +135,9 @@ impl<T: Transport> Engine<T> {
     pub(super) fn rma_copied(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
         let Some(part) = rma.remote.only() else { return false };
         let room = self.core.sends.len() < Id::SHORT_MAX;
-        // What is injected is the program's again before a copy may end.
-        if rma.inject || rma.data.is_some() || !room || !self.core.is_clear(rma.to, rma.fence) {
+        // What is injected is the program's again before a long copy may end.
+        let gone = rma.inject && rma.local.len() >= self.core.small;
+        if gone || rma.data.is_some() || !room || !self.core.is_clear(rma.to, rma.fence) {
             return false;
         }
         let id = self.core.sends.insert(Outgoing::rma(rma));

@@ -199,6 +199,9 @@ impl<T: Transport> Engine<T> {
         self.push_all(report);
         let core = &mut self.core;
         let came = self.transport.poll(&mut Deliver { core, report }, POLL);
+        if !self.core.asked.is_empty() {
+            self.wait_for_asked(report);
+        }
         self.push_all(report);
         came
     }

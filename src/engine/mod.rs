@@ -44,6 +44,7 @@ mod multi;
 mod outgoing;
 mod peer;
 mod pieces;
+mod recall;
 mod receive;
 mod rendezvous;
 mod replies;

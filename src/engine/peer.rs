@@ -41,6 +41,8 @@ pub(super) struct Peer {
     pub special: bool,
     /// It sent nonsense: nothing it sends is looked at again.
     pub shunned: bool,
+    /// It was found not to look for packets.
+    pub absent: bool,
     /// What it may still send unasked.
     pub allowed: usize,
     /// Credit to give back with the next packet.
@@ -69,6 +71,7 @@ impl Peer {
             told: false,
             special: false,
             shunned: false,
+            absent: false,
             allowed: config.window,
             owed: 0,
             withheld: 0,

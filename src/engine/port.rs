@@ -177,6 +177,32 @@ pub trait Transport {
     fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access, _token: Token) -> Get {
         Get::Unsupported
     }
+
+    /// A number that changes while a peer looks for packets, now and then.
+    fn looks(&self, _to: PeerId) -> u64 {
+        0
+    }
+
+    /// Takes back packets that a peer has not begun to look at, and does without it what they ask for, in their order, as
+    /// far as it can: the rest stays as it was pushed. `judge` is told each of them, oldest first, with the length of its
+    /// body, and says what it is. Answers how many were done, always the first of those that are a `Write` or `Read`; None:
+    /// nothing can be taken back, or not now.
+    fn recall(&mut self, _to: PeerId, _judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        None
+    }
+}
+
+/// What may become of a packet that its peer has not begun to look at: see `Transport::recall`.
+#[derive(Clone, Copy, Debug)]
+pub enum Recall {
+    /// It stays, and what is behind it may pass it.
+    Leave,
+    /// It stays, and so does all that is behind it.
+    Stop,
+    /// Its body goes to this piece of the peer's memory.
+    Write(RemotePart),
+    /// This piece of the peer's memory goes to memory of ours.
+    Read(RemotePart, UserIov),
 }
 
 /// Where the body of an arriving packet goes.

@@ -63,6 +63,9 @@ impl Core {
     /// An operation of ours that this peer may speak of.
     pub fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
+        if let Some(side) = self.peers.get_mut(from as usize).and_then(|peer| peer.side.as_mut()) {
+            side.watch.heard = side.watch.heard.wrapping_add(1);
+        }
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
         let waits = send.to == from && send.stage == Stage::Sent && send.wants_bytes();
         waits.then_some((id, send)).ok_or(Malformed)

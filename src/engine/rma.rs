@@ -179,8 +179,13 @@ impl<T: Transport> Engine<T> {
             report.report(rma.done());
             return Ok(());
         }
-        if len >= self.core.small && self.rma_copied(rma, report) {
-            return Ok(());
+        if self.may_be_copied(rma.to, len) {
+            if self.rma_copied(rma, report) {
+                return Ok(());
+            }
+            if len < self.core.small {
+                self.is_back(rma.to);
+            }
         }
         let short = len <= self.core.small && !rma.fence && self.core.free(rma.to);
         match (rma.remote.parts(), short) {
@@ -239,6 +244,7 @@ impl<T: Transport> Engine<T> {
         match Self::carry(&mut self.transport, rma.to, &header, Body::Empty) {
             Push::Done => {
                 self.core.begun(rma.to);
+                self.core.await_answer(rma.to);
                 Ok(())
             }
             push => {
@@ -471,6 +477,9 @@ impl Core {
             Packet::Atomic => header.flags & flag::TAGGED == 0,
             _ => false,
         };
+        if header.packet == Packet::Read && !long {
+            self.await_answer(to);
+        }
         let Some(id) = short.then_some(id) else { return };
         if let Some(send) = self.sends.remove(id) {
             let short = Short {

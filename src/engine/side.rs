@@ -8,6 +8,7 @@ use super::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, 
 use super::peer::{Malformed, Peer};
 use super::pieces::{Refusal, code, error, failed};
 use super::port::PeerId;
+use super::recall::Watch;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -59,6 +60,7 @@ pub(super) struct Side {
     pub longs: u32,
     /// Operations of the peer's that are still coming: what is behind them waits.
     pub landing: u32,
+    pub watch: Watch,
 }
 
 impl Side {
@@ -130,6 +132,7 @@ impl Core {
     pub fn expect_ack(&mut self, to: PeerId, short: Short) {
         self.unacked += 1;
         self.peer(to).side().unacked.push_back(short);
+        self.await_answer(to);
     }
 
     /// The peer acknowledges short operations.
@@ -138,7 +141,9 @@ impl Core {
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
         let ends = many.checked_add(usize::from(refused.is_some())).ok_or(Malformed)?;
         let peer = self.peer(from);
-        let unacked = &mut peer.side().unacked;
+        let side = peer.side();
+        side.watch.heard = side.watch.heard.wrapping_add(1);
+        let unacked = &mut side.unacked;
         if ends > unacked.len() {
             return Err(Malformed);
         }

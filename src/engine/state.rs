@@ -92,6 +92,9 @@ pub(super) struct Core {
     pub fetches: VecDeque<Fetching>,
     /// Short operations that were not acknowledged, all peers together.
     pub unacked: usize,
+    /// Peers that owe answers to short operations, and polls since they were last looked at (`recall`).
+    pub asked: Vec<PeerId>,
+    pub asked_polls: u32,
     /// Buffers for the next packets.
     pub spare: Vec<Vec<u8>>,
     /// For bodies put together.
@@ -129,6 +132,8 @@ impl Core {
             streams: Map::default(),
             fetches: VecDeque::new(),
             unacked: 0,
+            asked: Vec::new(),
+            asked_polls: 0,
             spare: Vec::new(),
             scratch: Vec::new(),
             multis: Slab::default(),

@@ -429,8 +429,12 @@ impl<T: Wire> Progress for Endpoint<T> {
 
 impl<T: Wire> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
-        let mut core = self.core.lock();
-        core.engine.transport_mut().arm() && !core.engine.has_work() && !self.deferred.is_due()
+        let mut guard = self.core.lock();
+        let core = &mut *guard;
+        let (engine, mut teller) = core.parts();
+        let settled = engine.may_sleep(&mut teller);
+        core.tell();
+        core.engine.transport_mut().arm() && settled && !core.engine.has_work() && !self.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {

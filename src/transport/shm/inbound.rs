@@ -7,10 +7,11 @@
 use super::help::Help;
 use super::lane::{self, Ring};
 use super::layout::Header;
+use super::recall::RECALLED;
 use super::ring::{Consumer, Stop};
 use crate::engine::port::{PeerId, Place, Sink};
 use crate::engine::wire;
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -55,25 +56,38 @@ impl Inbound {
     /// Delivers up to `budget` records. Says how many.
     #[inline]
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
+        self.ring.reading().store(1, Ordering::Relaxed);
+        // SYNC POINT recall: the sender's barrier is the kernel's, between its word and its look at ours.
+        compiler_fence(Ordering::SeqCst);
+        // One that died in the middle of it will not end it.
+        if self.ring.recalling().load(Ordering::Acquire) != 0 && !self.ending {
+            self.ring.reading().store(0, Ordering::Release);
+            return (0, Look::Fine);
+        }
+        let found = self.read_records(sink, budget);
+        // What the sender does at our memory by itself may now follow.
+        self.ring.seen().store(self.consumer.position(), Ordering::Release);
+        self.ring.reading().store(0, Ordering::Release);
+        found
+    }
+
+    #[inline(always)]
+    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
         self.refused = false;
         let (mut done, mut look) = (0, Look::Fine);
         while done < budget {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
-                Ok(None) => {
-                    // What the sender does at our memory by itself may now follow.
-                    self.ring.seen().store(self.consumer.position(), Ordering::Release);
-                    break;
-                }
+                Ok(None) => break,
                 Err(Stop::Moved) if !self.ring.is_large() => return (done, Look::Moved),
                 Err(Stop::Moved | Stop::Broken) => return (done, Look::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
-            let body: &[u8] = unsafe { self.ring.body(record.line, record.len) };
-            let header = wire::Header::from_words(self.ring.read_header(record.line));
+            let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
+            let header = wire::Header::from_words(self.ring.rows().read_header(record.line));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // Read once more, so that on the short way a header is in registers only.
-                let words = self.ring.read_header(record.line);
+                let words = self.ring.rows().read_header(record.line);
                 match place(sink, self.peer, &mut self.help, words, body) {
                     Placed::Done => {}
                     Placed::Refused => {
@@ -144,7 +158,7 @@ enum Placed {
 #[inline(never)]
 fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> Placed {
     let Some(header) = wire::Header::from_words(words) else {
-        return if asked_for_help(help, words, body) {
+        return if words == RECALLED || asked_for_help(help, words, body) {
             Placed::Done
         } else {
             Placed::Broken

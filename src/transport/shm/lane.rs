@@ -5,8 +5,8 @@
 //! | --- | --- | --- |
 //! | who | the sender, once | its instance, its address |
 //! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
-//! | taken | the receiver, every quarter ring, and when it has read all | how far it has read |
-//! | sender | the sender, seldom | closed, starved |
+//! | taken | the receiver, every quarter ring, and around each look | how far it has read, whether it reads now |
+//! | sender | the sender, seldom | closed, starved, whether it takes back what was not read (`recall`) |
 //! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
 //! | helped | the sender, for a large message | what it has done of it |
 //!
@@ -28,7 +28,9 @@ const AT_WHO_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
+const AT_READING: usize = AT_SEEN + 8;
 const AT_SENDER: usize = 3 * LINE;
+const AT_RECALLING: usize = AT_SENDER + 8;
 const AT_WHO_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
@@ -125,6 +127,17 @@ impl Ring {
         self.large.is_some()
     }
 
+    /// Where records were written to before there was a large ring.
+    pub fn small_rows(&self) -> Rows {
+        // SAFETY: the small ring lies behind the control block of its slot.
+        let lines = unsafe { self.rows.control.add(CONTROL_BYTES) };
+        Rows {
+            lines,
+            size: SMALL,
+            ..self.rows
+        }
+    }
+
     /// Sees that there is a large ring, which is what is used from now on. Gives the small one.
     pub fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
@@ -153,7 +166,9 @@ impl Ring {
 
     /// Empties the ring and says whose it is.
     pub fn init(&self, instance: u64, address: &[u8]) {
-        for at in [AT_HOT, AT_TAKEN, AT_SEEN, AT_SENDER, AT_PIECES, AT_HELPED] {
+        let receivers = [AT_HOT, AT_TAKEN, AT_SEEN, AT_READING];
+        let senders = [AT_SENDER, AT_RECALLING, AT_PIECES, AT_HELPED];
+        for at in receivers.into_iter().chain(senders) {
             self.word(at).store(0, Ordering::Relaxed);
         }
         self.rows.clear(0);
@@ -192,7 +207,19 @@ impl Ring {
         self.word(AT_SENDER)
     }
 
-    /// All records up to this position have been looked at: said when the ring is found empty.
+    /// Not 0 while the receiver reads records.
+    #[inline]
+    pub fn reading(&self) -> &AtomicU64 {
+        self.word(AT_READING)
+    }
+
+    /// Not 0 while the sender takes back records that the receiver has not begun to read.
+    #[inline]
+    pub fn recalling(&self) -> &AtomicU64 {
+        self.word(AT_RECALLING)
+    }
+
+    /// All records up to this position have been looked at: said when the receiver ends a look.
     #[inline]
     pub fn seen(&self) -> &AtomicU64 {
         self.word(AT_SEEN)
@@ -210,39 +237,6 @@ impl Ring {
     #[inline]
     fn line(&self, line: u64) -> *mut u8 {
         self.rows.line(line)
-    }
-
-    /// Writes a header's words behind the control word of a line.
-    #[inline]
-    pub fn write_header(&self, line: u64, header: [u64; 4]) {
-        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
-        unsafe {
-            self.line(line)
-                .add(super::ring::HEADER_AT)
-                .cast::<[u64; 4]>()
-                .write(header)
-        };
-    }
-
-    #[inline]
-    pub fn read_header(&self, line: u64) -> [u64; 4] {
-        // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
-        // other bytes, which are checked as any bytes are.
-        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
-    }
-
-    /// The body of a record.
-    ///
-    /// # Safety
-    /// The record is this side's: reserved and not published, or found and not let go of. So it lies within the ring. A
-    /// peer that breaks the protocol can change the bytes, nothing else.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
-        let at = super::ring::body_at(len);
-        debug_assert!(line as usize * LINE + at + len <= self.rows.size.lines() as usize * LINE);
-        // SAFETY: within the ring, and this side's as the caller promised.
-        unsafe { core::slice::from_raw_parts_mut(self.line(line).add(at), len) }
     }
 
     /// Brings a line that will soon be written into this core's cache.
@@ -284,6 +278,39 @@ impl Rows {
         let at = self.size.line(line) as usize * LINE;
         // SAFETY: the mapping holds as many lines as the size tells.
         unsafe { self.lines.as_ptr().add(at) }
+    }
+
+    /// Writes a header's words behind the control word of a line.
+    #[inline]
+    pub fn write_header(&self, line: u64, header: [u64; 4]) {
+        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
+        unsafe {
+            self.line(line)
+                .add(super::ring::HEADER_AT)
+                .cast::<[u64; 4]>()
+                .write(header)
+        };
+    }
+
+    #[inline]
+    pub fn read_header(&self, line: u64) -> [u64; 4] {
+        // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
+        // other bytes, which are checked as any bytes are.
+        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
+    }
+
+    /// The body of a record.
+    ///
+    /// # Safety
+    /// The record is this side's: reserved and not published, or found and not let go of. So it lies within the ring. A
+    /// peer that breaks the protocol can change the bytes, nothing else.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
+        let at = super::ring::body_at(len);
+        debug_assert!(line as usize * LINE + at + len <= self.size.lines() as usize * LINE);
+        // SAFETY: within the ring, and this side's as the caller promised.
+        unsafe { core::slice::from_raw_parts_mut(self.line(line).add(at), len) }
     }
 
     #[inline(always)]

@@ -35,7 +35,7 @@ pub use super::lane::Ring;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// Changes with anything in this file, in `lane`, in `ring`, or in the engine's headers.
-const VERSION: u64 = 8;
+const VERSION: u64 = 9;
 
 /// Senders that an endpoint can have at once: more than a machine has processes. Their number is only an extent of
 /// addresses.
@@ -68,7 +68,8 @@ const AT_SLOTS_USED: usize = 12 * LINE;
 const AT_CHANGES: usize = AT_SLOTS_USED + 8;
 const AT_REACHED: usize = 13 * LINE;
 const AT_FIRST_FREE: usize = 14 * LINE;
-const HEADER_BYTES: usize = 15 * LINE;
+const AT_LOOKS: usize = 15 * LINE;
+const HEADER_BYTES: usize = 16 * LINE;
 /// Words of bells, a bit for each ring; and of bits that say which of those words have news.
 const BELLS: usize = MAX_RINGS / 64;
 const RUNG: usize = BELLS / 64;
@@ -415,6 +416,12 @@ impl Header {
     /// Set by the first who works so.
     pub fn reached(&self) -> &AtomicU64 {
         self.map.word(AT_REACHED)
+    }
+
+    /// Changes while the owner looks for packets. On a line of its own: read by who waits for the owner only.
+    #[inline]
+    pub fn looks(&self) -> &AtomicU64 {
+        self.map.word(AT_LOOKS)
     }
 
     /// Slots of the table that have memory lie below this.

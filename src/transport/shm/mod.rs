@@ -26,6 +26,7 @@ mod outbound;
 mod peers;
 mod proof;
 mod reach;
+mod recall;
 mod region;
 mod ring;
 mod share;
@@ -38,7 +39,7 @@ mod wake;
 mod tests;
 
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{self, Body, Limits, Named, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{self, Body, Limits, Named, PeerId, Push, Recall, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
@@ -394,7 +395,11 @@ impl Transport for ShmTransport {
     }
 
     fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> port::Get {
-        if !self.config.fetch || part.len < self.config.bulk || local.len() != part.len {
+        if !self.config.fetch || local.len() != part.len {
+            return port::Get::Unsupported;
+        }
+        // What is short is the peer's, if it looks.
+        if part.len < self.config.bulk && !self.way_to(to).is_some_and(|out| out.is_absent()) {
             return port::Get::Unsupported;
         }
         let Some((open, sleeps)) = self
@@ -415,6 +420,18 @@ impl Transport for ShmTransport {
             true => port::Get::Done,
             false => port::Get::Unsupported,
         }
+    }
+
+    fn looks(&self, to: PeerId) -> u64 {
+        let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
+        out.map_or(0, |out| out.header.looks().load(Ordering::Relaxed))
+    }
+
+    fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        if !self.config.fetch {
+            return None;
+        }
+        self.way_to(to)?.recall(judge)
     }
 
     fn expose(&self, _: PeerId, iov: &UserIov, name: Named) -> Remote {

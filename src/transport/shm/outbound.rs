@@ -47,12 +47,18 @@ pub struct Outbound {
     bell: Arc<Doorbell>,
     path: PathBuf,
     warn: fn(&str),
+    /// The position at which the small ring ends, as we went on in a large one.
+    pub(super) moved_at: Option<u64>,
     /// When there was no memory for a large ring.
     refused: Option<u64>,
     /// The body that found no room last.
     wanted: Option<usize>,
     /// Where the last record of our own began and ended.
     asked: (u64, u64),
+    /// What lies between these two places may be passed by what we do at the peer's memory.
+    pub(super) harmless: (u64, u64),
+    /// The peer was found not to look, when it had looked so often.
+    pub(super) absent: Option<u64>,
 }
 
 /// What became of a record.
@@ -113,9 +119,12 @@ impl Outbound {
             bell: own.bell.clone(),
             path,
             warn: config.warn,
+            moved_at: None,
             refused: None,
             wanted: None,
             asked: (0, 0),
+            harmless: (0, 0),
+            absent: None,
         })
     }
 
@@ -141,11 +150,19 @@ impl Outbound {
         sent
     }
 
-    /// Whether only a record of our own lies behind this place: it is nothing of the engine's, and may lie there for as long
-    /// as the peer does not look.
+    /// Whether what lies behind this place may lie there for as long as the peer does not look: a record of our own, or
+    /// what was left when records were taken back (`recall`).
     #[cold]
-    pub fn asked_help_at(&self, seen: u64) -> bool {
-        self.asked == (seen, self.producer.position())
+    pub fn may_be_passed(&self, seen: u64) -> bool {
+        let behind = (seen, self.producer.position());
+        self.asked == behind || self.harmless == behind
+    }
+
+    /// Whether the peer has not looked since it was found not to.
+    pub fn is_absent(&mut self) -> bool {
+        let looks = self.header.looks().load(Ordering::Relaxed);
+        self.absent = self.absent.filter(|then| *then == looks);
+        self.absent.is_some()
     }
 
     pub fn sleeps(&self) -> bool {
@@ -175,7 +192,7 @@ impl Outbound {
             Err(_) => return Sent::Gone,
         };
         // SAFETY: reserved above, published below.
-        let room = unsafe { self.ring.body(slot.line, len) };
+        let room = unsafe { self.ring.rows().body(slot.line, len) };
         match body {
             Body::Empty => {}
             Body::Bytes(bytes) => room.copy_from_slice(bytes),
@@ -183,7 +200,7 @@ impl Outbound {
                 iov.read(at, room);
             }
         }
-        self.ring.write_header(slot.line, header);
+        self.ring.rows().write_header(slot.line, header);
         self.publish(slot, len)
     }
 
@@ -246,6 +263,7 @@ impl Outbound {
         }
         match self.try_enlarge() {
             Ok(small) => {
+                self.moved_at = Some(self.producer.position());
                 self.producer.move_on(&small, self.ring.rows());
                 true
             }

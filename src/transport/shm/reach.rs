@@ -267,12 +267,20 @@ impl Outbound {
     /// What the kernel may copy from or to now, if this piece is in a region and the peer has looked at all it was sent.
     #[cold]
     pub fn open(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
+        if !self.has_seen_all() {
+            return None;
+        }
+        self.open_now(part, access)
+    }
+
+    /// The same, whatever the peer has looked at.
+    pub fn open_now(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
         if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
         let shown = self.views.get()?.shown?;
         let at = shown.offset(part, rights(access))?;
-        if !self.has_seen_all() || !self.is_proved() {
+        if !self.is_proved() {
             return None;
         }
         Some(Open {
@@ -333,7 +341,7 @@ impl Outbound {
     fn has_seen_all(&self) -> bool {
         // SYNC POINT seen: acquire.
         let seen = self.ring.seen().load(Ordering::Acquire);
-        seen == self.producer.position() || self.asked_help_at(seen)
+        seen == self.producer.position() || self.may_be_passed(seen)
     }
 
     /// The peer lives: a while may pass until that is seen again. It is told, before the first turn, that we come.

@@ -101,8 +101,9 @@ fn lines_for(len: usize) -> u64 {
     (body_at(len) + len).div_ceil(LINE) as u64
 }
 
-/// The longest body that a ring always has room for in the end; a longer one may find room by luck. When the consumer has taken everything, at least three quarters are free, and a record
-/// with a skip before it and an empty word behind it must fit there.
+/// The longest body that a ring always has room for in the end; a longer one may find room by luck. When the consumer has
+/// taken everything, at least three quarters are free, and a record with a skip before it and an empty word behind it must
+/// fit there.
 pub const fn longest(lines: u64) -> usize {
     let most = (lines / 4 * 3 - 1) / 2;
     most.saturating_sub(1) as usize * LINE
@@ -209,6 +210,26 @@ impl Producer {
         (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
     }
 
+    /// Takes back what was written from a position on. The consumer has not read it, and does not read now.
+    #[cold]
+    pub fn rewind<L: Lines>(&mut self, lines: &L, position: u64) {
+        let Some(gone) = self
+            .tail
+            .checked_sub(position)
+            .filter(|gone| (1..=lines.size().lines()).contains(gone))
+        else {
+            return;
+        };
+        let size = lines.size();
+        let line = size.line(position);
+        let until_end = gone.min(size.lines() - line);
+        self.cover(line, until_end);
+        self.cover(0, gone - until_end);
+        self.tail = position;
+        self.taken = self.taken.min(position);
+        self.uncover(lines, line);
+    }
+
     /// Empties the first word of a line, if need be.
     #[inline]
     fn uncover<L: Lines>(&mut self, lines: &L, line: u64) {
@@ -266,6 +287,19 @@ impl Consumer {
     #[inline]
     pub fn position(&self) -> u64 {
         self.head
+    }
+
+    /// One that reads along from this position, and gives nothing back.
+    pub fn at(position: u64) -> Consumer {
+        Consumer {
+            head: position,
+            given: position,
+        }
+    }
+
+    /// Goes on to the next record, for one that reads along.
+    pub fn pass(&mut self, record: Found) {
+        self.head += record.lines;
     }
 
     /// Whether there is anything to look at. One load.

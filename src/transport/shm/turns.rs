@@ -26,6 +26,7 @@ impl ShmTransport {
     pub(super) fn take_turn<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         self.turns_left = BELLS_EVERY;
         self.turns = self.turns.wrapping_add(1);
+        self.own.header.looks().store(u64::from(self.turns), Ordering::Relaxed);
         while let Some((index, look)) = self.odd.pop() {
             self.settle(index, look, sink);
         }

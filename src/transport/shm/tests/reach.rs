@@ -1,5 +1,7 @@
 //! A peer's memory worked on without the peer: what is reached, what is not, and when it ends.
 
+mod recall;
+
 use super::super::board::{AT_SEVERAL, TURN, at_slot};
 use super::super::reach::TIRED_AFTER;
 use super::*;

@@ -1,0 +1,140 @@
+//! Taking back what a peer has not begun to read, because it does not look: it is done by the kernel instead.
+//!
+//! Reading and taking back exclude each other. The receiver says that it reads before it looks whether the sender takes
+//! back; the sender says that it takes back before it looks whether the receiver reads. The receiver has no fence between
+//! the two: a barrier of the kernel's in the sender, which does this seldom, stands for it. Whoever finds the other at it
+//! leaves the ring alone: the receiver until its next poll, the sender until it is asked again. So a record is read by the
+//! receiver or carried out here, never both.
+//!
+//! What a record means is the engine's to say (`Recall`). Called by `Transport::recall`.
+
+use super::lane::{LARGE, Rows, SMALL};
+use super::outbound::Outbound;
+use super::ring::{Consumer, Found, Stop};
+use crate::engine::op::{Access, RemotePart};
+use crate::engine::port::Recall;
+use crate::engine::wire::Header;
+use crate::sys::process_vm;
+use crate::util::user::{UserBuf, UserIov};
+use core::sync::atomic::Ordering;
+
+/// The header of a record that was carried out here: its receiver passes it by. Its lowest byte is no packet's kind.
+pub const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
+
+/// A record that the peer has not begun to read.
+struct Unread {
+    rows: Rows,
+    record: Found,
+    /// Where the next one begins.
+    end: u64,
+    recall: Recall,
+}
+
+impl Outbound {
+    /// See `Transport::recall`.
+    #[cold]
+    pub fn recall(&mut self, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        // One of the two sides has no barrier over the other.
+        if self.fence || self.is_closed() {
+            return None;
+        }
+        let looks = self.header.looks().load(Ordering::Relaxed);
+        let seen = self.ring.seen().load(Ordering::Acquire);
+        let unread = self.unread(seen, judge)?;
+        self.ring.recalling().store(1, Ordering::Relaxed);
+        // SYNC POINT recall.
+        let barrier = process_vm::barrier_everywhere();
+        let reads = self.ring.reading().load(Ordering::Acquire) != 0;
+        let is_unread = barrier && !reads && self.ring.seen().load(Ordering::Acquire) == seen;
+        let done = is_unread.then(|| self.carry_out(seen, &unread));
+        // SYNC POINT recall: what was taken back is gone before the receiver reads again.
+        self.ring.recalling().store(0, Ordering::Release);
+        self.absent = done.map(|_| looks);
+        done
+    }
+
+    /// What the peer has not read, oldest first. None: nothing that can be done here is first.
+    fn unread(&self, seen: u64, mut judge: impl FnMut(&Header, usize) -> Recall) -> Option<Vec<Unread>> {
+        let tail = self.producer.position();
+        // The peer could have written anything there.
+        tail.checked_sub(seen)
+            .filter(|len| *len <= SMALL.lines() + LARGE.lines())?;
+        let mut reader = Consumer::at(seen);
+        let mut unread = Vec::new();
+        while reader.position() < tail {
+            let in_small = self.moved_at.is_some_and(|end| reader.position() <= end);
+            let rows = if in_small {
+                self.ring.small_rows()
+            } else {
+                *self.ring.rows()
+            };
+            let record = match reader.next(&rows) {
+                Ok(record) => record?,
+                Err(Stop::Moved) if in_small => {
+                    reader.follow();
+                    continue;
+                }
+                Err(_) => return None,
+            };
+            reader.pass(record);
+            let header = Header::from_words(rows.read_header(record.line));
+            // A record of our own hinders nothing.
+            let recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
+            unread.push(Unread {
+                rows,
+                record,
+                end: reader.position(),
+                recall,
+            });
+        }
+        let first = unread.iter().find(|unread| !matches!(unread.recall, Recall::Leave));
+        matches!(first?.recall, Recall::Write(_) | Recall::Read(..)).then_some(unread)
+    }
+
+    /// Does what can be done, in order. Says how many operations that was.
+    fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
+        let (mut done, mut stopped, mut kept) = (0, false, seen);
+        for Unread {
+            rows,
+            record,
+            end,
+            recall,
+        } in unread
+        {
+            let is_done = !stopped && self.copy_record(rows, *record, recall);
+            if is_done {
+                rows.write_header(record.line, RECALLED);
+                done += 1;
+            } else {
+                stopped |= !matches!(recall, Recall::Leave);
+                kept = *end;
+            }
+        }
+        // Behind the last that stays there is room again; what ends the small ring stays too.
+        kept = kept.max(self.moved_at.map_or(0, |end| end + 1));
+        self.producer.rewind(self.ring.rows(), kept);
+        if !stopped {
+            self.harmless = (seen, kept);
+        }
+        done
+    }
+
+    fn copy_record(&mut self, rows: &Rows, record: Found, recall: &Recall) -> bool {
+        match recall {
+            Recall::Write(part) => {
+                // SAFETY: the record is ours until the receiver reads again, and the copy is over before that.
+                let body = unsafe { rows.body(record.line, record.len) };
+                // SAFETY: as above.
+                let body = unsafe { UserBuf::new(body.as_mut_ptr(), body.len()) };
+                part.len == record.len && self.copy_now(part, Access::Write, &UserIov::one(body))
+            }
+            Recall::Read(part, local) => part.len == local.len() && self.copy_now(part, Access::Read, local),
+            Recall::Leave | Recall::Stop => false,
+        }
+    }
+
+    fn copy_now(&mut self, part: &RemotePart, access: Access, local: &UserIov) -> bool {
+        let open = self.open_now(part, access);
+        open.is_some_and(|open| self.copy_all(&open, local))
+    }
+}

@@ -1,0 +1,179 @@
+//! What a peer has not begun to read, taken back and done without it.
+
+use super::*;
+use proptest::prelude::*;
+
+fn write_header(at: usize) -> Header {
+    Header {
+        tag: BASE + at as u64,
+        data: KEY,
+        ..Header::new(Packet::Write, 0)
+    }
+}
+
+fn push(end: &mut ShmTransport, to: PeerId, header: &Header, body: &[u8]) {
+    assert_eq!(end.push(to, header, Body::Bytes(body)), Push::Done);
+}
+
+/// As the engine judges, for writes: and where each of them goes.
+fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
+    match header.packet {
+        Packet::Write => {
+            places.push(header.tag - BASE);
+            Recall::Write(RemotePart {
+                addr: header.tag,
+                len,
+                key: header.data,
+            })
+        }
+        Packet::Credit => Recall::Leave,
+        _ => Recall::Stop,
+    }
+}
+
+fn recall(end: &mut ShmTransport, to: PeerId) -> Option<usize> {
+    end.recall(to, |header, len| judge(header, len, &mut Vec::new()))
+}
+
+fn kinds(sink: &Kept) -> Vec<Packet> {
+    sink.packets.iter().map(|(_, header, _)| header.packet).collect()
+}
+
+#[test]
+fn what_stands_before_a_message_is_done_and_the_rest_stays() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let credit = Header::new(Packet::Credit, 0);
+    push(&mut p.end, p.to, &write_header(0), &[1; 100]);
+    push(&mut p.end, p.to, &credit, &[]);
+    push(&mut p.end, p.to, &write_header(0), &[2; 8]);
+    push(&mut p.end, p.to, &header(5), &body(5));
+    push(&mut p.end, p.to, &write_header(0), &[3; 8]);
+    assert_eq!(recall(&mut p.end, p.to), Some(2));
+    let bytes = [0, 7, 8, 99, 100].map(|at| memory.byte(at).load(Ordering::Relaxed));
+    assert_eq!(bytes, [2, 2, 1, 1, 0]);
+    // Behind the message nothing is done in place either.
+    assert!(!copy(&mut p.end, p.to, &part(0, 8), &own(&mut [9; 8]), Access::Write));
+    assert_eq!(recall(&mut p.end, p.to), None);
+    let mut sink = Kept::default();
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 3);
+    assert_eq!(kinds(&sink), [Packet::Credit, Packet::Eager, Packet::Write]);
+    assert_eq!(sink.packets[1].2, body(5));
+    assert_eq!(recall(&mut p.end, p.to), None, "all has been read");
+}
+
+#[test]
+fn while_the_peer_does_not_look_what_is_short_is_copied_at_once() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let short = |p: &mut Pair, byte| copy(&mut p.end, p.to, &part(0, 8), &own(&mut [byte; 8]), Access::Write);
+    assert!(!short(&mut p, 1), "nobody knows yet that it does not look");
+    push(&mut p.end, p.to, &Header::new(Packet::Credit, 0), &[]);
+    push(&mut p.end, p.to, &write_header(8), &[4; 8]);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    assert!(short(&mut p, 2));
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 2);
+    let mut sink = Kept::default();
+    poll_until(&mut p.target, &mut sink, |sink| !sink.packets.is_empty());
+    for _ in 0..8 {
+        p.target.poll(&mut sink, 64);
+    }
+    assert!(!short(&mut p, 3), "it looks again");
+}
+
+#[test]
+fn a_region_that_is_closed_or_counted_is_left_to_its_owner() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::READ));
+    push(&mut p.end, p.to, &write_header(0), &[1; 8]);
+    assert_ne!(recall(&mut p.end, p.to), Some(1), "no right to write");
+    p.regions.remove(KEY).unwrap();
+    assert_ne!(recall(&mut p.end, p.to), Some(1), "closed");
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
+    let mut sink = Kept::default();
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
+}
+
+/// One side takes back while the other reads: each write is done once, by one of them.
+#[test]
+fn a_record_is_read_or_taken_back_never_both() {
+    const WRITES: u64 = 20_000;
+    let memory = Memory::private();
+    let p = pair(memory.region(Rights::BOTH));
+    let (mut target, mut end, to) = (p.target, p.end, p.to);
+    let over = AtomicBool::new(false);
+    let (mut taken, read) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut sink = Kept::default();
+            while !over.load(Ordering::Acquire) {
+                target.poll(&mut sink, 64);
+                if sink.packets.len() % 3 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            while target.poll(&mut sink, 64) > 0 {}
+            for _ in 0..100 {
+                target.poll(&mut sink, 64);
+            }
+            sink.packets
+        });
+        let mut taken = Vec::new();
+        for write in 0..WRITES {
+            let len = [8, 64, 400][write as usize % 3];
+            while end.push(to, &write_header(write as usize), Body::Bytes(&[7; 400][..len])) == Push::Full {
+                std::thread::yield_now();
+            }
+            if write % 5 == 0 {
+                let mut places = Vec::new();
+                let done = end.recall(to, |header, len| judge(header, len, &mut places));
+                taken.extend(places.into_iter().take(done.unwrap_or(0)));
+            }
+        }
+        over.store(true, Ordering::Release);
+        (taken, reader.join().unwrap())
+    });
+    let read = read.into_iter().map(|(_, header, _)| header.tag - BASE);
+    taken.extend(read);
+    taken.sort_unstable();
+    assert_eq!(taken, (0..WRITES).collect::<Vec<_>>());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Whatever is pushed, read and taken back, in laps around the ring: all that stays arrives, in order and whole.
+    #[test]
+    fn what_stays_arrives_whole(steps in proptest::collection::vec((0..10u8, 0..8u32), 1..600)) {
+        let memory = Memory::private();
+        let mut p = pair(memory.region(Rights::BOTH));
+        let (mut sink, mut sent, mut id) = (Kept::default(), Vec::new(), 0);
+        for (step, kind) in steps {
+            match step {
+                0..5 => {
+                    let bytes = body(kind);
+                    if p.end.push(p.to, &write_header(0), Body::Bytes(&bytes)) == Push::Full {
+                        prop_assert!(recall(&mut p.end, p.to).is_some() || !sent.is_empty());
+                    }
+                }
+                5 | 6 => {
+                    id += 1;
+                    if p.end.push(p.to, &header(id), Body::Bytes(&body(id))) == Push::Done {
+                        sent.push(id);
+                    }
+                }
+                7 => drop(p.end.push(p.to, &Header::new(Packet::Credit, 0), Body::Empty)),
+                8 => drop(recall(&mut p.end, p.to)),
+                _ => {
+                    for _ in 0..10 {
+                        p.target.poll(&mut sink, 3);
+                    }
+                }
+            }
+        }
+        recall(&mut p.end, p.to);
+        poll_until(&mut p.target, &mut sink, |sink| kinds(sink).iter().filter(|kind| **kind == Packet::Eager).count() == sent.len());
+        sink.packets.retain(|(_, header, _)| header.packet == Packet::Eager);
+        for (packet, id) in sink.packets.iter().zip(&sent) {
+            assert_whole(packet, *id);
+        }
+    }
+}
