@@ -281,6 +281,20 @@ impl<T: Wire> Core<T> {
                 self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
             }
         }
+        // Whoever is new here has ends that are told so.
+        if transport.is_crowded() {
+            self.forget_peers();
+        }
+    }
+
+    /// Lets go of peers that are gone and that nobody means to meet again.
+    #[cold]
+    fn forget_peers(&mut self) {
+        let (known, runner) = (self.side.peers.held(), &self.runner);
+        let gone = self
+            .engine
+            .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
+        self.side.peers.reuse(&gone);
     }
 }
 
