@@ -139,10 +139,6 @@ impl<T: Wire> Core<T> {
                 side.tell::<T>(&end, |peer| lanes.address_of(peer));
             }
         }
-        // Whoever is new here has ends that are told so.
-        if lanes.is_crowded() {
-            self.forget_peers();
-        }
     }
 
     /// Lets go of peers that are gone and that nobody means to meet again.
@@ -166,6 +162,9 @@ impl<T: Wire> Core<T> {
         let lanes = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
             refusal.log(self.side.provider, lanes.address_of(refusal.from));
+        }
+        if std::mem::take(&mut self.ended.seldom) && lanes.is_crowded() {
+            self.forget_peers();
         }
     }
 
