@@ -23,6 +23,7 @@ pub(super) struct Deliver<'a, R: Report> {
 impl<R: Report> Sink for Deliver<'_, R> {
     fn met(&mut self, peer: PeerId, source: PeerId) {
         self.core.peer(peer).source = Some(source);
+        self.report.met();
     }
 
     #[inline(always)]

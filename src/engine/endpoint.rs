@@ -96,12 +96,13 @@ impl<T: Transport> Engine<T> {
                 report.report(ended(send, None));
                 Ok(())
             }
-            Push::Full => self.send_long(*send, report),
+            Push::Full | Push::TooLong => self.send_long(*send, report),
             Push::Gone => {
                 report.report(ended(send, Some(Error::PeerGone)));
                 Ok(())
             }
             Push::Unreachable => Err(Refused::Unreachable),
+            Push::NoMemory => Err(Refused::NoMemory),
         }
     }
 
@@ -237,6 +238,16 @@ impl<T: Transport> Engine<T> {
         self.core.peers.get(peer as usize).map_or(0, |peer| peer.deaths)
     }
 
+    /// Lets the numbers of peers that are gone be used for others, but for those that `held` names. It grows with the
+    /// number of peers, so it is worth it when the transport says so.
+    #[cold]
+    pub fn forget_peers(&mut self, held: impl Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let named = self.core.peers_in_use();
+        let forgotten = self.transport.forget(&|peer| named.contains(&peer) || held(peer));
+        self.core.forget_all(&forgotten);
+        forgotten
+    }
+
     /// Packets that came and made no sense.
     pub fn malformed(&self) -> u64 {
         self.core.malformed
@@ -288,7 +299,10 @@ impl<T: Transport> Engine<T> {
         for _ in 0..BURST {
             match self.push_next(to, report) {
                 Step::Pushed => {}
-                Step::Nothing => return,
+                Step::Nothing => {
+                    self.core.peer(to).narrow = false;
+                    return;
+                }
                 Step::Full => return self.core.wake(to),
             }
         }
@@ -314,13 +328,24 @@ impl<T: Transport> Engine<T> {
                 self.core.unreached(to, Error::Unreachable, report);
                 Step::Nothing
             }
+            Push::NoMemory => {
+                self.core.unreached(to, Error::NoMemory, report);
+                Step::Nothing
+            }
+            Push::TooLong => {
+                // It is cut, or begun otherwise; what cannot be ends.
+                if core::mem::replace(&mut self.core.peer(to).narrow, true) {
+                    self.core.no_memory(to, job.work, report);
+                }
+                Step::Pushed
+            }
         }
     }
 
     fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
         let (name, send) = match job.work {
             Work::Answer | Work::Credit | Work::Acks => (Named::Nothing, None),
-            Work::Reply => return self.push_reply(to),
+            Work::Reply => return self.push_reply(to, job.len),
             Work::Serve => return self.push_served(to, job),
             Work::Start(id) | Work::Segment(id) | Work::Asked(id) => {
                 let send = self.core.sends.get(id);

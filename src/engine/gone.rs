@@ -7,8 +7,40 @@ use super::port::PeerId;
 use super::side::Side;
 use super::state::Core;
 use crate::util::slab::Id;
+use std::collections::HashSet;
 
 impl Core {
+    /// Peers that something here names.
+    pub fn peers_in_use(&mut self) -> HashSet<PeerId> {
+        let mut named: HashSet<PeerId> = self.busy.iter().chain(&self.starved).copied().collect();
+        named.extend(&self.asked);
+        for (id, peer) in self.peers.iter().enumerate() {
+            if !peer.is_idle(&self.config) {
+                named.insert(id as PeerId);
+            }
+        }
+        named.extend(self.sends.iter().map(|(_, send)| send.to));
+        named.extend(self.arrivals.iter().map(|(_, message)| message.from));
+        named.extend(self.streams.keys().map(|(from, _)| *from));
+        for kind in Kind::ALL {
+            let matcher = self.matcher(kind);
+            let posted = matcher.search_posted(|post| post.from.is_some());
+            named.extend(posted.iter().filter_map(|id| matcher.posted(*id)?.from));
+        }
+        let sources: Vec<PeerId> = named.iter().map(|id| self.source(*id)).collect();
+        named.extend(sources);
+        named
+    }
+
+    /// These numbers may be another's from now on.
+    pub fn forget_all(&mut self, peers: &[PeerId]) {
+        for peer in peers {
+            if let Some(peer) = self.peers.get_mut(*peer as usize) {
+                *peer = Peer::new(&self.config);
+            }
+        }
+    }
+
     /// A peer sent nonsense. What it says next would be too, so it is as good as gone, until the transport says so.
     #[cold]
     pub fn shun(&mut self, peer: PeerId, report: &mut impl Report) {

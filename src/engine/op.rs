@@ -321,6 +321,9 @@ pub enum Refused {
 pub trait Report {
     fn report(&mut self, completion: Completion);
 
+    /// A peer came that had not been there, or that will not be.
+    fn met(&mut self) {}
+
     /// A peer was refused access to memory of ours. It has been told; this is for the log.
     fn refused(&mut self, _from: PeerId, _part: &RemotePart, _error: Error) {}
 }

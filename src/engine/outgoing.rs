@@ -212,7 +212,10 @@ impl Core {
                 return Some(Job::bare(Work::Acks, header));
             }
             if let Some(reply) = self.first_reply(to) {
-                return Some(Job::bare(Work::Reply, reply.header));
+                return Some(Job {
+                    len: reply.left().min(self.most(to)),
+                    ..Job::bare(Work::Reply, reply.header)
+                });
             }
         }
         if peer.answer_next {
@@ -241,7 +244,7 @@ impl Core {
         if let What::Read(away) = &send.what {
             return Some(Job::bare(Work::Asked(id), self.read_header(id, send, away, false)));
         }
-        let (header, len) = send.segment(id, self.limits.max_body);
+        let (header, len) = send.segment(id, self.most(to));
         Some(Job {
             work: Work::Asked(id),
             header,
@@ -255,7 +258,7 @@ impl Core {
         let id = *peer.queue.front()?;
         let send = self.sends.get(id)?;
         if send.stage == Stage::Started {
-            let (header, len) = send.segment(id, self.limits.max_body);
+            let (header, len) = send.segment(id, self.most(to));
             return Some(Job {
                 work: Work::Segment(id),
                 header,
@@ -272,7 +275,8 @@ impl Core {
         if peer.special && peer.has_longs() {
             return None; // it must not pass them
         }
-        let asks = send.len > self.limits.eager;
+        // What would have to be cut small is better fetched.
+        let asks = send.len > self.limits.eager || peer.narrow && send.len > self.limits.sure;
         if !asks && credit::cost(send.len) > peer.credit && !peer.pressed {
             return None; // credit will come
         }
@@ -300,7 +304,7 @@ impl Core {
             }
             Work::Credit => self.credit_given(to, &job.header),
             Work::Acks => self.acks_given(to, &job.header),
-            Work::Reply => self.replied(to),
+            Work::Reply => self.replied(to, job.len),
             Work::Serve => self.served(to, &job.header, job.len, report),
             Work::Start(id) => self.started(to, id, job, report),
             Work::Segment(id) => {

@@ -1,6 +1,7 @@
 //! What an engine knows of one peer: what waits to go there, what it may send, how many sends are unfinished.
 
-use super::op::{Completion, Failure, Level};
+use super::op::{Completion, Error, Failure, Level};
+use super::outgoing::Work;
 use super::port::PeerId;
 use super::side::Side;
 use super::state::{Config, Core};
@@ -39,6 +40,8 @@ pub(super) struct Peer {
     pub told: bool,
     /// It is shunned, or something long is under way: short ways are for others.
     pub special: bool,
+    /// Its transport had no memory for a long packet: they are cut short for now.
+    pub narrow: bool,
     /// It sent nonsense: nothing it sends is looked at again.
     pub shunned: bool,
     /// It was found not to look for packets.
@@ -70,6 +73,7 @@ impl Peer {
             pressed: false,
             told: false,
             special: false,
+            narrow: false,
             shunned: false,
             absent: false,
             allowed: config.window,
@@ -78,6 +82,17 @@ impl Peer {
             kept: 0,
             side: None,
         }
+    }
+}
+
+impl Peer {
+    /// Whether all that is known of it is what is known of a stranger.
+    pub fn is_idle(&self, config: &Config) -> bool {
+        let queues = self.queue.len() + self.answers.len() + self.control.len() + self.unfinished as usize;
+        let counts = self.owed + self.withheld + self.kept;
+        let credit = self.credit == config.window && self.allowed == config.window;
+        let marks = self.busy || self.special || self.pressed || self.told;
+        queues + counts == 0 && credit && !marks && self.side.is_none()
     }
 }
 
@@ -102,6 +117,28 @@ impl Core {
     pub fn source(&self, id: PeerId) -> PeerId {
         let peer = self.peers.get(id as usize);
         peer.and_then(|peer| peer.source).unwrap_or(id)
+    }
+
+    /// The most body bytes of a packet to this peer, now.
+    pub fn most(&self, id: PeerId) -> usize {
+        match self.peers.get(id as usize) {
+            Some(peer) if peer.narrow => self.limits.sure,
+            _ => self.limits.max_body,
+        }
+    }
+
+    /// There is no memory for a packet to this peer that cannot be cut: what it is of ends.
+    #[cold]
+    pub fn no_memory(&mut self, to: PeerId, work: Work, report: &mut impl Report) {
+        let Work::Start(id) = work else {
+            return self.unreached(to, Error::NoMemory, report);
+        };
+        self.peer(to).queue.pop_front();
+        let failure = Failure {
+            error: Error::NoMemory,
+            overflow: 0,
+        };
+        self.end_send(id, Some(failure), report);
     }
 
     /// There is something to push to this peer.

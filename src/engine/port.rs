@@ -15,7 +15,7 @@ use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use std::sync::Arc;
 
-/// A peer of one endpoint, as its transport numbers it: small, dense, never used again for another address.
+/// A peer of one endpoint, as its transport numbers it: small, dense, used for another address only after `forget`.
 pub type PeerId = u32;
 
 /// Names a `place` until its `placed`, or a `get` until its `finished`. Chosen by the engine.
@@ -33,6 +33,8 @@ pub struct Limits {
     /// What `place` said is done, and `placed` called, before the next packet's `place` and before `poll` returns. A
     /// region of memory may be closed between two calls of the engine, so only then the transport may touch one itself.
     pub at_once: bool,
+    /// Packets with bodies up to this size are never `TooLong`: enough for all that carries no bytes of a program's.
+    pub sure: usize,
 }
 
 /// A packet's bytes.
@@ -76,6 +78,10 @@ pub enum Push {
     Gone,
     /// There is nobody at this peer's address.
     Unreachable,
+    /// There is no memory for a packet as long as this towards this peer, but for one of `Limits::sure` bytes.
+    TooLong,
+    /// There is no memory for a way to this peer.
+    NoMemory,
 }
 
 /// How a peer can name a piece of this endpoint's memory in `get`. Opaque bytes, made by `expose`, sent as a body.
@@ -119,6 +125,16 @@ pub trait Transport {
 
     /// The number of the peer at an address, which need not exist yet. The same address, the same number.
     fn peer(&mut self, address: &[u8]) -> Option<PeerId>;
+
+    /// Whether so many numbers were given out that it is time to `forget` some.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    /// Numbers that nobody holds, of peers that are not there, may go to other addresses from now on. Says which they are.
+    fn forget(&mut self, _held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        Vec::new()
+    }
 
     /// Sends one packet.
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push;

@@ -222,7 +222,7 @@ impl<T: Transport> Engine<T> {
                 self.core.expect_ack(rma.to, short);
                 Ok(())
             }
-            Push::Full => self.rma_queued(rma, report),
+            Push::Full | Push::TooLong => self.rma_queued(rma, report),
             push => Self::not_begun(push, short.end(rma.to, Some(Error::PeerGone)), report),
         }
     }
@@ -321,11 +321,11 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Pushes bytes that a peer asked for.
-    pub(super) fn push_reply(&mut self, to: PeerId) -> Push {
+    pub(super) fn push_reply(&mut self, to: PeerId, len: usize) -> Push {
         let Some(reply) = self.core.first_reply(to) else {
             return Push::Full;
         };
-        let body = match &reply.body[..] {
+        let body = match reply.next(len) {
             [] => Body::Empty,
             body => Body::Bytes(body),
         };
@@ -360,11 +360,14 @@ impl<T: Transport> Engine<T> {
     /// The first packet of an operation did not go.
     #[cold]
     pub(super) fn not_begun(push: Push, end: Completion, report: &mut impl Report) -> Result<(), Refused> {
-        if push == Push::Unreachable {
-            return Err(Refused::Unreachable);
+        match push {
+            Push::Unreachable => Err(Refused::Unreachable),
+            Push::NoMemory | Push::TooLong => Err(Refused::NoMemory),
+            Push::Done | Push::Full | Push::Gone => {
+                report.report(end);
+                Ok(())
+            }
         }
-        report.report(end);
-        Ok(())
     }
 }
 
@@ -401,7 +404,7 @@ impl Core {
     /// The first packet of an operation that is first in its queue, if it may go.
     pub fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<Job> {
         let header = match &send.what {
-            What::Write(away) => self.write_header(id, send, away),
+            What::Write(away) => self.write_header(to, id, send, away),
             What::Read(away) => self.read_header(id, send, away, self.limits.can_get && send.len > self.small),
             What::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
             What::Message | What::Pull(_) | What::Fetch(_) => return None,
@@ -409,10 +412,10 @@ impl Core {
         Some(Job::bare(Work::Start(id), header))
     }
 
-    fn write_header(&self, id: Id, send: &Outgoing, away: &Away) -> Header {
+    fn write_header(&self, to: PeerId, id: Id, send: &Outgoing, away: &Away) -> Header {
         let flags = if send.data.is_some() { flag::DATA } else { 0 };
         let data = send.data.unwrap_or(0);
-        if send.len <= self.small && away.list() + send.len <= self.limits.max_body {
+        if send.len <= self.small && away.list() + send.len <= self.most(to) {
             let header = Header {
                 flags,
                 total: data,

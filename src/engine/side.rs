@@ -30,8 +30,27 @@ pub(super) struct Short {
 /// Bytes of ours that a peer waits for, read when it asked.
 #[derive(Debug)]
 pub(super) struct Reply {
+    /// `total` counts what has gone of it.
     pub header: Header,
     pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// Bytes of it that have gone.
+    fn at(&self) -> usize {
+        self.header.total as usize
+    }
+
+    /// Bytes of it that have not.
+    pub fn left(&self) -> usize {
+        self.body.len().saturating_sub(self.at())
+    }
+
+    /// The next so many.
+    pub fn next(&self, len: usize) -> &[u8] {
+        let from = self.body.get(self.at()..).unwrap_or_default();
+        from.get(..len).unwrap_or(from)
+    }
 }
 
 /// A long read of a peer's, answered bit by bit from the region.
@@ -237,9 +256,13 @@ impl Core {
         self.peers.get(to as usize)?.side.as_ref()?.replies.front()
     }
 
-    /// The reply has been pushed.
-    pub fn replied(&mut self, to: PeerId) {
+    /// So much of the reply has been pushed.
+    pub fn replied(&mut self, to: PeerId, len: usize) {
         let side = self.peer(to).side();
+        if let Some(reply) = side.replies.front_mut().filter(|reply| reply.left() > len) {
+            reply.header.total += len as u64;
+            return;
+        }
         if let Some(reply) = side.replies.pop_front() {
             side.weight = side.weight.saturating_sub(reply.body.len());
             self.recycle(reply.body);
@@ -269,7 +292,7 @@ impl Core {
             total: serve.at as u64,
             ..Header::new(Packet::Reply, serve.number)
         };
-        Some((header, self.limits.max_body.min(len.saturating_sub(serve.at))))
+        Some((header, self.most(to).min(len.saturating_sub(serve.at))))
     }
 
     /// That packet has been pushed.

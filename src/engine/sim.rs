@@ -33,6 +33,8 @@ pub struct Manner {
     pub full: u64,
     /// Of 16 bodies, how many land later than they were given a place.
     pub late: u64,
+    /// Of 16 packets that are longer than `Limits::sure`, how many find no memory.
+    pub poor: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
     /// Of 16 copies from or to a peer's region: how many are done at once, end later, fail later; the rest are refused.
@@ -46,12 +48,14 @@ impl Default for Manner {
                 max_body: 100,
                 eager: 300,
                 can_get: true,
+                sure: 100,
                 at_once: true,
             },
             depth: 1000,
             delay: 0,
             full: 0,
             late: 0,
+            poor: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
         }
@@ -199,6 +203,15 @@ impl Transport for Wire {
             return Push::Full;
         }
         assert!(body.len() <= world.manner.limits.max_body);
+        // An atomic operation cannot be cut.
+        let whole = matches!(
+            header.packet,
+            Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic
+        );
+        let (sure, poor) = (world.manner.limits.sure, world.manner.poor);
+        if body.len() > sure && !whole && world.roll(16) < poor {
+            return Push::TooLong;
+        }
         let mut bytes = vec![0; body.len()];
         match body {
             Body::Empty => {}

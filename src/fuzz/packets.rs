@@ -137,6 +137,7 @@ impl Transport for Feed {
             eager: 8192,
             can_get: true,
             at_once: true,
+            sure: MAX_BODY,
         }
     }
 

@@ -104,6 +104,7 @@ impl Transport for Loopback {
             max_body: 4096,
             eager: 16384,
             can_get: false,
+            sure: 4096,
             at_once: true,
         }
     }

@@ -114,6 +114,7 @@ impl Transport for QueuePair {
             max_body: 256,
             eager: 2000,
             can_get: true,
+            sure: 256,
             at_once: false,
         }
     }

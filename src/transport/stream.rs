@@ -138,6 +138,7 @@ impl Transport for Stream {
             max_body: 1000,
             eager: 5000,
             can_get: false,
+            sure: 1000,
             at_once: false,
         }
     }

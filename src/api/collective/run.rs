@@ -123,6 +123,12 @@ enum Stop {
 }
 
 impl Runner {
+    /// Whether a peer is a member of a group.
+    pub fn names(&self, peer: PeerId) -> bool {
+        let mut members = self.groups.values().flat_map(|group| &group.members);
+        members.any(|member| member.peer == peer || member.source == peer)
+    }
+
     /// Joins a group: without `agreed`, the end comes when all members have.
     pub fn join(&mut self, address: fi_addr_t, membership: Membership, end: End) -> Result<()> {
         let Membership {

@@ -9,7 +9,7 @@ use crate::engine::op::Access;
 use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
 
 /// A peer of one lane, as all know it.
@@ -37,6 +37,8 @@ enum End {
         lane: usize,
         number: PeerId,
     },
+    /// Free for another.
+    Nothing,
 }
 
 pub struct Lanes<T> {
@@ -48,6 +50,10 @@ pub struct Lanes<T> {
     over: Vec<Known>,
     /// Peers met in a poll that have no number yet; empty between polls.
     fresh: Vec<PeerId>,
+    /// Peers of closed lanes whose end was told.
+    past: Vec<PeerId>,
+    /// Numbers that stand for nothing.
+    free: Vec<PeerId>,
 }
 
 impl<T: Wire> Lanes<T> {
@@ -60,6 +66,8 @@ impl<T: Wire> Lanes<T> {
             sources: HashMap::new(),
             over: Vec::new(),
             fresh: Vec::new(),
+            past: Vec::new(),
+            free: Vec::new(),
         }
     }
 
@@ -111,14 +119,14 @@ impl<T: Wire> Lanes<T> {
     pub fn lane_of(&self, peer: PeerId) -> Option<usize> {
         match self.ends.get(peer as usize)? {
             End::Peer { lane, .. } => Some(*lane),
-            End::Source => None,
+            End::Source | End::Nothing => None,
         }
     }
 
     pub fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
         match self.ends.get(peer as usize)? {
             End::Peer { lane, number } => self.transport(*lane)?.address_of(*number),
-            End::Source => None,
+            End::Source | End::Nothing => None,
         }
     }
 
@@ -127,11 +135,15 @@ impl<T: Wire> Lanes<T> {
     fn behind(&mut self, peer: PeerId) -> Option<(&mut T, PeerId)> {
         match *self.ends.get(peer as usize)? {
             End::Peer { lane, number } => Some((self.transport_mut(lane)?, number)),
-            End::Source => None,
+            End::Source | End::Nothing => None,
         }
     }
 
     fn add_end(&mut self, end: End) -> Option<PeerId> {
+        if let Some(id) = self.free.pop() {
+            *self.ends.get_mut(id as usize)? = end;
+            return Some(id);
+        }
         let id = PeerId::try_from(self.ends.len()).ok()?;
         self.ends.push(end);
         Some(id)
@@ -235,6 +247,45 @@ impl<T: Wire> Transport for Lanes<T> {
         self.source(address)
     }
 
+    fn is_crowded(&self) -> bool {
+        let mut transports = self.lanes.iter().filter_map(|lane| lane.transport.as_ref());
+        transports.any(T::is_crowded)
+    }
+
+    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let (mut gone, kept) = self.past.drain(..).partition::<Vec<_>, _>(|id| !held(*id));
+        self.past = kept;
+        for lane in &mut self.lanes {
+            let Some(transport) = &mut lane.transport else { continue };
+            let known = &lane.known;
+            let known = |number: PeerId| known.get(number as usize).copied().flatten();
+            for number in transport.forget(&|number| known(number).is_some_and(|known| held(known.id))) {
+                let known = lane.known.get_mut(number as usize).and_then(Option::take);
+                gone.extend(known.map(|known| known.id));
+            }
+        }
+        // A source is needed for as long as a peer has it.
+        let known = self
+            .lanes
+            .iter()
+            .flat_map(|lane| &lane.known)
+            .flatten()
+            .chain(&self.over);
+        let used: HashSet<PeerId> = known.map(|known| known.source).collect();
+        self.sources.retain(|_, id| {
+            let stays = held(*id) || used.contains(id);
+            gone.extend((!stays).then_some(*id));
+            stays
+        });
+        for id in &gone {
+            if let Some(end) = self.ends.get_mut(*id as usize) {
+                *end = End::Nothing;
+            }
+        }
+        self.free.extend(&gone);
+        gone
+    }
+
     #[inline]
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         match self.behind(to) {
@@ -248,6 +299,7 @@ impl<T: Wire> Transport for Lanes<T> {
             // It lives, only not for us here: receives that name it may still be filled by another lane.
             sink.met(known.id, known.id);
             sink.gone(known.id);
+            self.past.push(known.id);
         }
         let mut done = 0;
         for at in 0..self.lanes.len() {

@@ -235,6 +235,11 @@ impl Report for Teller<'_> {
     }
 
     #[cold]
+    fn met(&mut self) {
+        self.ended.met();
+    }
+
+    #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
         self.ended.refused(from, part, error);
     }
@@ -282,6 +287,16 @@ impl<T: Wire> Core<T> {
             }
         }
     }
+
+    /// Lets go of peers that are gone and that nobody means to meet again.
+    #[cold]
+    fn forget_peers(&mut self) {
+        let (known, runner) = (self.side.peers.held(), &self.runner);
+        let gone = self
+            .engine
+            .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
+        self.side.peers.reuse(&gone);
+    }
 }
 
 impl<T: Wire> Core<T> {
@@ -290,6 +305,10 @@ impl<T: Wire> Core<T> {
         let transport = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
             refusal.log(self.side.provider, transport.address_of(refusal.from));
+        }
+        self.ended.seldom = false;
+        if transport.is_crowded() {
+            self.forget_peers();
         }
     }
 }
@@ -400,7 +419,7 @@ impl<T: Wire> Progress for Endpoint<T> {
         engine.progress(&mut teller);
         core.runner.retry();
         core.tell();
-        if !core.ended.refusals.is_empty() {
+        if core.ended.seldom {
             core.audit();
         }
         drop(guard);

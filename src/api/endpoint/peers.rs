@@ -6,7 +6,7 @@ use super::Wire;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
 use crate::api::av::{Av, Hold, KeyHold};
 use crate::engine::port::PeerId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// fi_addrs beyond this are looked up each time: a table of them would be mostly empty.
@@ -115,6 +115,25 @@ impl Peers {
         self.to_peer.clear();
         self.to_context.clear();
         self.to_source.clear();
+    }
+
+    /// The numbers that stand for addresses of the vector.
+    pub fn held(&mut self) -> HashSet<PeerId> {
+        let removals = self.av.as_ref().map_or(self.removals, |hold| hold.av().generation());
+        if removals != self.removals {
+            self.forget(removals);
+        }
+        let known = self.to_peer.iter().filter_map(|known| known.checked_sub(1));
+        known.chain(self.to_context.values().copied()).collect()
+    }
+
+    /// These numbers may stand for other addresses from now on.
+    pub fn reuse(&mut self, peers: &[PeerId]) {
+        for peer in peers {
+            if let Some(source) = self.to_source.get_mut(*peer as usize) {
+                *source = None;
+            }
+        }
     }
 
     /// What a completion says of where its message came from.

@@ -25,9 +25,10 @@ use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Context, Kind, Refused};
-use crate::engine::port::{Limits, Transport};
+use crate::engine::port::{Limits, PeerId, Transport};
 use crate::util::lock::OptLock;
 use crate::util::user::UserIov;
+use std::collections::HashSet;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -140,6 +141,20 @@ impl<T: Wire> Core<T> {
         }
     }
 
+    /// Lets go of peers that are gone and that nobody means to meet again.
+    #[cold]
+    fn forget_peers(&mut self) {
+        let sides = self.members.iter_mut().flatten().chain([&mut self.side]);
+        let known: HashSet<PeerId> = sides.flat_map(|side| side.peers.held()).collect();
+        let runner = &self.runner;
+        let gone = self
+            .engine
+            .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
+        for side in self.members.iter_mut().flatten().chain([&mut self.side]) {
+            side.peers.reuse(&gone);
+        }
+    }
+
     fn progress(&mut self) {
         self.engine.progress(&mut self.ended);
         self.runner.retry();
@@ -147,6 +162,9 @@ impl<T: Wire> Core<T> {
         let lanes = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
             refusal.log(self.side.provider, lanes.address_of(refusal.from));
+        }
+        if std::mem::take(&mut self.ended.seldom) && lanes.is_crowded() {
+            self.forget_peers();
         }
     }
 

@@ -93,15 +93,17 @@ fn manner() -> impl Strategy<Value = Manner> {
         let (can_get, at_once) = flags;
         Manner {
             limits: Limits {
-                max_body: 260,
+                max_body: 700,
                 eager: 300,
                 can_get,
+                sure: 256,
                 at_once,
             },
             depth,
             delay,
             full,
             late,
+            poor: full,
             gets,
             copies,
         }

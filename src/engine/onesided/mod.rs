@@ -20,6 +20,7 @@ fn manners() -> [Manner; 5] {
         max_body: 300,
         eager: 250,
         can_get: true,
+        sure: 300,
         at_once: true,
     };
     let manner = Manner {

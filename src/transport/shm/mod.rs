@@ -103,6 +103,7 @@ impl Config {
             max_body: MAX_BODY,
             eager: self.eager,
             can_get: self.fetch,
+            sure: ring::longest(lane::SMALL.lines()),
             at_once: true,
         }
     }
@@ -243,7 +244,7 @@ impl ShmTransport {
         let stranger = peer.instance == 0;
         let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
             Ok(out) => out,
-            Err(NoWay::NoRing) => return Err(Push::Unreachable),
+            Err(NoWay::NoRing) => return Err(Push::NoMemory),
             Err(NoWay::Nobody) if stranger => return Err(Push::Unreachable),
             // The life we knew is over: the engine is to hear of its end.
             Err(NoWay::Nobody | NoWay::OtherLife) => return Err(self.not_sent(to, Sent::Gone)),
@@ -310,7 +311,7 @@ impl ShmTransport {
                 self.end(to);
                 return Push::Gone;
             }
-            Sent::TooLong => return Push::Unreachable,
+            Sent::TooLong => return Push::TooLong,
             Sent::Done | Sent::Full => {}
         }
         if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {
@@ -328,6 +329,16 @@ impl Transport for ShmTransport {
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
         self.peers.number(address)
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.peers.is_crowded()
+    }
+
+    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let (waiting, starved) = (&self.waiting, &self.starved);
+        let busy = |peer: PeerId| starved.contains(&peer) || waiting.iter().any(|waiting| waiting.peer == peer);
+        self.peers.reuse(&|peer| held(peer) || busy(peer))
     }
 
     #[inline(always)]

@@ -13,7 +13,7 @@ use super::outbound::Outbound;
 use super::region;
 use crate::engine::port::PeerId;
 use crate::sys::shared;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -32,11 +32,16 @@ pub struct Peer {
     pub former: Option<PeerId>,
     /// This is the number of earlier lives: nothing is ever sent to it.
     past: bool,
+    /// It stands for the contexts of its name, which are peers of their own.
+    base: bool,
     /// In the list of those whose ring was full.
     pub starved: bool,
     /// The number of the last message that was fetched together (`share`).
     pub shares: u32,
 }
+
+/// So many peers are no crowd.
+const CROWD: usize = 256;
 
 #[derive(Default)]
 pub struct Peers {
@@ -46,6 +51,10 @@ pub struct Peers {
     pub over: Vec<PeerId>,
     /// The next peer whose life is looked at.
     round: usize,
+    /// Numbers that are nobody's.
+    free: Vec<PeerId>,
+    /// How many peers there were after the last `reuse`.
+    left: usize,
 }
 
 impl Peers {
@@ -61,8 +70,7 @@ impl Peers {
     }
 
     fn add(&mut self, address: Box<[u8]>, past: bool) -> Option<PeerId> {
-        let number = PeerId::try_from(self.table.len()).ok()?;
-        self.table.push(Peer {
+        let peer = Peer {
             address,
             instance: 0,
             out: None,
@@ -70,10 +78,55 @@ impl Peers {
             ending: past,
             former: None,
             past,
+            base: false,
             starved: false,
             shares: 0,
-        });
+        };
+        if let Some(number) = self.free.pop() {
+            *self.get_mut(number)? = peer;
+            return Some(number);
+        }
+        let number = PeerId::try_from(self.table.len()).ok()?;
+        self.table.push(peer);
         Some(number)
+    }
+
+    /// Whether there are twice as many as were left by the last `reuse`: so that it costs little for each.
+    pub fn is_crowded(&self) -> bool {
+        self.table.len() - self.free.len() >= (2 * self.left).max(CROWD)
+    }
+
+    /// Numbers of addresses that we have nothing to do with become free, but for those that are held.
+    pub fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let over: HashSet<PeerId> = self.over.iter().copied().collect();
+        let idle = |peer: &Peer| {
+            let away = peer.instance == 0 && peer.out.is_none() && peer.ring.is_none() && !peer.starved;
+            away && !peer.base && !peer.address.is_empty()
+        };
+        let mut reused = Vec::new();
+        for number in 0..self.table.len() as PeerId {
+            if over.contains(&number) || held(number) || !self.get(number).is_some_and(idle) {
+                continue;
+            }
+            reused.push(number);
+        }
+        for number in &reused {
+            let Some(peer) = self.table.get_mut(*number as usize) else {
+                continue;
+            };
+            let address = core::mem::take(&mut peer.address);
+            peer.former = None;
+            if self.numbers.get(&address) == Some(number) {
+                self.numbers.remove(&address);
+            }
+        }
+        let gone: HashSet<PeerId> = reused.iter().copied().collect();
+        for peer in &mut self.table {
+            peer.former = peer.former.filter(|former| !gone.contains(former));
+        }
+        self.free.extend(&reused);
+        self.left = self.table.len() - self.free.len();
+        reused
     }
 
     /// The number of a life that ended before the one we are connected to began, to deliver what it sent.
@@ -97,7 +150,11 @@ impl Peers {
     /// The number of the name that a peer's address is a context of.
     pub fn source(&mut self, peer: PeerId) -> PeerId {
         let base = self.get(peer).map(|peer| name::base(&peer.address).to_vec());
-        base.and_then(|base| self.number(&base)).unwrap_or(peer)
+        let source = base.and_then(|base| self.number(&base)).unwrap_or(peer);
+        if let Some(source) = self.get_mut(source).filter(|_| source != peer) {
+            source.base = true;
+        }
+        source
     }
 
     #[inline]

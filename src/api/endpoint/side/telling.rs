@@ -15,6 +15,8 @@ use crate::engine::port::PeerId;
 pub struct Told {
     pub ends: Vec<Completion>,
     pub refusals: Vec<Refusal>,
+    /// There are refusals, or peers that came: what is seldom, and looked at after the ends.
+    pub seldom: bool,
 }
 
 /// A peer may not do what it wanted with memory of ours. It has been told so.
@@ -31,8 +33,14 @@ impl Report for Told {
     }
 
     #[cold]
+    fn met(&mut self) {
+        self.seldom = true;
+    }
+
+    #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
         let part = *part;
+        self.seldom = true;
         self.refusals.push(Refusal { from, part, error });
     }
 }

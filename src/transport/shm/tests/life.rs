@@ -80,7 +80,7 @@ fn killed_receivers_are_noticed_and_replaced() {
             match end.push(to, &header(sent), Body::Bytes(&body(sent))) {
                 Push::Done => sent += 1,
                 Push::Full if sent > 100 => break,
-                Push::Full | Push::Unreachable => std::thread::yield_now(),
+                Push::Full | Push::Unreachable | Push::TooLong | Push::NoMemory => std::thread::yield_now(),
                 Push::Gone => panic!("life {life} after {sent}"),
             }
             assert!(start.elapsed() < PATIENCE);
@@ -368,4 +368,64 @@ fn one_of_many_gets_a_dead_name() {
         assert!(got.iter().all(|open| matches!(open, Ok(_) | Err(OpenError::InUse))));
         assert_eq!(dir.names(), ["bell", "libfabric-rs.name"]);
     }
+}
+
+/// Numbers of peers that are gone go to others when nobody holds them, and so does their memory.
+#[test]
+fn numbers_of_the_gone_are_used_again() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    let (known, unknown) = (end.peer(b"known").unwrap(), end.peer(b"unknown").unwrap());
+    let (mut most, mut sweeps) = (0, 0);
+    for guest in 0..1500 {
+        let name = format!("guest-{guest}");
+        let mut other = dir.open(&name);
+        let to = other.peer(b"here").unwrap();
+        assert_eq!(other.push(to, &header(1), Body::Empty), Push::Done);
+        let mut kept = Kept::default();
+        poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 1);
+        let number = end.peer(name.as_bytes()).unwrap();
+        assert_eq!(
+            (kept.packets[0].0, end.address(number)),
+            (number, Some(name.as_bytes()))
+        );
+        if end.is_crowded() {
+            // It is there, so it keeps its number, though nobody holds it.
+            let gone = end.forget(&|peer| peer == known);
+            assert!(!gone.contains(&number) && !gone.contains(&known));
+            assert!(sweeps > 0 || gone.contains(&unknown));
+            sweeps += 1;
+        }
+        drop(other);
+        poll_until(&mut end, &mut kept, |kept| kept.gone == [number]);
+        most = most.max(number);
+    }
+    assert_eq!(end.peer(b"known"), Some(known));
+    assert!(most < 600 && sweeps > 2, "{most} {sweeps}");
+}
+
+/// A crowd larger than a word of bells, and a page of marks and slots, all of whom speak, leave, and are followed.
+#[test]
+fn many_speak_to_one() {
+    let dir = Dir::new();
+    let mut end = dir.open("here");
+    for round in 0..2 {
+        let mut others: Vec<_> = (0..300).map(|at| dir.open(&format!("{round}-{at}"))).collect();
+        let mut kept = Kept::default();
+        for (id, other) in others.iter_mut().enumerate() {
+            let to = other.peer(b"here").unwrap();
+            push_all(other, to, id as u32..id as u32 + 1, &mut Kept::default());
+        }
+        poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 300);
+        let mut ids: Vec<u32> = kept.packets.iter().map(|packet| packet.1.id).collect();
+        ids.sort_unstable();
+        assert!(ids.into_iter().eq(0..300));
+        drop(others);
+        poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 300);
+    }
+    // Places are used again, and the memory of what is over was given back: what stays is the header, and marks.
+    assert!(end.own.header.used() <= 301, "{}", end.own.header.used());
+    let file = std::fs::metadata(name::region(&dir.0, b"here")).unwrap();
+    let bytes = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
+    assert!(bytes <= layout::bytes_needed() as u64 + 8 * 4096, "{bytes}");
 }

@@ -37,10 +37,10 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     let mut kept = Kept::default();
     let (a, b) = (ends[0].peer(b"end-1").unwrap(), ends[1].peer(b"end-0").unwrap());
     push_all(&mut ends[0], a, 0..1, &mut kept);
-    assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::Unreachable);
+    assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::NoMemory);
     // What is too long for it cannot go, what is short goes on, as far as there is room.
-    assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7))), Push::Unreachable);
-    let longest = vec![3; 256];
+    assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7))), Push::TooLong);
+    let longest = vec![3; ends[0].limits().sure];
     assert_eq!(ends[0].push(a, &header(1), Body::Bytes(&longest)), Push::Done);
     while ends[0].push(a, &header(2), Body::Empty) != Push::Full {}
     let told = WARNED.lock().unwrap().join("\n");
