@@ -31,7 +31,7 @@ use std::os::fd::BorrowedFd;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// Changes with anything in this file, in `ring`, or in the engine's headers.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 
 pub const MAX_RINGS: usize = 2048;
 /// Lines of a ring. Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
