@@ -13,7 +13,7 @@ use super::refs::Refs;
 use super::wait::block::{Stopped, block};
 use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
-use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EINVAL, FI_ENOSYS, FI_PEER};
+use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EBUSY, FI_EINVAL, FI_ENOSYS, FI_PEER};
 use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
 use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
@@ -107,6 +107,15 @@ impl Cq {
     /// Whether closing it is -FI_EBUSY.
     pub fn is_busy(&self) -> bool {
         self.endpoints.count() + self.refs.count() > 0
+    }
+
+    /// fi_close. A thread that polls a set may still have a reference to the queue, so what it uses is given back here.
+    pub fn close(&self) -> Result<()> {
+        if self.is_busy() {
+            return Err(Errno(FI_EBUSY));
+        }
+        self.wait.close(self);
+        Ok(())
     }
 
     /// From now on reading drives this endpoint. Once for each binding.
@@ -308,6 +317,10 @@ impl Cq {
 }
 
 impl Waitable for Cq {
+    fn is_closed(&self) -> bool {
+        self.wait.is_closed()
+    }
+
     fn progress(&self) {
         self.endpoints.progress();
     }
