@@ -18,13 +18,16 @@ use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
 use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
 use queue::{NOBODY, Queue, Taken};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Entries of a queue whose size the program leaves to us.
 const DEFAULT_SIZE: usize = 1024;
+
+/// Reads that are answered from the queue before one drives the endpoints too. Driving costs about as much as reading.
+const MOST_UNDRIVEN: u32 = 64;
 
 /// More than this is a mistake, not a wish.
 const MAX_SIZE: usize = 1 << 31;
@@ -51,6 +54,8 @@ pub struct Cq {
     queue: OptLock<Queue>,
     /// Whether there is something in the queue: spares who polls an empty one the lock. Written under the lock only.
     filled: AtomicBool,
+    /// Reads in a row that drove nothing.
+    undriven: AtomicU32,
     endpoints: Attached,
     wait: Wait,
     signals: Mutex<Signals>,
@@ -84,6 +89,7 @@ impl Cq {
         let cq = Arc::new(Cq {
             queue: OptLock::new(Queue::new(size.next_power_of_two(), attr.managed), attr.locked),
             filled: AtomicBool::new(false),
+            undriven: AtomicU32::new(0),
             endpoints: wait::endpoints(&wait, attr.locked),
             wait,
             signals: Mutex::default(),
@@ -168,6 +174,9 @@ impl Cq {
     pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
         if count > 0 {
             if let Some(answer) = self.take(count, &mut put) {
+                if self.is_overdue() {
+                    self.endpoints.progress();
+                }
                 return answer;
             }
         }
@@ -244,6 +253,17 @@ impl Cq {
     /// FI_GETWAITOBJ.
     pub fn wait_obj(&self) -> Result<fi_wait_obj> {
         self.wait.object()
+    }
+
+    /// Counts a read that found entries, and so drove nothing. A program whose queue always has some would never give
+    /// credit to its peers, nor get any; so each so many reads one drives all the same. Two threads at once may lose a
+    /// count.
+    #[inline]
+    fn is_overdue(&self) -> bool {
+        let reads = self.undriven.load(Ordering::Relaxed) + 1;
+        let overdue = reads >= MOST_UNDRIVEN;
+        self.undriven.store(if overdue { 0 } else { reads }, Ordering::Relaxed);
+        overdue
     }
 
     /// What is in the queue now; None: nothing.
