@@ -349,6 +349,8 @@ impl Wire for ShmTransport {
 }
 
 #[cfg(test)]
+mod closing;
+#[cfg(test)]
 mod contexts;
 #[cfg(test)]
 mod remote;

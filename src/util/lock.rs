@@ -48,11 +48,6 @@ impl<T> OptLock<T> {
         (self.latch.try_in_turn() || self.latch.stand_back(|| false)).then(|| self.guard())
     }
 
-    /// Waits until nobody has the lock, without taking it: who had it when this was called has given it back.
-    pub fn pass(&self) {
-        self.latch.pass(|| false);
-    }
-
     /// The guard of who has taken the latch: dropping it gives the latch back.
     #[inline]
     fn guard(&self) -> Guard<'_, T> {
