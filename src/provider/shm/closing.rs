@@ -104,3 +104,22 @@ fn a_sender_that_always_finds_entries_gets_credit() {
         assert_eq!((from_cq.read(1, |_| ()), memory.bytes()), (Ok(1), b"8 bytes.".to_vec()));
     }
 }
+
+/// Receive context 0 may carry the collectives of transmit contexts, and then outlives its fid: without its receives.
+#[test]
+fn one_that_carries_collectives_goes_on_without_its_receives() {
+    let bed = Bed::new();
+    let (whole, name) = bed.scalable(1, 1);
+    let (context, cq) = bed.context(&whole, Direction::Receive, 0);
+    context.side(|side| side.hub = true);
+    let (sender, _, _) = bed.plain();
+    let memory = recv(&context, FI_ADDR_UNSPEC, 1, 1, Flags::Endpoint, 8);
+    send(&sender, name, 1, b"too late");
+    context.close().unwrap();
+    cq.close().unwrap();
+    context.as_progress().progress();
+    assert_eq!(memory.bytes(), NOTHING);
+    whole.close().unwrap();
+    sender.close().unwrap();
+    nothing_is_held(&bed, &[], (whole, context));
+}
