@@ -181,9 +181,42 @@ static void open_and_close_own(void)
 
 static void a_child_opens_its_own_and_exits(void) { with_a_child(FI_PROGRESS_MANUAL, open_and_close_own); }
 
+/* Threads of the parent that are in the middle of a call at the fork: the child has their locks, and not them. */
+static volatile bool driving;
+
+static void *drive(void *arg)
+{
+	while (driving) {
+		fi_cq_read(bed.side[0].rx, NULL, 0);
+		fi_cq_read(bed.side[1].rx, NULL, 0);
+	}
+	return arg;
+}
+
+static void children_of_one_that_is_driven(enum fi_progress progress)
+{
+	pthread_t driver;
+	int i;
+
+	open_all(FI_WAIT_FD, progress);
+	driving = true;
+	CHECK(pthread_create(&driver, NULL, drive, NULL) == 0, "thread");
+	for (i = 0; i < 50; i++) {
+		child(close_all);
+		ping(&bed, 0, 1);
+	}
+	driving = false;
+	pthread_join(driver, NULL);
+	close_all();
+}
+
+static void a_child_of_one_that_is_driven_closes_all(void) { children_of_one_that_is_driven(FI_PROGRESS_MANUAL); }
+static void a_child_of_one_with_threads_closes_all(void) { children_of_one_that_is_driven(FI_PROGRESS_AUTO); }
+
 static const struct test tests[] = {
 	TEST(a_child_exits), TEST(a_child_of_one_with_threads_exits), TEST(a_child_closes_all_and_exits),
-	TEST(a_child_opens_its_own_and_exits),
+	TEST(a_child_opens_its_own_and_exits), TEST(a_child_of_one_that_is_driven_closes_all),
+	TEST(a_child_of_one_with_threads_closes_all),
 };
 
 CASES(tests)

@@ -12,7 +12,7 @@ use super::wait::block::{Stopped, block};
 use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
 use crate::abi::types::{FI_CNTR_EVENTS_BYTES, FI_CNTR_EVENTS_COMP, fi_cntr_events, fi_wait_obj};
-use crate::abi::types::{FI_EAVAIL, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER, FI_WAIT_YIELD};
+use crate::abi::types::{FI_EAVAIL, FI_EBUSY, FI_EINTR, FI_EINVAL, FI_ETIMEDOUT, FI_PEER, FI_WAIT_YIELD};
 use crate::util::lock::OptLock;
 use crate::util::patience::Patience;
 use core::ffi::c_int;
@@ -94,6 +94,15 @@ impl Cntr {
     /// Whether closing it is -FI_EBUSY.
     pub fn is_busy(&self) -> bool {
         self.endpoints.count() + self.refs.count() > 0
+    }
+
+    /// fi_close. A thread that polls a set may still have a reference to the counter, so what it uses is given back here.
+    pub fn close(&self) -> Result<()> {
+        if self.is_busy() {
+            return Err(Errno(FI_EBUSY));
+        }
+        self.wait.close(self);
+        Ok(())
     }
 
     /// From now on reading drives this endpoint. Once for each binding.
@@ -333,6 +342,10 @@ impl Cntr {
 }
 
 impl Waitable for Cntr {
+    fn is_closed(&self) -> bool {
+        self.wait.is_closed()
+    }
+
     fn progress(&self) {
         self.endpoints.progress();
     }

@@ -13,6 +13,7 @@ use super::log::Speaker;
 use super::mr::memory::Memory;
 use super::refs::Refs;
 use crate::abi::types::*;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An opened fabric.
@@ -62,6 +63,7 @@ pub struct Domain {
     pub av: av::Domain,
     /// The thread of FI_PROGRESS_AUTO.
     pub driver: Option<Driver>,
+    closed: AtomicBool,
     eq: Mutex<Option<BoundEq>>,
 }
 
@@ -98,6 +100,7 @@ impl Domain {
                 locked: crossed,
             },
             driver: auto.then(Driver::default),
+            closed: AtomicBool::new(false),
             eq: Mutex::default(),
         }))
     }
@@ -125,6 +128,27 @@ impl Domain {
         }
     }
 
+    /// fi_close. -FI_EBUSY while somebody uses it. A thread that drove one of its endpoints may still have a reference,
+    /// so what the domain uses is given back here and not with the last of them.
+    pub fn close(&self) -> Result<()> {
+        unused(&self.users)?;
+        self.let_go();
+        Ok(())
+    }
+
+    fn let_go(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(driver) = &self.driver {
+            driver.end();
+        }
+        if let Some(bound) = self.bound_eq().take() {
+            bound.eq.refs().give();
+        }
+        self.fabric.users.give();
+    }
+
     fn bound_eq(&self) -> MutexGuard<'_, Option<BoundEq>> {
         self.eq.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,10 +156,7 @@ impl Domain {
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        if let Some(bound) = self.eq.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            bound.eq.refs().give();
-        }
-        self.fabric.users.give();
+        self.let_go();
     }
 }
 

@@ -8,6 +8,7 @@ use super::progress::Progress;
 use crate::abi::types::{FI_EAGAIN, FI_EINVAL};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
+use crate::sys::forks::Process;
 use crate::sys::thread;
 use crate::util::patience::Patience;
 use core::ffi::c_int;
@@ -31,7 +32,9 @@ pub struct Driver {
 
 struct Thread {
     shared: Arc<Shared>,
-    thread: thread::Thread,
+    process: Process,
+    /// None: ended.
+    thread: Mutex<Option<thread::Thread>>,
 }
 
 struct Shared {
@@ -80,7 +83,7 @@ impl Driver {
 
     /// When this returns, the thread has let go of the endpoint.
     pub fn detach(&self, id: u64) {
-        let Some(thread) = self.thread.get().filter(|own| own.thread.is_here()) else {
+        let Some(thread) = self.thread.get().filter(|own| own.process.is_this()) else {
             return;
         };
         let shared = &thread.shared;
@@ -116,13 +119,22 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let Some(own) = self.thread.take() else { return };
-        if own.thread.is_here() {
+impl Driver {
+    /// When this returns there is no thread any more. For when the domain is closed.
+    pub fn end(&self) {
+        let Some(own) = self.thread.get() else { return };
+        let thread = own.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        if own.process.is_this() {
             own.shared.change(|state| state.end = true);
         }
-        own.thread.join();
+        thread.join();
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -138,7 +150,11 @@ impl Thread {
         shared.epoll.add(shared.changed.fd()).map_err(told)?;
         let inner = shared.clone();
         let thread = thread::Thread::start("fi_progress", move || inner.run()).map_err(|_| Errno(FI_EAGAIN))?;
-        Ok(Thread { shared, thread })
+        Ok(Thread {
+            shared,
+            process: Process::this(),
+            thread: Mutex::new(Some(thread)),
+        })
     }
 }
 

@@ -70,7 +70,7 @@ impl PollSet {
             let Some(member) = members.iter_mut().find(|member| member.is(object)) else {
                 continue;
             };
-            if object.polled(&mut member.mark) {
+            if !object.is_closed() && object.polled(&mut member.mark) {
                 *room = member.context;
                 told += 1;
             }

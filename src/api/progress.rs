@@ -7,6 +7,7 @@ use super::refs::Refs;
 use super::wait::bell::Bell;
 use crate::abi::types::FI_EINVAL;
 use crate::util::lock::OptLock;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// No lock of a queue or counter is held while these are called, so they may post.
 pub trait Progress: Send + Sync {
-    /// Moves on what can be moved.
+    /// Moves on what can be moved; not what another thread moves already. Once closed it does nothing, though a thread
+    /// that was about to call it may still do so.
     fn progress(&self);
 
     /// Somebody is going to sleep: what comes from now on makes `wake_fd` readable, once. Drains `wake_fd` (which must
@@ -42,10 +44,18 @@ pub trait Progress: Send + Sync {
     fn wake_fd(&self) -> Option<RawFd>;
 }
 
+type Members = Arc<[Arc<Member>]>;
+
 /// The endpoints attached to one queue or counter.
 pub struct Attached {
-    /// Replaced, never changed, so that it can be walked without the lock.
-    members: OptLock<Arc<[Arc<Member>]>>,
+    /// Replaced, never changed. The lock is not for holding while endpoints work: those may attach and detach others.
+    members: OptLock<Members>,
+    /// Who drives has this lock and drives the members in this list: a copy, brought up to date before each use. Another
+    /// thread that comes meanwhile has nothing to add. An endpoint that was detached may be in the copy until the next
+    /// use; once closed, it does nothing.
+    driving: OptLock<Members>,
+    /// The copy is out of date. Changed under the lock of `members`.
+    changed: AtomicBool,
     bell: Option<Arc<Bell>>,
     /// Whether we have wound the bell.
     watchful: Mutex<bool>,
@@ -70,8 +80,11 @@ enum Watched {
 impl Attached {
     /// `bell`: what sleepers sleep on, if there can be any.
     pub fn new(bell: Option<Arc<Bell>>, locked: bool) -> Attached {
+        let none: Members = Arc::from([]);
         Attached {
-            members: OptLock::new(Arc::from([]), locked),
+            members: OptLock::new(none.clone(), locked),
+            driving: OptLock::new(none, locked),
+            changed: AtomicBool::new(false),
             bell,
             watchful: Mutex::new(false),
             refs: Refs::default(),
@@ -91,6 +104,7 @@ impl Attached {
         } else {
             let member = Arc::new(Member::new(endpoint));
             *members = members.iter().cloned().chain([member]).collect();
+            self.changed.store(true, Ordering::Release);
         }
         drop(members);
         self.refs.take();
@@ -109,19 +123,37 @@ impl Attached {
         let gone = member.times.count() == 0;
         if gone {
             *members = members.iter().filter(|member| !member.is(endpoint)).cloned().collect();
+            self.changed.store(true, Ordering::Release);
         }
         drop(members);
         self.refs.give();
+        if let Some(mut driving) = self.driving.try_lock() {
+            self.update(&mut driving); // so that an endpoint that is closed does not stay in memory
+        }
         if gone {
             member.unwatch(self.bell.as_deref());
         }
         Ok(())
     }
 
-    /// Drives all of them.
+    /// Drives all of them, unless another thread is at it.
     #[inline]
     pub fn progress(&self) {
-        self.each(|member| member.endpoint.progress());
+        let Some(mut driving) = self.driving.poll() else { return };
+        // SYNC POINT: meets the release of who attaches or detaches. Seeing it late is driving the new one late.
+        if self.changed.load(Ordering::Acquire) {
+            self.update(&mut driving);
+        }
+        driving.iter().for_each(|member| member.endpoint.progress());
+    }
+
+    #[cold]
+    fn update(&self, driving: &mut Members) {
+        let members = self.members.lock();
+        self.changed.store(false, Ordering::Relaxed);
+        let before = core::mem::replace(driving, members.clone());
+        drop(members);
+        drop(before); // perhaps the last reference to an endpoint
     }
 
     /// Announces a sleep to all of them. False: one of them has work.
@@ -154,16 +186,9 @@ impl Attached {
         self.each(|member| member.endpoint.disarm());
     }
 
-    #[inline]
-    fn each(&self, mut visit: impl FnMut(&Member)) {
-        if self.members.is_locked() {
-            // Another thread may attach or detach meanwhile, and the lock is not for holding while endpoints work.
-            let members = self.members.lock().clone();
-            members.iter().for_each(|member| visit(member));
-        } else {
-            // Nobody else is here, and an endpoint that works attaches nothing: no reference needs counting.
-            self.members.lock().iter().for_each(|member| visit(member));
-        }
+    fn each(&self, visit: impl FnMut(&Arc<Member>)) {
+        let members = self.members.lock().clone();
+        members.iter().for_each(visit);
     }
 }
 
@@ -236,7 +261,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::abi::types::FI_WAIT_POLLFD;
     use crate::sys::eventfd::EventFd;
-    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::sync::atomic::AtomicUsize;
 
     /// An endpoint for tests: work is handed in from any thread, and done by whoever calls `progress`.
     pub(crate) struct Worker<F: Fn() + Send + Sync> {

@@ -189,6 +189,11 @@ impl<T: Transport> Engine<T> {
         self.core.cancel(context, report)
     }
 
+    /// Ends the application's receives, if no message is on its way into one: says so.
+    pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
+        self.core.give_up_receives(report)
+    }
+
     /// Ends a receive of a collective that has met no message.
     pub fn withdraw(&mut self, context: Context, report: &mut impl Report) {
         self.core.withdraw_own(context, report);

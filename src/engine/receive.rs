@@ -1,7 +1,7 @@
 //! Receives: posted, matched, told their end, or cancelled.
 
 use super::matching::{Receive, Want};
-use super::message::Delivery;
+use super::message::{Delivery, Landing, Message};
 use super::multi::After;
 use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
 use super::port::PeerId;
@@ -180,7 +180,24 @@ impl Core {
         })
     }
 
-    /// The same for a collective's.
+    /// Ends all receives of the application's that have not met a message. False, and nothing was done: a message is on
+    /// its way into its receive, and nobody can stop it.
+    #[cold]
+    pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
+        let filled = |message: &Message| message.kind != Kind::Collective && message.target.is_some();
+        let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != Kind::Collective);
+        if self.arrivals.iter().any(|(_, message)| filled(message)) || self.landings.iter().any(|(_, at)| direct(at)) {
+            return false;
+        }
+        for kind in [Kind::Message, Kind::Tagged] {
+            for id in self.matcher(kind).search_posted(|_| true) {
+                self.withdraw(kind, id, Error::Canceled, report);
+            }
+        }
+        true
+    }
+
+    /// Ends the receives of a collective with this context that have not met a message.
     #[cold]
     pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
         let kind = Kind::Collective;

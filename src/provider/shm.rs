@@ -377,6 +377,8 @@ impl Wire for ShmTransport {
 }
 
 #[cfg(test)]
+mod closing;
+#[cfg(test)]
 mod contexts;
 #[cfg(test)]
 mod remote;

@@ -1,37 +1,28 @@
-//! A lock that is there only when the threading level asks for it.
+//! A lock that is there only when the threading level asks for it: a value behind a `Latch`.
 //!
-//! An object is told at its making whether calls may come from several threads at once (FI_THREAD_SAFE and the like) or
-//! whether the application promised to make them one after the other (FI_THREAD_DOMAIN, FI_THREAD_COMPLETION). With the
-//! promise, taking the lock costs a plain load and a plain store, no atomic read-modify-write. The promise is the
-//! application's: calls that overlap in spite of it are a data race of the application's own making, as they are in C.
-//!
-//! Waiters spin a little and then give the processor away. Knows nobody; used by every object behind a fid.
+//! Knows nobody; used by every object behind a fid.
 
+use super::latch::Latch;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, Ordering};
-
-/// How often a waiter looks before it lets others run. The holder's work is short, so looking mostly pays.
-const SPINS: u32 = 100;
 
 /// A value with a lock around it, or with the application's promise that none is needed.
 pub struct OptLock<T> {
-    held: AtomicBool,
-    locked: bool,
+    latch: Latch,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `value` is reached only through a guard. When `locked`, one guard lives at a time, whatever the threads; when
-// not, the application orders its calls, and `held` still refuses a second guard to whoever comes in the middle of a call.
+// not, the application orders its calls, and the latch still refuses a second guard to whoever comes in the middle of a
+// call.
 unsafe impl<T: Send> Sync for OptLock<T> {}
 
 impl<T> OptLock<T> {
     /// `locked`: calls may come from several threads at once.
     pub const fn new(value: T, locked: bool) -> Self {
         OptLock {
-            held: AtomicBool::new(false),
-            locked,
+            latch: Latch::new(locked),
             value: UnsafeCell::new(value),
         }
     }
@@ -39,62 +30,36 @@ impl<T> OptLock<T> {
     /// Waits for the lock. Taking it twice in one thread waits for ever: never call out while holding it.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        self.try_lock().unwrap_or_else(|| self.wait())
+        if !self.latch.try_in_turn() {
+            self.latch.wait(|| false);
+        }
+        self.guard()
     }
 
     /// The lock, if nobody has it now.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // SYNC POINT: the acquire meets the release in the guard's drop.
-        let taken = if self.locked {
-            self.held
-                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-        } else {
-            let free = !self.held.load(Ordering::Acquire);
-            if free {
-                self.held.store(true, Ordering::Relaxed);
-            }
-            free
-        };
-        // A guard may only be made once the lock is had: dropping it gives the lock back.
-        taken.then(|| Guard {
+        self.latch.try_take().then(|| self.guard())
+    }
+
+    /// The lock, for a thread that can as well come again later: not while others have it or wait for it.
+    #[inline]
+    pub fn poll(&self) -> Option<Guard<'_, T>> {
+        (self.latch.try_in_turn() || self.latch.stand_back(|| false)).then(|| self.guard())
+    }
+
+    /// The guard of who has taken the latch: dropping it gives the latch back.
+    #[inline]
+    fn guard(&self) -> Guard<'_, T> {
+        Guard {
             lock: self,
             _here: PhantomData,
-        })
-    }
-
-    /// Waits until nobody has the lock, without taking it: who had it when this was called has given it back.
-    pub fn pass(&self) {
-        // SYNC POINT: the acquire meets the release in the guard's drop.
-        let mut tries = 0u32;
-        while self.held.load(Ordering::Acquire) {
-            tries = tries.wrapping_add(1);
-            if tries % SPINS == 0 {
-                std::thread::yield_now();
-            }
-            core::hint::spin_loop();
-        }
-    }
-
-    #[cold]
-    fn wait(&self) -> Guard<'_, T> {
-        loop {
-            for _ in 0..SPINS {
-                // Looks before it tries: a failed try would take the cache line away from the holder.
-                let free = !self.held.load(Ordering::Relaxed);
-                if let Some(guard) = free.then(|| self.try_lock()).flatten() {
-                    return guard;
-                }
-                core::hint::spin_loop();
-            }
-            std::thread::yield_now();
         }
     }
 
     /// Whether calls from several threads at once are kept apart.
     pub fn is_locked(&self) -> bool {
-        self.locked
+        self.latch.is_locked()
     }
 
     /// The value, for its only owner.
@@ -131,8 +96,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SYNC POINT: the release meets the acquire in `try_lock`.
-        self.lock.held.store(false, Ordering::Release);
+        self.lock.latch.give();
     }
 }
 
@@ -157,24 +121,6 @@ mod tests {
             }
         });
         assert_eq!(*lock.lock(), 40_000);
-    }
-
-    #[test]
-    fn passing_waits_for_the_holder() {
-        for locked in [true, false] {
-            let lock = OptLock::new(0, locked);
-            lock.pass();
-            let mut guard = lock.lock();
-            std::thread::scope(|scope| {
-                let passing = scope.spawn(|| {
-                    lock.pass();
-                    *lock.lock()
-                });
-                *guard += 1;
-                drop(guard);
-                assert_eq!(passing.join().unwrap(), 1);
-            });
-        }
     }
 
     #[test]

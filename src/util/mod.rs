@@ -2,8 +2,10 @@
 //!
 //! `unsafe` only where memory is opened: `user`, and rings and locks.
 
+pub mod closable;
 pub mod few;
 pub mod fold;
+mod latch;
 pub mod lock;
 pub mod patience;
 pub mod regions;

@@ -1,6 +1,6 @@
 //! fid_cntr.
 
-use super::{Object, head, not_if, status, wait, wait_set};
+use super::{Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};
@@ -100,8 +100,10 @@ pub unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only counters made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        domain_of(fid).deferred.let_go(of(fid));
-        Object::<fid_cntr, Opened>::close(fid, |_| not_if(of(fid).is_busy()))
+        Object::<fid_cntr, Opened>::close(fid, |opened| {
+            opened.domain.deferred.let_go(&opened.cntr);
+            opened.cntr.close()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! fid_cq.
 
-use super::{Object, head, not_if, status, wait, wait_set};
+use super::{Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only queues made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_cq, Opened>::close(fid, |_| not_if(of(fid).is_busy())) }
+    unsafe { Object::<fid_cq, Opened>::close(fid, |opened| opened.cq.close()) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {

@@ -3,7 +3,7 @@
 use super::{Object, deferred, head, mr, raw_key, shm};
 use crate::abi::lacking;
 use crate::abi::types::*;
-use crate::api::domain::{Domain, unused};
+use crate::api::domain::Domain;
 use crate::api::info::model::Info;
 use crate::api::instances;
 use core::ffi::{c_int, c_void};
@@ -48,7 +48,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only domains made here have this operation; closing ends their life unless they are in use.
     unsafe {
         Object::<fid_domain, Arc<Domain>>::close(fid, |domain| {
-            unused(&domain.users)?;
+            domain.close()?;
             instances::closed(fid as usize);
             Ok(())
         })

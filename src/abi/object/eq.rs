@@ -1,6 +1,6 @@
 //! fid_eq, and the way of an address vector's events into one.
 
-use super::{Object, cq, head, not_if, wait, wait_set};
+use super::{Object, cq, head, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av::Events;
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only queues made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_eq, Opened>::close(fid, |_| not_if(of(fid).is_busy())) }
+    unsafe { Object::<fid_eq, Opened>::close(fid, |opened| opened.eq.close()) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {

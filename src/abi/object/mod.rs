@@ -30,6 +30,7 @@ pub mod wait_set;
 
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
+use crate::sys::forks::Process;
 use core::ffi::c_int;
 use libc::ssize_t;
 
@@ -38,12 +39,14 @@ use libc::ssize_t;
 pub struct Object<C, T> {
     pub c: C,
     pub value: T,
+    process: Process,
 }
 
 impl<C, T> Object<C, T> {
     /// Gives the object to C; `take` gets it back.
     pub fn give(c: C, value: T) -> *mut C {
-        Box::into_raw(Box::new(Object { c, value })).cast()
+        let process = Process::this();
+        Box::into_raw(Box::new(Object { c, value, process })).cast()
     }
 
     /// # Safety
@@ -60,13 +63,17 @@ impl<C, T> Object<C, T> {
         unsafe { Box::from_raw(c.cast::<Object<C, T>>()) }.value
     }
 
-    /// fi_close: the object is gone if `may` says that it can be.
+    /// fi_close: the object is gone if `may` says that it can be. In a child of fork it stays in memory: a thread that the
+    /// child does not have may have held any of its locks at the fork, and holds it for ever.
     ///
     /// # Safety
     /// As `take`, unless it is still in use.
     pub unsafe fn close(fid: *mut fid, may: impl FnOnce(&T) -> Result<()>) -> c_int {
         // SAFETY: by contract; the C struct begins with the fid.
         unsafe {
+            if !(*fid.cast::<Object<C, T>>()).process.is_this() {
+                return FI_SUCCESS;
+            }
             let result = may(Self::value(fid.cast()));
             if result.is_ok() {
                 drop(Self::take(fid.cast()));

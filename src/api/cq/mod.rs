@@ -13,19 +13,22 @@ use super::refs::Refs;
 use super::wait::block::{Stopped, block};
 use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
-use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EINVAL, FI_ENOSYS, FI_PEER};
+use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EBUSY, FI_EINVAL, FI_ENOSYS, FI_PEER};
 use crate::abi::types::{FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD, FI_WAIT_NONE};
 use crate::abi::types::{fi_cq_format, fi_cq_wait_cond, fi_wait_obj};
 use crate::util::lock::OptLock;
 use crate::util::patience::Patience;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
 use queue::{NOBODY, Queue, Taken};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Entries of a queue whose size the program leaves to us.
 const DEFAULT_SIZE: usize = 1024;
+
+/// Reads that are answered from the queue before one drives the endpoints too. Driving costs about as much as reading.
+const MOST_UNDRIVEN: u32 = 64;
 
 /// More than this is a mistake, not a wish.
 const MAX_SIZE: usize = 1 << 31;
@@ -52,6 +55,8 @@ pub struct Cq {
     queue: OptLock<Queue>,
     /// Whether there is something in the queue: spares who polls an empty one the lock. Written under the lock only.
     filled: AtomicBool,
+    /// Reads in a row that drove nothing.
+    undriven: AtomicU32,
     endpoints: Attached,
     wait: Wait,
     signals: Mutex<Signals>,
@@ -86,6 +91,7 @@ impl Cq {
         let cq = Arc::new(Cq {
             queue: OptLock::new(Queue::new(size.next_power_of_two(), attr.managed), attr.locked),
             filled: AtomicBool::new(false),
+            undriven: AtomicU32::new(0),
             endpoints: wait::endpoints(&wait, attr.locked),
             wait,
             signals: Mutex::default(),
@@ -110,6 +116,15 @@ impl Cq {
     /// Whether closing it is -FI_EBUSY.
     pub fn is_busy(&self) -> bool {
         self.endpoints.count() + self.refs.count() > 0
+    }
+
+    /// fi_close. A thread that polls a set may still have a reference to the queue, so what it uses is given back here.
+    pub fn close(&self) -> Result<()> {
+        if self.is_busy() {
+            return Err(Errno(FI_EBUSY));
+        }
+        self.wait.close(self);
+        Ok(())
     }
 
     /// From now on reading drives this endpoint. Once for each binding.
@@ -163,6 +178,9 @@ impl Cq {
         let mut answer = None;
         if count > 0 {
             answer = self.take(count, &mut put);
+            if answer.is_some() && self.is_overdue() {
+                self.endpoints.progress();
+            }
         }
         if answer.is_none() {
             self.endpoints.progress();
@@ -247,6 +265,17 @@ impl Cq {
         self.wait.object()
     }
 
+    /// Counts a read that found entries, and so drove nothing. A program whose queue always has some would never give
+    /// credit to its peers, nor get any; so each so many reads one drives all the same. Two threads at once may lose a
+    /// count.
+    #[inline]
+    fn is_overdue(&self) -> bool {
+        let reads = self.undriven.load(Ordering::Relaxed) + 1;
+        let overdue = reads >= MOST_UNDRIVEN;
+        self.undriven.store(if overdue { 0 } else { reads }, Ordering::Relaxed);
+        overdue
+    }
+
     /// What is in the queue now; None: nothing.
     #[inline]
     fn take(&self, count: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
@@ -318,6 +347,10 @@ impl Cq {
 }
 
 impl Waitable for Cq {
+    fn is_closed(&self) -> bool {
+        self.wait.is_closed()
+    }
+
     fn progress(&self) {
         self.endpoints.progress();
     }

@@ -113,6 +113,25 @@ fn reading_drives_the_endpoints_when_there_is_nothing() {
     }
 }
 
+/// What peers wait for (credit, acknowledgements) is done by driving, and a queue may never be empty.
+#[test]
+fn a_queue_that_always_has_entries_drives_now_and_then() {
+    let cq = open(FI_WAIT_NONE);
+    let endpoint = Worker::new(|| ());
+    cq.attach(endpoint.clone());
+    let drives = |reads: u32| {
+        let before = endpoint.calls.load(Ordering::SeqCst);
+        for read in 0..reads {
+            cq.post(&entry(read as usize));
+            assert_eq!(contexts(&cq, 1), Ok(vec![read as usize]));
+        }
+        endpoint.calls.load(Ordering::SeqCst) - before
+    };
+    assert_eq!(drives(MOST_UNDRIVEN - 1), 0);
+    assert_eq!(drives(1), 1);
+    assert_eq!(drives(10 * MOST_UNDRIVEN), 10);
+}
+
 #[test]
 fn errors_come_in_their_turn() {
     let cq = open(FI_WAIT_NONE);

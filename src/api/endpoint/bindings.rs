@@ -61,6 +61,39 @@ impl Cntrs {
     }
 }
 
+/// The queues and counters whose reading drives an endpoint.
+pub struct Drivers {
+    queues: Vec<Arc<Cq>>,
+    counters: Vec<Arc<Cntr>>,
+}
+
+impl Drivers {
+    pub fn detach(&self, endpoint: &Arc<dyn Progress>) {
+        for cq in &self.queues {
+            let _ = cq.detach(endpoint);
+        }
+        for cntr in &self.counters {
+            let _ = cntr.detach(endpoint);
+        }
+    }
+}
+
+/// An event queue that another has taken the place of.
+pub struct Unbound {
+    eq: Arc<Eq>,
+    /// The endpoint, if the queue drove it.
+    driven: Option<Arc<dyn Progress>>,
+}
+
+impl Unbound {
+    pub fn let_go(self) {
+        if let Some(endpoint) = &self.driven {
+            let _ = self.eq.detach(endpoint);
+        }
+        self.eq.refs().give();
+    }
+}
+
 #[derive(Default)]
 pub struct Bindings {
     tx: Option<Arc<Cq>>,
@@ -113,18 +146,16 @@ impl Bindings {
         Ok(())
     }
 
-    /// In place of the one before.
-    pub fn bind_eq(&mut self, eq: &Arc<Eq>) {
+    /// In place of the one before, which is to be let go of without the endpoint's lock.
+    pub fn bind_eq(&mut self, eq: &Arc<Eq>) -> Option<Unbound> {
         eq.refs().take();
         if let Some(endpoint) = &self.driven_by_eq {
             eq.attach(endpoint.clone());
         }
-        if let Some(before) = self.eq.replace(eq.clone()) {
-            if let Some(endpoint) = &self.driven_by_eq {
-                let _ = before.detach(endpoint);
-            }
-            before.refs().give();
-        }
+        self.eq.replace(eq.clone()).map(|eq| Unbound {
+            eq,
+            driven: self.driven_by_eq.clone(),
+        })
     }
 
     pub fn eq(&self) -> Option<&Arc<Eq>> {
@@ -177,27 +208,27 @@ impl Bindings {
         }
     }
 
-    pub fn give_ward(&mut self, ward: &Arc<dyn Progress>) {
-        if let Some(at) = self.wards.iter().position(|known| Arc::ptr_eq(known, ward)) {
-            let ward = self.wards.swap_remove(at);
-            self.detach_one(&ward);
+    /// Whom to detach the ward from, without the endpoint's lock, if it was one.
+    pub fn give_ward(&mut self, ward: &Arc<dyn Progress>) -> Option<Drivers> {
+        let at = self.wards.iter().position(|known| Arc::ptr_eq(known, ward))?;
+        self.wards.swap_remove(at);
+        Some(self.drivers())
+    }
+
+    pub fn drivers(&self) -> Drivers {
+        Drivers {
+            queues: self.queues().cloned().collect(),
+            counters: self.counters().cloned().collect(),
         }
     }
 
-    fn detach_one(&self, endpoint: &Arc<dyn Progress>) {
-        for cq in self.queues() {
-            let _ = cq.detach(endpoint);
-        }
-        for cntr in self.counters() {
-            let _ = cntr.detach(endpoint);
-        }
-    }
-
-    /// Takes `attach` back, for the wards too.
-    pub fn stop(&mut self, endpoint: &Arc<dyn Progress>) {
-        self.detach_one(endpoint);
+    /// Takes `attach` back, for the wards too. As every `detach`, not for calling with the endpoint's lock: a sleeper
+    /// that looks at the same attachment may wait for that.
+    fn stop(&mut self, endpoint: &Arc<dyn Progress>) {
+        let drivers = self.drivers();
+        drivers.detach(endpoint);
         for ward in std::mem::take(&mut self.wards) {
-            self.detach_one(&ward);
+            drivers.detach(&ward);
         }
         if let (Some(eq), Some(_)) = (&self.eq, &self.driven_by_eq) {
             let _ = eq.detach(endpoint);

@@ -225,7 +225,7 @@ impl<T: Wire> Core<T> {
         }
     }
 
-    fn own_address(&self) -> Vec<u8> {
+    pub(super) fn own_address(&self) -> Vec<u8> {
         let name = self.name.clone();
         name.unwrap_or_else(|| self.engine.transport().local_address())
     }
@@ -259,7 +259,7 @@ impl<T: Wire> Core<T> {
 
 impl<T: Wire + 'static> Endpoint<T> {
     fn begin_collective(&self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
-        let mut core = self.core.lock();
+        let mut core = self.enter()?;
         let core = &mut *core;
         core.runner.collective(owner, call, most, report)?;
         core.tell();
@@ -273,7 +273,7 @@ impl<T: Wire + 'static> Endpoint<T> {
 impl<T: Wire + 'static> Collectives for Endpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (most, report) = {
-            let core = self.core.lock();
+            let core = self.enter()?;
             can_collect(&core.side, false)?;
             terms(&core.side, call)
         };
@@ -282,7 +282,7 @@ impl<T: Wire + 'static> Collectives for Endpoint<T> {
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
         let me: Arc<dyn Progress> = self.clone();
-        let mut core = self.core.lock();
+        let mut core = self.enter()?;
         let core = &mut *core;
         can_collect(&core.side, false)?;
         let av = vector_of(&core.side, call)?;
@@ -295,7 +295,9 @@ impl<T: Wire + 'static> Collectives for Endpoint<T> {
     }
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
-        let mut core = self.core.lock();
+        let Some(mut core) = self.core.enter() else {
+            return Ok(());
+        };
         core.runner.leave(address)?;
         if let Some(eq) = core.side.bindings.eq() {
             drop(eq.forget(fid));

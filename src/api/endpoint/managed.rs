@@ -13,7 +13,7 @@ use crate::api::cntr::Cntr;
 use crate::api::collective::Collectives;
 use crate::api::cq::Cq;
 use crate::api::deferred::work::key_of;
-use crate::api::domain::{Domain, unused};
+use crate::api::domain::Domain;
 use crate::api::driver::Driver;
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
@@ -78,7 +78,9 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
 
     /// Told of groups that are joined; other programs bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
-        self.side(|side| side.bindings.bind_eq(eq));
+        if let Some(before) = self.side(|side| side.bindings.bind_eq(eq)) {
+            before.let_go();
+        }
     }
 
     /// `flags`: FI_TRANSMIT, FI_RECV, FI_SELECTIVE_COMPLETION.
@@ -111,12 +113,10 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
         start(self)
     }
 
-    /// To be called before the endpoint is let go: queues must not drive it any more. -FI_EBUSY if others use it.
-    fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
-        stop(self);
-        Ok(())
-    }
+    /// fi_close. When it has succeeded nobody drives the endpoint, nothing it knew is touched again, and what it used may
+    /// be closed. Other threads may still have references to it, so none of this is left to the last of them. -FI_EBUSY
+    /// if others use it.
+    fn close(&self) -> Result<()>;
 
     /// fi_tx_size_left: sends that will not be refused.
     fn tx_size_left(&self) -> Result<usize> {
@@ -225,10 +225,11 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
         Err(error) => {
             log!(by endpoint.domain().provider; Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
             endpoint.domain().memory.leave(me);
-            endpoint.side(|side| {
+            let drivers = endpoint.side(|side| {
                 side.enabled = false;
-                side.bindings.stop(me);
+                side.bindings.drivers()
             });
+            drivers.detach(me);
             Err(error)
         }
     }

@@ -17,9 +17,10 @@ pub mod stx;
 use super::collective::Collectives;
 use super::collective::run::Runner;
 use super::deferred::Deferred;
-use super::domain::Domain;
+use super::domain::{Domain, unused};
 use super::errno::{Errno, Result};
 use super::info::model::Info;
+use super::log::Speaker;
 use super::messaging::{Messaging, RecvCall, SendCall};
 use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
@@ -27,7 +28,7 @@ use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Error, Kind, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
-use crate::util::lock::OptLock;
+use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
 use managed::{ByThread, Sleeper};
@@ -68,7 +69,8 @@ pub trait Wire: Transport + core::marker::Send {
 pub struct Endpoint<T: Wire> {
     pub domain: Arc<Domain>,
     deferred: Arc<Deferred>,
-    core: OptLock<Core<T>>,
+    /// Closed with the endpoint, which other threads may still have references to.
+    core: Closable<Core<T>>,
 }
 
 struct Core<T: Wire> {
@@ -94,20 +96,35 @@ impl<T: Wire + 'static> Endpoint<T> {
     /// `locked`: whether calls may meet in it.
     fn with_lock(domain: &Arc<Domain>, info: &Info, transport: T, locked: bool) -> Arc<Endpoint<T>> {
         domain.users.take();
-        let core = Core {
-            engine: Engine::with(transport, side::engine_config(info)),
-            side: Side::new(domain.provider, info),
-            deep: false,
-            runner: Runner::default(),
-            listeners: HashMap::new(),
-            name: None,
-            ended: Told::default(),
-        };
         Arc::new(Endpoint {
             domain: domain.clone(),
             deferred: domain.deferred.clone(),
-            core: OptLock::new(core, locked),
+            core: Closable::new(Core::new(domain.provider, info, transport), locked),
         })
+    }
+}
+
+impl<T: Wire> Endpoint<T> {
+    /// Everything that the endpoint has, for a call. An application does not call what it has closed.
+    #[inline(always)]
+    fn enter(&self) -> Result<Entered<'_, Core<T>>> {
+        self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
+    }
+
+    /// Ends the transport and all that is unfinished, and lets go of the address vector and the domain.
+    fn end(&self) {
+        if self.core.close() {
+            self.domain.users.give();
+        }
+    }
+
+    /// Begins anew, after `end`.
+    fn renew(&self, info: &Info, transport: T) {
+        self.domain.users.take();
+        let core = Core::new(self.domain.provider, info, transport);
+        if self.core.reopen(core).is_err() {
+            self.domain.users.give();
+        }
     }
 }
 
@@ -124,7 +141,10 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        use_it(&mut self.core.lock().side)
+        match self.core.enter() {
+            Some(mut core) => use_it(&mut core.side),
+            None => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+        }
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -136,11 +156,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn local_address(&self) -> Vec<u8> {
-        let core = self.core.lock();
-        match &core.name {
-            Some(name) => name.clone(),
-            None => core.engine.transport().local_address(),
-        }
+        self.core.enter().map(|core| core.own_address()).unwrap_or_default()
     }
 
     fn collectives(&self) -> Option<Arc<dyn Collectives>> {
@@ -148,7 +164,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn set_address(&self, address: &[u8]) -> Result<()> {
-        let mut core = self.core.lock();
+        let mut core = self.enter()?;
         if core.side.enabled {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
@@ -164,8 +180,8 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn unfinished(&self) -> (usize, usize) {
-        let core = self.core.lock();
-        (core.engine.sending(), core.engine.posted())
+        let core = self.core.enter();
+        core.map_or((0, 0), |core| (core.engine.sending(), core.engine.posted()))
     }
 
     fn enable(&self) -> Result<()> {
@@ -173,8 +189,18 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         managed::start(self)
     }
 
+    fn close(&self) -> Result<()> {
+        self.side(|side| unused(&side.aliases))?;
+        if self.side(|side| side.hub) {
+            return self.close_to_application();
+        }
+        managed::stop(self);
+        self.end();
+        Ok(())
+    }
+
     fn cancel(&self, context: Context) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
@@ -187,7 +213,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 impl<T: Wire + 'static> Endpoint<T> {
     /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
     fn open_memory(&self, number: u64) {
-        let mut guard = self.core.lock();
+        let Some(mut guard) = self.core.enter() else { return };
         let core = &mut *guard;
         if core.side.settings.is_target && !core.side.enabled {
             let counted = core.side.bindings.counts_peers();
@@ -214,7 +240,7 @@ impl<T: Wire> Endpoint<T> {
 
 impl<T: Wire> Drop for Endpoint<T> {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.end();
     }
 }
 
@@ -253,6 +279,18 @@ impl Teller<'_> {
 }
 
 impl<T: Wire> Core<T> {
+    fn new(provider: Speaker, info: &Info, transport: T) -> Core<T> {
+        Core {
+            engine: Engine::with(transport, side::engine_config(info)),
+            side: Side::new(provider, info),
+            deep: false,
+            runner: Runner::default(),
+            listeners: HashMap::new(),
+            name: None,
+            ended: Told::default(),
+        }
+    }
+
     /// Whether something waits for a peer.
     fn unfinished(&self) -> bool {
         self.engine.unfinished() || self.runner.is_stalled()
@@ -318,7 +356,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
     // stalls the processor.
     #[inline(always)]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let send = core.side.outgoing::<T>(call, body, |address| transport.peer(address))?;
@@ -335,7 +373,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
 
     #[inline(always)]
     fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let (recv, look) = core.side.incoming::<T>(call, body, |address| transport.peer(address))?;
@@ -359,7 +397,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
 impl<T: Wire> Rma for Endpoint<T> {
     #[inline(always)]
     fn rma(&self, call: &RmaCall) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
@@ -384,7 +422,7 @@ impl<T: Wire> Rma for Endpoint<T> {
 impl<T: Wire> Atomics for Endpoint<T> {
     #[inline(always)]
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
@@ -413,7 +451,7 @@ impl<T: Wire> Progress for Endpoint<T> {
 
     #[inline]
     fn progress(&self) {
-        let mut guard = self.core.lock();
+        let Some(mut guard) = self.core.poll() else { return };
         let core = &mut *guard;
         let (engine, mut teller) = core.parts();
         engine.progress(&mut teller);
@@ -432,7 +470,9 @@ impl<T: Wire> Progress for Endpoint<T> {
     }
 
     fn unfinished(&self) -> bool {
-        let mut core = self.core.lock();
+        let Some(mut core) = self.core.enter() else {
+            return false;
+        };
         let unfinished = core.unfinished();
         core.deep = !unfinished;
         unfinished
@@ -448,8 +488,10 @@ impl<T: Wire> Progress for Endpoint<T> {
 
 impl<T: Wire> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
-        let mut guard = self.core.lock();
-        let core = &mut *guard;
+        let Some(mut entered) = self.core.enter() else {
+            return true; // it will never have news
+        };
+        let core = &mut *entered;
         let (engine, mut teller) = core.parts();
         let settled = engine.may_sleep(&mut teller);
         core.tell();
@@ -457,6 +499,6 @@ impl<T: Wire> Sleeper for Endpoint<T> {
     }
 
     fn own_fd(&self) -> Option<RawFd> {
-        self.core.lock().engine.transport().wake_fd()
+        self.core.enter()?.engine.transport().wake_fd()
     }
 }

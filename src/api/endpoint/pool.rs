@@ -26,7 +26,7 @@ use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Context, Kind, Refused};
 use crate::engine::port::{Limits, PeerId, Transport};
-use crate::util::lock::OptLock;
+use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use std::collections::HashSet;
 use std::os::fd::RawFd;
@@ -39,7 +39,7 @@ pub struct Pool<T: Wire> {
     domain: Arc<Domain>,
     /// Endpoints bound to it.
     users: Refs,
-    pub(super) core: OptLock<Core<T>>,
+    pub(super) core: Closable<Core<T>>,
 }
 
 type SharedEngine<T> = Engine<Lanes<T>>;
@@ -88,7 +88,7 @@ impl<T: Wire + 'static> Pool<T> {
         Arc::new(Pool {
             domain: domain.clone(),
             users: Refs::default(),
-            core: OptLock::new(core, domain.crossed),
+            core: Closable::new(core, domain.crossed),
         })
     }
 }
@@ -96,7 +96,7 @@ impl<T: Wire + 'static> Pool<T> {
 impl<T: Wire> Pool<T> {
     /// Lets peers of all who share it at the domain's memory, if one of them is to be a target.
     fn open_memory(&self, target: bool, counted: bool) {
-        let mut core = self.core.lock();
+        let Some(mut core) = self.core.enter() else { return };
         core.target |= target;
         core.counted |= counted;
         let counted = core.counted;
@@ -106,9 +106,28 @@ impl<T: Wire> Pool<T> {
     }
 }
 
+impl<T: Wire> Pool<T> {
+    #[inline]
+    pub(super) fn enter(&self) -> Result<Entered<'_, Core<T>>> {
+        self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
+    }
+
+    /// Drives all who share it. False: it is closed, or another thread is at it.
+    fn drive(&self) -> bool {
+        self.core.poll().map(|mut core| core.progress()).is_some()
+    }
+
+    /// Ends all that is unfinished, and lets go of the address vector and the domain.
+    fn end(&self) {
+        if self.core.close() {
+            self.domain.users.give();
+        }
+    }
+}
+
 impl<T: Wire> Drop for Pool<T> {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.end();
     }
 }
 
@@ -199,7 +218,10 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     }
 
     fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        use_it(&mut self.core.lock().side)
+        match self.core.enter() {
+            Some(mut core) => use_it(&mut core.side),
+            None => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+        }
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -211,7 +233,7 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     }
 
     fn unfinished(&self) -> (usize, usize) {
-        (0, self.core.lock().engine.posted())
+        (0, self.core.enter().map_or(0, |core| core.engine.posted()))
     }
 
     fn local_address(&self) -> Vec<u8> {
@@ -224,7 +246,7 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let found = core.engine.cancel(context, &mut core.ended);
         core.tell();
@@ -246,6 +268,7 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
         unused(&self.users)?;
         self.side(|side| unused(&side.aliases))?;
         stop(self);
+        self.end();
         Ok(())
     }
 }
@@ -256,7 +279,7 @@ impl<T: Wire> Messaging for Pool<T> {
     }
 
     fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
-        let mut guard = self.core.lock();
+        let mut guard = self.enter()?;
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
         let (recv, look) = core.side.incoming::<T>(call, body, |address| lanes.peer(address))?;
@@ -286,13 +309,14 @@ impl<T: Wire> Atomics for Pool<T> {
 
 impl<T: Wire> Progress for Pool<T> {
     fn progress(&self) {
-        self.core.lock().progress();
-        self.domain.deferred.run();
+        if self.drive() {
+            self.domain.deferred.run();
+        }
     }
 
     /// Nobody can wake who sleeps on the context's own queue.
     fn arm(&self) -> bool {
-        false
+        self.core.is_closed()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

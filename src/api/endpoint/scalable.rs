@@ -22,7 +22,7 @@ use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The most contexts of a direction.
 pub const CONTEXTS: usize = 16;
@@ -48,6 +48,13 @@ impl<T: Wire + 'static> Place<T> {
 
 pub struct Scalable<T: Wire> {
     domain: Arc<Domain>,
+    /// What contexts are made of: attributes, and how the transport of one is made of its address.
+    info: Info,
+    /// The endpoint's own address.
+    base: Vec<u8>,
+    open: fn(&[u8]) -> Result<T>,
+    av: Mutex<Option<Arc<Av>>>,
+    closed: AtomicBool,
     /// Contexts that are open.
     users: Refs,
     /// By which regions of memory know all contexts.
@@ -63,12 +70,7 @@ pub struct Scalable<T: Wire> {
 impl<T: Wire + 'static> Scalable<T> {
     /// All contexts are made now, so that what is sent to one that is opened later finds it. `first` is the endpoint's
     /// own transport, `more` makes others of the addresses it is told.
-    pub fn open(
-        domain: &Arc<Domain>,
-        info: &Info,
-        first: T,
-        more: impl Fn(&[u8]) -> Result<T>,
-    ) -> Result<Arc<Scalable<T>>> {
+    pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: fn(&[u8]) -> Result<T>) -> Result<Arc<Scalable<T>>> {
         let count = |asked: usize| match asked {
             0 => Ok(1),
             1..=CONTEXTS => Ok(asked),
@@ -112,6 +114,11 @@ impl<T: Wire + 'static> Scalable<T> {
         domain.users.take();
         Ok(Arc::new(Scalable {
             domain: domain.clone(),
+            info: info.clone(),
+            base,
+            open: more,
+            av: Mutex::default(),
+            closed: AtomicBool::new(false),
             users: Refs::default(),
             number,
             rx: receive,
@@ -150,6 +157,8 @@ impl<T: Wire + 'static> Scalable<T> {
         if place.open.swap(true, Ordering::Relaxed) {
             return Err(Errno(FI_EBUSY));
         }
+        self.renew(direction, index)
+            .inspect_err(|_| place.open.store(false, Ordering::Relaxed))?;
         self.users.take();
         Ok(Context {
             endpoint: place.endpoint.clone(),
@@ -170,12 +179,31 @@ impl<T: Wire + 'static> Scalable<T> {
         }
     }
 
+    /// Makes the endpoint of a context anew, if it was closed with the context: under the same address, and with all that
+    /// contexts have in common.
+    fn renew(&self, direction: Direction, index: usize) -> Result<()> {
+        let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
+        if !place.endpoint.core.is_closed() {
+            return Ok(());
+        }
+        let at = match direction {
+            Direction::Receive => index,
+            Direction::Transmit => self.rx.len() + index,
+        };
+        let transport = (self.open)(&T::context_address(&self.base, at))?;
+        place.endpoint.renew(&only(&self.info, direction), transport);
+        place.endpoint.side(|side| side.number = Some(self.number));
+        match &*locked(&self.av) {
+            Some(av) => place.endpoint.bind_av(av),
+            None => Ok(()),
+        }
+    }
+
     /// For all contexts.
     pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.tx
-            .iter()
-            .chain(&self.rx)
-            .try_for_each(|place| place.endpoint.bind_av(av))
+        self.all().try_for_each(|place| place.endpoint.bind_av(av))?;
+        *locked(&self.av) = Some(av.clone());
+        Ok(())
     }
 
     /// In place of the one before.
@@ -216,9 +244,11 @@ impl<T: Wire + 'static> Scalable<T> {
     /// The endpoint of a context that is closed is driven no more.
     fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
         let ward = endpoint.as_progress();
-        self.tx
-            .iter()
-            .for_each(|place| place.endpoint.side(|side| side.bindings.give_ward(&ward)));
+        for place in &self.tx {
+            if let Some(drivers) = place.endpoint.side(|side| side.bindings.give_ward(&ward)) {
+                drivers.detach(&ward);
+            }
+        }
     }
 
     /// -FI_EBUSY while a context is open.
@@ -227,16 +257,32 @@ impl<T: Wire + 'static> Scalable<T> {
         if let Some(hub) = self.rx.first() {
             hub.endpoint.retire_hub();
         }
+        self.let_go();
         Ok(())
+    }
+}
+
+impl<T: Wire> Scalable<T> {
+    fn all(&self) -> impl Iterator<Item = &Place<T>> {
+        self.tx.iter().chain(&self.rx)
+    }
+
+    fn let_go(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.all().for_each(|place| place.endpoint.end());
+        *locked(&self.av) = None;
+        if let Some(eq) = locked(&self.eq).take() {
+            eq.refs().give();
+        }
+        self.domain.users.give();
     }
 }
 
 impl<T: Wire> Drop for Scalable<T> {
     fn drop(&mut self) {
-        if let Some(eq) = &*locked(&self.eq) {
-            eq.refs().give();
-        }
-        self.domain.users.give();
+        self.let_go();
     }
 }
 
@@ -275,7 +321,7 @@ fn only(info: &Info, direction: Direction) -> Info {
     info
 }
 
-/// An opened context. Closed, it can be opened again, as it was left.
+/// An opened context. Closed, it ends as an endpoint does, and can be opened again as a new one of the same address.
 pub struct Context<T: Wire> {
     endpoint: Arc<Endpoint<T>>,
     whole: Arc<Scalable<T>>,
@@ -338,12 +384,10 @@ impl<T: Wire + 'static> Managed for Context<T> {
             seat.close()?;
         }
         self.whole.abandon(&self.endpoint);
-        let closed = self.endpoint.close();
-        if closed.is_ok() {
-            self.endpoint.side(|side| side.enabled = false);
-        }
+        self.endpoint.close()?;
+        // What is sent to it meanwhile is there when it is opened again. If it cannot be made now, then it is made then.
+        let _ = self.whole.renew(self.direction, self.index);
         self.whole.see_to_targets();
-        closed?;
         if let Some(place) = self.whole.places(self.direction).get(self.index) {
             place.open.store(false, Ordering::Relaxed);
         }

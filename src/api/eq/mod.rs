@@ -11,7 +11,7 @@ use super::refs::Refs;
 use super::wait::block::{Stopped, block};
 use super::wait::set::WaitSet;
 use super::wait::{self, Handle, Mark, Wait, Waitable};
-use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EINVAL, FI_ENOMEM, FI_EOVERRUN, FI_ETOOSMALL};
+use crate::abi::types::{FI_AFFINITY, FI_EAGAIN, FI_EAVAIL, FI_EBUSY, FI_EINVAL, FI_ENOMEM, FI_EOVERRUN, FI_ETOOSMALL};
 use crate::abi::types::{FI_PEEK, FI_PEER, FI_WRITE, fi_eq_err_entry, fi_wait_obj};
 use crate::util::patience::Patience;
 use core::ffi::{CStr, c_int};
@@ -92,6 +92,15 @@ impl Eq {
     /// Whether closing it is -FI_EBUSY.
     pub fn is_busy(&self) -> bool {
         self.endpoints.count() + self.refs.count() > 0
+    }
+
+    /// fi_close. A thread that polls a set may still have a reference to the queue, so what it uses is given back here.
+    pub fn close(&self) -> Result<()> {
+        if self.is_busy() {
+            return Err(Errno(FI_EBUSY));
+        }
+        self.wait.close(self);
+        Ok(())
     }
 
     /// From now on reading drives this endpoint: for those whose events need it. Counts as bound.
@@ -283,6 +292,10 @@ impl State {
 }
 
 impl Waitable for Eq {
+    fn is_closed(&self) -> bool {
+        self.wait.is_closed()
+    }
+
     fn progress(&self) {
         self.endpoints.progress();
     }

@@ -13,6 +13,7 @@ use super::progress::Attached;
 use crate::abi::types::{FI_EAGAIN, FI_EINVAL, FI_ENODATA, FI_ENOSYS, fi_wait_obj};
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_NONE, FI_WAIT_POLLFD, FI_WAIT_SET};
 use bell::Bell;
+use core::sync::atomic::{AtomicBool, Ordering};
 use ringer::Ringer;
 use set::WaitSet;
 use std::os::fd::RawFd;
@@ -28,6 +29,9 @@ pub struct Mark {
 
 /// What can be put into wait sets and poll sets: completion queues, counters, event queues.
 pub trait Waitable: Send + Sync {
+    /// Whether it was closed: a thread that looks at a set may have a reference a moment longer.
+    fn is_closed(&self) -> bool;
+
     /// Drives the endpoints.
     fn progress(&self);
 
@@ -62,6 +66,7 @@ pub struct Wait {
     bell: Option<Arc<Bell>>,
     set: Option<Arc<WaitSet>>,
     ringer: Option<Ringer>,
+    closed: AtomicBool,
 }
 
 impl Wait {
@@ -80,7 +85,12 @@ impl Wait {
             .iter()
             .find(|bell| set.is_none() && bell.object() == FI_WAIT_MUTEX_COND);
         let ringer = native.map(|bell| Ringer::new(bell.clone()));
-        Ok(Wait { bell, set, ringer })
+        Ok(Wait {
+            bell,
+            set,
+            ringer,
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// Makes an object opened with FI_WAIT_SET a member of its set.
@@ -88,6 +98,19 @@ impl Wait {
         if let Some(set) = &self.set {
             set.join(member);
         }
+    }
+
+    /// The object, `me`, is closed: its set may be closed from now on.
+    pub fn close(&self, me: &dyn Waitable) {
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            if let Some(set) = &self.set {
+                set.leave(me);
+            }
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// What is rung when there is something to read; None if nobody can wait.
@@ -156,7 +179,7 @@ impl Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        if let Some(set) = &self.set {
+        if let Some(set) = self.set.as_ref().filter(|_| !self.is_closed()) {
             set.give();
         }
     }

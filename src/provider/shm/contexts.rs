@@ -18,7 +18,7 @@ const BITS: u32 = 4;
 
 pub(super) struct Bed {
     pub(super) domain: Arc<Domain>,
-    av: Arc<Av>,
+    pub(super) av: Arc<Av>,
     info: Info,
 }
 
@@ -142,7 +142,7 @@ impl Bed {
 
 pub(super) type Ctx = Context<ShmTransport>;
 
-fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
+pub(super) fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
     let memory = Lent::new(&[text.len()], 0);
     memory.set(text);
     let call = SendCall {
@@ -156,7 +156,7 @@ fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
     assert_eq!(from.send(&call, &memory.iov()), Ok(()));
 }
 
-fn recv(to: &impl Messaging, source: u64, tag: u64, context: usize, flags: Flags, room: usize) -> Lent {
+pub(super) fn recv(to: &impl Messaging, source: u64, tag: u64, context: usize, flags: Flags, room: usize) -> Lent {
     let memory = Lent::new(&[room], 0);
     let call = RecvCall {
         kind: Kind::Tagged,

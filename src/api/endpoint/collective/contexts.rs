@@ -7,7 +7,7 @@ use super::{Both, OWN, can_collect, terms, vector_of};
 use crate::abi::types::*;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::cq::Cq;
-use crate::api::endpoint::managed::Managed;
+use crate::api::endpoint::managed::{Managed, stop};
 use crate::api::endpoint::{Endpoint, Wire};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
@@ -62,7 +62,7 @@ impl<T: Wire + 'static> Seat<T> {
             cq.attach(hub);
         }
         let told = Listener { cq, eq };
-        self.hub.core.lock().listeners.insert(self.owner, told.clone());
+        self.hub.enter()?.listeners.insert(self.owner, told.clone());
         *listener = Some(told);
         Ok(())
     }
@@ -75,7 +75,7 @@ impl<T: Wire + 'static> Seat<T> {
             return Ok(());
         }
         {
-            let mut guard = self.hub.core.lock();
+            let mut guard = self.hub.enter()?;
             let core = &mut *guard;
             core.runner.abandon(
                 self.owner,
@@ -117,7 +117,7 @@ impl<T: Wire + 'static> Collectives for Seat<T> {
             Ok::<_, Errno>((av, eq, side.bindings.tx_queue().cloned()))
         })?;
         self.sit_down(eq.ok_or(Errno(FI_ENOEQ as i32))?, cq)?;
-        let mut core = self.hub.core.lock();
+        let mut core = self.hub.enter()?;
         let core = &mut *core;
         core.enter(self.owner, call, &av)?;
         if core.deep || core.side.driven.is_some() {
@@ -127,7 +127,11 @@ impl<T: Wire + 'static> Collectives for Seat<T> {
     }
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
-        self.hub.core.lock().runner.leave(address)?;
+        let Some(mut core) = self.hub.core.enter() else {
+            return Ok(());
+        };
+        core.runner.leave(address)?;
+        drop(core);
         if let Some(listener) = &*locked(&self.listener) {
             drop(listener.eq.forget(fid));
         }
@@ -148,6 +152,26 @@ impl<T: Wire + 'static> Endpoint<T> {
             let id = driver.attach(self.by_thread())?;
             self.side(|side| side.driven = Some(id));
         }
+        Ok(())
+    }
+
+    /// The application closes an endpoint that goes on for the collectives of others: nothing of the application's is
+    /// touched any more. -FI_EBUSY while a message is on its way into its receive.
+    pub fn close_to_application(self: &Arc<Self>) -> Result<()> {
+        {
+            let mut guard = self.enter()?;
+            let core = &mut *guard;
+            // Nobody is told of receives that end with their endpoint.
+            let bindings = core::mem::take(&mut core.side.bindings);
+            let given_up = core.engine.give_up_receives(&mut core.ended);
+            core.tell();
+            core.side.bindings = bindings;
+            if !given_up {
+                return Err(Errno(FI_EBUSY));
+            }
+        }
+        stop(self);
+        self.side(|side| side.enabled = false);
         Ok(())
     }
 

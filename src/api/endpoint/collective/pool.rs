@@ -76,7 +76,7 @@ impl<T: Wire> Core<T> {
 impl<T: Wire + 'static> Collectives for Member<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (pool, lane) = self.pool()?;
-        let mut core = pool.core.lock();
+        let mut core = pool.enter()?;
         let core = &mut *core;
         let side = core.members.get(*lane).and_then(Option::as_ref);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
@@ -92,7 +92,7 @@ impl<T: Wire + 'static> Collectives for Member<T> {
         let me: Arc<dyn Progress> = self.clone();
         let own = self.local_address();
         let (pool, lane) = self.pool()?;
-        let mut core = pool.core.lock();
+        let mut core = pool.enter()?;
         core.enter(*lane, &own, call, &me)?;
         core.begun(self.domain.driver.as_ref());
         Ok(())
@@ -100,7 +100,9 @@ impl<T: Wire + 'static> Collectives for Member<T> {
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
         let (pool, lane) = self.pool()?;
-        let mut core = pool.core.lock();
+        let Some(mut core) = pool.core.enter() else {
+            return Ok(());
+        };
         core.runner.leave(address)?;
         let side = core.members.get(*lane).and_then(Option::as_ref);
         if let Some(eq) = side.and_then(|side| side.bindings.eq()) {

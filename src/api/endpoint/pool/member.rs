@@ -3,7 +3,7 @@
 //! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the pool, under
 //! its lock, with the lane's number. Knows nothing of matching. Made by the provider, as other endpoints are.
 
-use super::{Begun, Pool, SharedEngine};
+use super::{Begun, Core, Pool, SharedEngine};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
@@ -18,6 +18,7 @@ use crate::api::progress::Progress;
 use crate::engine::op::Context;
 use crate::util::lock::OptLock;
 use crate::util::user::UserIov;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 
@@ -28,6 +29,7 @@ pub struct Member<T: Wire> {
     before: OptLock<Option<(Side, T)>>,
     /// The context and the lane there.
     joined: OnceLock<(Arc<Pool<T>>, usize)>,
+    closed: AtomicBool,
 }
 
 impl<T: Wire + 'static> Member<T> {
@@ -39,6 +41,7 @@ impl<T: Wire + 'static> Member<T> {
             address,
             before: OptLock::new(Some((Side::new(domain.provider, info), transport)), true),
             joined: OnceLock::new(),
+            closed: AtomicBool::new(false),
         })
     }
 
@@ -48,9 +51,17 @@ impl<T: Wire + 'static> Member<T> {
     }
 }
 
+impl<T: Wire> Member<T> {
+    fn let_go(&self) {
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            self.domain.users.give();
+        }
+    }
+}
+
 impl<T: Wire> Drop for Member<T> {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.let_go();
     }
 }
 
@@ -72,8 +83,9 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             (Some((side, _)), _) => use_it(side),
             (None, Some((pool, lane))) => {
                 drop(before);
-                let mut core = pool.core.lock();
-                match core.members.get_mut(*lane) {
+                let mut core = pool.core.enter();
+                let members = core.as_mut().map(|core| &mut core.members);
+                match members.and_then(|members| members.get_mut(*lane)) {
                     Some(Some(side)) => use_it(side),
                     _ => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
                 }
@@ -94,7 +106,8 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     fn unfinished(&self) -> (usize, usize) {
         self.joined
             .get()
-            .map_or((0, 0), |(pool, _)| (pool.core.lock().engine.sending(), 0))
+            .and_then(|(pool, _)| pool.core.enter())
+            .map_or((0, 0), |core| (core.engine.sending(), 0))
     }
 
     fn local_address(&self) -> Vec<u8> {
@@ -115,9 +128,9 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             return Err(Errno(FI_EINVAL));
         }
         let mut before = self.before.lock();
+        let mut core = srx.enter()?;
         let (side, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
         srx.users.take();
-        let mut core = srx.core.lock();
         let lane = core.engine.transport_mut().add(transport);
         core.members.push(Some(side));
         // `before` was there, so nobody has joined.
@@ -152,7 +165,7 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         pool.open_memory(target, counted);
         start(self)?;
         let selective = self.side(|side| side.bindings.rx_selective());
-        let mut core = pool.core.lock();
+        let mut core = pool.enter()?;
         core.side.settings.rx_selective |= selective;
         if let Some(av) = own.filter(|_| !core.side.peers.is_bound()) {
             core.side.peers.bind(av.hold());
@@ -163,23 +176,34 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     fn close(&self) -> Result<()> {
         self.side(|side| unused(&side.aliases))?;
         stop(self);
-        if let Some((pool, lane)) = self.joined.get() {
-            let mut core = pool.core.lock();
-            core.abandon(*lane);
-            core.engine.transport_mut().close(*lane);
-            if let Some(side) = core.members.get_mut(*lane) {
-                *side = None;
+        match self.joined.get() {
+            Some((pool, lane)) => {
+                if let Some(mut core) = pool.core.enter() {
+                    core.part(*lane);
+                }
+                pool.users.give();
             }
-            core.progress();
-            // The lane's peers are gone, and with them whatever touched its memory.
-            let _ = core.runner.forget(*lane);
-            if core.members.iter().all(Option::is_none) {
-                core.side.peers = Default::default(); // lets the address vector go
-            }
-            drop(core);
-            pool.users.give();
+            None => drop(self.before.lock().take()),
         }
+        self.let_go();
         Ok(())
+    }
+}
+
+impl<T: Wire> Core<T> {
+    /// The endpoint of a lane is closed.
+    fn part(&mut self, lane: usize) {
+        self.abandon(lane);
+        self.engine.transport_mut().close(lane);
+        if let Some(side) = self.members.get_mut(lane) {
+            *side = None;
+        }
+        self.progress();
+        // The lane's peers are gone, and with them whatever touched its memory.
+        let _ = self.runner.forget(lane);
+        if self.members.iter().all(Option::is_none) {
+            self.side.peers = Default::default(); // lets the address vector go
+        }
     }
 }
 
@@ -190,7 +214,7 @@ impl<T: Wire + 'static> Member<T> {
         begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
     ) -> Result<()> {
         let (pool, lane) = self.pool()?;
-        let mut guard = pool.core.lock();
+        let mut guard = pool.enter()?;
         let core = &mut *guard;
         let side = core.members.get_mut(*lane).and_then(Option::as_mut);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
@@ -246,8 +270,7 @@ impl<T: Wire + 'static> Progress for Member<T> {
 
     fn progress(&self) {
         if let Some((pool, _)) = self.joined.get() {
-            pool.core.lock().progress();
-            self.domain.deferred.run();
+            pool.progress();
         }
     }
 
@@ -259,7 +282,9 @@ impl<T: Wire + 'static> Progress for Member<T> {
         let Some((pool, _)) = self.joined.get() else {
             return false;
         };
-        let mut core = pool.core.lock();
+        let Some(mut core) = pool.core.enter() else {
+            return false;
+        };
         let unfinished = core.unfinished();
         core.deep = !unfinished;
         unfinished
@@ -278,13 +303,16 @@ impl<T: Wire + 'static> Sleeper for Member<T> {
         let Some((pool, lane)) = self.joined.get() else {
             return false;
         };
-        let mut core = pool.core.lock();
-        let armed = core.engine.transport_mut().transport_mut(*lane).is_some_and(T::arm);
+        let Some(mut core) = pool.core.enter() else {
+            return true; // it will never have news
+        };
+        // Nor will a lane that is closed.
+        let armed = core.engine.transport_mut().transport_mut(*lane).is_none_or(T::arm);
         armed && !core.engine.has_work() && !self.domain.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {
         let (pool, lane) = self.joined.get()?;
-        pool.core.lock().engine.transport().wake_fd(*lane)
+        pool.core.enter()?.engine.transport().wake_fd(*lane)
     }
 }
