@@ -97,7 +97,7 @@ fn files_that_are_no_endpoints_are_nobody() {
     std::fs::create_dir(name::region(&dir.0, b"dir")).unwrap();
     // A living endpoint of another version.
     let _b = dir.open("b");
-    scribble(&dir, "b", &[(8, vec![9])]);
+    scribble(&dir, "b", &[(8, vec![255])]);
     for address in ["short", "empty", "link", "fifo", "dir", "b"] {
         let to = a.peer(address.as_bytes()).unwrap();
         assert_eq!(a.push(to, &header(0), Body::Empty), Push::Unreachable, "{address}");
