@@ -113,7 +113,7 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
         // Lines near the beginning, where the next records are looked for.
         3 => ring.set_word(80 + place % (40 * LINE_WORDS), value),
         // A record of this lap.
-        4 => ring.set_word(80 + place % 40 * LINE_WORDS, 1 << 20 | 1 << 16 | value % 9000),
+        4 => ring.set_word(80 + place % 40 * LINE_WORDS, 1 << 20 | 1 << 16 | (value % 9000)),
         _ => ring.set_word(80 + (place % 40 * LINE_WORDS + 1), value % 300),
     }
     true
