@@ -273,6 +273,12 @@ impl<T: Transport> Engine<T> {
         ]
     }
 
+    /// The names of sends that have not ended.
+    #[cfg(test)]
+    pub fn unfinished_names(&self) -> Vec<Named> {
+        self.core.sends.iter().map(|(id, _)| Named::Sent(id.bits())).collect()
+    }
+
     /// What we may send to a peer unasked; what it may send to us, and what we have yet to give back.
     #[cfg(test)]
     pub fn credit(&self, peer: PeerId) -> (usize, usize, usize) {

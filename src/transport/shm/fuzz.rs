@@ -120,7 +120,7 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
         2 => ring.set_word(place % CONTROL_WORDS, value),
         3 => ring.set_word(CONTROL_WORDS + place, value),
         // A record of this lap.
-        4 => ring.set_word(CONTROL_WORDS + line, 1 << 20 | 1 << 16 | value % 300),
+        4 => ring.set_word(CONTROL_WORDS + line, 1 << 20 | 1 << 16 | (value % 300)),
         _ => ring.set_word(CONTROL_WORDS + line + 1, value % 300),
     }
     true

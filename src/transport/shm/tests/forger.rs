@@ -148,8 +148,8 @@ fn recv(body: UserIov, from: Option<PeerId>, tag: u64) -> Recv {
 
 struct Story {
     dice: Dice,
-    /// The number of the message that the victim offers to the forger.
-    offered: u32,
+    /// What the victim offers, to whomever.
+    offered: Vec<Named>,
     secret: Guarded,
     to_honest: Guarded,
     to_forger: Guarded,
@@ -166,7 +166,7 @@ impl Story {
     fn new(seed: u64) -> Story {
         Story {
             dice: Dice(seed | 1),
-            offered: 0,
+            offered: Vec::new(),
             secret: Guarded::new(LONG, SECRET),
             to_honest: Guarded::new(LONG, TO_HONEST),
             to_forger: Guarded::new(LONG, TO_FORGER),
@@ -246,12 +246,9 @@ impl Story {
             len: self.dice.number() as usize,
             key: self.dice.of(&[KEY, HIDDEN, READABLE, 3]),
         };
-        // Messages of the victim's to others have numbers like that of the one to the forger.
-        let (index, generation) = (u64::from(self.offered & 0xf_ffff), u64::from(self.offered >> 20));
-        let sent = (index ^ self.dice.below(2)) << 32 | (generation + self.dice.below(3)).saturating_sub(1);
         match self.dice.below(5) {
             0 => Named::Sent(self.dice.number()),
-            1 | 2 => Named::Sent(sent),
+            1 | 2 if !self.offered.is_empty() => self.dice.of(&self.offered),
             _ => Named::Region(part),
         }
     }
@@ -386,15 +383,13 @@ impl Story {
         let _ = victim.send(&send(to_forger, self.to_forger.iov(), TAG), &mut told);
         let _ = victim.send(&send(to_honest, self.to_honest.iov(), TAG), &mut told);
         let _ = victim.recv(&recv(self.received.iov(), Some(to_forger), TAG), &mut told);
+        // Both have taken up the other's ring.
+        self.push(&mut forger, to_victim, header(0).words(), &[]);
         for _ in 0..40 {
+            victim.progress(&mut told);
             forger.poll(&mut heard, 64);
         }
-        let offers = heard
-            .packets
-            .iter()
-            .rev()
-            .find(|(_, header, _)| header.packet == Packet::Rendezvous);
-        self.offered = offers.map_or(self.offered, |(_, header, _)| header.id);
+        self.offered = victim.unfinished_names();
         for _ in 0..20 {
             match self.dice.below(8) {
                 0..=2 => self.record(&mut forger, to_victim),
