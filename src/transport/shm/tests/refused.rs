@@ -159,3 +159,40 @@ pub(super) fn forbid(call: libc::c_long) {
         );
     }
 }
+
+/// The most bytes that a file of this process may have, from now on.
+fn limit_files(most: u64) {
+    let limit = libc::rlimit {
+        rlim_cur: most,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a whole rlimit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+}
+
+/// A ring that cannot be taken up, or not be followed, is no reason to stay awake; when it can be, it is.
+#[test]
+fn a_ring_that_cannot_be_taken_up_keeps_nobody_awake() {
+    let dir = Dir::new();
+    let child = Child::run(|| {
+        let (mut end, mut other) = (dir.open("here"), dir.open("there"));
+        let to = other.peer(b"here").unwrap();
+        let mut kept = Kept::default();
+        // The first claims a small ring, the second goes on in a large one.
+        for id in [0, 7] {
+            push_all(&mut other, to, id..id + 1, &mut Kept::default());
+            limit_files(4096);
+            let before = kept.packets.len();
+            let asleep = (0..1000).any(|_| {
+                end.poll(&mut kept, 8);
+                end.arm()
+            });
+            assert!(asleep && kept.packets.len() == before, "{id}");
+            end.disarm();
+            limit_files(libc::RLIM_INFINITY);
+            poll_until(&mut end, &mut kept, |kept| kept.packets.len() > before);
+            assert_whole(kept.packets.last().unwrap(), id);
+        }
+    });
+    assert_eq!(child.wait(), 0);
+}
