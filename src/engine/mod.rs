@@ -18,6 +18,7 @@
 //! And operations on a peer's memory:
 //!
 //! - `rma`, `atomic`: the calls, and the short ways. `replies`: what comes back. `side`: what is owed to whom.
+//! - `recall`: short ones whose target does not look.
 //! - `target`: reads and writes by a peer. `execute`: its atomics; `held`: those on the buffer of a tagged receive.
 //! - `pieces`: from addresses and keys to memory. `kernel`: the door to `mem`.
 

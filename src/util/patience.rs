@@ -2,7 +2,8 @@
 //!
 //! More threads than processors is every laptop and container: what a thread waits for may then be made by one that only
 //! runs when this one stops looking. A yield tells by its time whether anybody wanted the processor. If so, the next
-//! comes sooner; if not, later, so that with a processor for each thread hardly any is made.
+//! of the same wait comes sooner; if not, later, so that with a processor for each thread hardly any is made. Each wait
+//! begins with many looks: what comes soon is not worth a time slice, which is the price of a yield among others.
 //!
 //! Knows nobody; each queue, counter and the like has one. Threads that look at the same one at once may lose each
 //! other's counts, which only moves a yield.
@@ -11,7 +12,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// Looks in vain between two yields: at first, where others want the processor, and where nobody does. A look takes 20 to
+/// Looks in vain between two yields: the first of a wait, where others want the processor, and where nobody does. A look takes 20 to
 /// 100 ns, so that with the most a yield to nobody takes less than a hundredth of the time, and so that a waiting thread
 /// still gives up the processor long before its time slice ends: some schedulers answer a yield only now and then.
 const FIRST: u32 = 1000;
@@ -40,7 +41,9 @@ impl Patience {
     /// There was something.
     #[inline]
     pub fn found(&self) {
-        self.left.store(self.pace.load(Ordering::Relaxed), Ordering::Relaxed);
+        let pace = self.pace.load(Ordering::Relaxed).max(FIRST);
+        self.pace.store(pace, Ordering::Relaxed);
+        self.left.store(pace, Ordering::Relaxed);
     }
 
     /// There was nothing. To be called without locks: others may run now.
@@ -118,5 +121,8 @@ mod tests {
             patience.found();
         }
         assert_eq!(looks(&patience, OTHERS), FIRST + 1);
+        assert!(looks(&patience, OTHERS) < FIRST);
+        patience.found();
+        assert_eq!(looks(&patience, OTHERS), FIRST + 1, "another wait");
     }
 }
