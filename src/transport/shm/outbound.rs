@@ -186,10 +186,16 @@ impl Outbound {
     #[inline(always)]
     fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
         let len = body.len();
-        let slot = match self.producer.reserve(self.ring.rows(), len) {
-            Ok(Some(slot)) => slot,
-            Ok(None) => return self.full(header, body),
-            Err(_) => return Sent::Gone,
+        let slot = loop {
+            match self.producer.reserve(self.ring.rows(), len) {
+                Ok(Some(slot)) => break slot,
+                // The record is not handed over, so it need not be in memory.
+                Ok(None) => match self.full(len) {
+                    Some(sent) => return sent,
+                    None => continue,
+                },
+                Err(_) => return Sent::Gone,
+            }
         };
         // SAFETY: reserved above, published below.
         let room = unsafe { self.ring.rows().body(slot.line, len) };
@@ -236,23 +242,23 @@ impl Outbound {
         }
     }
 
-    /// The ring has no room for a record now, or is too small for it at all.
+    /// The ring has no room for a record now, or is too small for it at all. None: there is a large ring from now on.
     #[cold]
     #[inline(never)]
-    fn full(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
+    fn full(&mut self, len: usize) -> Option<Sent> {
         if self.is_closed() {
-            return Sent::Gone;
+            return Some(Sent::Gone);
         }
         if !self.ring.is_large() {
             if self.enlarge() {
-                return self.write(header, body);
+                return None;
             }
-            if body.len() > ring::longest(SMALL.lines()) {
-                return Sent::TooLong;
+            if len > ring::longest(SMALL.lines()) {
+                return Some(Sent::TooLong);
             }
         }
-        self.wanted = Some(body.len());
-        Sent::Full
+        self.wanted = Some(len);
+        Some(Sent::Full)
     }
 
     /// Goes on in a large ring, if there is memory for one.
