@@ -12,9 +12,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// Looks in vain between two yields: the first of a wait, where others want the processor, and where nobody does. A look takes 20 to
-/// 100 ns, so that with the most a yield to nobody takes less than a hundredth of the time, and so that a waiting thread
-/// still gives up the processor long before its time slice ends: some schedulers answer a yield only now and then.
+/// Looks in vain between two yields: the first of a wait, where others want the processor, and where nobody does. A look
+/// takes 20 to 100 ns, so that with the most a yield to nobody takes less than a hundredth of the time, and so that a
+/// waiting thread still gives up the processor long before its time slice ends: some schedulers answer a yield only now
+/// and then.
 const FIRST: u32 = 1000;
 const LEAST: u32 = 16;
 const MOST: u32 = 4000;
