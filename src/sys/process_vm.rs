@@ -12,6 +12,28 @@ pub struct Range {
 
 const PIECES: usize = 8;
 
+/// How far the first zero byte lies behind an address of our own, if it is among `most` bytes. The kernel reads them, so
+/// memory that is not there is an answer and no signal.
+pub fn distance_to_zero(addr: usize, most: usize) -> Option<usize> {
+    const CHUNK: usize = 256;
+    let (pid, mut bytes, mut at) = (std::process::id() as i32, [0u8; CHUNK], 0);
+    while at < most {
+        // No piece lies in two pages: of one that does, nothing would be read where the second is not there.
+        let len = CHUNK - (addr + at) % CHUNK;
+        let [from, to] = [addr + at, bytes.as_mut_ptr() as usize].map(|addr| Range {
+            addr: addr as u64,
+            len: len as u64,
+        });
+        // SAFETY: `bytes` is ours, and has the length.
+        unsafe { read(pid, &[from], &[to]) }.ok().filter(|read| *read == len)?;
+        if let Some(zero) = bytes.get(..len)?.iter().position(|byte| *byte == 0) {
+            return Some(at + zero);
+        }
+        at += len;
+    }
+    None
+}
+
 /// Copies from another process; says how many bytes, which may be fewer than asked.
 ///
 /// # Safety

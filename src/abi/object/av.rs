@@ -10,6 +10,7 @@ use crate::api::av::sequence::Sequence;
 use crate::api::av::{Av, AvAttr, Insert};
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
+use crate::sys::process_vm::distance_to_zero;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null;
 use core::slice;
@@ -158,8 +159,11 @@ unsafe fn extent(kind: &dyn AddressKind, bytes: *const u8, count: usize) -> Opti
     }
 }
 
+/// How far the NUL of a string that is too long is looked for.
+const MOST_PAST_LONGEST: usize = 64 << 10;
+
 /// The same for strings. One that has no NUL where the longest address has its own is no address, and may lie in a buffer
-/// of that length: so nothing behind that is looked at, and the array ends there.
+/// of that length. The next one begins behind its NUL, which is looked for with care; without it the array ends there.
 ///
 /// # Safety
 /// As of `array`, but each string may also be `longest` bytes without a NUL.
@@ -168,10 +172,13 @@ unsafe fn strings(bytes: *const u8, count: usize, longest: usize) -> usize {
     for _ in 0..count {
         // SAFETY: by contract; the strings before this one ended with their NUL.
         let len = unsafe { libc::strnlen(bytes.add(at).cast(), longest) };
-        if len == longest {
-            return at + len;
-        }
-        at += len + 1;
+        let more = match len {
+            _ if len < longest => Some(0),
+            // SAFETY: within the array, or its end.
+            _ => distance_to_zero(unsafe { bytes.add(at + len) } as usize, MOST_PAST_LONGEST),
+        };
+        let Some(more) = more else { return at + len };
+        at += len + more + 1;
     }
     at
 }
@@ -395,7 +402,7 @@ mod tests {
     fn nothing_is_read_behind_the_last_address() {
         let (strings, longest) = (&StringAddr, StringAddr.longest());
         let endless = vec![b'x'; longest];
-        let rows: [(&[u8], usize, usize); 7] = [
+        let rows: [(&[u8], usize, usize); 9] = [
             (b"", 0, 0),
             (b"fi_shm://1\0", 1, 11),
             (b"fi_shm://1\0fi_shm://22\0", 2, 23),
@@ -404,6 +411,9 @@ mod tests {
             (&[&b"a\0"[..], b"b\0", &endless].concat(), 3, 4 + longest),
             (&endless, 1, longest),
             (&endless, 5, longest),
+            // One that is too long and has an end; the next lies behind it.
+            (&[&endless[..], &[b'y'; 700], b"\0b\0"].concat(), 2, longest + 703),
+            (&[&endless[..], &[b'y'; 700]].concat(), 2, longest),
         ];
         for (bytes, count, expected) in rows {
             assert_eq!(reads(strings, bytes, count), Some(expected), "{count} in {bytes:?}");
