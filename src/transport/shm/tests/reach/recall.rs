@@ -230,3 +230,22 @@ fn a_ring_that_moved_is_taken_back_whole() {
             .for_each(|(id, packet)| assert_whole(packet, id));
     }
 }
+
+/// However small copies are that both sides do together: what is short is over when the call returns.
+#[test]
+fn what_is_short_is_not_copied_together() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    p.end.config.together = 1;
+    let (back, mut sink) = (p.target.peer(b"end").unwrap(), Kept::default());
+    push(&mut p.target, back, &Header::new(Packet::Credit, 0), &[]);
+    poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 1);
+    push(&mut p.end, p.to, &write_header(0), &[4; 8]);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    for (len, shares) in [(6000, 0), (60_000, 1)] {
+        let mut bytes = vec![5; len];
+        assert!(copy(&mut p.end, p.to, &part(0, len), &own(&mut bytes), Access::Write));
+        assert_eq!(memory.byte(len - 1).load(Ordering::Relaxed), 5);
+        assert_eq!(p.end.peers.get(p.to).unwrap().shares, shares, "{len}");
+    }
+}
