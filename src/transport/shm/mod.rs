@@ -13,6 +13,7 @@
 
 mod board;
 mod doorbell;
+mod exclude;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
