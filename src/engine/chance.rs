@@ -70,6 +70,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             poor: late,
             gets,
             copies: [0; 3],
+            recalls: [0; 2],
         },
     )
 }

@@ -190,6 +190,7 @@ pub trait Transport {
     }
 
     /// Copies between a piece of a peer's memory and as much of ours. What is not `Done` or `Later` is the peer's to do.
+    /// Nothing that fits a packet is `Later`: it keeps its place among other short operations.
     fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access, _token: Token) -> Get {
         Get::Unsupported
     }

@@ -5,6 +5,7 @@
 //! look or write is seen. `script` uses it for plain stories, `chance` for random ones that it judges by the log.
 
 mod bed;
+mod recall;
 
 pub use bed::*;
 
@@ -38,7 +39,10 @@ pub struct Manner {
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
     /// Of 16 copies from or to a peer's region: how many are done at once, end later, fail later; the rest are refused.
+    /// What fits one packet is done at once or refused.
     pub copies: [u64; 3],
+    /// Of 16 recalls, how many come to something; of 16 packets then taken back, how many are done.
+    pub recalls: [u64; 2],
 }
 
 impl Default for Manner {
@@ -58,6 +62,7 @@ impl Default for Manner {
             poor: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
+            recalls: [0; 2],
         }
     }
 }
@@ -124,6 +129,12 @@ pub struct World {
     /// By node: memory to be looked at whenever it receives a message, and what was seen.
     pub watched: Vec<Lent>,
     pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
+    /// What was seen there when the first packet of a message was offered to its receiver.
+    pub offered: Vec<(Header, Vec<u8>)>,
+    /// By node: polls, of which its peers see some.
+    polls: HashMap<PeerId, u64>,
+    /// Operations that were taken back and done.
+    pub recalled: usize,
     /// Accesses that the engines refused.
     pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
@@ -173,6 +184,8 @@ pub struct Wire {
     peers: PeerId,
     moving: Vec<(PeerId, Token, Moving)>,
     told: Vec<PeerId>,
+    /// Nothing was pushed to these since what could be was taken back: copies may pass what lies there.
+    passed: Vec<PeerId>,
 }
 
 impl Transport for Wire {
@@ -220,11 +233,13 @@ impl Transport for Wire {
         }
         let header = Header::decode(&header.encode()).expect("what was encoded can be decoded");
         *world.packets.entry(header.packet as u8).or_default() += 1;
+        self.passed.retain(|peer| *peer != to);
         world.put(self.me, to, header, &bytes);
         Push::Done
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        *self.world.borrow_mut().polls.entry(self.me).or_default() += 1;
         self.land(sink);
         let peers = self.peers;
         let first = self.world.borrow_mut().roll(u64::from(peers)) as PeerId;
@@ -290,7 +305,9 @@ impl Transport for Wire {
         let mut world = self.world.borrow_mut();
         let [at_once, later, failing] = world.manner.copies;
         let roll = world.roll(16);
-        let seen = world.manner.late == 0 && world.lanes.get(&(self.me, to)).is_none_or(VecDeque::is_empty);
+        let empty = world.lanes.get(&(self.me, to)).is_none_or(VecDeque::is_empty);
+        let seen = world.manner.late == 0 && (empty || self.passed.contains(&to));
+        let short = part.len <= world.manner.limits.eager.min(world.manner.limits.max_body);
         let rights = match access {
             Access::Read => Rights::READ,
             Access::Write => Rights::WRITE,
@@ -307,16 +324,26 @@ impl Transport for Wire {
             Access::Read => (theirs.memory, *local),
             Access::Write => (*local, theirs.memory),
         };
+        let at_once = if short { at_once + later } else { at_once };
         if roll < at_once {
             land(Moving::Get(from, into, 0, part.len));
             return Get::Done;
         }
-        if roll >= at_once + later + failing {
+        if short || roll >= at_once + later + failing {
             return Get::Unsupported;
         }
         let len = if roll < at_once + later { part.len } else { 0 };
         self.moving.push((to, token, Moving::Get(from, into, 0, len)));
         Get::Later
+    }
+
+    fn looks(&self, to: PeerId) -> u64 {
+        let world = self.world.borrow();
+        world.polls.get(&to).map_or(0, |polls| polls / 4)
+    }
+
+    fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        self.take_back(to, judge)
     }
 }
 
@@ -350,6 +377,8 @@ impl Wire {
         let (to, header) = (self.me, flight.header);
         if begins {
             world.log.push(Event::Arrive { from, to, header });
+            let seen = world.watched.get(to as usize).map(Lent::bytes);
+            world.offered.extend(seen.map(|seen| (header, seen)));
         }
         let at_once = !later && world.roll(2) == 0;
         drop(world);

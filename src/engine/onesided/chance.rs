@@ -73,7 +73,7 @@ struct Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    (0u8..16, 0..NODES, 0..NODES, 0usize..CELLS, any::<u8>()).prop_map(|(what, node, peer, place, how)| Step {
+    (0u8..18, 0..NODES, 0..NODES, 0usize..CELLS, any::<u8>()).prop_map(|(what, node, peer, place, how)| Step {
         what,
         node,
         peer,
@@ -88,9 +88,11 @@ fn manner() -> impl Strategy<Value = Manner> {
     let late = prop_oneof![Just(0u64), Just(0), 0u64..16];
     let flags = (any::<bool>(), any::<bool>());
     let copies = prop_oneof![Just([0; 3]), Just([4, 5, 4]), Just([0, 16, 0]), Just([0, 8, 8])];
-    let bytes = (gets, copies);
-    (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, (gets, copies))| {
+    let recalls = prop_oneof![Just([0; 2]), Just([16, 16]), Just([12, 12]), Just([16, 8])];
+    let bytes = (gets, copies, recalls);
+    (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, bytes)| {
         let (can_get, at_once) = flags;
+        let (gets, copies, recalls) = bytes;
         Manner {
             limits: Limits {
                 max_body: 700,
@@ -106,6 +108,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             poor: full,
             gets,
             copies,
+            recalls,
         }
     })
 }
@@ -234,9 +237,24 @@ impl Story {
             }
             12 => self.receive(node),
             13 => self.wrong(step),
+            14 | 15 => self.wait(step),
             _ => {
                 self.bed.world.borrow_mut().now += u64::from(how & 3);
                 self.bed.progress(node);
+            }
+        }
+    }
+
+    /// A node waits for what others do not do, or is about to sleep.
+    fn wait(&mut self, step: &Step) {
+        for _ in 0..step.how >> 4 {
+            if step.how & 1 == 1 {
+                let Node { engine, teller, .. } = self.bed.node(step.node);
+                engine.may_sleep(teller);
+                continue;
+            }
+            for _ in 0..32 {
+                self.bed.progress(step.node);
             }
         }
     }
@@ -382,6 +400,7 @@ impl Story {
     fn judge(&self) {
         self.judge_ends();
         self.judge_memory();
+        self.judge_arrivals();
         self.judge_messages();
         for (node, end) in self
             .bed
@@ -451,6 +470,27 @@ impl Story {
                     let same = (0..SLOT as u64).step_by(8).all(|offset| word(at + offset) == *value);
                     assert!(same, "slot {place} of {from} at {to}");
                 }
+            }
+        }
+    }
+
+    /// When a message comes, nothing that was begun after it was sent may be there.
+    fn judge_arrivals(&self) {
+        let world = self.bed.world.borrow();
+        for (header, memory) in &world.offered {
+            let (from, _, model) = &self.sent[header.tag as usize];
+            let word = |at: u64| u64::from_le_bytes(memory[at as usize..][..8].try_into().unwrap());
+            for (place, value) in model.cells.iter().enumerate() {
+                assert!(
+                    word(cell(*from, place)) <= *value,
+                    "a write passed message {}",
+                    header.tag
+                );
+            }
+            for (place, value) in model.slots.iter().enumerate() {
+                let at = slot(*from, place);
+                let passed = (0..SLOT as u64).step_by(8).any(|offset| word(at + offset) > *value);
+                assert!(!passed, "a long write passed message {}", header.tag);
             }
         }
     }

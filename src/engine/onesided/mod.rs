@@ -11,6 +11,7 @@ use crate::util::user::{Lent, UserIov};
 mod atomic;
 mod chance;
 mod order;
+mod recall;
 mod rma;
 mod tagged;
 

@@ -108,6 +108,7 @@ impl Bed {
                     peers: nodes,
                     moving: Vec::new(),
                     told: Vec::new(),
+                    passed: Vec::new(),
                 },
                 config,
             ),

@@ -4,6 +4,7 @@
 //! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
+use super::exclude;
 use super::help::Help;
 use super::lane::{self, Ring};
 use super::layout::Header;
@@ -56,18 +57,13 @@ impl Inbound {
     /// Delivers up to `budget` records. Says how many.
     #[inline]
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
-        self.ring.reading().store(1, Ordering::Relaxed);
-        // SYNC POINT recall: the sender's barrier is the kernel's, between its word and its look at ours.
-        compiler_fence(Ordering::SeqCst);
-        // One that died in the middle of it will not end it.
-        if self.ring.recalling().load(Ordering::Acquire) != 0 && !self.ending {
-            self.ring.reading().store(0, Ordering::Release);
+        let words = *self.ring.rows();
+        // The sender's barrier is the kernel's, for us too.
+        if !exclude::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
             return (0, Look::Fine);
         }
         let found = self.read_records(sink, budget);
-        // What the sender does at our memory by itself may now follow.
-        self.ring.seen().store(self.consumer.position(), Ordering::Release);
-        self.ring.reading().store(0, Ordering::Release);
+        exclude::has_read(&words, self.consumer.position());
         found
     }
 

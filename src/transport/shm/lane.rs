@@ -13,6 +13,7 @@
 //! Two slots share a page, so the memory of a slot goes back when its neighbour is free too, and nobody claims it just
 //! then. Knows nothing of what records mean; made by `outbound` and `turns`, used by them and `inbound`.
 
+use super::exclude::Words;
 use super::layout::{Header, LOCK_RINGS, MAX_RINGS, read_address, slots_at};
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines, Size};
@@ -207,18 +208,6 @@ impl Ring {
         self.word(AT_SENDER)
     }
 
-    /// Not 0 while the receiver reads records.
-    #[inline]
-    pub fn reading(&self) -> &AtomicU64 {
-        self.word(AT_READING)
-    }
-
-    /// Not 0 while the sender takes back records that the receiver has not begun to read.
-    #[inline]
-    pub fn recalling(&self) -> &AtomicU64 {
-        self.word(AT_RECALLING)
-    }
-
     /// All records up to this position have been looked at: said when the receiver ends a look.
     #[inline]
     pub fn seen(&self) -> &AtomicU64 {
@@ -349,6 +338,44 @@ impl Lines for Rows {
     #[inline]
     fn give_back(&self, position: u64) {
         self.word(AT_TAKEN).store(position, Ordering::Release);
+    }
+}
+
+impl Words for Rows {
+    #[inline(always)]
+    fn begin_reading(&self) {
+        self.word(AT_READING).store(1, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn end_reading(&self) {
+        self.word(AT_READING).store(0, Ordering::Release);
+    }
+
+    fn is_reading(&self) -> bool {
+        self.word(AT_READING).load(Ordering::Acquire) != 0
+    }
+
+    fn begin_recalling(&self) {
+        self.word(AT_RECALLING).store(1, Ordering::Relaxed);
+    }
+
+    fn end_recalling(&self) {
+        self.word(AT_RECALLING).store(0, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn is_recalling(&self) -> bool {
+        self.word(AT_RECALLING).load(Ordering::Acquire) != 0
+    }
+
+    #[inline(always)]
+    fn set_seen(&self, position: u64) {
+        self.word(AT_SEEN).store(position, Ordering::Release);
+    }
+
+    fn seen(&self) -> u64 {
+        self.word(AT_SEEN).load(Ordering::Acquire)
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod board;
 mod doorbell;
+mod exclude;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
@@ -419,8 +420,9 @@ impl Transport for ShmTransport {
         else {
             return port::Get::Unsupported;
         };
-        // Not worth waking it for; nor waiting, if it is at another one.
-        let shares = part.len >= self.config.together.saturating_mul(2) && !sleeps && !self.is_waiting_for(to);
+        // Not worth waking it for; nor waiting, if it is at another one. What fits a packet is over when this returns.
+        let long = part.len > MAX_BODY && part.len >= self.config.together.saturating_mul(2);
+        let shares = long && !sleeps && !self.is_waiting_for(to);
         if let Some(got) = shares
             .then(|| self.copy_together(to, &Far::Region(open), local, 0, part.len, token))
             .flatten()

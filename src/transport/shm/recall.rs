@@ -1,13 +1,11 @@
 //! Taking back what a peer has not begun to read, because it does not look: it is done by the kernel instead.
 //!
-//! Reading and taking back exclude each other. The receiver says that it reads before it looks whether the sender takes
-//! back; the sender says that it takes back before it looks whether the receiver reads. The receiver has no fence between
-//! the two: a barrier of the kernel's in the sender, which does this seldom, stands for it. Whoever finds the other at it
-//! leaves the ring alone: the receiver until its next poll, the sender until it is asked again. So a record is read by the
-//! receiver or carried out here, never both.
+//! Reading and taking back exclude each other (`exclude`): so a record is read by the receiver or carried out here, never
+//! both.
 //!
 //! What a record means is the engine's to say (`Recall`). Called by `Transport::recall`.
 
+use super::exclude::{self, Words};
 use super::lane::{LARGE, Rows, SMALL};
 use super::outbound::Outbound;
 use super::ring::{Consumer, Found, Stop};
@@ -39,16 +37,12 @@ impl Outbound {
             return None;
         }
         let looks = self.header.looks().load(Ordering::Relaxed);
-        let seen = self.ring.seen().load(Ordering::Acquire);
+        let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
-        self.ring.recalling().store(1, Ordering::Relaxed);
-        // SYNC POINT recall.
-        let barrier = process_vm::barrier_everywhere();
-        let reads = self.ring.reading().load(Ordering::Acquire) != 0;
-        let is_unread = barrier && !reads && self.ring.seen().load(Ordering::Acquire) == seen;
-        let done = is_unread.then(|| self.carry_out(seen, &unread));
-        // SYNC POINT recall: what was taken back is gone before the receiver reads again.
-        self.ring.recalling().store(0, Ordering::Release);
+        let words = *self.ring.rows();
+        let done = exclude::take_back(&words, seen, process_vm::barrier_everywhere, || {
+            self.carry_out(seen, &unread)
+        });
         self.absent = done.map(|_| looks);
         done
     }

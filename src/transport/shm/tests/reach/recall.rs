@@ -177,3 +177,75 @@ proptest! {
         }
     }
 }
+
+/// Writes in the small ring and, behind them, in the large one: read in part, taken back as far as a message stands in no
+/// way, and then both sides go on in the large ring.
+#[test]
+fn a_ring_that_moved_is_taken_back_whole() {
+    const WRITES: usize = 20;
+    for (read, message) in [(0, None), (3, None), (0, Some(2)), (2, Some(15)), (0, Some(19))] {
+        let memory = Memory::private();
+        let mut p = pair(memory.region(Rights::BOTH));
+        let mut sink = Kept::default();
+        for write in 0..WRITES {
+            push(&mut p.end, p.to, &write_header(write * 100), &[write as u8 + 1; 100]);
+            if write == read {
+                poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() > write || read == 0);
+            }
+            if message == Some(write) {
+                push(&mut p.end, p.to, &header(5), &body(5));
+            }
+        }
+        let out = p.end.peers.get(p.to).and_then(|peer| peer.out.as_ref()).unwrap();
+        let seen = out.ring.seen().load(Ordering::Acquire);
+        assert!(
+            out.moved_at
+                .is_some_and(|end| seen < end && end < out.producer.position())
+        );
+        // What the target has looked at is its own; what is behind a message stays.
+        let first = sink.packets.len();
+        let last = message.map_or(WRITES, |message| message + 1);
+        assert_eq!(recall(&mut p.end, p.to), Some(last - first), "{read} {message:?}");
+        for write in 0..WRITES {
+            let done = (first..last).contains(&write);
+            let byte = memory.byte(write * 100 + 99).load(Ordering::Relaxed);
+            assert_eq!(byte, if done { write as u8 + 1 } else { 0 }, "{write}");
+        }
+        sink.packets.clear();
+        let left = (last..WRITES).map(|write| write_header(write * 100).tag);
+        let mut expected: Vec<u64> = message.map(|_| header(5).tag).into_iter().chain(left).collect();
+        // Laps around the large ring.
+        for id in 0..600 {
+            while p.end.push(p.to, &header(id), Body::Bytes(&body(id))) == Push::Full {
+                p.target.poll(&mut sink, 64);
+            }
+            expected.push(header(id).tag);
+        }
+        poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == expected.len());
+        let tags: Vec<u64> = sink.packets.iter().map(|(_, header, _)| header.tag).collect();
+        assert_eq!(tags, expected);
+        let laps = sink.packets.len() - 600;
+        (0..)
+            .zip(&sink.packets[laps..])
+            .for_each(|(id, packet)| assert_whole(packet, id));
+    }
+}
+
+/// However small copies are that both sides do together: what is short is over when the call returns.
+#[test]
+fn what_is_short_is_not_copied_together() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    p.end.config.together = 1;
+    let (back, mut sink) = (p.target.peer(b"end").unwrap(), Kept::default());
+    push(&mut p.target, back, &Header::new(Packet::Credit, 0), &[]);
+    poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 1);
+    push(&mut p.end, p.to, &write_header(0), &[4; 8]);
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    for (len, shares) in [(6000, 0), (60_000, 1)] {
+        let mut bytes = vec![5; len];
+        assert!(copy(&mut p.end, p.to, &part(0, len), &own(&mut bytes), Access::Write));
+        assert_eq!(memory.byte(len - 1).load(Ordering::Relaxed), 5);
+        assert_eq!(p.end.peers.get(p.to).unwrap().shares, shares, "{len}");
+    }
+}

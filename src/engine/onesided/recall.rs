@@ -1,0 +1,87 @@
+//! Short operations whose target does not look: what is done without it, and what waits for it.
+
+use super::atomic::{bytes, words};
+use super::*;
+
+const KEY: u64 = 7;
+
+fn bed(recalls: [u64; 2], memory: &Lent) -> Bed {
+    let manner = Manner {
+        recalls,
+        ..manners()[0]
+    };
+    let bed = Bed::new(2, 4, manner, small());
+    register(&bed, 1, KEY, memory, Rights::BOTH);
+    bed
+}
+
+/// The initiator waits for far longer than a target at work takes.
+fn wait(bed: &mut Bed) {
+    (0..1000).for_each(|_| assert_eq!(bed.progress(0), 0));
+}
+
+#[test]
+fn all_before_a_message_are_done_in_order_and_those_behind_it_wait() {
+    let memory = words(&[1, 2]);
+    let mut bed = bed([16, 16], &memory);
+    let (out, back, last) = (words(&[5]), words(&[0, 0]), words(&[9]));
+    let write = access(Access::Write, 1, &out, remote(&[(0, 8, KEY)]));
+    let injected = Rma {
+        inject: true,
+        remote: remote(&[(8, 8, KEY)]),
+        ..write
+    };
+    bed.rma(0, &injected).unwrap();
+    out.set(&bytes(&[6]));
+    bed.rma(0, &write).unwrap();
+    let read = access(Access::Read, 1, &back, remote(&[(0, 16, KEY)]));
+    bed.rma(0, &read).unwrap();
+    bed.send(letter(0, 1, 3, 8)).unwrap();
+    bed.rma(0, &access(Access::Write, 1, &last, remote(&[(0, 8, KEY)])))
+        .unwrap();
+    wait(&mut bed);
+    let write_end = end(Ended::Rma(Access::Write), 1, 8, None);
+    let read_end = end(Ended::Rma(Access::Read), 1, 16, None);
+    assert_eq!(bed.done(0), [write_end, write_end, read_end]);
+    assert_eq!(bed.world.borrow().recalled, 3);
+    assert_eq!((back.bytes(), memory.bytes()), (bytes(&[6, 5]), bytes(&[6, 5])));
+    bed.recv(1, &[8], tagged(3));
+    bed.settle();
+    assert_eq!(bed.done(0), [write_end]);
+    assert_eq!(memory.bytes(), bytes(&[9, 5]));
+    bed.check_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_done_by_the_target() {
+    for recalls in [[0, 0], [16, 0]] {
+        let memory = words(&[1]);
+        let mut bed = bed(recalls, &memory);
+        let out = words(&[5]);
+        bed.rma(0, &access(Access::Write, 1, &out, remote(&[(0, 8, KEY)])))
+            .unwrap();
+        wait(&mut bed);
+        assert_eq!(bed.done(0), []);
+        bed.settle();
+        assert_eq!(bed.done(0), [end(Ended::Rma(Access::Write), 1, 8, None)]);
+        assert_eq!(memory.bytes(), bytes(&[5]));
+        bed.check_nothing_left();
+    }
+}
+
+#[test]
+fn a_target_that_dies_meanwhile_ends_the_rest_once() {
+    let memory = words(&[1]);
+    let mut bed = bed([16, 16], &memory);
+    let out = words(&[5]);
+    let write = access(Access::Write, 1, &out, remote(&[(0, 8, KEY)]));
+    bed.rma(0, &write).unwrap();
+    bed.send(letter(0, 1, 3, 8)).unwrap();
+    bed.rma(0, &write).unwrap();
+    wait(&mut bed);
+    bed.kill(1);
+    bed.settle();
+    let ends = [None, Some(Error::PeerGone)].map(|error| end(Ended::Rma(Access::Write), 1, 8, error));
+    assert_eq!(bed.done(0), ends);
+    assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
+}

@@ -1,0 +1,209 @@
+//! Reading records and taking them back exclude each other: the words by which the two sides of a ring agree.
+//!
+//! The receiver says that it reads and then looks whether the sender takes back; the sender says that it takes back and
+//! then looks whether the receiver reads. One of the two sees the other, which takes a barrier between the two steps on
+//! both sides. The receiver, which does this in every poll, has none of its own: the sender's is a call of membarrier,
+//! which stands for both. Whoever finds the other at it leaves the ring alone: the receiver until its next poll, the
+//! sender until it is asked again.
+//!
+//! This file is the order of loads and stores, over any `Words`: those in shared memory (`lane`), and loom's (below).
+//! Called by `inbound` and `recall`.
+
+/// The three words, with the orderings that the protocol needs.
+pub trait Words {
+    /// Relaxed: a barrier follows. The receiver reads now.
+    fn begin_reading(&self);
+    /// Release: it does not read any more.
+    fn end_reading(&self);
+    /// Acquire.
+    fn is_reading(&self) -> bool;
+    /// Relaxed: a barrier follows. The sender takes records back now.
+    fn begin_recalling(&self);
+    /// Release: it does not any more.
+    fn end_recalling(&self);
+    /// Acquire.
+    fn is_recalling(&self) -> bool;
+    /// SYNC POINT seen: release. How far the receiver has read.
+    fn set_seen(&self, position: u64);
+    /// SYNC POINT seen: acquire.
+    fn seen(&self) -> u64;
+}
+
+/// Begins to read; until `has_read`, nothing is taken back. False: it is not the time. `over`: the sender is dead, and will
+/// not end what it was at.
+#[inline(always)]
+pub fn may_read(words: &impl Words, over: bool, barrier: impl FnOnce()) -> bool {
+    words.begin_reading();
+    // SYNC POINT recall.
+    barrier();
+    if words.is_recalling() && !over {
+        words.end_reading();
+        return false;
+    }
+    true
+}
+
+/// Ends reading, at this position.
+#[inline(always)]
+pub fn has_read(words: &impl Words, position: u64) {
+    // What the sender does at our memory by itself may now follow.
+    words.set_seen(position);
+    words.end_reading();
+}
+
+/// Takes back what was not read when `seen` was looked at, by `work`. None: it has been read since, or is being read, or
+/// there was no barrier.
+pub fn take_back<R>(
+    words: &impl Words,
+    seen: u64,
+    barrier: impl FnOnce() -> bool,
+    work: impl FnOnce() -> R,
+) -> Option<R> {
+    words.begin_recalling();
+    // SYNC POINT recall.
+    let is_ours = barrier() && !words.is_reading() && words.seen() == seen;
+    let done = is_ours.then(work);
+    // SYNC POINT recall: what was taken back is gone before the receiver reads again.
+    words.end_recalling();
+    done
+}
+
+/// Every order in which the steps of the two sides can be seen: `abi-tests/loom/run`. Loom fails when both touch a record.
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, Ordering, fence};
+
+    const LAST: u64 = 9;
+
+    #[derive(Default)]
+    struct Model {
+        reading: AtomicU64,
+        recalling: AtomicU64,
+        seen: AtomicU64,
+        /// How many records there are: as a ring's control words, but in one word.
+        tail: AtomicU64,
+        records: [UnsafeCell<u64>; 3],
+    }
+
+    impl Words for Model {
+        fn begin_reading(&self) {
+            self.reading.store(1, Ordering::Relaxed);
+        }
+        fn end_reading(&self) {
+            self.reading.store(0, Ordering::Release);
+        }
+        fn is_reading(&self) -> bool {
+            self.reading.load(Ordering::Acquire) != 0
+        }
+        fn begin_recalling(&self) {
+            self.recalling.store(1, Ordering::Relaxed);
+        }
+        fn end_recalling(&self) {
+            self.recalling.store(0, Ordering::Release);
+        }
+        fn is_recalling(&self) -> bool {
+            self.recalling.load(Ordering::Acquire) != 0
+        }
+        fn set_seen(&self, position: u64) {
+            self.seen.store(position, Ordering::Release);
+        }
+        fn seen(&self) -> u64 {
+            self.seen.load(Ordering::Acquire)
+        }
+    }
+
+    /// Whose barrier there is. Both: membarrier, a fence wherever the receiver may be.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Barrier {
+        Both,
+        SenderOnly,
+        ReceiverOnly,
+    }
+
+    fn push(model: &Model, value: u64) {
+        let tail = model.tail.load(Ordering::Relaxed);
+        // SAFETY: what lies behind the tail is the sender's; loom proves it.
+        model.records[tail as usize].with_mut(|record| unsafe { *record = value });
+        model.tail.store(tail + 1, Ordering::Release);
+    }
+
+    /// Sends two records, takes back what it may, and sends a last one. Says what was taken back.
+    fn send(model: &Model, barrier: Barrier) -> Vec<u64> {
+        push(model, 1);
+        push(model, 2);
+        let seen = model.seen();
+        let fenced = || {
+            if barrier != Barrier::ReceiverOnly {
+                fence(Ordering::SeqCst);
+            }
+            true
+        };
+        let taken = take_back(model, seen, fenced, || {
+            let taken = (seen..2).map(|at| {
+                // SAFETY: nobody reads what is taken back; loom proves it.
+                model.records[at as usize].with_mut(|record| unsafe { std::mem::take(&mut *record) })
+            });
+            let taken = taken.collect();
+            model.tail.store(seen, Ordering::Relaxed);
+            taken
+        });
+        push(model, LAST);
+        taken.unwrap_or_default()
+    }
+
+    /// What one poll reads. The receiver comes again, whether or not it may read.
+    fn poll(model: &Model, head: &mut u64, read: &mut Vec<u64>, barrier: Barrier) {
+        let fenced = || {
+            if barrier != Barrier::SenderOnly {
+                fence(Ordering::SeqCst);
+            }
+        };
+        if model.tail.load(Ordering::Acquire) <= *head || !may_read(model, false, fenced) {
+            return loom::thread::yield_now();
+        }
+        while model.tail.load(Ordering::Acquire) > *head {
+            // SAFETY: it has come, and nobody takes it back now; loom proves it.
+            read.push(model.records[*head as usize].with(|record| unsafe { *record }));
+            *head += 1;
+        }
+        has_read(model, *head);
+    }
+
+    fn check(barrier: Barrier) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let model = Arc::new(Model::default());
+            let theirs = model.clone();
+            let sender = loom::thread::spawn(move || send(&theirs, barrier));
+            let (mut head, mut read) = (0, Vec::new());
+            while read.last() != Some(&LAST) {
+                poll(&model, &mut head, &mut read, barrier);
+            }
+            let taken = sender.join().unwrap();
+            // In order, each once: those that were read, those that were taken back, the last one.
+            read.splice(read.len() - 1..read.len() - 1, taken);
+            assert_eq!(read, [1, 2, LAST]);
+        });
+    }
+
+    #[test]
+    fn each_is_read_or_taken_back() {
+        check(Barrier::Both);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn a_missing_barrier_of_the_receiver_is_found() {
+        check(Barrier::SenderOnly);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn a_missing_barrier_of_the_sender_is_found() {
+        check(Barrier::ReceiverOnly);
+    }
+}
