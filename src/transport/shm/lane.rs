@@ -408,3 +408,14 @@ fn release_page(fd: BorrowedFd<'_>, index: usize, header: &Header) {
         let _ = shared::unlock(fd, lock);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::shm::layout::OWNER_AT;
+
+    #[test]
+    fn the_last_large_ring_ends_before_the_owners_page() {
+        assert!(large_at(MAX_RINGS) <= OWNER_AT);
+    }
+}

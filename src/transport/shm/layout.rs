@@ -41,8 +41,8 @@ const VERSION: u64 = 9;
 /// addresses.
 pub const MAX_RINGS: usize = 1 << 17;
 
-/// A page of the file that only its owner maps, far behind all that it holds. It is never touched.
-pub const OWNER_AT: u64 = 1 << 40;
+/// A page of the file that only its owner maps, behind all that it holds. It is never touched.
+pub const OWNER_AT: u64 = 12 << 30;
 
 // The lock that tells whether the owner lives, the one for whoever removes the file, and from RINGS on one for each
 // ring, held by whoever sends through it.
