@@ -84,6 +84,9 @@ impl Config {
         if name.is_empty() {
             return Err("no name before '='".into());
         }
+        if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err("the name has white space or a control character in it".into());
+        }
         if line.contains(&0) {
             return Err("it has a zero byte".into());
         }
@@ -138,6 +141,7 @@ mod tests {
             (b"FI_A=x=y#z\n", &[("FI_A", b"x=y#z")], 0),
             (b"FI_A=/caf\xe9\n", &[("FI_A", b"/caf\xe9")], 0),
             (b"FI_A=first\nFI_A=second\n", &[("FI_A", b"first")], 1),
+            (b"FI_A\x0b=1\nFI A=1\nFI_B=2\n", &[("FI_B", b"2")], 2),
             (b"nonsense\n=1\nFI_\xff=1\nFI_A=a\0b\nFI_B=2\n", &[("FI_B", b"2")], 4),
         ];
         for (text, entries, complaints) in table {
