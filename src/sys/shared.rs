@@ -69,6 +69,19 @@ pub fn open_own(path: &Path) -> io::Result<(OwnedFd, Status)> {
     Ok((fd, status))
 }
 
+/// Whether at least half of the file system that a file is in can still be used.
+pub fn is_half_free(path: &Path) -> bool {
+    let Ok(path) = c_path(path) else {
+        return false;
+    };
+    // SAFETY: plain data, all zero is one; a string, and a place for the answer.
+    let (done, status) = unsafe {
+        let mut status: libc::statvfs = core::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut status), status)
+    };
+    done == 0 && status.f_bavail >= status.f_blocks / 2
+}
+
 /// Gives a file a second name, which must be free.
 pub fn link(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::hard_link(from, to)

@@ -8,7 +8,7 @@
 //! Knows nobody; each queue, counter and the like has one. Threads that look at the same one at once may lose each
 //! other's counts, which only moves a yield.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
@@ -24,16 +24,18 @@ const NOBODY: Duration = Duration::from_nanos(1500);
 
 #[derive(Debug)]
 pub struct Patience {
-    /// Looks until the next yield.
-    left: AtomicU32,
-    pace: AtomicU32,
+    /// Looks until the next yield, and in the upper half how many there were after the last one.
+    looks: AtomicU64,
+}
+
+const fn looks(left: u32, pace: u32) -> u64 {
+    left as u64 | (pace as u64) << 32
 }
 
 impl Default for Patience {
     fn default() -> Patience {
         Patience {
-            left: AtomicU32::new(FIRST),
-            pace: AtomicU32::new(FIRST),
+            looks: AtomicU64::new(looks(FIRST, FIRST)),
         }
     }
 }
@@ -42,17 +44,15 @@ impl Patience {
     /// There was something.
     #[inline]
     pub fn found(&self) {
-        let pace = self.pace.load(Ordering::Relaxed).max(FIRST);
-        self.pace.store(pace, Ordering::Relaxed);
-        self.left.store(pace, Ordering::Relaxed);
+        self.looks.store(looks(FIRST, FIRST), Ordering::Relaxed);
     }
 
     /// There was nothing. To be called without locks: others may run now.
     #[inline]
     pub fn nothing(&self) {
-        let left = self.left.load(Ordering::Relaxed);
-        if left > 0 {
-            self.left.store(left - 1, Ordering::Relaxed);
+        let now = self.looks.load(Ordering::Relaxed);
+        if now as u32 > 0 {
+            self.looks.store(now - 1, Ordering::Relaxed);
         } else {
             self.let_others_run(yield_now);
         }
@@ -60,14 +60,13 @@ impl Patience {
 
     #[cold]
     fn let_others_run(&self, yield_now: impl FnOnce() -> Duration) {
-        let pace = self.pace.load(Ordering::Relaxed);
+        let pace = (self.looks.load(Ordering::Relaxed) >> 32) as u32;
         let pace = if yield_now() < NOBODY {
             (pace * 2).min(MOST)
         } else {
             (pace / 8).max(LEAST)
         };
-        self.pace.store(pace, Ordering::Relaxed);
-        self.left.store(pace, Ordering::Relaxed);
+        self.looks.store(looks(pace, pace), Ordering::Relaxed);
     }
 }
 
@@ -87,7 +86,7 @@ mod tests {
     /// How many looks in vain come before the next yield, which takes so long.
     fn looks(patience: &Patience, yield_takes: Duration) -> u32 {
         let mut looks = 1;
-        while patience.left.load(Ordering::Relaxed) > 0 {
+        while patience.looks.load(Ordering::Relaxed) as u32 > 0 {
             patience.nothing();
             looks += 1;
         }

@@ -175,23 +175,21 @@ impl Cq {
     /// whether there are any.
     #[inline]
     pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
-        let mut answer = None;
         if count > 0 {
-            answer = self.take(count, &mut put);
-            if answer.is_some() && self.is_overdue() {
-                self.endpoints.progress();
+            if let Some(answer) = self.take(count, &mut put) {
+                if self.is_overdue() {
+                    self.endpoints.progress();
+                }
+                return answer;
             }
         }
-        if answer.is_none() {
-            self.endpoints.progress();
-            answer = self.take(count, put);
-        }
-        if answer.is_some() {
+        self.endpoints.progress();
+        if let Some(answer) = self.take(count, put) {
             self.patience.found();
-        } else {
-            self.patience.nothing();
+            return answer;
         }
-        answer.unwrap_or(Err(AGAIN))
+        self.patience.nothing();
+        Err(AGAIN)
     }
 
     /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, where the queue was opened for it.

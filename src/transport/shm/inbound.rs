@@ -21,6 +21,8 @@ pub struct Inbound {
     consumer: Consumer,
     ring: Ring,
     pub peer: PeerId,
+    /// See `lane::FENCED`.
+    fenced: bool,
     /// The sender is dead: once empty, the ring goes.
     pub ending: bool,
     /// What its sender asked us to do, to be done when the ring has been looked at.
@@ -108,9 +110,14 @@ impl Inbound {
         }
     }
 
-    /// SYNC POINT starved: lines were given back before this looks.
+    /// SYNC POINT starved: lines were given back before this looks. A sender that waits has the kernel run our barrier.
+    #[inline]
     fn sender_starves(&self) -> bool {
-        fence(Ordering::SeqCst);
+        if self.fenced {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
         if self.ring.sender().load(Ordering::Relaxed) & lane::STARVED == 0 {
             return false;
         }
@@ -240,6 +247,7 @@ impl Inbox {
         if let Some(place) = self.rings.get_mut(index) {
             *place = Some(Inbound {
                 consumer: Consumer::default(),
+                fenced: ring.sender().load(Ordering::Relaxed) & lane::FENCED != 0,
                 ring,
                 peer,
                 ending: false,

@@ -50,6 +50,8 @@ const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == SLOT_BYTE
 /// Bits of the sender word.
 pub const SENDER_CLOSED: u64 = 1;
 pub const STARVED: u64 = 2;
+/// One of the two sides has no barrier over the other, so the receiver fences before it looks for `STARVED`.
+pub const FENCED: u64 = 4;
 
 pub fn slot_at(index: usize) -> usize {
     slots_at() + index * SLOT_BYTES

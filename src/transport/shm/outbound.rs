@@ -250,7 +250,12 @@ impl Outbound {
             return Some(Sent::Gone);
         }
         if !self.ring.is_large() {
-            if self.enlarge() {
+            let by_habit = self.producer.is_outgrown();
+            if by_habit {
+                self.producer.stay();
+            }
+            // For speed alone only while there is plenty, so that others find memory for what they need.
+            if (!by_habit || shared::is_half_free(&self.path)) && self.enlarge() || by_habit {
                 return None;
             }
             if len > ring::longest(SMALL.lines()) {
@@ -299,12 +304,18 @@ impl Outbound {
         self.header.attention().load(Ordering::Relaxed) & layout::CLOSED != 0
     }
 
-    /// Asks to be woken when there is room for the body that found none. False when there is room, or no body.
-    pub fn wait_for_room(&mut self) -> bool {
+    /// Asks to be woken when there is room for the body that found none. A barrier of the kernel's is to follow, and then
+    /// a look at `has_no_room`.
+    pub fn ask_for_room(&self) {
+        if self.wanted.is_some() {
+            self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
+        }
+    }
+
+    /// SYNC POINT starved: either we see here the lines given back, or the receiver sees that we wait. False when there is
+    /// room, or no body that needs any.
+    pub fn has_no_room(&mut self) -> bool {
         let Some(len) = self.wanted else { return false };
-        self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
-        // SYNC POINT starved: either we see the lines given back, or the receiver sees that we wait.
-        fence(Ordering::SeqCst);
         if matches!(self.producer.reserve(self.ring.rows(), len), Ok(None)) && !self.is_closed() {
             return true;
         }
@@ -405,6 +416,9 @@ fn open_and_claim(
 /// Makes a ring that we locked ours, for the peer to see.
 fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
     ring.init(own.instance, own.address().as_bytes());
+    if header.wants_fence() || own.header.wants_fence() {
+        ring.sender().store(lane::FENCED, Ordering::Relaxed);
+    }
     header.raise_used(index + 1);
     header.set_claimed(*index);
     header.ring_bell(*index);

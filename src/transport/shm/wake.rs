@@ -75,12 +75,23 @@ impl ShmTransport {
     /// Asks every peer whose ring was full to wake us when it is not. True when one has room by now, or is gone.
     fn has_room_for_the_starved(&mut self) -> bool {
         let before = self.starved.len();
+        if before == 0 {
+            return false;
+        }
         let peers = &mut self.peers;
+        let ways = self
+            .starved
+            .iter()
+            .filter_map(|number| peers.get(*number)?.out.as_ref());
+        ways.for_each(Outbound::ask_for_room);
+        // The receivers' half is this call, or their own fence (`lane::FENCED`).
+        fence(Ordering::SeqCst);
+        process_vm::barrier_everywhere();
         self.starved.retain(|number| {
             let Some(peer) = peers.get_mut(*number) else {
                 return false;
             };
-            peer.starved = peer.out.as_mut().is_some_and(Outbound::wait_for_room);
+            peer.starved = peer.out.as_mut().is_some_and(Outbound::has_no_room);
             peer.starved
         });
         self.starved.len() < before
