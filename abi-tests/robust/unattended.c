@@ -17,7 +17,7 @@
 #define ADDS 1000
 
 static char *window, local[LONG + 64];
-static bool is_shared;
+static bool is_shared, shares_receives;
 static struct fid_mr *mr;
 
 static char *memory(bool shared)
@@ -129,7 +129,7 @@ static void body(struct bed *bed, int me, int pipe)
 
 static void test(bool shared)
 {
-	struct setup s = { .more_caps = FI_RMA | FI_ATOMIC };
+	struct setup s = { .more_caps = FI_RMA | FI_ATOMIC, .rx_ctx_cnt = shares_receives ? FI_SHARED_CONTEXT : 0 };
 
 	is_shared = shared;
 	in_two(&s, body);
@@ -170,9 +170,10 @@ static void ended(struct bed *bed, int number)
 static void talk(struct bed *bed, int pipe)
 {
 	static char out[2048], in[2048];
+	struct fid_ep *receives = bed->srx ? bed->srx : bed->side[0].ep;
 
 	for (int i = 0; i < 300; i++) {
-		POST(bed, fi_recv(bed->side[0].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, ctx(10)));
+		POST(bed, fi_recv(receives, in, sizeof(in), NULL, FI_ADDR_UNSPEC, ctx(10)));
 		if (i == 0)
 			meet(bed, pipe);
 		POST(bed, fi_send(bed->side[0].ep, out, sizeof(out), NULL, bed->peer, ctx(11)));
@@ -257,7 +258,8 @@ static void short_body(struct bed *bed, int me, int pipe)
 
 static void test_short(bool shared, bool after_messages, bool asleep)
 {
-	struct setup s = { .more_caps = FI_RMA, .wait_obj = asleep ? FI_WAIT_FD : FI_WAIT_NONE };
+	struct setup s = { .more_caps = FI_RMA, .wait_obj = asleep ? FI_WAIT_FD : FI_WAIT_NONE,
+			   .rx_ctx_cnt = shares_receives ? FI_SHARED_CONTEXT : 0 };
 
 	is_shared = shared;
 	talk_first = after_messages;
@@ -283,6 +285,31 @@ static void short_operations_of_one_that_sleeps(void)
 static void short_operations_on_shared_memory(void)
 {
 	test_short(true, true, false);
+}
+
+/* The same between endpoints that share a receive context. */
+static void shared_receives_memory_that_can_be_mapped(void)
+{
+	shares_receives = true;
+	test(true);
+}
+
+static void shared_receives_memory_that_cannot(void)
+{
+	shares_receives = true;
+	test(false);
+}
+
+static void shared_receives_short_operations(void)
+{
+	shares_receives = true;
+	test_short(false, true, false);
+}
+
+static void shared_receives_of_one_that_sleeps(void)
+{
+	shares_receives = true;
+	test_short(false, true, true);
 }
 
 /* What was sent before a write is looked at before it is seen: not until the target looks is anything written. */
@@ -362,6 +389,10 @@ static const struct test tests[] = {
 	TEST(short_operations_after_messages),
 	TEST(short_operations_of_one_that_sleeps),
 	TEST(short_operations_on_shared_memory),
+	TEST(shared_receives_memory_that_can_be_mapped),
+	TEST(shared_receives_memory_that_cannot),
+	TEST(shared_receives_short_operations),
+	TEST(shared_receives_of_one_that_sleeps),
 	TEST(writes_stay_behind_messages),
 	TEST(atomics_with_a_thread_of_the_target),
 };
