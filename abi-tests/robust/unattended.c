@@ -382,6 +382,60 @@ static void atomics_with_a_thread_of_the_target(void)
 	in_two(&s, thread_body);
 }
 
+/* An endpoint that is not enabled at the first try, and then with a counter: it counts all that is written. */
+static void counter_body(struct bed *bed, int me, int pipe)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct side *side = &bed->side[1];
+	char name[NAME_MAX_LEN] = { 0 };
+	struct fid_cntr *cntr;
+	struct where there;
+	int i;
+
+	if (!me) {
+		pipe_recv(pipe, name, sizeof(name));
+		pipe_recv(pipe, &there, sizeof(there));
+		GIVES(1, fi_av_insert(bed->av, name, 1, &bed->peer, 0, NULL));
+		for (i = 0; i < 10; i++)
+			wrote(bed, there, 64, 8);
+		return;
+	}
+	there = tell(bed);
+	OK(fi_endpoint(bed->domain, bed->info, &side->ep, NULL));
+	OK(fi_ep_bind(side->ep, &bed->av->fid, 0));
+	if (bed->srx)
+		OK(fi_ep_bind(side->ep, &bed->srx->fid, 0));
+	FAILS(fi_enable(side->ep));
+	OK(fi_cntr_open(bed->domain, &attr, &cntr, NULL));
+	OK(fi_ep_bind(side->ep, &cntr->fid, FI_REMOTE_WRITE));
+	OK(fi_ep_bind(side->ep, &bed->side[0].tx->fid, FI_TRANSMIT | FI_RECV));
+	OK(fi_enable(side->ep));
+	learn_name(side);
+	pipe_send(pipe, side->name, sizeof(name));
+	pipe_send(pipe, &there, sizeof(there));
+	while (fi_cntr_read(cntr) < 10)
+		progress(bed);
+	close_ep(side);
+	OK(fi_close(&cntr->fid));
+	OK(fi_close(&mr->fid));
+}
+
+static void enabled_at_the_second_try(void)
+{
+	struct setup s = { .more_caps = FI_RMA | FI_RMA_EVENT };
+
+	is_shared = true;
+	in_two(&s, counter_body);
+}
+
+static void shared_receives_enabled_at_the_second_try(void)
+{
+	struct setup s = { .more_caps = FI_RMA | FI_RMA_EVENT, .rx_ctx_cnt = FI_SHARED_CONTEXT };
+
+	is_shared = true;
+	in_two(&s, counter_body);
+}
+
 static const struct test tests[] = {
 	TEST(memory_that_can_be_mapped),
 	TEST(memory_that_cannot),
@@ -395,5 +449,7 @@ static const struct test tests[] = {
 	TEST(shared_receives_of_one_that_sleeps),
 	TEST(writes_stay_behind_messages),
 	TEST(atomics_with_a_thread_of_the_target),
+	TEST(enabled_at_the_second_try),
+	TEST(shared_receives_enabled_at_the_second_try),
 };
 CASES(tests)

@@ -160,6 +160,8 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             );
             return Err(Errno(FI_EINVAL));
         }
+        // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
+        self.side(|side| side.check())?;
         let bound = |side: &mut Side| (side.settings.is_target, side.bindings.counts_peers(), side.enabled);
         let (target, counted, enabled) = self.side(bound);
         if !enabled {
