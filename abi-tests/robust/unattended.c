@@ -17,7 +17,7 @@
 #define ADDS 1000
 
 static char *window, local[LONG + 64];
-static bool is_shared;
+static bool is_shared, shares_receives;
 static struct fid_mr *mr;
 
 static char *memory(bool shared)
@@ -129,7 +129,7 @@ static void body(struct bed *bed, int me, int pipe)
 
 static void test(bool shared)
 {
-	struct setup s = { .more_caps = FI_RMA | FI_ATOMIC };
+	struct setup s = { .more_caps = FI_RMA | FI_ATOMIC, .rx_ctx_cnt = shares_receives ? FI_SHARED_CONTEXT : 0 };
 
 	is_shared = shared;
 	in_two(&s, body);
@@ -170,9 +170,10 @@ static void ended(struct bed *bed, int number)
 static void talk(struct bed *bed, int pipe)
 {
 	static char out[2048], in[2048];
+	struct fid_ep *receives = bed->srx ? bed->srx : bed->side[0].ep;
 
 	for (int i = 0; i < 300; i++) {
-		POST(bed, fi_recv(bed->side[0].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, ctx(10)));
+		POST(bed, fi_recv(receives, in, sizeof(in), NULL, FI_ADDR_UNSPEC, ctx(10)));
 		if (i == 0)
 			meet(bed, pipe);
 		POST(bed, fi_send(bed->side[0].ep, out, sizeof(out), NULL, bed->peer, ctx(11)));
@@ -257,7 +258,8 @@ static void short_body(struct bed *bed, int me, int pipe)
 
 static void test_short(bool shared, bool after_messages, bool asleep)
 {
-	struct setup s = { .more_caps = FI_RMA, .wait_obj = asleep ? FI_WAIT_FD : FI_WAIT_NONE };
+	struct setup s = { .more_caps = FI_RMA, .wait_obj = asleep ? FI_WAIT_FD : FI_WAIT_NONE,
+			   .rx_ctx_cnt = shares_receives ? FI_SHARED_CONTEXT : 0 };
 
 	is_shared = shared;
 	talk_first = after_messages;
@@ -283,6 +285,31 @@ static void short_operations_of_one_that_sleeps(void)
 static void short_operations_on_shared_memory(void)
 {
 	test_short(true, true, false);
+}
+
+/* The same between endpoints that share a receive context. */
+static void shared_receives_memory_that_can_be_mapped(void)
+{
+	shares_receives = true;
+	test(true);
+}
+
+static void shared_receives_memory_that_cannot(void)
+{
+	shares_receives = true;
+	test(false);
+}
+
+static void shared_receives_short_operations(void)
+{
+	shares_receives = true;
+	test_short(false, true, false);
+}
+
+static void shared_receives_of_one_that_sleeps(void)
+{
+	shares_receives = true;
+	test_short(false, true, true);
 }
 
 /* What was sent before a write is looked at before it is seen: not until the target looks is anything written. */
@@ -355,6 +382,60 @@ static void atomics_with_a_thread_of_the_target(void)
 	in_two(&s, thread_body);
 }
 
+/* An endpoint that is not enabled at the first try, and then with a counter: it counts all that is written. */
+static void counter_body(struct bed *bed, int me, int pipe)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct side *side = &bed->side[1];
+	char name[NAME_MAX_LEN] = { 0 };
+	struct fid_cntr *cntr;
+	struct where there;
+	int i;
+
+	if (!me) {
+		pipe_recv(pipe, name, sizeof(name));
+		pipe_recv(pipe, &there, sizeof(there));
+		GIVES(1, fi_av_insert(bed->av, name, 1, &bed->peer, 0, NULL));
+		for (i = 0; i < 10; i++)
+			wrote(bed, there, 64, 8);
+		return;
+	}
+	there = tell(bed);
+	OK(fi_endpoint(bed->domain, bed->info, &side->ep, NULL));
+	OK(fi_ep_bind(side->ep, &bed->av->fid, 0));
+	if (bed->srx)
+		OK(fi_ep_bind(side->ep, &bed->srx->fid, 0));
+	FAILS(fi_enable(side->ep));
+	OK(fi_cntr_open(bed->domain, &attr, &cntr, NULL));
+	OK(fi_ep_bind(side->ep, &cntr->fid, FI_REMOTE_WRITE));
+	OK(fi_ep_bind(side->ep, &bed->side[0].tx->fid, FI_TRANSMIT | FI_RECV));
+	OK(fi_enable(side->ep));
+	learn_name(side);
+	pipe_send(pipe, side->name, sizeof(name));
+	pipe_send(pipe, &there, sizeof(there));
+	while (fi_cntr_read(cntr) < 10)
+		progress(bed);
+	close_ep(side);
+	OK(fi_close(&cntr->fid));
+	OK(fi_close(&mr->fid));
+}
+
+static void enabled_at_the_second_try(void)
+{
+	struct setup s = { .more_caps = FI_RMA | FI_RMA_EVENT };
+
+	is_shared = true;
+	in_two(&s, counter_body);
+}
+
+static void shared_receives_enabled_at_the_second_try(void)
+{
+	struct setup s = { .more_caps = FI_RMA | FI_RMA_EVENT, .rx_ctx_cnt = FI_SHARED_CONTEXT };
+
+	is_shared = true;
+	in_two(&s, counter_body);
+}
+
 static const struct test tests[] = {
 	TEST(memory_that_can_be_mapped),
 	TEST(memory_that_cannot),
@@ -362,7 +443,13 @@ static const struct test tests[] = {
 	TEST(short_operations_after_messages),
 	TEST(short_operations_of_one_that_sleeps),
 	TEST(short_operations_on_shared_memory),
+	TEST(shared_receives_memory_that_can_be_mapped),
+	TEST(shared_receives_memory_that_cannot),
+	TEST(shared_receives_short_operations),
+	TEST(shared_receives_of_one_that_sleeps),
 	TEST(writes_stay_behind_messages),
 	TEST(atomics_with_a_thread_of_the_target),
+	TEST(enabled_at_the_second_try),
+	TEST(shared_receives_enabled_at_the_second_try),
 };
 CASES(tests)

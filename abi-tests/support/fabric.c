@@ -214,9 +214,21 @@ bool bad_name(struct bed *bed, char *name, size_t *len)
 	return true;
 }
 
+static void share_receives(struct bed *bed)
+{
+	int i, ret = fi_srx_context(bed->domain, bed->info->rx_attr, &bed->srx, NULL);
+
+	NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+	for (i = 0; i < bed->sides; i++)
+		OK(fi_ep_bind(bed->side[i].ep, &bed->srx->fid, 0));
+}
+
 void open_bed(struct bed *bed, const struct setup *s)
 {
 	open_sides(bed, s);
+	if (s->rx_ctx_cnt == FI_SHARED_CONTEXT)
+		share_receives(bed);
 	enable_sides(bed, s);
 }
 
@@ -253,6 +265,8 @@ void close_bed(struct bed *bed)
 	int i;
 
 	close_eps(bed);
+	if (bed->srx)
+		OK(fi_close(&bed->srx->fid));
 	for (i = 0; i < SIDES; i++) {
 		if (bed->side[i].tx)
 			OK(fi_close(&bed->side[i].tx->fid));

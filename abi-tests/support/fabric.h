@@ -108,7 +108,7 @@ struct setup {
 	enum fi_progress progress;
 	enum fi_threading threading;
 	enum fi_resource_mgmt resource_mgmt;
-	size_t rx_ctx_cnt, tx_ctx_cnt; /* contexts of the endpoint attributes */
+	size_t rx_ctx_cnt, tx_ctx_cnt; /* contexts of the endpoint attributes; open_bed opens the shared receive context */
 	size_t auth_key_size;          /* of the domain */
 	int sides;                     /* endpoints; 0: two */
 	bool strangers;                /* leave the AV empty */
@@ -131,6 +131,7 @@ struct bed {
 	struct side side[SIDES];
 	int sides;
 	fi_addr_t peer; /* the other process's endpoint */
+	struct fid_ep *srx; /* what all endpoints share, if they do */
 };
 
 struct fi_info *hints_for(const struct setup *setup);

@@ -5,12 +5,14 @@
 //! A peer's address can only be asked for between polls: its first packet is refused once, and taken in the next look.
 
 use super::Wire;
-use crate::engine::op::Access;
-use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::op::{Access, RemotePart};
+use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Recall, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
-use crate::util::user::UserIov;
+use crate::util::regions::{Regions, Rights};
+use crate::util::user::{UserBuf, UserIov};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// A peer of one lane, as all know it.
 #[derive(Clone, Copy)]
@@ -94,6 +96,14 @@ impl<T: Wire> Lanes<T> {
 
     pub fn transport_mut(&mut self, lane: usize) -> Option<&mut T> {
         self.lanes.get_mut(lane)?.transport.as_mut()
+    }
+
+    /// Peers that are met on this lane may reach these regions. Once only. Not by `Transport::show`: each lane is another
+    /// endpoint's, which may be no target, or count what peers do.
+    pub fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
+        if let Some(transport) = self.transport_mut(lane) {
+            transport.show(regions, endpoint);
+        }
     }
 
     pub fn wake_fd(&self, lane: usize) -> Option<RawFd> {
@@ -332,6 +342,48 @@ impl<T: Wire> Transport for Lanes<T> {
             Some((transport, number)) => transport.get(number, remote, local, at, len, token),
             None => Get::Gone,
         }
+    }
+
+    #[inline(always)]
+    fn reach<R>(
+        &mut self,
+        to: PeerId,
+        part: &RemotePart,
+        wanted: Rights,
+        work: impl FnOnce(UserBuf) -> R,
+    ) -> Option<R> {
+        let (transport, number) = self.behind(to)?;
+        transport.reach(number, part, wanted, work)
+    }
+
+    fn reach_all<R>(
+        &mut self,
+        to: PeerId,
+        parts: &[RemotePart],
+        wanted: Rights,
+        work: impl FnOnce(&UserIov) -> R,
+    ) -> Option<R> {
+        let (transport, number) = self.behind(to)?;
+        transport.reach_all(number, parts, wanted, work)
+    }
+
+    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> Get {
+        match self.behind(to) {
+            Some((transport, number)) => transport.copy(number, part, local, access, token),
+            None => Get::Unsupported,
+        }
+    }
+
+    fn looks(&self, to: PeerId) -> u64 {
+        match self.ends.get(to as usize) {
+            Some(End::Peer { lane, number }) => self.transport(*lane).map_or(0, |transport| transport.looks(*number)),
+            Some(End::Source | End::Nothing) | None => 0,
+        }
+    }
+
+    fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        let (transport, number) = self.behind(to)?;
+        transport.recall(number, judge)
     }
 }
 

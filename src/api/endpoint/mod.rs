@@ -185,6 +185,8 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 
     fn enable(&self) -> Result<()> {
+        // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
+        self.side(|side| side.check())?;
         self.open_memory(self.number());
         managed::start(self)
     }

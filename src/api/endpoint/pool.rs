@@ -34,6 +34,10 @@ use std::sync::Arc;
 
 pub use member::Member;
 
+/// The number that regions know all by who share a context, as they are one engine: a region that is bound to one of them
+/// is reached through the others too.
+const SHARED_NUMBER: u64 = 0;
+
 /// A shared receive context.
 pub struct Pool<T: Wire> {
     domain: Arc<Domain>,
@@ -94,14 +98,18 @@ impl<T: Wire + 'static> Pool<T> {
 }
 
 impl<T: Wire> Pool<T> {
-    /// Lets peers of all who share it at the domain's memory, if one of them is to be a target.
-    fn open_memory(&self, target: bool, counted: bool) {
+    /// Lets peers of all who share it at the domain's memory, if one of them is to be a target; those who meet it on this
+    /// lane by themselves, unless what they do is counted.
+    fn open_memory(&self, lane: usize, target: bool, counted: bool) {
         let Some(mut core) = self.core.enter() else { return };
         core.target |= target;
         core.counted |= counted;
-        let counted = core.counted;
+        let (any_counted, regions) = (core.counted, &self.domain.memory.regions);
         if core.target {
-            core.engine.open(self.domain.memory.regions.clone(), 0, counted);
+            core.engine.open(regions.clone(), SHARED_NUMBER, any_counted);
+        }
+        if target && !counted {
+            core.engine.transport_mut().show_by(lane, regions, SHARED_NUMBER);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the pool, under
 //! its lock, with the lane's number. Knows nothing of matching. Made by the provider, as other endpoints are.
 
-use super::{Begun, Core, Pool, SharedEngine};
+use super::{Begun, Core, Pool, SHARED_NUMBER, SharedEngine};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
@@ -138,13 +138,12 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         Ok(())
     }
 
-    /// One for all, as they are one engine: a region that is bound to one of them is reached through the others too.
     fn number(&self) -> u64 {
-        0
+        SHARED_NUMBER
     }
 
     fn enable(&self) -> Result<()> {
-        let Some((pool, _)) = self.joined.get() else {
+        let Some((pool, lane)) = self.joined.get() else {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         };
@@ -161,8 +160,13 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             );
             return Err(Errno(FI_EINVAL));
         }
-        let (target, counted) = self.side(|side| (side.settings.is_target, side.bindings.counts_peers()));
-        pool.open_memory(target, counted);
+        // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
+        self.side(|side| side.check())?;
+        let bound = |side: &mut Side| (side.settings.is_target, side.bindings.counts_peers(), side.enabled);
+        let (target, counted, enabled) = self.side(bound);
+        if !enabled {
+            pool.open_memory(*lane, target, counted);
+        }
         start(self)?;
         let selective = self.side(|side| side.bindings.rx_selective());
         let mut core = pool.enter()?;
@@ -306,9 +310,12 @@ impl<T: Wire + 'static> Sleeper for Member<T> {
         let Some(mut core) = pool.core.enter() else {
             return true; // it will never have news
         };
+        let core = &mut *core;
+        let settled = core.engine.may_sleep(&mut core.ended);
+        core.tell();
         // Nor will a lane that is closed.
         let armed = core.engine.transport_mut().transport_mut(*lane).is_none_or(T::arm);
-        armed && !core.engine.has_work() && !self.domain.deferred.is_due()
+        armed && settled && !core.engine.has_work() && !self.domain.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {
