@@ -242,7 +242,8 @@ impl Outbound {
         }
     }
 
-    /// The ring has no room for a record now, or is too small for it at all. None: there is a large ring from now on.
+    /// The ring has no room for a record now, is too small for it at all, or has had so much traffic that a large one would
+    /// be better. None: it is to be tried again.
     #[cold]
     #[inline(never)]
     fn full(&mut self, len: usize) -> Option<Sent> {
@@ -250,12 +251,15 @@ impl Outbound {
             return Some(Sent::Gone);
         }
         if !self.ring.is_large() {
-            let by_habit = self.producer.is_outgrown();
-            if by_habit {
+            if self.producer.is_outgrown() {
                 self.producer.stay();
+                // For speed alone only while there is plenty, so that others find memory for what they need.
+                if shared::is_half_free(&self.path) {
+                    self.enlarge();
+                }
+                return None;
             }
-            // For speed alone only while there is plenty, so that others find memory for what they need.
-            if (!by_habit || shared::is_half_free(&self.path)) && self.enlarge() || by_habit {
+            if self.enlarge() {
                 return None;
             }
             if len > ring::longest(SMALL.lines()) {
