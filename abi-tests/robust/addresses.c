@@ -68,9 +68,13 @@ static void without_its_nul(void)
 	open_empty();
 	GIVES(0, fi_av_insert(av, exactly(array + 2, LONGEST), 1, at, FI_SYNC_ERR, status));
 	CHECK(status[0] == FI_EINVAL && at[0] == FI_ADDR_NOTAVAIL, "status %d", status[0]);
-	/* What comes before it is an address, what would come after it is none. */
-	GIVES(1, fi_av_insert(av, exactly(array, sizeof(array)), 3, at, FI_SYNC_ERR, status));
-	CHECK(status[0] == 0 && status[1] == FI_EINVAL && status[2] == FI_EINVAL, "%d, %d, %d", status[0], status[1], status[2]);
+	/* What comes before it is an address, what would come after it is none. Where that would begin, behind the NUL, is asked
+	 * of the kernel, which knows what memory there is; valgrind takes the question for a read. */
+	if (!getenv("HEAP")) {
+		GIVES(1, fi_av_insert(av, exactly(array, sizeof(array)), 3, at, FI_SYNC_ERR, status));
+		CHECK(status[0] == 0 && status[1] == FI_EINVAL && status[2] == FI_EINVAL, "%d, %d, %d", status[0], status[1],
+		      status[2]);
+	}
 	/* With its NUL in the last byte it is one. */
 	array[1 + LONGEST] = 0;
 	GIVES(2, fi_av_insert(av, exactly(array, sizeof(array)), 2, at, FI_SYNC_ERR, status));

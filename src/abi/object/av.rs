@@ -169,11 +169,12 @@ const MOST_PAST_LONGEST: usize = 64 << 10;
 /// As of `array`, but each string may also be `longest` bytes without a NUL.
 unsafe fn strings(bytes: *const u8, count: usize, longest: usize) -> usize {
     let mut at = 0;
-    for _ in 0..count {
+    for left in (0..count).rev() {
         // SAFETY: by contract; the strings before this one ended with their NUL.
         let len = unsafe { libc::strnlen(bytes.add(at).cast(), longest) };
         let more = match len {
             _ if len < longest => Some(0),
+            _ if left == 0 => None,
             // SAFETY: within the array, or its end.
             _ => distance_to_zero(unsafe { bytes.add(at + len) } as usize, MOST_PAST_LONGEST),
         };
