@@ -354,8 +354,8 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
-        let (name, send) = match job.work {
-            Work::Answer | Work::Credit | Work::Acks => (Named::Nothing, None),
+        let sent = match job.work {
+            Work::Answer | Work::Credit | Work::Acks => None,
             Work::Reply => return self.push_reply(to, job.len),
             Work::Serve => return self.push_served(to, job),
             Work::Start(id) | Work::Segment(id) | Work::Asked(id) => {
@@ -364,22 +364,22 @@ impl<T: Transport> Engine<T> {
                 {
                     return self.push_operation(to, job, id);
                 }
-                (Named::Sent(id.bits()), send)
+                send.map(|send| (id, &send.source))
             }
         };
         let (at, len) = (job.at, job.len);
         let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
         let remote;
-        let body = match send.map(|send| &send.source) {
-            Some(Source::User(iov)) if offer && !iov.is_empty() => {
-                remote = self.transport.expose(to, iov, name);
+        let body = match sent {
+            Some((id, Source::User(iov))) if offer && !iov.is_empty() => {
+                remote = self.transport.expose(to, iov, Named::Sent(id.bits()));
                 Body::Bytes(&remote.bytes)
             }
-            Some(Source::User(iov)) if len > 0 => Body::User { iov, at, len },
-            Some(Source::Copy(bytes)) if len > 0 => {
+            Some((_, Source::User(iov))) if len > 0 => Body::User { iov, at, len },
+            Some((_, Source::Copy(bytes))) if len > 0 => {
                 Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
             }
-            Some(Source::User(_) | Source::Copy(_)) | None => Body::Empty,
+            Some((_, Source::User(_) | Source::Copy(_))) | None => Body::Empty,
         };
         // The only push besides that of a short send, so both can be inlined.
         self.transport.push(to, &job.header, body)

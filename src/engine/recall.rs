@@ -37,6 +37,16 @@ pub(super) struct Watch {
     still: u32,
 }
 
+impl Watch {
+    /// An operation is on its way. True: its target is to be put into `Core::asked`.
+    #[inline]
+    pub fn begin(&mut self) -> bool {
+        self.looks = 0;
+        self.still = 0;
+        !core::mem::replace(&mut self.listed, true)
+    }
+}
+
 /// The packets that a target has not begun, as far as they concern us.
 #[derive(Default)]
 struct Unbegun {
@@ -57,11 +67,7 @@ impl Core {
     /// A short operation is on its way to a peer, which is to answer.
     #[inline]
     pub fn await_answer(&mut self, to: PeerId) {
-        let watch = &mut self.peer(to).side().watch;
-        watch.looks = 0;
-        watch.still = 0;
-        if !watch.listed {
-            watch.listed = true;
+        if self.peer(to).side().watch.begin() {
             self.asked.push(to);
         }
     }

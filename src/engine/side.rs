@@ -150,8 +150,11 @@ impl Core {
     #[inline]
     pub fn expect_ack(&mut self, to: PeerId, short: Short) {
         self.unacked += 1;
-        self.peer(to).side().unacked.push_back(short);
-        self.await_answer(to);
+        let side = self.peer(to).side();
+        side.unacked.push_back(short);
+        if side.watch.begin() {
+            self.asked.push(to);
+        }
     }
 
     /// The peer acknowledges short operations.
