@@ -193,9 +193,8 @@ impl Board {
 
     /// The mark of whoever has this ring.
     fn mark(&self, ring: usize) -> Option<u64> {
-        self.header
-            .claim(ring)
-            .map(|_| self.header.mark(ring).load(Ordering::Acquire))
+        self.header.claim(ring)?;
+        self.header.mark(ring).map(|mark| mark.load(Ordering::Acquire))
     }
 
     /// Waits for a peer that is at our memory: what it does there cannot be stopped. False: it lives, and does not leave.

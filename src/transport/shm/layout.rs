@@ -178,7 +178,8 @@ pub struct Header {
     bells: NonNull<u8>,
     states: NonNull<u8>,
     table: NonNull<u8>,
-    marks: Option<Marks>,
+    /// The marks of all senders, for the owner.
+    marks: Option<Map>,
 }
 
 // SAFETY: as for `Map`, into which all point.
@@ -186,19 +187,34 @@ unsafe impl Send for Header {}
 // SAFETY: everything in it is reached through atomics, once it is filled.
 unsafe impl Sync for Header {}
 
-/// The marks of some senders, mapped.
+/// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory by itself.
 #[derive(Debug)]
-struct Marks {
-    map: Map,
-    first: usize,
-    count: usize,
+pub struct OwnMark {
+    word: NonNull<AtomicU64>,
+    _map: Map,
 }
 
-impl Marks {
-    /// `first` is the first of a page.
-    fn map(fd: BorrowedFd<'_>, first: usize, count: usize) -> io::Result<Marks> {
-        let map = Map::new(fd, (marks_at() + first * LINE) as u64, count * LINE)?;
-        Ok(Marks { map, first, count })
+// SAFETY: as for `Map`, into which it points.
+unsafe impl Send for OwnMark {}
+
+impl OwnMark {
+    /// For whoever claims this ring. The mark has memory after this.
+    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<OwnMark> {
+        let mark_at = marks_at() + index * LINE;
+        shared::allocate(fd, mark_at as u64, LINE as u64)?;
+        let page_at = mark_at / shared::page_size() * shared::page_size();
+        let map = Map::new(fd, page_at as u64, shared::page_size())?;
+        // SAFETY: within the page that is mapped.
+        let word = unsafe { map.base().add(mark_at - page_at) }.cast();
+        let mark = OwnMark { word, _map: map };
+        mark.word().store(0, Ordering::Relaxed);
+        Ok(mark)
+    }
+
+    #[inline(always)]
+    pub fn word(&self) -> &AtomicU64 {
+        // SAFETY: mapped as long as this lives, and aligned as a line is; every process uses it as an atomic.
+        unsafe { self.word.as_ref() }
     }
 }
 
@@ -213,7 +229,7 @@ pub enum Unfit {
 impl Header {
     /// For the owner, with all marks.
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let marks = Marks::map(fd, 0, MAX_RINGS)?;
+        let marks = Map::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
         Ok(Header {
             marks: Some(marks),
             ..Header::map_for_sender(fd)?
@@ -229,7 +245,7 @@ impl Header {
         })
     }
 
-    /// For a sender, which has no mark before it has claimed a ring.
+    /// For a sender, which has `OwnMark` in place of all marks.
     pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
         let map = Map::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
@@ -242,15 +258,6 @@ impl Header {
             table,
             marks: None,
         })
-    }
-
-    /// Gives a sender its mark. It has memory after this.
-    pub fn map_mark(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
-        shared::allocate(fd, (marks_at() + index * LINE) as u64, LINE as u64)?;
-        let page = shared::page_size() / LINE;
-        self.marks = Some(Marks::map(fd, index / page * page, page)?);
-        self.mark(index).store(0, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Fills a fresh header.
@@ -399,18 +406,10 @@ impl Header {
         self.state_word(index).store(0, Ordering::Release);
     }
 
-    /// Odd while the sender of a ring works on memory of the owner's by itself. The ring is claimed, which gave the mark
-    /// memory. Panics for a sender's mark that is not mapped here: one that is not its own.
-    #[inline(always)]
-    pub fn mark(&self, index: usize) -> &AtomicU64 {
-        let marks = self
-            .marks
-            .as_ref()
-            .expect("a sender's mark is mapped when it claims its ring");
-        let at = index.wrapping_sub(marks.first);
-        assert!(at < marks.count);
-        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
-        unsafe { &*marks.map.base().as_ptr().add(at * LINE).cast::<AtomicU64>() }
+    /// The mark of a ring's sender, for the owner. The ring is claimed, which gave the mark memory; None: no such ring.
+    pub fn mark(&self, index: usize) -> Option<&AtomicU64> {
+        let marks = self.marks.as_ref()?;
+        (index < MAX_RINGS).then(|| marks.word(index * LINE))
     }
 
     /// Set by the first who works so.

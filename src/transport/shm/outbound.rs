@@ -7,7 +7,7 @@
 use super::Config;
 use super::doorbell::Doorbell;
 use super::lane::{self, Rows, SMALL};
-use super::layout::{self, Header, MAX_RINGS, Ring, Unfit};
+use super::layout::{self, Header, MAX_RINGS, OwnMark, Ring, Unfit};
 use super::name;
 use super::proof::{Proof, Who};
 use super::reach::Views;
@@ -38,6 +38,7 @@ pub struct Outbound {
     /// One of the two sides has no barrier over the other.
     pub(super) fence: bool,
     pub(super) index: usize,
+    pub(super) mark: OwnMark,
     /// What we work on of the peer's memory by ourselves.
     pub(super) views: Views,
     pub(super) debug: fn(&str),
@@ -88,7 +89,7 @@ impl Outbound {
         let path = name::region(&config.dir, address);
         let path_text = path.display();
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
-        let (index, ring) = match claimed {
+        let (index, ring, mark) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
@@ -113,6 +114,7 @@ impl Outbound {
             header,
             file,
             index,
+            mark,
             views: Views::default(),
             debug: config.debug,
             claimer: own.instance,
@@ -371,7 +373,7 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
 const AGAIN_MS: u64 = 100;
 
 /// A ring of our own in a peer's file; None when all are taken.
-type Claimed = io::Result<Option<(usize, Ring)>>;
+type Claimed = io::Result<Option<(usize, Ring, OwnMark)>>;
 
 /// Tries to claim a ring while nobody forks, before a fork is put up with.
 const TRIES: u32 = 200;
@@ -388,7 +390,7 @@ fn open_and_claim(
     for tries_left in (0..TRIES).rev() {
         let mark = forks::mark();
         let (fd, status) = open_alive(path).ok_or(NoWay::Nobody)?;
-        let mut header = Header::map_for_sender(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
+        let header = Header::map_for_sender(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
             return Err(NoWay::Nobody);
@@ -396,7 +398,7 @@ fn open_and_claim(
         if known != 0 && known != header.instance() {
             return Err(NoWay::OtherLife);
         }
-        let found = match find_ring(&mut header, fd.as_fd()) {
+        let found = match find_ring(&header, fd.as_fd()) {
             Ok(Some(found)) => found,
             other => return Ok((header, status, other)),
         };
@@ -418,7 +420,7 @@ fn open_and_claim(
 }
 
 /// Makes a ring that we locked ours, for the peer to see.
-fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
+fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, OwnMark), own: &Region) {
     ring.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
         ring.sender().store(lane::FENCED, Ordering::Relaxed);
@@ -429,7 +431,7 @@ fn take_ring(header: &Header, (index, ring): &(usize, Ring), own: &Region) {
 }
 
 /// Locks a ring that is free.
-fn find_ring(header: &mut Header, fd: BorrowedFd<'_>) -> Claimed {
+fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
     for index in header.first_free()..MAX_RINGS {
         header.allocate_state(fd, index)?;
         if header.claim(index).is_some() {
@@ -445,8 +447,8 @@ fn find_ring(header: &mut Header, fd: BorrowedFd<'_>) -> Claimed {
             shared::unlock(fd, lock)?;
             continue;
         }
-        header.map_mark(fd, index)?;
-        return Ok(Some((index, Ring::map(fd, index)?)));
+        let mark = OwnMark::map(fd, index)?;
+        return Ok(Some((index, Ring::map(fd, index)?, mark)));
     }
     Ok(None)
 }

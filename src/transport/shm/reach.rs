@@ -254,7 +254,7 @@ impl Outbound {
             [only] => board::at_slot(only.slot),
             _ => AT_SEVERAL,
         };
-        let inside = self.views.enter(self.header.mark(self.index), place, self.fence);
+        let inside = self.views.enter(self.mark.word(), place, self.fence);
         for spot in spots {
             if self.header.generation(spot.slot) != spot.generation {
                 inside.leave();
@@ -303,7 +303,7 @@ impl Outbound {
     /// Has the kernel copy some of it, if it is still open.
     pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
         let place = board::at_slot(open.slot);
-        let inside = self.views.enter(self.header.mark(self.index), place, self.fence);
+        let inside = self.views.enter(self.mark.word(), place, self.fence);
         let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
         inside.leave();
         copied

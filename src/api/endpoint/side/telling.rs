@@ -67,7 +67,7 @@ impl Refusal {
 
 impl Side {
     /// What an end's entry says of its source; None: it must be looked up.
-    #[inline]
+    #[inline(always)]
     pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
         match (end.ended, end.source) {
             // Not the queues' and counters' alone.

@@ -304,8 +304,8 @@ impl Story {
         let state = dice.of(&[State::Working, State::Over, State::Failed]);
         match dice.below(6) {
             0 => out
-                .header
-                .mark(out.index)
+                .mark
+                .word()
                 .store(dice.of(&[0, 1, AT_SEVERAL, at_slot(0), u64::MAX]), Ordering::SeqCst),
             1 => out.ring.pieces().store(dice.word(), Ordering::SeqCst),
             2 => out

@@ -71,7 +71,7 @@ fn closing_does_not_wait_for_the_dead() {
         });
     });
     assert_eq!(child.wait(), -1);
-    assert_eq!(target.own.header.mark(0).load(Ordering::Relaxed) % 2, 1);
+    assert_eq!(target.own.header.mark(0).unwrap().load(Ordering::Relaxed) % 2, 1);
     regions.remove(KEY).unwrap();
 }
 
@@ -105,9 +105,9 @@ fn closing_waits_for_the_living() {
 /// Puts the initiator where a process is that was stopped in the middle of an operation, until what is returned is called.
 fn stop_in(p: &Pair, place: u64) -> impl Fn() + Send + Sync + use<> {
     let header = layout::Header::map(p.target.own.file()).unwrap();
-    let mark = header.mark(0).load(Ordering::SeqCst);
-    header.mark(0).store(mark + place, Ordering::SeqCst);
-    move || header.mark(0).store(mark + TURN, Ordering::SeqCst)
+    let mark = header.mark(0).unwrap().load(Ordering::SeqCst);
+    header.mark(0).unwrap().store(mark + place, Ordering::SeqCst);
+    move || header.mark(0).unwrap().store(mark + TURN, Ordering::SeqCst)
 }
 
 fn slot_of(p: &Pair, key: u64) -> u64 {
