@@ -170,14 +170,13 @@ impl<T: Transport> Engine<T> {
     ) -> Result<(), Refused> {
         match Self::carry(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
             Push::Done => {
-                self.core.begun(atomic.to);
                 let short = Short {
                     context: atomic.context,
                     len: atomic.len,
                     tell: atomic.tell,
                     atomic: true,
                 };
-                self.core.expect_ack(atomic.to, short);
+                self.core.short_begun(atomic.to, short);
                 Ok(())
             }
             Push::Full => self.atomic_queued(atomic, report),

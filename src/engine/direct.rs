@@ -5,7 +5,7 @@
 
 use super::endpoint::Engine;
 use super::kernel::Kernel;
-use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, Report, Rma};
+use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, RemotePart, Report, Rma};
 use super::outgoing::{Outgoing, Stage};
 use super::port::{Get, PeerId, Transport};
 use super::side::ended;
@@ -132,8 +132,7 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Does a long one by copying, where that is all that can be done. True: it is done, or its end will be told.
-    pub(super) fn rma_copied(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
-        let Some(part) = rma.remote.only() else { return false };
+    pub(super) fn rma_copied(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> bool {
         let room = self.core.sends.len() < Id::SHORT_MAX;
         // What is injected is the program's again before a long copy may end.
         let gone = rma.inject && rma.local.len() >= self.core.small;
@@ -142,7 +141,7 @@ impl<T: Transport> Engine<T> {
         }
         let id = self.core.sends.insert(Outgoing::rma(rma));
         let token = Fetching::Read(id).token();
-        match self.transport.copy(rma.to, &part, &rma.local, rma.access, token) {
+        match self.transport.copy(rma.to, part, &rma.local, rma.access, token) {
             Get::Later => self.core.copying(id),
             got => {
                 self.core.sends.remove(id);

@@ -174,13 +174,11 @@ impl<T: Transport> Engine<T> {
         }
         let rma = &rma;
         let len = rma.local.len();
-        let several = rma.remote.parts().len() > 1;
-        if several && self.rma_direct_pieces(rma) {
-            report.report(rma.done());
-            return Ok(());
-        }
+        let Some(part) = rma.remote.only() else {
+            return self.rma_in_pieces(rma, report);
+        };
         if self.may_be_copied(rma.to, len) {
-            if self.rma_copied(rma, report) {
+            if self.rma_copied(rma, &part, report) {
                 return Ok(());
             }
             if len < self.core.small {
@@ -188,11 +186,20 @@ impl<T: Transport> Engine<T> {
             }
         }
         let short = len <= self.core.small && !rma.fence && self.core.free(rma.to);
-        match (rma.remote.parts(), short) {
-            ([part], true) if rma.access == Access::Write => self.write_short(rma, part, report),
-            ([part], true) => self.read_short(rma, part, report),
-            _ => self.rma_queued(rma, report),
+        match (rma.access, short) {
+            (Access::Write, true) => self.write_short(rma, &part, report),
+            (Access::Read, true) => self.read_short(rma, &part, report),
+            (_, false) => self.rma_queued(rma, report),
         }
+    }
+
+    #[inline(never)]
+    fn rma_in_pieces(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
+        if rma.remote.parts().len() > 1 && self.rma_direct_pieces(rma) {
+            report.report(rma.done());
+            return Ok(());
+        }
+        self.rma_queued(rma, report)
     }
 
     fn write_short(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> Result<(), Refused> {
@@ -218,8 +225,7 @@ impl<T: Transport> Engine<T> {
         // Inlined as that of a short message is: what is written in words and then read in vectors stalls the processor.
         match self.transport.push(rma.to, &header, body) {
             Push::Done => {
-                self.core.begun(rma.to);
-                self.core.expect_ack(rma.to, short);
+                self.core.short_begun(rma.to, short);
                 Ok(())
             }
             Push::Full | Push::TooLong => self.rma_queued(rma, report),

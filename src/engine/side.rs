@@ -83,6 +83,13 @@ pub(super) struct Side {
 }
 
 impl Side {
+    /// A short operation is on its way. True: the peer is to be put into `Core::asked`.
+    #[inline]
+    fn expect(&mut self, short: Short) -> bool {
+        self.unacked.push_back(short);
+        self.watch.begin()
+    }
+
     #[cfg(test)]
     pub fn left(&self) -> usize {
         let owed = self.acks as usize + self.replies.len() + self.weight + self.serving.len();
@@ -146,13 +153,21 @@ impl Short {
 impl Core {
     // ---- as initiator ----
 
-    /// A short operation is on its way.
-    #[inline]
+    /// A short operation that was queued is on its way.
     pub fn expect_ack(&mut self, to: PeerId, short: Short) {
         self.unacked += 1;
-        let side = self.peer(to).side();
-        side.unacked.push_back(short);
-        if side.watch.begin() {
+        if self.peer(to).side().expect(short) {
+            self.asked.push(to);
+        }
+    }
+
+    /// The same for one that was not queued: it has only begun now.
+    #[inline(always)]
+    pub fn short_begun(&mut self, to: PeerId, short: Short) {
+        self.unacked += 1;
+        let peer = self.peer(to);
+        peer.unfinished += 1;
+        if peer.side().expect(short) {
             self.asked.push(to);
         }
     }

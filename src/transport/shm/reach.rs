@@ -8,7 +8,7 @@
 //! all of that. A region may be closed at any moment: see `board` for how its owner knows that we are done.
 
 use super::board::{self, AT_SEVERAL, Shown, TURN};
-use super::layout::MAX_SLOTS;
+use super::layout::{Header, MAX_SLOTS};
 use super::near::{Near, Spot};
 use super::outbound::Outbound;
 use super::proof::Again;
@@ -52,6 +52,13 @@ struct View {
 }
 
 impl View {
+    /// Whether the region is there still, and cannot be mapped.
+    #[inline(always)]
+    fn stays_apart(&self, header: &Header) -> bool {
+        let shown = self.shown.filter(|_| !self.again.was_refused());
+        shown.is_some_and(|shown| header.generation(shown.slot) == shown.generation)
+    }
+
     fn take(&mut self, near: Result<Near, Unmapped>) {
         match near {
             Ok(_) => {}
@@ -225,9 +232,12 @@ impl Outbound {
     /// Where a piece of the peer's memory is mapped here.
     #[inline(always)]
     fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
-        let view = self.views.get().filter(|view| view.key == part.key);
-        let spot = view.and_then(|view| view.near.as_ref()?.spot(part, wanted));
-        spot.or_else(|| self.find_elsewhere(*part, wanted))
+        match self.views.get().filter(|view| view.key == part.key) {
+            Some(View { near: Some(near), .. }) => near.spot(part, wanted),
+            Some(view) if view.stays_apart(&self.header) => return None,
+            _ => None,
+        }
+        .or_else(|| self.find_elsewhere(*part, wanted))
     }
 
     /// The same, of another region or elsewhere in it. By value, so that on the way itself nothing need be in memory.
