@@ -67,6 +67,47 @@ fn a_room_uses_those_after_it() {
     assert!(seen > ROOMS.len() * ROOMS.len(), "the imports were not found");
 }
 
+/// Where a text that ships says the name of a provider of this library. Comments may.
+fn lines_with<'a>(text: &'a str, provider: &str) -> impl Iterator<Item = &'a str> {
+    let (path, module) = (format!("{provider}::"), format!("::{provider}"));
+    let value = provider[..1].to_uppercase() + &provider[1..];
+    let says = move |line: &str| {
+        let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        line.contains(&path) || line.contains(&module) || words.any(|word| word.starts_with(&value))
+    };
+    text.lines()
+        .filter(move |line| !line.trim_start().starts_with("//") && says(line))
+}
+
+/// What knows a provider is its own folders here and in `transport`, and its line in the list of all.
+#[test]
+fn nobody_else_knows_a_provider() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let folders = fs::read_dir(source.join("provider")).expect("a folder of the source");
+    let names = folders.map(|entry| entry.expect("a name").file_name().into_string().expect("text"));
+    let list = source.join("abi/built_in.rs");
+    let listed = shipped(&list);
+    let providers: Vec<String> = names.filter(|name| lines_with(&listed, name).count() == 1).collect();
+    assert!(!providers.is_empty(), "no provider was found");
+    for provider in &providers {
+        let mut files = Vec::new();
+        sources(&source, &mut files);
+        let own = |file: &Path| {
+            ["provider", "transport"]
+                .iter()
+                .any(|room| file.starts_with(source.join(room)))
+        };
+        for file in files
+            .iter()
+            .filter(|file| !own(file) && **file != list && !file.starts_with(source.join("bin")))
+        {
+            let text = shipped(file);
+            let said: Vec<&str> = lines_with(&text, provider).collect();
+            assert!(said.is_empty(), "{} knows {provider}: {said:?}", file.display());
+        }
+    }
+}
+
 #[test]
 fn the_rule_is_the_one_that_is_told() {
     let told = include_str!("lib.rs");
@@ -83,6 +124,9 @@ fn what_is_wrong_is_found() {
         .map(|(room, path)| (room, may_use("engine", room, path)))
         .collect();
     assert_eq!(found, [("api", false), ("abi", false), ("abi", false)]);
+    let knows = |line| lines_with(line, "shm").count() == 1;
+    assert!(knows("use crate::provider::shm;") && knows("shm::open()") && knows("Box::new(ShmTransport)"));
+    assert!(!knows("\"/dev/shm\"") && !knows("FI_PROTO_SHM") && !knows("// as provider::shm does"));
     assert!(may_use("api", "abi", "abi::types::X") && !may_use("api", "abi", "abi::entry"));
     assert!(may_use("engine", "util", "util::slab") && !may_use("engine", "sys", "sys::clock"));
 }

@@ -4,17 +4,16 @@
 //! `api::log`'s; what an application put in their place is `log_import`'s. Called by `entry`, by the C-variadic call in
 //! `cbits/variadic.c`, and by what speaks in a provider's name.
 
-use super::log_import;
 use super::types::*;
+use super::{built_in, log_import};
 use crate::api::log::{self as rules, Level, Place, Speaker, Subsys};
-use crate::provider::{Kind, refuses_layers, shm};
+use crate::provider::{Kind, refuses_layers};
 use crate::sys::{clock, errno};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::borrow::Cow;
 use std::ffi::CString;
-use std::sync::OnceLock;
 
 /// What the core keeps in `fi_provider.context`, laid out as the C library has it, for plug-ins built for the C library
 /// look into it. It fits the 32 bytes there and is all zeros until the core fills it in.
@@ -57,7 +56,7 @@ impl ProvContext {
     }
 }
 
-struct CoreProvider(fi_provider);
+pub(super) struct CoreProvider(fi_provider);
 
 // SAFETY: never written once it is seen; its pointers are null or to a constant.
 unsafe impl Sync for CoreProvider {}
@@ -79,26 +78,29 @@ static CORE: CoreProvider = CoreProvider(fi_provider {
     cleanup: None,
 });
 
-/// Who speaks when provider shm does: the struct that callbacks are shown, with what FI_LOG_PROV says of it.
-static SHM: OnceLock<CoreProvider> = OnceLock::new();
+impl CoreProvider {
+    /// A provider of this library, as callbacks are shown it, with what FI_LOG_PROV says of it.
+    pub(super) fn of(c_name: &'static CStr, name: Speaker, version: u32) -> CoreProvider {
+        let mut provider = fi_provider {
+            name: c_name.as_ptr(),
+            version,
+            ..CORE.0
+        };
+        // SAFETY: a whole provider, which nobody else has yet.
+        unsafe { ProvContext::of(&raw mut provider).write(ProvContext::new(name, Kind::Core)) };
+        CoreProvider(provider)
+    }
+}
 
-fn shm_provider() -> CoreProvider {
-    let mut provider = fi_provider {
-        name: c"shm".as_ptr(),
-        ..CORE.0
-    };
-    // SAFETY: a whole provider, which nobody else has yet.
-    unsafe { ProvContext::of(&provider).write(ProvContext::new(shm::NAME, Kind::Core)) };
-    provider.version = shm::VERSION;
-    CoreProvider(provider)
+impl AsRef<fi_provider> for CoreProvider {
+    fn as_ref(&self) -> &fi_provider {
+        &self.0
+    }
 }
 
 /// What stands for a speaker of ours in C. NULL is the core.
 pub(super) fn provider_of(speaker: Speaker) -> *const fi_provider {
-    match speaker {
-        shm::NAME => &SHM.get_or_init(shm_provider).0,
-        _ => null(),
-    }
+    built_in::find(speaker).map_or(null(), |built_in| &raw const *built_in.c_struct())
 }
 
 /// Whether this is the core: as NULL, as our own struct, or by a callback that got it.

@@ -6,6 +6,7 @@
 #[macro_use]
 mod slots;
 
+mod built_in;
 mod compat;
 pub mod entry;
 mod getinfo;

@@ -3,7 +3,7 @@
 use super::layout::version;
 use super::plugin::ExternalProvider;
 use super::types::*;
-use super::{log_import, mr_cache, object, start, text};
+use super::{built_in, log_import, mr_cache, object, start, text};
 use crate::api::info::query::LIBRARY_VERSION;
 use crate::provider::Provider;
 use core::ffi::{c_char, c_int, c_void};
@@ -14,11 +14,11 @@ const FABRIC_KNOWS_API: u32 = version(1, 5);
 /// # Safety
 /// `attr` is NULL or an fi_fabric_attr, `fabric` NULL or a place for a pointer.
 pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: fi_fabric's caller passes NULL or an fi_fabric_attr.
     let Some(asked) = (unsafe { attr.as_ref() }) else {
         return -FI_EINVAL;
     };
-    // SAFETY: by contract.
+    // SAFETY: the names in an fi_fabric_attr are NULL or C strings.
     let (prov_name, name) = unsafe { (text::borrow(asked.prov_name), text::borrow(asked.name)) };
     let (Some(prov_name), Some(name), false) = (prov_name, name, fabric.is_null()) else {
         return -FI_EINVAL;
@@ -36,10 +36,13 @@ pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, co
     };
     let provider = entry.provider();
     let Some(plugin) = provider.as_any().and_then(|any| any.downcast_ref::<ExternalProvider>()) else {
-        // SAFETY: by contract.
-        return unsafe { object::fabric::open(crate::provider::shm::NAME, attr, fabric, context) };
+        let Some(built_in) = built_in::find(provider.name()) else {
+            return -FI_ENODEV;
+        };
+        // SAFETY: fi_fabric's caller passes an fi_fabric_attr, and a place for a pointer, as was checked.
+        return unsafe { object::fabric::open(built_in.name, attr, fabric, context) };
     };
-    // SAFETY: by contract; a fabric that was opened is live.
+    // SAFETY: as above; a fabric that the plug-in opened is live.
     unsafe {
         let ret = plugin.fabric(attr, fabric, context);
         if ret == FI_SUCCESS {
@@ -65,7 +68,7 @@ pub unsafe fn named(
     fid: *mut *mut fid,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: fi_open's caller passes NULL or a C string.
     let Some(name) = (unsafe { text::borrow(name) }) else {
         return -FI_EINVAL;
     };
@@ -74,9 +77,9 @@ pub unsafe fn named(
         return -FI_ENOSYS;
     }
     match &*name.to_ascii_lowercase() {
-        // SAFETY: by contract.
+        // SAFETY: fi_open's caller passes `attr_len` bytes of attributes and a place for a fid.
         "logging" => unsafe { log_import::open_log(version, attr, attr_len, flags, fid, context) },
-        // SAFETY: by contract.
+        // SAFETY: as above.
         "mr_cache" => unsafe { mr_cache::open(version, attr_len, flags, fid, context) },
         _ => {
             log!(Info, Core, "fi_open: there is no {name:?}");

@@ -3,12 +3,11 @@
 //! Up means: the log is open, plug-ins are loaded, the registry is full. Called by
 //! every entry that needs providers or parameters.
 
-use super::{plugin, process};
+use super::{built_in, plugin, process};
 use crate::api::log;
 use crate::api::params;
 use crate::provider::filter::Filter;
 use crate::provider::registry::{Precedence, Registry};
-use crate::provider::shm::Shm;
 use crate::sys::errno;
 use crate::sys::identity;
 use crate::sys::lock::{Held, Lock};
@@ -73,7 +72,9 @@ fn start() -> Registry {
     plugin::load(&search, |provider, preferred| {
         registry.register(provider, preferred);
     });
-    registry.register(Box::new(Shm::start()), false);
+    for provider in built_in::all() {
+        registry.register(provider.start(), false);
+    }
     registry.warn_of_unknown_names();
     registry
 }

@@ -244,7 +244,7 @@ mod tests {
             av_type,
             ..AvAttr::default()
         };
-        let av = Av::open(&attr, Arc::new(StringAddr), &Domain::default()).unwrap();
+        let av = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &Domain::default()).unwrap();
         let names: Vec<u8> = (0..count).flat_map(|at| format!("n{at}\0").into_bytes()).collect();
         assert_eq!(av.insert(&names, count, Insert::default()), Ok(count));
         av.remove(gone, 0).unwrap();

@@ -12,6 +12,7 @@ use core::any::Any;
 pub mod external;
 pub mod filter;
 pub mod getinfo;
+pub mod on_engine;
 pub mod registry;
 pub mod shm;
 

@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn nothing_is_read_behind_the_last_address() {
-        let (strings, longest) = (&StringAddr, StringAddr.longest());
+        let (strings, longest) = (&StringAddr::of("fi_shm"), StringAddr::LONGEST);
         let endless = vec![b'x'; longest];
         let rows: [(&[u8], usize, usize); 9] = [
             (b"", 0, 0),

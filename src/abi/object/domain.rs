@@ -1,8 +1,8 @@
 //! fid_domain of a provider of ours.
 
-use super::{Object, deferred, head, mr, raw_key, shm};
-use crate::abi::lacking;
+use super::{Object, deferred, head, mr, raw_key};
 use crate::abi::types::*;
+use crate::abi::{built_in, lacking};
 use crate::api::domain::Domain;
 use crate::api::info::model::Info;
 use crate::api::instances;
@@ -19,17 +19,21 @@ static DOMAIN_OPS: fi_ops = fi_ops {
 /// # Safety
 /// A live fabric of ours; `out` is a place for a pointer.
 pub unsafe fn open(fabric: *const fid_fabric, info: &Info, out: *mut *mut fid_domain, context: *mut c_void) -> c_int {
-    // SAFETY: by contract.
-    match Domain::open(unsafe { super::fabric::opened(fabric) }, info) {
+    // SAFETY: the caller has a live fabric of ours.
+    let fabric_value = unsafe { super::fabric::opened(fabric) };
+    let Some(built_in) = built_in::find(fabric_value.provider) else {
+        return -FI_ENODEV;
+    };
+    match Domain::open(fabric_value, info) {
         Ok(domain) => {
             let c = fid_domain {
                 fid: head(FI_CLASS_DOMAIN, context, &DOMAIN_OPS),
-                ops: (&raw const shm::OPS).cast_mut(),
+                ops: (&raw const *built_in.domain_ops).cast_mut(),
                 mr: (&raw const mr::OPS).cast_mut(),
             };
             let given = Object::give(c, domain);
             instances::domain_opened(given as usize, fabric as usize, info.domain_name().unwrap_or_default());
-            // SAFETY: by contract.
+            // SAFETY: fi_domain's caller passes a place for a pointer.
             unsafe { out.write(given) };
             FI_SUCCESS
         }
@@ -40,7 +44,7 @@ pub unsafe fn open(fabric: *const fid_fabric, info: &Info, out: *mut *mut fid_do
 /// # Safety
 /// A live domain of ours.
 pub unsafe fn opened<'a>(domain: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
+    // SAFETY: the caller's fid is of a live domain of ours.
     unsafe { Object::<fid_domain, _>::value(domain.cast()) }
 }
 

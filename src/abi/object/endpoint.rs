@@ -216,10 +216,9 @@ unsafe extern "C" fn setname<V: Managed>(fid: fid_t, addr: *mut c_void, len: usi
     if addr.is_null() || len > ADDRESS_MAX {
         return -FI_EINVAL;
     }
-    // SAFETY: a live endpoint of ours; `addr` holds `len` bytes, and the address ends at a zero if there is one.
+    // SAFETY: a live endpoint of ours; `addr` holds `len` bytes, by the manual page.
     unsafe {
-        let bytes = core::slice::from_raw_parts(addr.cast::<u8>(), len);
-        let address = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        let address = core::slice::from_raw_parts(addr.cast::<u8>(), len);
         status(of::<V>(fid).set_address(address))
     }
 }

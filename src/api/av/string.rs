@@ -1,18 +1,24 @@
-//! Addresses that are strings (FI_ADDR_STR), as the shm provider has them: `fi_shm://name`, `fi_ns://node:service`.
+//! Addresses that are strings (FI_ADDR_STR): `scheme://name`, or `fi_ns://node:service`.
 
 use super::kind::{AddressKind, Layout};
 use crate::abi::types::{FI_ADDR_STR, FI_EINVAL};
 use crate::api::errno::{Errno, Result};
 
-pub const SHM_PREFIX: &str = "fi_shm://";
-pub const NS_PREFIX: &str = "fi_ns://";
+const NS_PREFIX: &str = "fi_ns://";
 
 /// Names of endpoints on this node. Two are the same when they differ only in what stands before the `://`.
-pub struct StringAddr;
+pub struct StringAddr {
+    /// What a node becomes an address with, `fi_shm` for one: the provider's.
+    scheme: &'static str,
+}
 
 impl StringAddr {
     /// The longest name, its NUL included.
     pub const LONGEST: usize = 256;
+
+    pub const fn of(scheme: &'static str) -> StringAddr {
+        StringAddr { scheme }
+    }
 }
 
 /// The text of a string address: what stands before its NUL.
@@ -65,7 +71,7 @@ impl AddressKind for StringAddr {
             (Some(node), _) if node.contains("://") => return Err(Errno(FI_EINVAL)),
             (Some(node), Some(service)) => format!("{NS_PREFIX}{node}:{service}"),
             (None, Some(service)) => format!("{NS_PREFIX}{service}"),
-            (Some(node), None) => format!("{SHM_PREFIX}{node}"),
+            (Some(node), None) => format!("{}://{node}", self.scheme),
             (None, None) => return Err(Errno(FI_EINVAL)),
         };
         let mut address = text.into_bytes();
@@ -90,7 +96,7 @@ mod tests {
             (None, None, None),
         ];
         for (node, service, expected) in rows {
-            let made = StringAddr.resolve(node, service);
+            let made = StringAddr::of("fi_shm").resolve(node, service);
             let expected = expected
                 .map(|text| [text.as_bytes(), &[0]].concat())
                 .ok_or(Errno(FI_EINVAL));
@@ -110,8 +116,8 @@ mod tests {
             (b"", b""),
         ];
         for (address, expected) in rows {
-            assert_eq!(StringAddr.key(address), expected);
-            assert_eq!(StringAddr.check(address).is_ok(), !expected.is_empty());
+            assert_eq!(StringAddr::of("fi_shm").key(address), expected);
+            assert_eq!(StringAddr::of("fi_shm").check(address).is_ok(), !expected.is_empty());
         }
     }
 
@@ -126,8 +132,8 @@ mod tests {
     #[test]
     fn a_name_of_256_bytes_fits_with_its_nul() {
         let address = |len: usize| [&vec![b'x'; len - 1][..], &[0]].concat();
-        assert_eq!(StringAddr.check(&address(256)), Ok(()));
-        assert_eq!(StringAddr.check(&address(257)), Err(Errno(FI_EINVAL)));
-        assert_eq!(StringAddr.check(&vec![b'x'; 256]), Err(Errno(FI_EINVAL)));
+        assert_eq!(StringAddr::of("fi_shm").check(&address(256)), Ok(()));
+        assert_eq!(StringAddr::of("fi_shm").check(&address(257)), Err(Errno(FI_EINVAL)));
+        assert_eq!(StringAddr::of("fi_shm").check(&vec![b'x'; 256]), Err(Errno(FI_EINVAL)));
     }
 }

@@ -19,7 +19,7 @@ fn domain() -> Domain {
 }
 
 fn open(attr: AvAttr) -> Arc<Av> {
-    Av::open(&attr, Arc::new(StringAddr), &domain()).unwrap()
+    Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain()).unwrap()
 }
 
 fn strings(names: &[&str]) -> Vec<u8> {
@@ -102,7 +102,7 @@ fn attributes_are_checked() {
             av_type: of_domain,
             ..Domain::default()
         };
-        let made = Av::open(&attr, Arc::new(StringAddr), &domain).map(|av| av.av_type());
+        let made = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain).map(|av| av.av_type());
         assert_eq!(made, expected.ok_or(Errno(FI_EINVAL)), "{asked} {of_domain}");
     }
     let refused = [
@@ -132,7 +132,7 @@ fn attributes_are_checked() {
         },
     ];
     for attr in refused {
-        let made = Av::open(&attr, Arc::new(StringAddr), &Domain::default());
+        let made = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &Domain::default());
         assert_eq!(made.err(), Some(Errno(FI_EINVAL)), "{attr:?}");
     }
     let hints = AvAttr {
@@ -397,7 +397,7 @@ fn flags_of_insertions_are_checked() {
         (&user_id, &keys, 0, true, 0),
     ];
     for (attr, domain, flags, given, error) in rows {
-        let av = Av::open(attr, Arc::new(StringAddr), domain).unwrap();
+        let av = Av::open(attr, Arc::new(StringAddr::of("fi_shm")), domain).unwrap();
         let mut fi_addr = [3];
         let request = Insert {
             fi_addr: given.then_some(&mut fi_addr[..]),
@@ -442,7 +442,7 @@ fn threads_insert_and_remove_at_once() {
         locked: true,
         ..Domain::default()
     };
-    let av = Av::open(&AvAttr::default(), Arc::new(StringAddr), &domain).unwrap();
+    let av = Av::open(&AvAttr::default(), Arc::new(StringAddr::of("fi_shm")), &domain).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let av = &av;

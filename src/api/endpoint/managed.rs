@@ -58,7 +58,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
         None
     }
 
-    /// fi_setname, with the address without its end. -FI_EBUSY once enabled: peers may know the old one.
+    /// fi_setname, with all bytes that the program gave. -FI_EBUSY once enabled: peers may know the old one.
     fn set_address(&self, _: &[u8]) -> Result<()> {
         Err(Errno(FI_ENOSYS))
     }

@@ -45,8 +45,8 @@ pub use side::Side;
 pub trait Wire: Transport + core::marker::Send {
     /// The address of this end, as peers name it.
     fn local_address(&self) -> Vec<u8>;
-    /// Another end in place of this one, with an address that the application chose; None: it is this one's.
-    fn renamed(&self, address: &[u8]) -> Result<Option<Self>>
+    /// fi_setname, with all bytes that the program gave: what becomes of this end.
+    fn renamed(&self, address: &[u8]) -> Result<Renamed<Self>>
     where
         Self: Sized;
     /// The address behind a number.
@@ -64,6 +64,23 @@ pub trait Wire: Transport + core::marker::Send {
     fn wake_fd(&self) -> Option<RawFd>;
     /// Makes it readable.
     fn wake(&self);
+}
+
+/// What fi_setname makes of an end.
+pub struct Renamed<T> {
+    /// Another end in place of this one; None: this one has the address already.
+    pub transport: Option<T>,
+    /// What fi_getname tells from then on; None: as before.
+    pub address: Option<Vec<u8>>,
+}
+
+impl<T> Default for Renamed<T> {
+    fn default() -> Renamed<T> {
+        Renamed {
+            transport: None,
+            address: None,
+        }
+    }
 }
 
 pub struct Endpoint<T: Wire> {
@@ -169,13 +186,13 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
         }
-        if address.is_empty() {
-            return Ok(());
-        }
-        if let Some(transport) = core.engine.transport().renamed(address)? {
+        let renamed = core.engine.transport().renamed(address)?;
+        if let Some(transport) = renamed.transport {
             *core.engine.transport_mut() = transport;
         }
-        core.name = Some([address, &[0]].concat());
+        if renamed.address.is_some() {
+            core.name = renamed.address;
+        }
         Ok(())
     }
 

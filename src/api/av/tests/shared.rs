@@ -102,7 +102,7 @@ fn named(name: &str, flags: u64) -> Result<Arc<Av>> {
         name: "test".into(),
         ..Domain::default()
     };
-    Av::open(&attr, Arc::new(StringAddr), &domain)
+    Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain)
 }
 
 proptest! {
@@ -171,17 +171,17 @@ fn vectors_of_another_kind_or_domain_do_not_meet() {
         ..attr.clone()
     };
     assert_eq!(
-        Av::open(&map, Arc::new(StringAddr), &domain("test")).err(),
+        Av::open(&map, Arc::new(StringAddr::of("fi_shm")), &domain("test")).err(),
         Some(Errno(FI_EINVAL))
     );
-    let other = Av::open(&attr, Arc::new(StringAddr), &domain("other")).unwrap();
+    let other = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain("other")).unwrap();
     assert_eq!((insert(&other, &["z"]), other.map_addr()), ((Ok(1), vec![0]), 0x1000));
     let keys = Domain {
         auth_key_size: Some(0),
         ..domain("keys")
     };
     assert_eq!(
-        Av::open(&attr, Arc::new(StringAddr), &keys).err(),
+        Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &keys).err(),
         Some(Errno(FI_ENOSYS))
     );
 }

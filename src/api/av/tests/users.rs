@@ -50,7 +50,7 @@ fn addresses_belong_to_their_keys() {
         flags: FI_AV_USER_ID,
         ..AvAttr::default()
     };
-    let av = Av::open(&attr, Arc::new(StringAddr), &domain).unwrap();
+    let av = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain).unwrap();
     assert_eq!(
         (av.insert_auth_key(b"abc", 0), av.insert_auth_key(b"abcd", 1)),
         (invalid(), invalid())

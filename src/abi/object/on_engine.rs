@@ -1,45 +1,51 @@
-//! What a domain of provider `shm` opens: endpoints over shared memory, and vectors of their names.
+//! What a domain opens of a provider on the engine: address vectors, endpoints of each kind, shared contexts.
+//!
+//! One op table for each provider, as endpoints know their transport when they are compiled. Called by C.
 
 use super::{atomic, av, cntr, collective, cq, domain, poll_set, status, stx};
 use crate::abi::lacking;
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
-use crate::api::av::string::StringAddr;
 use crate::api::endpoint::Endpoint;
 use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::Scalable;
-use crate::provider::shm;
-use crate::transport::shm::ShmTransport;
+use crate::provider::on_engine::OnEngine;
 use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
 use std::sync::Arc;
 
-pub static OPS: fi_ops_domain = fi_ops_domain {
-    av_open: Some(av_open),
-    cq_open: Some(cq::open),
-    cntr_open: Some(cntr::open),
-    poll_open: Some(poll_set::open),
-    endpoint: Some(open_endpoint),
-    endpoint2: Some(open_endpoint2),
-    scalable_ep: Some(open_scalable),
-    stx_ctx: Some(stx::open),
-    srx_ctx: Some(open_srx),
-    query_atomic: Some(atomic::query),
-    query_collective: Some(collective::query),
-    ..lacking::DOMAIN
-};
+/// The op table of a provider's domains.
+pub struct DomainOf<P>(PhantomData<P>);
 
-unsafe extern "C" fn av_open(
+impl<P: OnEngine> DomainOf<P> {
+    pub const OPS: fi_ops_domain = fi_ops_domain {
+        av_open: Some(av_open::<P>),
+        cq_open: Some(cq::open),
+        cntr_open: Some(cntr::open),
+        poll_open: Some(poll_set::open),
+        endpoint: Some(open_endpoint::<P>),
+        endpoint2: Some(open_endpoint2::<P>),
+        scalable_ep: Some(open_scalable::<P>),
+        stx_ctx: Some(stx::open),
+        srx_ctx: Some(open_srx::<P>),
+        query_atomic: Some(atomic::query),
+        query_collective: Some(collective::query),
+        ..lacking::DOMAIN
+    };
+}
+
+unsafe extern "C" fn av_open<P: OnEngine>(
     domain: *mut fid_domain,
     attr: *mut fi_av_attr,
     out: *mut *mut fid_av,
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: a live domain of ours and its arguments, by the manual page.
-    unsafe { av::open(domain::opened(domain.cast()), Arc::new(StringAddr), attr, out, context) }
+    unsafe { av::open(domain::opened(domain.cast()), P::address_kind(), attr, out, context) }
 }
 
-unsafe extern "C" fn open_endpoint(
+unsafe extern "C" fn open_endpoint<P: OnEngine>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     out: *mut *mut fid_ep,
@@ -51,7 +57,7 @@ unsafe extern "C" fn open_endpoint(
     // SAFETY: a live domain of ours and an info of fi_getinfo's.
     unsafe {
         let info = info_read::read(info, &CURRENT);
-        match shm::open_transport(&info) {
+        match P::open(&info) {
             Ok(transport) => {
                 let domain = domain::opened(domain.cast());
                 let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
@@ -67,7 +73,7 @@ unsafe extern "C" fn open_endpoint(
     }
 }
 
-unsafe extern "C" fn open_endpoint2(
+unsafe extern "C" fn open_endpoint2<P: OnEngine>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     out: *mut *mut fid_ep,
@@ -78,10 +84,10 @@ unsafe extern "C" fn open_endpoint2(
         return -(FI_EBADFLAGS as c_int);
     }
     // SAFETY: forwarded.
-    unsafe { open_endpoint(domain, info, out, context) }
+    unsafe { open_endpoint::<P>(domain, info, out, context) }
 }
 
-unsafe extern "C" fn open_scalable(
+unsafe extern "C" fn open_scalable<P: OnEngine>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     out: *mut *mut fid_ep,
@@ -93,13 +99,13 @@ unsafe extern "C" fn open_scalable(
     // SAFETY: a live domain of ours and an info of fi_getinfo's.
     unsafe {
         let info = info_read::read(info, &CURRENT);
-        let opened = shm::open_transport(&info)
-            .and_then(|first| Scalable::open(domain::opened(domain.cast()), &info, first, shm::open_named));
+        let opened = P::open(&info)
+            .and_then(|first| Scalable::open(domain::opened(domain.cast()), &info, first, P::open_context));
         status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
     }
 }
 
-unsafe extern "C" fn open_srx(
+unsafe extern "C" fn open_srx<P: OnEngine>(
     domain: *mut fid_domain,
     attr: *mut fi_rx_attr,
     out: *mut *mut fid_ep,
@@ -111,7 +117,7 @@ unsafe extern "C" fn open_srx(
     // SAFETY: a live domain of ours; attributes may be left out.
     unsafe {
         let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
-        let pool: Arc<Pool<ShmTransport>> = Pool::open(domain::opened(domain.cast()), rx.caps, &rx, shm::limits());
+        let pool: Arc<Pool<P::Transport>> = Pool::open(domain::opened(domain.cast()), rx.caps, &rx, P::limits());
         out.write(object::srx::give(pool, context));
     }
     FI_SUCCESS

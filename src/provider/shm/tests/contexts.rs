@@ -52,7 +52,9 @@ impl Bed {
             rx_ctx_bits: BITS as i32,
             ..AvAttr::default()
         };
-        let av = Av::open(&attr, Arc::new(StringAddr), &domain.av).ok().unwrap();
+        let av = Av::open(&attr, Arc::new(StringAddr::of("fi_shm")), &domain.av)
+            .ok()
+            .unwrap();
         Bed { domain, av, info }
     }
 
@@ -97,7 +99,7 @@ impl Bed {
     }
 
     pub(super) fn plain(&self) -> (Arc<Endpoint<ShmTransport>>, Arc<Cq>, u64) {
-        let endpoint = Endpoint::new(&self.domain, &self.info, open_transport(&self.info).unwrap());
+        let endpoint = Endpoint::new(&self.domain, &self.info, Shm::open(&self.info).unwrap());
         let cq = self.ready(&endpoint, FI_TRANSMIT | FI_RECV);
         let name = self.insert(endpoint.local_address());
         (endpoint, cq, name)
@@ -105,8 +107,10 @@ impl Bed {
 
     pub(super) fn scalable(&self, tx: usize, rx: usize) -> (Arc<Scalable<ShmTransport>>, u64) {
         let info = self.with(tx, rx);
-        let first = open_transport(&info).unwrap();
-        let whole = Scalable::open(&self.domain, &info, first, open_named).ok().unwrap();
+        let first = Shm::open(&info).unwrap();
+        let whole = Scalable::open(&self.domain, &info, first, Shm::open_context)
+            .ok()
+            .unwrap();
         let name = self.insert(whole.local_address());
         (whole, name)
     }
@@ -127,12 +131,17 @@ impl Bed {
     }
 
     pub(super) fn pool(&self) -> Arc<Pool<ShmTransport>> {
-        Pool::open(&self.domain, self.info.caps, self.info.rx.as_ref().unwrap(), limits())
+        Pool::open(
+            &self.domain,
+            self.info.caps,
+            self.info.rx.as_ref().unwrap(),
+            Shm::limits(),
+        )
     }
 
     pub(super) fn member(&self, pool: &Arc<Pool<ShmTransport>>) -> (Arc<Member<ShmTransport>>, Arc<Cq>, u64) {
         let info = self.with(1, FI_SHARED_CONTEXT);
-        let member = Member::new(&self.domain, &info, open_transport(&info).unwrap());
+        let member = Member::new(&self.domain, &info, Shm::open(&info).unwrap());
         let name = self.insert(member.local_address());
         member.bind_srx(pool).unwrap();
         let cq = self.ready(&member, FI_TRANSMIT | FI_RECV);
@@ -308,8 +317,8 @@ fn a_scalable_endpoint_is_busy_while_a_context_is_open() {
     let users = bed.domain.users.count();
     assert_eq!(users, 0);
     let info = bed.with(17, 1);
-    let first = open_transport(&info).unwrap();
-    assert!(Scalable::open(&bed.domain, &info, first, open_named).is_err());
+    let first = Shm::open(&info).unwrap();
+    assert!(Scalable::open(&bed.domain, &info, first, Shm::open_context).is_err());
 }
 
 #[test]
@@ -343,7 +352,7 @@ fn a_context_does_one_thing() {
 fn a_shared_transmit_context_is_needed_and_busy() {
     let bed = Bed::new();
     let info = bed.with(FI_SHARED_CONTEXT, 1);
-    let endpoint = Endpoint::new(&bed.domain, &info, open_transport(&info).unwrap());
+    let endpoint = Endpoint::new(&bed.domain, &info, Shm::open(&info).unwrap());
     let stx = Stx::open(&bed.domain);
     endpoint.bind_av(&bed.av).unwrap();
     endpoint.bind_cq(&bed.cq(), FI_TRANSMIT | FI_RECV).unwrap();
