@@ -12,7 +12,14 @@ use crate::provider::on_engine::OnEngine;
 use core::ffi::CStr;
 use std::sync::OnceLock;
 
-static ALL: [BuiltIn; 1] = [BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm")];
+static ALL: [BuiltIn; COUNT] = [
+    BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
+    #[cfg(test)]
+    BuiltIn::on_engine::<super::example::Example>(c"example"),
+];
+
+/// In tests there is an example besides.
+const COUNT: usize = 1 + cfg!(test) as usize;
 
 /// What is C about a provider of this library.
 pub struct BuiltIn {

@@ -9,6 +9,8 @@ mod slots;
 mod built_in;
 mod compat;
 pub mod entry;
+#[cfg(test)]
+mod example;
 mod getinfo;
 mod info;
 mod info_read;

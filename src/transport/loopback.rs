@@ -1,4 +1,4 @@
-//! The smallest transport: endpoints of one thread, joined by queues. The example for those that follow.
+//! The smallest transport: endpoints of one process, joined by queues. The example for those that follow.
 //!
 //! Knows `engine::port` only. Endpoints on one `Hub` find each other by address; one that is dropped is gone.
 
@@ -7,12 +7,19 @@
 use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Packets a lane holds.
 const DEPTH: usize = 64;
+
+pub const LIMITS: Limits = Limits {
+    max_body: 4096,
+    eager: 16384,
+    can_get: false,
+    sure: 4096,
+    at_once: true,
+};
 
 type Packet = (Header, Vec<u8>);
 
@@ -26,12 +33,19 @@ struct Lanes {
 
 /// Where endpoints meet.
 #[derive(Clone, Debug, Default)]
-pub struct Hub(Rc<RefCell<Lanes>>);
+pub struct Hub(Arc<Mutex<Lanes>>);
+
+impl Hub {
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[derive(Debug)]
 pub struct Loopback {
     hub: Hub,
     me: PeerId,
+    address: Vec<u8>,
     /// Peers that were told to be gone.
     gone: Vec<PeerId>,
 }
@@ -39,7 +53,7 @@ pub struct Loopback {
 impl Loopback {
     /// None if the address is or was somebody's.
     pub fn open(hub: &Hub, address: &[u8]) -> Option<Loopback> {
-        let mut lanes = hub.0.borrow_mut();
+        let mut lanes = hub.lanes();
         if lanes.numbers.contains_key(address) {
             return None;
         }
@@ -50,16 +64,30 @@ impl Loopback {
         Some(Loopback {
             hub,
             me,
+            address: address.to_vec(),
             gone: Vec::new(),
         })
     }
 
+    pub fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// Whether a packet lies here that was not delivered.
+    pub fn has_news(&self) -> bool {
+        let lanes = self.hub.lanes();
+        lanes
+            .packets
+            .iter()
+            .any(|((_, to), packets)| *to == self.me && !packets.is_empty())
+    }
+
     fn is_open(&self, peer: PeerId) -> Option<bool> {
-        self.hub.0.borrow().open.get(peer as usize).copied()
+        self.hub.lanes().open.get(peer as usize).copied()
     }
 
     fn next(&self, from: PeerId) -> Option<Packet> {
-        self.hub.0.borrow_mut().packets.get_mut(&(from, self.me))?.pop_front()
+        self.hub.lanes().packets.get_mut(&(from, self.me))?.pop_front()
     }
 
     /// Brings one packet to the engine. False when there is none, or it is not wanted now.
@@ -78,7 +106,7 @@ impl Loopback {
             }
             Place::Drop => {}
             Place::Refuse => {
-                let mut lanes = self.hub.0.borrow_mut();
+                let mut lanes = self.hub.lanes();
                 let lane = lanes.packets.entry((from, self.me)).or_default();
                 lane.push_front((header, body));
                 return false;
@@ -90,7 +118,7 @@ impl Loopback {
 
 impl Drop for Loopback {
     fn drop(&mut self) {
-        let mut lanes = self.hub.0.borrow_mut();
+        let mut lanes = self.hub.lanes();
         if let Some(open) = lanes.open.get_mut(self.me as usize) {
             *open = false;
         }
@@ -100,17 +128,11 @@ impl Drop for Loopback {
 
 impl Transport for Loopback {
     fn limits(&self) -> Limits {
-        Limits {
-            max_body: 4096,
-            eager: 16384,
-            can_get: false,
-            sure: 4096,
-            at_once: true,
-        }
+        LIMITS
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
-        self.hub.0.borrow().numbers.get(address).copied()
+        self.hub.lanes().numbers.get(address).copied()
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
@@ -119,7 +141,7 @@ impl Transport for Loopback {
             Some(false) => return Push::Gone,
             None => return Push::Unreachable,
         }
-        let mut lanes = self.hub.0.borrow_mut();
+        let mut lanes = self.hub.lanes();
         let lane = lanes.packets.entry((self.me, to)).or_default();
         if lane.len() >= DEPTH {
             return Push::Full;
@@ -138,7 +160,7 @@ impl Transport for Loopback {
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let mut done = 0;
-        let peers = self.hub.0.borrow().open.len() as PeerId;
+        let peers = self.hub.lanes().open.len() as PeerId;
         for from in 0..peers {
             while done < budget && self.deliver(from, sink) {
                 done += 1;
