@@ -14,7 +14,7 @@ pub mod work;
 
 use super::cntr::Cntr;
 use super::domain::Domain;
-use super::endpoint::Managed;
+use super::endpoint::EndpointOps;
 use super::errno::{self, Errno, Result};
 use super::messaging::Flags;
 use super::mr::memory::Memory;
@@ -271,7 +271,7 @@ impl Deferred {
 }
 
 /// Whether an endpoint can have work that waits for this counter, and an operation with these flags.
-fn check(endpoint: &impl Managed, flags: u64, call: &Call) -> Result<()> {
+fn check(endpoint: &impl EndpointOps, flags: u64, call: &Call) -> Result<()> {
     if !endpoint.domain().triggers {
         return Err(Errno(FI_ENOSYS));
     }
@@ -280,7 +280,7 @@ fn check(endpoint: &impl Managed, flags: u64, call: &Call) -> Result<()> {
 }
 
 /// An operation with FI_TRIGGER: begun when the counter has come so far, and told of as any other.
-pub fn trigger<V: Managed>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
+pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
     let (tx, rx) = endpoint.both_flags();
     let flags = match call.flags() {
         Flags::Call(flags) | Flags::Alias(flags) | Flags::Own(flags) => flags,
@@ -302,7 +302,7 @@ pub fn trigger<V: Managed>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshol
 }
 
 /// fi_cancel of operations with FI_TRIGGER that have not been begun. -FI_ENOENT: there are none with this context.
-pub fn cancel(endpoint: &impl Managed, context: Context) -> Result<()> {
+pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     let key = work::key_of(endpoint);
     let deferred = &endpoint.domain().deferred;
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
@@ -327,7 +327,7 @@ pub struct Terms<'a> {
 }
 
 /// FI_QUEUE_WORK with an operation.
-pub fn queue_operation<V: Managed>(endpoint: &V, call: Call, terms: &Terms) -> Result<()> {
+pub fn queue_operation<V: EndpointOps>(endpoint: &V, call: Call, terms: &Terms) -> Result<()> {
     let Flags::Call(flags) = call.flags() else {
         return Err(Errno(FI_EINVAL));
     };

@@ -2,7 +2,7 @@
 //!
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
-use super::managed::{Managed, can_be_default, is_transmit, wanted};
+use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
 use super::pool::Pool;
 use super::side::Side;
 use crate::api::collective::Collectives;
@@ -26,9 +26,9 @@ pub struct Alias<B> {
     rx_flags: AtomicU64,
 }
 
-impl<B: Managed<Base = B> + Clone + Send + Sync> Alias<B> {
+impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
     /// An alias of an endpoint, or of an alias of it. `flags` replaces those of the direction it names.
-    pub fn open(of: &impl Managed<Base = B>, flags: u64) -> Result<Alias<B>> {
+    pub fn open(of: &impl EndpointOps<Base = B>, flags: u64) -> Result<Alias<B>> {
         can_be_default(flags)?;
         let endpoint = of.base().clone();
         let among = endpoint.side(|side| side.aliases.clone());
@@ -69,8 +69,8 @@ impl<B> Drop for Alias<B> {
     }
 }
 
-impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
-    type Wire = B::Wire;
+impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
+    type Transport = B::Transport;
     type Base = B;
 
     fn base(&self) -> &B {
@@ -113,7 +113,7 @@ impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
         self.endpoint.unfinished()
     }
 
-    fn bind_srx(&self, srx: &Arc<Pool<B::Wire>>) -> Result<()> {
+    fn bind_srx(&self, srx: &Arc<Pool<B::Transport>>) -> Result<()> {
         self.endpoint.bind_srx(srx)
     }
 

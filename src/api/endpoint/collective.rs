@@ -6,7 +6,7 @@ pub mod contexts;
 mod pool;
 
 use super::side::{Side, Told};
-use super::{Core, Endpoint, Wire};
+use super::{Core, Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::group::{Digest, Member, is_group};
@@ -198,7 +198,7 @@ fn terms(side: &Side, call: &CollectiveCall) -> (usize, bool) {
 /// The owner of an endpoint's own groups; its contexts' have others.
 const OWN: usize = 0;
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     /// Lets collectives go on, and tells of those that are over.
     #[cold]
     pub(super) fn tell_collectives(&mut self) {
@@ -257,7 +257,7 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     fn begin_collective(&self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
         let mut core = self.enter()?;
         let core = &mut *core;
@@ -270,7 +270,7 @@ impl<T: Wire + 'static> Endpoint<T> {
     }
 }
 
-impl<T: Wire + 'static> Collectives for Endpoint<T> {
+impl<T: EndpointTransport + 'static> Collectives for Endpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (most, report) = {
             let core = self.enter()?;

@@ -4,7 +4,7 @@
 //! answer leaves through the lane that the question came by; all numbers of one address are one source to matching.
 //! A peer's address can only be asked for between polls: its first packet is refused once, and taken in the next look.
 
-use super::Wire;
+use super::EndpointTransport;
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Recall, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
@@ -58,7 +58,7 @@ pub struct Lanes<T> {
     free: Vec<PeerId>,
 }
 
-impl<T: Wire> Lanes<T> {
+impl<T: EndpointTransport> Lanes<T> {
     /// `limits`: what all transports to come have.
     pub fn new(limits: Limits) -> Lanes<T> {
         Lanes {
@@ -247,7 +247,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 }
 
-impl<T: Wire> Transport for Lanes<T> {
+impl<T: EndpointTransport> Transport for Lanes<T> {
     fn limits(&self) -> Limits {
         self.limits
     }
@@ -387,7 +387,7 @@ impl<T: Wire> Transport for Lanes<T> {
     }
 }
 
-impl<T: Wire> Lanes<T> {
+impl<T: EndpointTransport> Lanes<T> {
     fn poll_lane<S: Sink>(&mut self, at: usize, sink: &mut S, budget: usize) -> usize {
         let mut done = 0;
         loop {

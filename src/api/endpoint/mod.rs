@@ -7,7 +7,7 @@ pub mod alias;
 mod bindings;
 mod collective;
 mod lanes;
-mod managed;
+mod ops;
 mod peers;
 pub mod pool;
 pub mod scalable;
@@ -31,18 +31,18 @@ use crate::engine::port::{PeerId, Transport};
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
-use managed::{ByThread, Sleeper};
+use ops::{ByThread, Sleeper};
 use side::{Told, refused};
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 pub use bindings::errno;
-pub use managed::Managed;
+pub use ops::EndpointOps;
 pub use side::Side;
 
 /// What an endpoint asks of its transport besides carrying packets.
-pub trait Wire: Transport + core::marker::Send {
+pub trait EndpointTransport: Transport + core::marker::Send {
     /// The address of this end, as peers name it.
     fn local_address(&self) -> Vec<u8>;
     /// Another end in place of this one, with an address that the application chose; None: it is this one's.
@@ -66,14 +66,14 @@ pub trait Wire: Transport + core::marker::Send {
     fn wake(&self);
 }
 
-pub struct Endpoint<T: Wire> {
+pub struct Endpoint<T: EndpointTransport> {
     pub domain: Arc<Domain>,
     deferred: Arc<Deferred>,
     /// Closed with the endpoint, which other threads may still have references to.
     core: Closable<Core<T>>,
 }
 
-struct Core<T: Wire> {
+struct Core<T: EndpointTransport> {
     engine: Engine<T>,
     side: Side,
     /// Somebody sleeps who was told that nothing is unfinished.
@@ -88,7 +88,7 @@ struct Core<T: Wire> {
     ended: Told,
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Endpoint<T>> {
         Endpoint::with_lock(domain, info, transport, domain.locked)
     }
@@ -104,7 +104,7 @@ impl<T: Wire + 'static> Endpoint<T> {
     }
 }
 
-impl<T: Wire> Endpoint<T> {
+impl<T: EndpointTransport> Endpoint<T> {
     /// Everything that the endpoint has, for a call. An application does not call what it has closed.
     #[inline(always)]
     fn enter(&self) -> Result<Entered<'_, Core<T>>> {
@@ -128,8 +128,8 @@ impl<T: Wire> Endpoint<T> {
     }
 }
 
-impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -188,7 +188,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
         self.side(|side| side.check())?;
         self.open_memory(self.number());
-        managed::start(self)
+        ops::start(self)
     }
 
     fn close(&self) -> Result<()> {
@@ -196,7 +196,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         if self.side(|side| side.hub) {
             return self.close_to_application();
         }
-        managed::stop(self);
+        ops::stop(self);
         self.end();
         Ok(())
     }
@@ -212,7 +212,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     }
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
     fn open_memory(&self, number: u64) {
         let Some(mut guard) = self.core.enter() else { return };
@@ -224,7 +224,7 @@ impl<T: Wire + 'static> Endpoint<T> {
     }
 }
 
-impl<T: Wire> Endpoint<T> {
+impl<T: EndpointTransport> Endpoint<T> {
     /// An operation was begun, and somebody sleeps who may have to end it: the thread of FI_PROGRESS_AUTO, or a caller.
     /// From now on he must look at the peers now and then.
     #[cold]
@@ -240,7 +240,7 @@ impl<T: Wire> Endpoint<T> {
     }
 }
 
-impl<T: Wire> Drop for Endpoint<T> {
+impl<T: EndpointTransport> Drop for Endpoint<T> {
     fn drop(&mut self) {
         self.end();
     }
@@ -280,7 +280,7 @@ impl Teller<'_> {
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     fn new(provider: Speaker, info: &Info, transport: T) -> Core<T> {
         Core {
             engine: Engine::with(transport, side::engine_config(info)),
@@ -339,7 +339,7 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     #[cold]
     fn audit(&mut self) {
         let transport = self.engine.transport();
@@ -353,7 +353,7 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire> Messaging for Endpoint<T> {
+impl<T: EndpointTransport> Messaging for Endpoint<T> {
     // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
     // stalls the processor.
     #[inline(always)]
@@ -396,7 +396,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Rma for Endpoint<T> {
+impl<T: EndpointTransport> Rma for Endpoint<T> {
     #[inline(always)]
     fn rma(&self, call: &RmaCall) -> Result<()> {
         let mut guard = self.enter()?;
@@ -421,7 +421,7 @@ impl<T: Wire> Rma for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Atomics for Endpoint<T> {
+impl<T: EndpointTransport> Atomics for Endpoint<T> {
     #[inline(always)]
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         let mut guard = self.enter()?;
@@ -446,7 +446,7 @@ impl<T: Wire> Atomics for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Progress for Endpoint<T> {
+impl<T: EndpointTransport> Progress for Endpoint<T> {
     fn settle(&self) {
         self.core.pass();
     }
@@ -488,7 +488,7 @@ impl<T: Wire> Progress for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Sleeper for Endpoint<T> {
+impl<T: EndpointTransport> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
         let Some(mut entered) = self.core.enter() else {
             return true; // it will never have news

@@ -7,9 +7,9 @@
 
 mod member;
 
-use super::Wire;
+use super::EndpointTransport;
 use super::lanes::Lanes;
-use super::managed::{Managed, stop};
+use super::ops::{EndpointOps, stop};
 use super::side::{Side, Told, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -39,7 +39,7 @@ pub use member::Member;
 const SHARED_NUMBER: u64 = 0;
 
 /// A shared receive context.
-pub struct Pool<T: Wire> {
+pub struct Pool<T: EndpointTransport> {
     domain: Arc<Domain>,
     /// Endpoints bound to it.
     users: Refs,
@@ -51,7 +51,7 @@ type SharedEngine<T> = Engine<Lanes<T>>;
 /// What an engine says of an operation that it was given.
 type Begun = core::result::Result<(), Refused>;
 
-pub struct Core<T: Wire> {
+pub struct Core<T: EndpointTransport> {
     pub(super) engine: SharedEngine<T>,
     /// The context's own.
     side: Side,
@@ -68,7 +68,7 @@ pub struct Core<T: Wire> {
     pub(super) ended: Told,
 }
 
-impl<T: Wire + 'static> Pool<T> {
+impl<T: EndpointTransport + 'static> Pool<T> {
     pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<Pool<T>> {
         domain.users.take();
         let info = Info {
@@ -97,7 +97,7 @@ impl<T: Wire + 'static> Pool<T> {
     }
 }
 
-impl<T: Wire> Pool<T> {
+impl<T: EndpointTransport> Pool<T> {
     /// Lets peers of all who share it at the domain's memory, if one of them is to be a target; those who meet it on this
     /// lane by themselves, unless what they do is counted.
     fn open_memory(&self, lane: usize, target: bool, counted: bool) {
@@ -114,7 +114,7 @@ impl<T: Wire> Pool<T> {
     }
 }
 
-impl<T: Wire> Pool<T> {
+impl<T: EndpointTransport> Pool<T> {
     #[inline]
     pub(super) fn enter(&self) -> Result<Entered<'_, Core<T>>> {
         self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
@@ -133,13 +133,13 @@ impl<T: Wire> Pool<T> {
     }
 }
 
-impl<T: Wire> Drop for Pool<T> {
+impl<T: EndpointTransport> Drop for Pool<T> {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     pub(super) fn tell(&mut self) {
         if !self.ended.ends.is_empty() {
             self.tell_ended();
@@ -213,8 +213,8 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<Pool<T>> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -281,7 +281,7 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     }
 }
 
-impl<T: Wire> Messaging for Pool<T> {
+impl<T: EndpointTransport> Messaging for Pool<T> {
     fn send(&self, _: &SendCall, _: &UserIov) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
@@ -303,19 +303,19 @@ impl<T: Wire> Messaging for Pool<T> {
     }
 }
 
-impl<T: Wire> Rma for Pool<T> {
+impl<T: EndpointTransport> Rma for Pool<T> {
     fn rma(&self, _: &RmaCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
-impl<T: Wire> Atomics for Pool<T> {
+impl<T: EndpointTransport> Atomics for Pool<T> {
     fn atomic(&self, _: &AtomicCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
-impl<T: Wire> Progress for Pool<T> {
+impl<T: EndpointTransport> Progress for Pool<T> {
     fn progress(&self) {
         if self.drive() {
             self.domain.deferred.run();

@@ -5,9 +5,9 @@
 //! fi_rx_addr leads to. Transmit contexts come after them. To a receiver they are all the one name.
 
 use super::collective::contexts::{Seat, WholeEq, locked};
-use super::managed::Managed;
+use super::ops::EndpointOps;
 use super::side::Side;
-use super::{Endpoint, Wire};
+use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::Collectives;
@@ -33,20 +33,20 @@ pub enum Direction {
     Receive,
 }
 
-struct Place<T: Wire> {
+struct Place<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     /// Of a transmit context.
     seat: Option<Arc<Seat<T>>>,
     open: AtomicBool,
 }
 
-impl<T: Wire + 'static> Place<T> {
+impl<T: EndpointTransport + 'static> Place<T> {
     fn is_left_alone(&self) -> bool {
         self.endpoint.side(|side| side.enabled && !side.bindings.drives())
     }
 }
 
-pub struct Scalable<T: Wire> {
+pub struct Scalable<T: EndpointTransport> {
     domain: Arc<Domain>,
     /// What contexts are made of: attributes, and how the transport of one is made of its address.
     info: Info,
@@ -67,7 +67,7 @@ pub struct Scalable<T: Wire> {
     eq: WholeEq,
 }
 
-impl<T: Wire + 'static> Scalable<T> {
+impl<T: EndpointTransport + 'static> Scalable<T> {
     /// All contexts are made now, so that what is sent to one that is opened later finds it. `first` is the endpoint's
     /// own transport, `more` makes others of the addresses it is told.
     pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: fn(&[u8]) -> Result<T>) -> Result<Arc<Scalable<T>>> {
@@ -262,7 +262,7 @@ impl<T: Wire + 'static> Scalable<T> {
     }
 }
 
-impl<T: Wire> Scalable<T> {
+impl<T: EndpointTransport> Scalable<T> {
     fn all(&self) -> impl Iterator<Item = &Place<T>> {
         self.tx.iter().chain(&self.rx)
     }
@@ -280,13 +280,13 @@ impl<T: Wire> Scalable<T> {
     }
 }
 
-impl<T: Wire> Drop for Scalable<T> {
+impl<T: EndpointTransport> Drop for Scalable<T> {
     fn drop(&mut self) {
         self.let_go();
     }
 }
 
-fn numbered<T: Wire + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
+fn numbered<T: EndpointTransport + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
     endpoint.side(|side| side.number = Some(number));
     endpoint
 }
@@ -322,15 +322,15 @@ fn only(info: &Info, direction: Direction) -> Info {
 }
 
 /// An opened context. Closed, it ends as an endpoint does, and can be opened again as a new one of the same address.
-pub struct Context<T: Wire> {
+pub struct Context<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     whole: Arc<Scalable<T>>,
     direction: Direction,
     index: usize,
 }
 
-impl<T: Wire + 'static> Managed for Context<T> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -396,7 +396,7 @@ impl<T: Wire + 'static> Managed for Context<T> {
     }
 }
 
-impl<T: Wire> Clone for Context<T> {
+impl<T: EndpointTransport> Clone for Context<T> {
     fn clone(&self) -> Self {
         Context {
             endpoint: self.endpoint.clone(),
@@ -406,7 +406,7 @@ impl<T: Wire> Clone for Context<T> {
     }
 }
 
-impl<T: Wire> Messaging for Context<T> {
+impl<T: EndpointTransport> Messaging for Context<T> {
     #[inline]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.endpoint.send(call, body)
@@ -418,13 +418,13 @@ impl<T: Wire> Messaging for Context<T> {
     }
 }
 
-impl<T: Wire> Rma for Context<T> {
+impl<T: EndpointTransport> Rma for Context<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
         self.endpoint.rma(call)
     }
 }
 
-impl<T: Wire> Atomics for Context<T> {
+impl<T: EndpointTransport> Atomics for Context<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.endpoint.atomic(call)
     }

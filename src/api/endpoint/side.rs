@@ -6,7 +6,7 @@
 mod settings;
 mod telling;
 
-use super::Wire;
+use super::EndpointTransport;
 use super::bindings::Bindings;
 use super::peers::Peers;
 use super::stx::Stx;
@@ -162,7 +162,7 @@ impl Side {
 
     /// The send that a call asks for. `find` numbers a peer by its address.
     #[inline(always)]
-    pub fn outgoing<T: Wire>(
+    pub fn outgoing<T: EndpointTransport>(
         &mut self,
         call: &SendCall,
         body: &UserIov,
@@ -196,7 +196,7 @@ impl Side {
 
     /// The read or write that a call asks for.
     #[inline(always)]
-    pub fn reaching<T: Wire>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
+    pub fn reaching<T: EndpointTransport>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
         let write = call.access == Access::Write;
         let able = if write {
             self.settings.can_write
@@ -235,7 +235,7 @@ impl Side {
 
     /// The atomic operation that a call asks for.
     #[inline(always)]
-    pub fn operating<T: Wire>(
+    pub fn operating<T: EndpointTransport>(
         &mut self,
         call: &AtomicCall,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
@@ -273,7 +273,7 @@ impl Side {
 
     /// The receive that a call asks for, or the look.
     #[inline(always)]
-    pub fn incoming<T: Wire>(
+    pub fn incoming<T: EndpointTransport>(
         &mut self,
         call: &RecvCall,
         body: &UserIov,

@@ -5,7 +5,7 @@ use super::contexts::{Bed, entries, recv, send};
 use super::*;
 use crate::api::cq::Cq;
 use crate::api::domain::unused;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::scalable::Direction;
 use crate::api::messaging::{Flags, Messaging};
 use crate::util::user::Lent;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const NOTHING: [u8; 8] = [0; 8];
 
 /// Posts a receive to `posts`, has a message sent to it, closes the endpoint, and drives it once more.
-fn close_and_drive(bed: &Bed, name: u64, posts: &impl Messaging, closed: &impl Managed) {
+fn close_and_drive(bed: &Bed, name: u64, posts: &impl Messaging, closed: &impl EndpointOps) {
     let late = closed.as_progress();
     let (sender, _, _) = bed.plain();
     let memory = recv(posts, FI_ADDR_UNSPEC, 1, 1, Flags::Endpoint, 8);

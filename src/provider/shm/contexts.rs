@@ -8,7 +8,7 @@ use crate::api::domain::{Domain, Fabric};
 use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::{Context, Direction, Scalable};
 use crate::api::endpoint::stx::Stx;
-use crate::api::endpoint::{Endpoint, Managed};
+use crate::api::endpoint::{Endpoint, EndpointOps};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
 use crate::engine::op::Kind;
 use crate::util::user::Lent;
@@ -88,7 +88,7 @@ impl Bed {
     }
 
     /// Binds and enables; the queue hears of both directions.
-    fn ready(&self, endpoint: &impl Managed, flags: u64) -> Arc<Cq> {
+    fn ready(&self, endpoint: &impl EndpointOps, flags: u64) -> Arc<Cq> {
         let cq = self.cq();
         endpoint.bind_av(&self.av).unwrap();
         endpoint.bind_cq(&cq, flags).unwrap();

@@ -7,8 +7,8 @@ use super::{Both, OWN, can_collect, terms, vector_of};
 use crate::abi::types::*;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::cq::Cq;
-use crate::api::endpoint::managed::{Managed, stop};
-use crate::api::endpoint::{Endpoint, Wire};
+use crate::api::endpoint::ops::{EndpointOps, stop};
+use crate::api::endpoint::{Endpoint, EndpointTransport};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
@@ -28,7 +28,7 @@ pub fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub struct Seat<T: Wire> {
+pub struct Seat<T: EndpointTransport> {
     context: Arc<Endpoint<T>>,
     hub: Arc<Endpoint<T>>,
     owner: usize,
@@ -37,7 +37,7 @@ pub struct Seat<T: Wire> {
     listener: Mutex<Option<Listener>>,
 }
 
-impl<T: Wire + 'static> Seat<T> {
+impl<T: EndpointTransport + 'static> Seat<T> {
     /// `index`: the context's.
     pub fn new(context: &Arc<Endpoint<T>>, hub: &Arc<Endpoint<T>>, index: usize, eq: &WholeEq) -> Arc<Seat<T>> {
         Arc::new(Seat {
@@ -99,7 +99,7 @@ impl<T: Wire + 'static> Seat<T> {
     }
 }
 
-impl<T: Wire + 'static> Collectives for Seat<T> {
+impl<T: EndpointTransport + 'static> Collectives for Seat<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (most, report) = self.context.side(|side| {
             can_collect(side, true)?;
@@ -139,7 +139,7 @@ impl<T: Wire + 'static> Collectives for Seat<T> {
     }
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     /// It carries collectives of others: from now on it is driven like an enabled endpoint, though it may be none.
     fn become_hub(self: &Arc<Self>) -> Result<()> {
         if self.side(|side| core::mem::replace(&mut side.hub, true)) {

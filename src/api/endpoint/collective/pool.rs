@@ -4,15 +4,15 @@ use super::{Both, Joiner, Way, can_collect, membership, tell_finished, terms, ve
 use crate::abi::types::*;
 use crate::api::collective::run::End;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
-use crate::api::endpoint::Wire;
-use crate::api::endpoint::managed::Managed;
+use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::ops::EndpointOps;
 use crate::api::endpoint::pool::{Core, Member};
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
 use crate::engine::port::Transport;
 use std::sync::Arc;
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     /// Lets collectives go on, and tells of those that are over.
     #[cold]
     pub fn tell_collectives(&mut self) {
@@ -73,7 +73,7 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire + 'static> Collectives for Member<T> {
+impl<T: EndpointTransport + 'static> Collectives for Member<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (pool, lane) = self.pool()?;
         let mut core = pool.enter()?;

@@ -7,8 +7,8 @@ use super::{Begun, Core, Pool, SHARED_NUMBER, SharedEngine};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
-use crate::api::endpoint::Wire;
-use crate::api::endpoint::managed::{ByThread, Managed, Sleeper, start, stop};
+use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
 use crate::api::endpoint::side::{Side, Told, refused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
@@ -23,7 +23,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 
 /// An endpoint that shares its receives, once it is bound to the context that it shares.
-pub struct Member<T: Wire> {
+pub struct Member<T: EndpointTransport> {
     pub(in crate::api::endpoint) domain: Arc<Domain>,
     address: Vec<u8>,
     before: OptLock<Option<(Side, T)>>,
@@ -32,7 +32,7 @@ pub struct Member<T: Wire> {
     closed: AtomicBool,
 }
 
-impl<T: Wire + 'static> Member<T> {
+impl<T: EndpointTransport + 'static> Member<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Member<T>> {
         domain.users.take();
         let address = transport.local_address();
@@ -51,7 +51,7 @@ impl<T: Wire + 'static> Member<T> {
     }
 }
 
-impl<T: Wire> Member<T> {
+impl<T: EndpointTransport> Member<T> {
     fn let_go(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             self.domain.users.give();
@@ -59,14 +59,14 @@ impl<T: Wire> Member<T> {
     }
 }
 
-impl<T: Wire> Drop for Member<T> {
+impl<T: EndpointTransport> Drop for Member<T> {
     fn drop(&mut self) {
         self.let_go();
     }
 }
 
-impl<T: Wire + 'static> Managed for Arc<Member<T>> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -194,7 +194,7 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     /// The endpoint of a lane is closed.
     fn part(&mut self, lane: usize) {
         self.abandon(lane);
@@ -211,7 +211,7 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire + 'static> Member<T> {
+impl<T: EndpointTransport + 'static> Member<T> {
     /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
     fn begin(
         &self,
@@ -231,7 +231,7 @@ impl<T: Wire + 'static> Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Rma for Member<T> {
+impl<T: EndpointTransport + 'static> Rma for Member<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
@@ -241,7 +241,7 @@ impl<T: Wire + 'static> Rma for Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Atomics for Member<T> {
+impl<T: EndpointTransport + 'static> Atomics for Member<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
@@ -251,7 +251,7 @@ impl<T: Wire + 'static> Atomics for Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Messaging for Member<T> {
+impl<T: EndpointTransport + 'static> Messaging for Member<T> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
@@ -265,7 +265,7 @@ impl<T: Wire + 'static> Messaging for Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Progress for Member<T> {
+impl<T: EndpointTransport + 'static> Progress for Member<T> {
     fn settle(&self) {
         if let Some((pool, _)) = self.joined.get() {
             pool.core.pass();
@@ -302,7 +302,7 @@ impl<T: Wire + 'static> Progress for Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Sleeper for Member<T> {
+impl<T: EndpointTransport + 'static> Sleeper for Member<T> {
     fn arm_self(&self) -> bool {
         let Some((pool, lane)) = self.joined.get() else {
             return false;

@@ -5,7 +5,7 @@
 use super::Side;
 use crate::abi::types::*;
 use crate::api::deferred::work::Call;
-use crate::api::endpoint::Wire;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::log::Speaker;
 use crate::engine::op::{Completion, Ended, Error, Failure, Kind, RemotePart, Report, Tell};
 use crate::engine::port::PeerId;
@@ -83,7 +83,7 @@ impl Side {
 
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
-    pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
+    pub fn tell<'a, T: EndpointTransport>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
         if end.tell == Tell::Own {
             return self.tell_own(end);
         }

@@ -3,7 +3,7 @@
 //! An endpoint, a context of a scalable endpoint, one that shares its receives: they differ in `side` and `as_progress`,
 //! the rest is here once. Called by `abi::object`.
 
-use super::Wire;
+use super::EndpointTransport;
 use super::pool::Pool;
 use super::side::Side;
 use super::stx::Stx;
@@ -25,11 +25,11 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// An endpoint of any kind, as whoever holds it manages it.
-pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
-    type Wire: Wire + 'static;
+pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
+    type Transport: EndpointTransport + 'static;
 
     /// What this is an alias of, or the kind itself.
-    type Base: Managed<Wire = Self::Wire, Base = Self::Base> + Clone + Send + Sync;
+    type Base: EndpointOps<Transport = Self::Transport, Base = Self::Base> + Clone + Send + Sync;
 
     fn base(&self) -> &Self::Base;
 
@@ -104,7 +104,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
     }
 
     /// Only endpoints that share their receives can.
-    fn bind_srx(&self, _: &Arc<Pool<Self::Wire>>) -> Result<()> {
+    fn bind_srx(&self, _: &Arc<Pool<Self::Transport>>) -> Result<()> {
         Err(Errno(FI_EINVAL))
     }
 
@@ -187,7 +187,7 @@ pub(super) fn wanted(flags: u64) -> u64 {
 }
 
 /// Enables an endpoint that has all it needs.
-pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
+pub(super) fn start(endpoint: &impl EndpointOps) -> Result<()> {
     let me = endpoint.as_progress();
     let domain = endpoint.domain();
     let (memory, deferred) = (&domain.memory, &domain.deferred);
@@ -213,7 +213,7 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
 }
 
 /// With FI_PROGRESS_AUTO, hands the endpoint to the domain's thread. Not under the lock, which the thread takes.
-fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
+fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
     match driver.attach(endpoint.by_thread()) {
         Ok(id) => {
             // One that carries collectives of others may be driven already.
@@ -236,7 +236,7 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
 }
 
 /// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
-pub(super) fn stop(endpoint: &impl Managed) {
+pub(super) fn stop(endpoint: &impl EndpointOps) {
     // One that carries collectives of others is driven until its scalable endpoint is closed.
     let (driven, joined) = endpoint.side(|side| match side.hub {
         true => (None, side.enabled),
