@@ -5,8 +5,8 @@ use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
 use crate::api::domain::Domain;
-use crate::api::endpoint::pool::Pool;
-use crate::api::endpoint::{EndpointOps, Side, EndpointTransport};
+use crate::api::endpoint::shared_rx::SharedRx;
+use crate::api::endpoint::{EndpointOps, EndpointTransport, Side};
 use crate::api::errno::Result;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
@@ -21,11 +21,11 @@ use std::sync::Arc;
 #[repr(C)]
 struct Opened<T: EndpointTransport> {
     any: Arc<dyn Any + Send + Sync>,
-    pool: Arc<Pool<T>>,
+    pool: Arc<SharedRx<T>>,
 }
 
 /// Gives a shared receive context to C.
-pub fn give<T: EndpointTransport + 'static>(pool: Arc<Pool<T>>, context: *mut c_void) -> *mut fid_ep {
+pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mut c_void) -> *mut fid_ep {
     let any = Arc::new(pool.clone());
     endpoint::give(Opened { any, pool }, FI_CLASS_SRX_CTX, context)
 }
@@ -33,16 +33,16 @@ pub fn give<T: EndpointTransport + 'static>(pool: Arc<Pool<T>>, context: *mut c_
 /// The context, if it is of this transport.
 /// # Safety
 /// A live shared receive context of ours.
-pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<Pool<T>>> {
+pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<SharedRx<T>>> {
     // SAFETY: by contract; what stands behind the fid begins with this, whatever its transport.
     unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
 }
 
 impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
     type Transport = T;
-    type Base = Arc<Pool<T>>;
+    type Base = Arc<SharedRx<T>>;
 
-    fn base(&self) -> &Arc<Pool<T>> {
+    fn base(&self) -> &Arc<SharedRx<T>> {
         &self.pool
     }
     fn domain(&self) -> &Arc<Domain> {

@@ -3,7 +3,7 @@
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
 use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
-use super::pool::Pool;
+use super::shared_rx::SharedRx;
 use super::side::Side;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
@@ -113,7 +113,7 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
         self.endpoint.unfinished()
     }
 
-    fn bind_srx(&self, srx: &Arc<Pool<B::Transport>>) -> Result<()> {
+    fn bind_srx(&self, srx: &Arc<SharedRx<B::Transport>>) -> Result<()> {
         self.endpoint.bind_srx(srx)
     }
 

@@ -9,8 +9,8 @@ mod collective;
 mod lanes;
 mod ops;
 mod peers;
-pub mod pool;
 pub mod scalable;
+pub mod shared_rx;
 mod side;
 pub mod stx;
 

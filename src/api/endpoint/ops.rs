@@ -4,7 +4,7 @@
 //! the rest is here once. Called by `abi::object`.
 
 use super::EndpointTransport;
-use super::pool::Pool;
+use super::shared_rx::SharedRx;
 use super::side::Side;
 use super::stx::Stx;
 use crate::abi::types::*;
@@ -104,7 +104,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     }
 
     /// Only endpoints that share their receives can.
-    fn bind_srx(&self, _: &Arc<Pool<Self::Transport>>) -> Result<()> {
+    fn bind_srx(&self, _: &Arc<SharedRx<Self::Transport>>) -> Result<()> {
         Err(Errno(FI_EINVAL))
     }
 

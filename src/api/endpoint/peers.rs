@@ -50,7 +50,11 @@ impl Peers {
 
     /// The peer behind an fi_addr, which `find` numbers by address.
     #[inline]
-    pub fn peer<T: EndpointTransport>(&mut self, fi_addr: fi_addr_t, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Option<PeerId> {
+    pub fn peer<T: EndpointTransport>(
+        &mut self,
+        fi_addr: fi_addr_t,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Option<PeerId> {
         let removals = self.av.as_ref()?.av().generation();
         match self.to_peer.get(fi_addr as usize) {
             Some(known @ 1..) if removals == self.removals => Some(known - 1),
@@ -138,7 +142,11 @@ impl Peers {
 
     /// What a completion says of where its message came from.
     #[inline]
-    pub fn source<'a, T: EndpointTransport>(&mut self, peer: PeerId, address: impl FnOnce() -> Option<&'a [u8]>) -> fi_addr_t {
+    pub fn source<'a, T: EndpointTransport>(
+        &mut self,
+        peer: PeerId,
+        address: impl FnOnce() -> Option<&'a [u8]>,
+    ) -> fi_addr_t {
         let Some(av) = self.av.as_ref().map(Hold::av) else {
             return FI_ADDR_NOTAVAIL;
         };

@@ -196,7 +196,11 @@ impl Side {
 
     /// The read or write that a call asks for.
     #[inline(always)]
-    pub fn reaching<T: EndpointTransport>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
+    pub fn reaching<T: EndpointTransport>(
+        &mut self,
+        call: &RmaCall,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Result<Rma> {
         let write = call.access == Access::Write;
         let able = if write {
             self.settings.can_write

@@ -5,8 +5,8 @@ use crate::api::av::string::StringAddr;
 use crate::api::av::{Av, AvAttr, Insert};
 use crate::api::cq::{Cq, CqAttr, Entry};
 use crate::api::domain::{Domain, Fabric};
-use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::{Context, Direction, Scalable};
+use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::api::endpoint::stx::Stx;
 use crate::api::endpoint::{Endpoint, EndpointOps};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
@@ -126,13 +126,16 @@ impl Bed {
         (context, cq)
     }
 
-    pub(super) fn pool(&self) -> Arc<Pool<ShmTransport>> {
-        Pool::open(&self.domain, self.info.caps, self.info.rx.as_ref().unwrap(), limits())
+    pub(super) fn pool(&self) -> Arc<SharedRx<ShmTransport>> {
+        SharedRx::open(&self.domain, self.info.caps, self.info.rx.as_ref().unwrap(), limits())
     }
 
-    pub(super) fn member(&self, pool: &Arc<Pool<ShmTransport>>) -> (Arc<Member<ShmTransport>>, Arc<Cq>, u64) {
+    pub(super) fn member(
+        &self,
+        pool: &Arc<SharedRx<ShmTransport>>,
+    ) -> (Arc<SharedRxEndpoint<ShmTransport>>, Arc<Cq>, u64) {
         let info = self.with(1, FI_SHARED_CONTEXT);
-        let member = Member::new(&self.domain, &info, open_transport(&info).unwrap());
+        let member = SharedRxEndpoint::new(&self.domain, &info, open_transport(&info).unwrap());
         let name = self.insert(member.local_address());
         member.bind_srx(pool).unwrap();
         let cq = self.ready(&member, FI_TRANSMIT | FI_RECV);

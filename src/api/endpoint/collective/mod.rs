@@ -1,9 +1,9 @@
 //! Endpoints as members of groups: how addresses become members, and engine and queues a run's hands and ears.
 //!
-//! What all kinds have in common, and plain endpoints; `contexts` and `pool` have those that share an engine.
+//! What all kinds have in common, and plain endpoints; `contexts` and `shared_rx` have those that share an engine.
 
 pub mod contexts;
-mod pool;
+mod shared_rx;
 
 use super::side::{Side, Told};
 use super::{Core, Endpoint, EndpointTransport};

@@ -5,7 +5,7 @@
 //! queues of the endpoint it was sent to; what belongs to no endpoint (a cancelled receive, a look that finds nothing)
 //! to the context's own queue if it has one, else to the first endpoint's.
 
-mod member;
+mod endpoint;
 
 use super::EndpointTransport;
 use super::lanes::Lanes;
@@ -32,14 +32,14 @@ use std::collections::HashSet;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-pub use member::Member;
+pub use endpoint::SharedRxEndpoint;
 
 /// The number that regions know all by who share a context, as they are one engine: a region that is bound to one of them
 /// is reached through the others too.
 const SHARED_NUMBER: u64 = 0;
 
 /// A shared receive context.
-pub struct Pool<T: EndpointTransport> {
+pub struct SharedRx<T: EndpointTransport> {
     domain: Arc<Domain>,
     /// Endpoints bound to it.
     users: Refs,
@@ -68,8 +68,8 @@ pub struct Core<T: EndpointTransport> {
     pub(super) ended: Told,
 }
 
-impl<T: EndpointTransport + 'static> Pool<T> {
-    pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<Pool<T>> {
+impl<T: EndpointTransport + 'static> SharedRx<T> {
+    pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<SharedRx<T>> {
         domain.users.take();
         let info = Info {
             caps: caps & !FI_SEND | FI_RECV,
@@ -89,7 +89,7 @@ impl<T: EndpointTransport + 'static> Pool<T> {
             runner: Runner::default(),
             ended: Told::default(),
         };
-        Arc::new(Pool {
+        Arc::new(SharedRx {
             domain: domain.clone(),
             users: Refs::default(),
             core: Closable::new(core, domain.crossed),
@@ -97,7 +97,7 @@ impl<T: EndpointTransport + 'static> Pool<T> {
     }
 }
 
-impl<T: EndpointTransport> Pool<T> {
+impl<T: EndpointTransport> SharedRx<T> {
     /// Lets peers of all who share it at the domain's memory, if one of them is to be a target; those who meet it on this
     /// lane by themselves, unless what they do is counted.
     fn open_memory(&self, lane: usize, target: bool, counted: bool) {
@@ -114,7 +114,7 @@ impl<T: EndpointTransport> Pool<T> {
     }
 }
 
-impl<T: EndpointTransport> Pool<T> {
+impl<T: EndpointTransport> SharedRx<T> {
     #[inline]
     pub(super) fn enter(&self) -> Result<Entered<'_, Core<T>>> {
         self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
@@ -133,7 +133,7 @@ impl<T: EndpointTransport> Pool<T> {
     }
 }
 
-impl<T: EndpointTransport> Drop for Pool<T> {
+impl<T: EndpointTransport> Drop for SharedRx<T> {
     fn drop(&mut self) {
         self.end();
     }
@@ -213,7 +213,7 @@ impl<T: EndpointTransport> Core<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> EndpointOps for Arc<Pool<T>> {
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
     type Transport = T;
     type Base = Self;
 
@@ -281,7 +281,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Pool<T>> {
     }
 }
 
-impl<T: EndpointTransport> Messaging for Pool<T> {
+impl<T: EndpointTransport> Messaging for SharedRx<T> {
     fn send(&self, _: &SendCall, _: &UserIov) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
@@ -303,19 +303,19 @@ impl<T: EndpointTransport> Messaging for Pool<T> {
     }
 }
 
-impl<T: EndpointTransport> Rma for Pool<T> {
+impl<T: EndpointTransport> Rma for SharedRx<T> {
     fn rma(&self, _: &RmaCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
-impl<T: EndpointTransport> Atomics for Pool<T> {
+impl<T: EndpointTransport> Atomics for SharedRx<T> {
     fn atomic(&self, _: &AtomicCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
-impl<T: EndpointTransport> Progress for Pool<T> {
+impl<T: EndpointTransport> Progress for SharedRx<T> {
     fn progress(&self) {
         if self.drive() {
             self.domain.deferred.run();

@@ -1,9 +1,9 @@
-//! Endpoints that share a receive context: each has a name, queues and a lane of its own, and the engine of the `pool`.
+//! Endpoints that share a receive context: each has a name, queues and a lane of its own, and the engine of the `shared_rx`.
 //!
-//! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the pool, under
+//! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the shared, under
 //! its lock, with the lane's number. Knows nothing of matching. Made by the provider, as other endpoints are.
 
-use super::{Begun, Core, Pool, SHARED_NUMBER, SharedEngine};
+use super::{Begun, Core, SHARED_NUMBER, SharedEngine, SharedRx};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
@@ -23,20 +23,20 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 
 /// An endpoint that shares its receives, once it is bound to the context that it shares.
-pub struct Member<T: EndpointTransport> {
+pub struct SharedRxEndpoint<T: EndpointTransport> {
     pub(in crate::api::endpoint) domain: Arc<Domain>,
     address: Vec<u8>,
     before: OptLock<Option<(Side, T)>>,
     /// The context and the lane there.
-    joined: OnceLock<(Arc<Pool<T>>, usize)>,
+    joined: OnceLock<(Arc<SharedRx<T>>, usize)>,
     closed: AtomicBool,
 }
 
-impl<T: EndpointTransport + 'static> Member<T> {
-    pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Member<T>> {
+impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
+    pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<SharedRxEndpoint<T>> {
         domain.users.take();
         let address = transport.local_address();
-        Arc::new(Member {
+        Arc::new(SharedRxEndpoint {
             domain: domain.clone(),
             address,
             before: OptLock::new(Some((Side::new(domain.provider, info), transport)), true),
@@ -46,12 +46,12 @@ impl<T: EndpointTransport + 'static> Member<T> {
     }
 
     #[inline]
-    pub(in crate::api::endpoint) fn pool(&self) -> Result<&(Arc<Pool<T>>, usize)> {
+    pub(in crate::api::endpoint) fn shared_rx(&self) -> Result<&(Arc<SharedRx<T>>, usize)> {
         self.joined.get().ok_or(Errno(FI_EOPBADSTATE as i32))
     }
 }
 
-impl<T: EndpointTransport> Member<T> {
+impl<T: EndpointTransport> SharedRxEndpoint<T> {
     fn let_go(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             self.domain.users.give();
@@ -59,13 +59,13 @@ impl<T: EndpointTransport> Member<T> {
     }
 }
 
-impl<T: EndpointTransport> Drop for Member<T> {
+impl<T: EndpointTransport> Drop for SharedRxEndpoint<T> {
     fn drop(&mut self) {
         self.let_go();
     }
 }
 
-impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     type Transport = T;
     type Base = Self;
 
@@ -81,9 +81,9 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
         let mut before = self.before.lock();
         match (&mut *before, self.joined.get()) {
             (Some((side, _)), _) => use_it(side),
-            (None, Some((pool, lane))) => {
+            (None, Some((shared, lane))) => {
                 drop(before);
-                let mut core = pool.core.enter();
+                let mut core = shared.core.enter();
                 let members = core.as_mut().map(|core| &mut core.members);
                 match members.and_then(|members| members.get_mut(*lane)) {
                     Some(Some(side)) => use_it(side),
@@ -106,7 +106,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
     fn unfinished(&self) -> (usize, usize) {
         self.joined
             .get()
-            .and_then(|(pool, _)| pool.core.enter())
+            .and_then(|(shared, _)| shared.core.enter())
             .map_or((0, 0), |core| (core.engine.sending(), 0))
     }
 
@@ -123,7 +123,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
         Some(self.clone())
     }
 
-    fn bind_srx(&self, srx: &Arc<Pool<T>>) -> Result<()> {
+    fn bind_srx(&self, srx: &Arc<SharedRx<T>>) -> Result<()> {
         if !Arc::ptr_eq(&self.domain, &srx.domain) {
             return Err(Errno(FI_EINVAL));
         }
@@ -143,13 +143,13 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
     }
 
     fn enable(&self) -> Result<()> {
-        let Some((pool, lane)) = self.joined.get() else {
+        let Some((shared, lane)) = self.joined.get() else {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         };
         // All endpoints that share have one address vector, by which the context knows sources too.
         let own = self.side(|side| side.peers.av());
-        let others = pool.side(|side| side.peers.av());
+        let others = shared.side(|side| side.peers.av());
         let differ = matches!((&own, &others), (Some(own), Some(others)) if !Arc::ptr_eq(own, others));
         if differ {
             log!(
@@ -165,11 +165,11 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
         let bound = |side: &mut Side| (side.settings.is_target, side.bindings.counts_peers(), side.enabled);
         let (target, counted, enabled) = self.side(bound);
         if !enabled {
-            pool.open_memory(*lane, target, counted);
+            shared.open_memory(*lane, target, counted);
         }
         start(self)?;
         let selective = self.side(|side| side.bindings.rx_selective());
-        let mut core = pool.enter()?;
+        let mut core = shared.enter()?;
         core.side.settings.rx_selective |= selective;
         if let Some(av) = own.filter(|_| !core.side.peers.is_bound()) {
             core.side.peers.bind(av.hold());
@@ -181,11 +181,11 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Member<T>> {
         self.side(|side| unused(&side.aliases))?;
         stop(self);
         match self.joined.get() {
-            Some((pool, lane)) => {
-                if let Some(mut core) = pool.core.enter() {
+            Some((shared, lane)) => {
+                if let Some(mut core) = shared.core.enter() {
                     core.part(*lane);
                 }
-                pool.users.give();
+                shared.users.give();
             }
             None => drop(self.before.lock().take()),
         }
@@ -211,14 +211,14 @@ impl<T: EndpointTransport> Core<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Member<T> {
+impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
     fn begin(
         &self,
         begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
     ) -> Result<()> {
-        let (pool, lane) = self.pool()?;
-        let mut guard = pool.enter()?;
+        let (shared, lane) = self.shared_rx()?;
+        let mut guard = shared.enter()?;
         let core = &mut *guard;
         let side = core.members.get_mut(*lane).and_then(Option::as_mut);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
@@ -231,7 +231,7 @@ impl<T: EndpointTransport + 'static> Member<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Rma for Member<T> {
+impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
@@ -241,7 +241,7 @@ impl<T: EndpointTransport + 'static> Rma for Member<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Atomics for Member<T> {
+impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
@@ -251,7 +251,7 @@ impl<T: EndpointTransport + 'static> Atomics for Member<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Messaging for Member<T> {
+impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.begin(|side, lane, engine, ended| {
             let lanes = engine.transport_mut();
@@ -265,16 +265,16 @@ impl<T: EndpointTransport + 'static> Messaging for Member<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Progress for Member<T> {
+impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     fn settle(&self) {
-        if let Some((pool, _)) = self.joined.get() {
-            pool.core.pass();
+        if let Some((shared, _)) = self.joined.get() {
+            shared.core.pass();
         }
     }
 
     fn progress(&self) {
-        if let Some((pool, _)) = self.joined.get() {
-            pool.progress();
+        if let Some((shared, _)) = self.joined.get() {
+            shared.progress();
         }
     }
 
@@ -283,10 +283,10 @@ impl<T: EndpointTransport + 'static> Progress for Member<T> {
     }
 
     fn unfinished(&self) -> bool {
-        let Some((pool, _)) = self.joined.get() else {
+        let Some((shared, _)) = self.joined.get() else {
             return false;
         };
-        let Some(mut core) = pool.core.enter() else {
+        let Some(mut core) = shared.core.enter() else {
             return false;
         };
         let unfinished = core.unfinished();
@@ -302,12 +302,12 @@ impl<T: EndpointTransport + 'static> Progress for Member<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Sleeper for Member<T> {
+impl<T: EndpointTransport + 'static> Sleeper for SharedRxEndpoint<T> {
     fn arm_self(&self) -> bool {
-        let Some((pool, lane)) = self.joined.get() else {
+        let Some((shared, lane)) = self.joined.get() else {
             return false;
         };
-        let Some(mut core) = pool.core.enter() else {
+        let Some(mut core) = shared.core.enter() else {
             return true; // it will never have news
         };
         let core = &mut *core;
@@ -319,7 +319,7 @@ impl<T: EndpointTransport + 'static> Sleeper for Member<T> {
     }
 
     fn own_fd(&self) -> Option<RawFd> {
-        let (pool, lane) = self.joined.get()?;
-        pool.core.enter()?.engine.transport().wake_fd(*lane)
+        let (shared, lane) = self.joined.get()?;
+        shared.core.enter()?.engine.transport().wake_fd(*lane)
     }
 }

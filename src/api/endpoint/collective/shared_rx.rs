@@ -6,7 +6,7 @@ use crate::api::collective::run::End;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::ops::EndpointOps;
-use crate::api::endpoint::pool::{Core, Member};
+use crate::api::endpoint::shared_rx::{Core, SharedRxEndpoint};
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
 use crate::engine::port::Transport;
@@ -73,10 +73,10 @@ impl<T: EndpointTransport> Core<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Collectives for Member<T> {
+impl<T: EndpointTransport + 'static> Collectives for SharedRxEndpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
-        let (pool, lane) = self.pool()?;
-        let mut core = pool.enter()?;
+        let (shared, lane) = self.shared_rx()?;
+        let mut core = shared.enter()?;
         let core = &mut *core;
         let side = core.members.get(*lane).and_then(Option::as_ref);
         let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
@@ -91,16 +91,16 @@ impl<T: EndpointTransport + 'static> Collectives for Member<T> {
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
         let me: Arc<dyn Progress> = self.clone();
         let own = self.local_address();
-        let (pool, lane) = self.pool()?;
-        let mut core = pool.enter()?;
+        let (shared, lane) = self.shared_rx()?;
+        let mut core = shared.enter()?;
         core.enter(*lane, &own, call, &me)?;
         core.begun(self.domain.driver.as_ref());
         Ok(())
     }
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
-        let (pool, lane) = self.pool()?;
-        let Some(mut core) = pool.core.enter() else {
+        let (shared, lane) = self.shared_rx()?;
+        let Some(mut core) = shared.core.enter() else {
             return Ok(());
         };
         core.runner.leave(address)?;
