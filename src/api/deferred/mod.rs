@@ -276,7 +276,7 @@ fn check(endpoint: &impl EndpointOps, flags: u64, call: &Call) -> Result<()> {
         return Err(Errno(FI_ENOSYS));
     }
     work::check_flags(flags, call.is_recv())?;
-    endpoint.side(|side| side.can_wait(call))
+    endpoint.with_state(|state| state.can_wait(call))
 }
 
 /// An operation with FI_TRIGGER: begun when the counter has come so far, and told of as any other.
@@ -308,7 +308,7 @@ pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
     let canceled = deferred.remove(meant);
     for call in canceled.iter().filter_map(Work::triggered) {
-        endpoint.side(|side| side.tell_canceled(call));
+        endpoint.with_state(|state| state.tell_canceled(call));
     }
     deferred.run(); // the counter of the direction has one more error
     if canceled.is_empty() {

@@ -11,7 +11,7 @@ mod ops;
 mod peers;
 pub mod scalable;
 pub mod shared_rx;
-mod side;
+mod state;
 pub mod stx;
 
 use super::collective::Collectives;
@@ -32,14 +32,14 @@ use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
 use ops::{ByThread, Sleeper};
-use side::{Told, refused};
+use state::{Told, refused};
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 pub use bindings::errno;
 pub use ops::EndpointOps;
-pub use side::Side;
+pub use state::EndpointState;
 
 /// What an endpoint asks of its transport besides carrying packets.
 pub trait EndpointTransport: Transport + core::marker::Send {
@@ -75,7 +75,7 @@ pub struct Endpoint<T: EndpointTransport> {
 
 struct Core<T: EndpointTransport> {
     engine: Engine<T>,
-    side: Side,
+    state: EndpointState,
     /// Somebody sleeps who was told that nothing is unfinished.
     deep: bool,
     /// After the engine, which may still use its memory: fields go in this order.
@@ -140,10 +140,10 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         &self.domain
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         match self.core.enter() {
-            Some(mut core) => use_it(&mut core.side),
-            None => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+            Some(mut core) => use_it(&mut core.state),
+            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
         }
     }
 
@@ -165,7 +165,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
 
     fn set_address(&self, address: &[u8]) -> Result<()> {
         let mut core = self.enter()?;
-        if core.side.enabled {
+        if core.state.enabled {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
         }
@@ -186,14 +186,14 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
 
     fn enable(&self) -> Result<()> {
         // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
-        self.side(|side| side.check())?;
+        self.with_state(|state| state.check())?;
         self.open_memory(self.number());
         ops::start(self)
     }
 
     fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
-        if self.side(|side| side.hub) {
+        self.with_state(|state| unused(&state.aliases))?;
+        if self.with_state(|state| state.hub) {
             return self.close_to_application();
         }
         ops::stop(self);
@@ -217,8 +217,8 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
     fn open_memory(&self, number: u64) {
         let Some(mut guard) = self.core.enter() else { return };
         let core = &mut *guard;
-        if core.side.settings.is_target && !core.side.enabled {
-            let counted = core.side.bindings.counts_peers();
+        if core.state.settings.is_target && !core.state.enabled {
+            let counted = core.state.bindings.counts_peers();
             core.engine.open(self.domain.memory.regions.clone(), number, counted);
         }
     }
@@ -249,15 +249,15 @@ impl<T: EndpointTransport> Drop for Endpoint<T> {
 /// Tells ends to queues and counters as the engine reports them. One whose source must be looked up waits in `ended`
 /// until the engine has returned, and those after it too.
 struct Teller<'a> {
-    side: &'a mut Side,
+    state: &'a mut EndpointState,
     ended: &'a mut Told,
 }
 
 impl Report for Teller<'_> {
     #[inline(always)]
     fn report(&mut self, end: Completion) {
-        match self.side.known_source(&end) {
-            Some(source) if self.ended.ends.is_empty() => self.side.bindings.tell(&end, source),
+        match self.state.known_source(&end) {
+            Some(source) if self.ended.ends.is_empty() => self.state.bindings.tell(&end, source),
             _ => self.wait(end),
         }
     }
@@ -283,8 +283,8 @@ impl Teller<'_> {
 impl<T: EndpointTransport> Core<T> {
     fn new(provider: Speaker, info: &Info, transport: T) -> Core<T> {
         Core {
-            engine: Engine::with(transport, side::engine_config(info)),
-            side: Side::new(provider, info),
+            engine: Engine::with(transport, state::engine_config(info)),
+            state: EndpointState::new(provider, info),
             deep: false,
             runner: Runner::default(),
             listeners: HashMap::new(),
@@ -301,8 +301,8 @@ impl<T: EndpointTransport> Core<T> {
     /// The engine, and whom it reports to.
     #[inline]
     fn parts(&mut self) -> (&mut Engine<T>, Teller<'_>) {
-        let (side, ended) = (&mut self.side, &mut self.ended);
-        (&mut self.engine, Teller { side, ended })
+        let (state, ended) = (&mut self.state, &mut self.ended);
+        (&mut self.engine, Teller { state, ended })
     }
 
     /// Passes on what the engine has told, with sources as the application knows them.
@@ -323,7 +323,7 @@ impl<T: EndpointTransport> Core<T> {
             if completion.kind == Kind::Collective {
                 self.runner.ended(&completion);
             } else {
-                self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+                self.state.tell::<T>(&completion, |peer| transport.address_of(peer));
             }
         }
     }
@@ -331,11 +331,11 @@ impl<T: EndpointTransport> Core<T> {
     /// Lets go of peers that are gone and that nobody means to meet again.
     #[cold]
     fn forget_peers(&mut self) {
-        let (known, runner) = (self.side.peers.held(), &self.runner);
+        let (known, runner) = (self.state.peers.held(), &self.runner);
         let gone = self
             .engine
             .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
-        self.side.peers.reuse(&gone);
+        self.state.peers.reuse(&gone);
     }
 }
 
@@ -344,7 +344,7 @@ impl<T: EndpointTransport> Core<T> {
     fn audit(&mut self) {
         let transport = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
-            refusal.log(self.side.provider, transport.address_of(refusal.from));
+            refusal.log(self.state.provider, transport.address_of(refusal.from));
         }
         self.ended.seldom = false;
         if transport.is_crowded() {
@@ -361,11 +361,13 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core.side.outgoing::<T>(call, body, |address| transport.peer(address))?;
+        let send = core
+            .state
+            .outgoing::<T>(call, body, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
         let result = engine.send(&send, &mut teller);
         core.tell();
-        if core.deep || core.side.driven.is_some() {
+        if core.deep || core.state.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -378,7 +380,9 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, body, |address| transport.peer(address))?;
+        let (recv, look) = core
+            .state
+            .incoming::<T>(call, body, |address| transport.peer(address))?;
         let result = match look {
             None => {
                 let (engine, mut teller) = core.parts();
@@ -387,7 +391,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.ended),
         };
         core.tell();
-        if core.deep || core.side.driven.is_some() {
+        if core.deep || core.state.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -402,7 +406,7 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
+        let rma = core.state.reaching::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
         let done = engine.rma_at_once(&rma, &mut teller);
         let result = if done {
@@ -412,7 +416,7 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.tell();
-        if !done && (core.deep || core.side.driven.is_some()) {
+        if !done && (core.deep || core.state.driven.is_some()) {
             self.begun(core);
         }
         drop(guard);
@@ -427,7 +431,7 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
+        let atomic = core.state.operating::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
         let done = engine.atomic_at_once(&atomic, &mut teller);
         let result = if done {
@@ -437,7 +441,7 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.tell();
-        if !done && (core.deep || core.side.driven.is_some()) {
+        if !done && (core.deep || core.state.driven.is_some()) {
             self.begun(core);
         }
         drop(guard);

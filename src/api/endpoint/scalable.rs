@@ -6,7 +6,7 @@
 
 use super::collective::contexts::{Seat, WholeEq, locked};
 use super::ops::EndpointOps;
-use super::side::Side;
+use super::state::EndpointState;
 use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -42,7 +42,8 @@ struct Place<T: EndpointTransport> {
 
 impl<T: EndpointTransport + 'static> Place<T> {
     fn is_left_alone(&self) -> bool {
-        self.endpoint.side(|side| side.enabled && !side.bindings.drives())
+        self.endpoint
+            .with_state(|state| state.enabled && !state.bindings.drives())
     }
 }
 
@@ -136,7 +137,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         if asked.op_flags != 0 {
             attr.op_flags = asked.op_flags;
         }
-        context.side(|side| side.settings.tx_flags = attr.op_flags);
+        context.with_state(|state| state.settings.tx_flags = attr.op_flags);
         Ok((context, attr))
     }
 
@@ -147,7 +148,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         if asked.op_flags != 0 {
             attr.op_flags = asked.op_flags;
         }
-        context.side(|side| side.settings.rx_flags = attr.op_flags);
+        context.with_state(|state| state.settings.rx_flags = attr.op_flags);
         Ok((context, attr))
     }
 
@@ -192,7 +193,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         };
         let transport = (self.open)(&T::context_address(&self.base, at))?;
         place.endpoint.renew(&only(&self.info, direction), transport);
-        place.endpoint.side(|side| side.number = Some(self.number));
+        place.endpoint.with_state(|state| state.number = Some(self.number));
         match &*locked(&self.av) {
             Some(av) => place.endpoint.bind_av(av),
             None => Ok(()),
@@ -232,9 +233,9 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         for target in self.rx.iter().filter(|place| place.is_left_alone()) {
             let ward = target.endpoint.as_progress();
             for place in &self.tx {
-                place.endpoint.side(|side| {
-                    if side.enabled {
-                        side.bindings.take_ward(&ward);
+                place.endpoint.with_state(|state| {
+                    if state.enabled {
+                        state.bindings.take_ward(&ward);
                     }
                 });
             }
@@ -245,7 +246,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
         let ward = endpoint.as_progress();
         for place in &self.tx {
-            if let Some(drivers) = place.endpoint.side(|side| side.bindings.give_ward(&ward)) {
+            if let Some(drivers) = place.endpoint.with_state(|state| state.bindings.give_ward(&ward)) {
                 drivers.detach(&ward);
             }
         }
@@ -287,7 +288,7 @@ impl<T: EndpointTransport> Drop for Scalable<T> {
 }
 
 fn numbered<T: EndpointTransport + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
-    endpoint.side(|side| side.number = Some(number));
+    endpoint.with_state(|state| state.number = Some(number));
     endpoint
 }
 
@@ -341,8 +342,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
         self.endpoint.domain()
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        self.endpoint.side(use_it)
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        self.endpoint.with_state(use_it)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -378,7 +379,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
     }
 
     fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
+        self.with_state(|state| unused(&state.aliases))?;
         let place = self.whole.places(self.direction).get(self.index);
         if let Some(seat) = place.and_then(|place| place.seat.as_ref()) {
             seat.close()?;
@@ -432,7 +433,7 @@ impl<T: EndpointTransport> Atomics for Context<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::side::Settings;
+    use super::super::state::Settings;
     use super::*;
 
     /// Who must be told of a context's messages: of those it sends, of those it receives.

@@ -101,26 +101,26 @@ impl<T: EndpointTransport + 'static> Seat<T> {
 
 impl<T: EndpointTransport + 'static> Collectives for Seat<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
-        let (most, report) = self.context.side(|side| {
-            can_collect(side, true)?;
-            Ok::<_, Errno>(terms(side, call))
+        let (most, report) = self.context.with_state(|state| {
+            can_collect(state, true)?;
+            Ok::<_, Errno>(terms(state, call))
         })?;
         self.hub.begin_collective(self.owner, call, most, report)
     }
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
         let whole = locked(&self.eq).clone();
-        let (av, eq, cq) = self.context.side(|side| {
-            can_collect(side, true)?;
-            let av = vector_of(side, call)?;
-            let eq = side.bindings.eq().cloned().or(whole);
-            Ok::<_, Errno>((av, eq, side.bindings.tx_queue().cloned()))
+        let (av, eq, cq) = self.context.with_state(|state| {
+            can_collect(state, true)?;
+            let av = vector_of(state, call)?;
+            let eq = state.bindings.eq().cloned().or(whole);
+            Ok::<_, Errno>((av, eq, state.bindings.tx_queue().cloned()))
         })?;
         self.sit_down(eq.ok_or(Errno(FI_ENOEQ as i32))?, cq)?;
         let mut core = self.hub.enter()?;
         let core = &mut *core;
         core.enter(self.owner, call, &av)?;
-        if core.deep || core.side.driven.is_some() {
+        if core.deep || core.state.driven.is_some() {
             self.hub.begun(core);
         }
         Ok(())
@@ -142,15 +142,15 @@ impl<T: EndpointTransport + 'static> Collectives for Seat<T> {
 impl<T: EndpointTransport + 'static> Endpoint<T> {
     /// It carries collectives of others: from now on it is driven like an enabled endpoint, though it may be none.
     fn become_hub(self: &Arc<Self>) -> Result<()> {
-        if self.side(|side| core::mem::replace(&mut side.hub, true)) {
+        if self.with_state(|state| core::mem::replace(&mut state.hub, true)) {
             return Ok(());
         }
         self.open_memory(self.number());
         self.domain.memory.join(&self.as_progress());
         let driver = self.domain.driver.as_ref();
-        if let Some(driver) = driver.filter(|_| self.side(|side| side.driven.is_none())) {
+        if let Some(driver) = driver.filter(|_| self.with_state(|state| state.driven.is_none())) {
             let id = driver.attach(self.by_thread())?;
-            self.side(|side| side.driven = Some(id));
+            self.with_state(|state| state.driven = Some(id));
         }
         Ok(())
     }
@@ -162,25 +162,25 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
             let mut guard = self.enter()?;
             let core = &mut *guard;
             // Nobody is told of receives that end with their endpoint.
-            let bindings = core::mem::take(&mut core.side.bindings);
+            let bindings = core::mem::take(&mut core.state.bindings);
             let given_up = core.engine.give_up_receives(&mut core.ended);
             core.tell();
-            core.side.bindings = bindings;
+            core.state.bindings = bindings;
             if !given_up {
                 return Err(Errno(FI_EBUSY));
             }
         }
         stop(self);
-        self.side(|side| side.enabled = false);
+        self.with_state(|state| state.enabled = false);
         Ok(())
     }
 
     /// The scalable endpoint is closed.
     pub fn retire_hub(self: &Arc<Self>) {
-        if !self.side(|side| core::mem::replace(&mut side.hub, false)) {
+        if !self.with_state(|state| core::mem::replace(&mut state.hub, false)) {
             return;
         }
-        let driven = self.side(|side| side.driven.take());
+        let driven = self.with_state(|state| state.driven.take());
         if let (Some(id), Some(driver)) = (driven, &self.domain.driver) {
             driver.detach(id);
         }

@@ -5,7 +5,7 @@
 pub mod contexts;
 mod shared_rx;
 
-use super::side::{Side, Told};
+use super::state::{EndpointState, Told};
 use super::{Core, Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -169,9 +169,9 @@ fn membership(
 }
 
 /// -FI_EOPBADSTATE, -FI_EOPNOTSUPP: it cannot now, or never. One that shares its receives can receive all the same.
-fn can_collect(side: &Side, shares: bool) -> Result<()> {
-    side.must_be_enabled()?;
-    let settings = &side.settings;
+fn can_collect(state: &EndpointState, shares: bool) -> Result<()> {
+    state.must_be_enabled()?;
+    let settings = &state.settings;
     if settings.collective && settings.can_send && (shares || settings.can_recv) {
         Ok(())
     } else {
@@ -180,8 +180,8 @@ fn can_collect(side: &Side, shares: bool) -> Result<()> {
 }
 
 /// The endpoint's address vector, of which the set must be.
-fn vector_of(side: &Side, call: &JoinCall) -> Result<Arc<Av>> {
-    let av = side.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
+fn vector_of(state: &EndpointState, call: &JoinCall) -> Result<Arc<Av>> {
+    let av = state.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
     if Arc::ptr_eq(&av, call.set.av()) {
         Ok(av)
     } else {
@@ -190,9 +190,9 @@ fn vector_of(side: &Side, call: &JoinCall) -> Result<Arc<Av>> {
 }
 
 /// How many of its collectives may go on, and whether this one's end is to be reported.
-fn terms(side: &Side, call: &CollectiveCall) -> (usize, bool) {
-    let (_, tell) = side.send_flags(Flags::Call(call.flags));
-    (side.settings.tx_size.max(1), tell == Tell::Queue)
+fn terms(state: &EndpointState, call: &CollectiveCall) -> (usize, bool) {
+    let (_, tell) = state.send_flags(Flags::Call(call.flags));
+    (state.settings.tx_size.max(1), tell == Tell::Queue)
 }
 
 /// The owner of an endpoint's own groups; its contexts' have others.
@@ -218,7 +218,7 @@ impl<T: EndpointTransport> Core<T> {
         match self.listeners.get(&finished.owner) {
             Some(listener) => tell_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
             None if finished.owner == OWN => {
-                let bindings = &self.side.bindings;
+                let bindings = &self.state.bindings;
                 tell_finished(finished, bindings.tx_queue(), bindings.eq());
             }
             None => {}
@@ -237,10 +237,10 @@ impl<T: EndpointTransport> Core<T> {
             joiner: OWN,
             own: &own,
         };
-        let (engine, side) = (&mut self.engine, &mut self.side);
+        let (engine, state) = (&mut self.engine, &mut self.state);
         let membership = membership(call, av, &who, &self.runner, |addr, _| {
             let transport = engine.transport_mut();
-            let peer = side.peers.peer::<T>(addr, |address| transport.peer(address))?;
+            let peer = state.peers.peer::<T>(addr, |address| transport.peer(address))?;
             Some(Way {
                 to: peer,
                 from: peer,
@@ -263,7 +263,7 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         let core = &mut *core;
         core.runner.collective(owner, call, most, report)?;
         core.tell();
-        if core.deep || core.side.driven.is_some() {
+        if core.deep || core.state.driven.is_some() {
             self.begun(core);
         }
         Ok(())
@@ -274,8 +274,8 @@ impl<T: EndpointTransport + 'static> Collectives for Endpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (most, report) = {
             let core = self.enter()?;
-            can_collect(&core.side, false)?;
-            terms(&core.side, call)
+            can_collect(&core.state, false)?;
+            terms(&core.state, call)
         };
         self.begin_collective(OWN, call, most, report)
     }
@@ -284,11 +284,11 @@ impl<T: EndpointTransport + 'static> Collectives for Endpoint<T> {
         let me: Arc<dyn Progress> = self.clone();
         let mut core = self.enter()?;
         let core = &mut *core;
-        can_collect(&core.side, false)?;
-        let av = vector_of(&core.side, call)?;
-        core.side.bindings.drive_by_eq(&me)?;
+        can_collect(&core.state, false)?;
+        let av = vector_of(&core.state, call)?;
+        core.state.bindings.drive_by_eq(&me)?;
         core.enter(OWN, call, &av)?;
-        if core.side.driven.is_some() {
+        if core.state.driven.is_some() {
             self.begun(core);
         }
         Ok(())
@@ -299,7 +299,7 @@ impl<T: EndpointTransport + 'static> Collectives for Endpoint<T> {
             return Ok(());
         };
         core.runner.leave(address)?;
-        if let Some(eq) = core.side.bindings.eq() {
+        if let Some(eq) = core.state.bindings.eq() {
             drop(eq.forget(fid));
         }
         Ok(())

@@ -23,8 +23,8 @@ impl<T: EndpointTransport> Core<T> {
             });
             self.tell_ended();
             while let Some(finished) = self.runner.finished() {
-                if let Some(Some(side)) = self.members.get(finished.owner) {
-                    tell_finished(&finished, side.bindings.tx_queue(), side.bindings.eq());
+                if let Some(Some(state)) = self.members.get(finished.owner) {
+                    tell_finished(&finished, state.bindings.tx_queue(), state.bindings.eq());
                 }
             }
         }
@@ -42,11 +42,11 @@ impl<T: EndpointTransport> Core<T> {
     }
 
     fn enter(&mut self, lane: usize, own: &[u8], call: &JoinCall, me: &Arc<dyn Progress>) -> Result<()> {
-        let side = self.members.get_mut(lane).and_then(Option::as_mut);
-        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        can_collect(side, true)?;
-        let av = vector_of(side, call)?;
-        side.bindings.drive_by_eq(me)?;
+        let state = self.members.get_mut(lane).and_then(Option::as_mut);
+        let state = state.ok_or(Errno(FI_EOPBADSTATE as i32))?;
+        can_collect(state, true)?;
+        let av = vector_of(state, call)?;
+        state.bindings.drive_by_eq(me)?;
         let who = Joiner {
             owner: lane,
             joiner: lane,
@@ -55,7 +55,7 @@ impl<T: EndpointTransport> Core<T> {
         let engine = &mut self.engine;
         let membership = membership(call, &av, &who, &self.runner, |addr, key| {
             let lanes = engine.transport_mut();
-            let to = side.peers.peer::<T>(addr, |address| lanes.peer_by(lane, address))?;
+            let to = state.peers.peer::<T>(addr, |address| lanes.peer_by(lane, address))?;
             let from = lanes.peer(key)?;
             Some(Way {
                 to,
@@ -78,10 +78,10 @@ impl<T: EndpointTransport + 'static> Collectives for SharedRxEndpoint<T> {
         let (shared, lane) = self.shared_rx()?;
         let mut core = shared.enter()?;
         let core = &mut *core;
-        let side = core.members.get(*lane).and_then(Option::as_ref);
-        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        can_collect(side, true)?;
-        let (most, report) = terms(side, call);
+        let state = core.members.get(*lane).and_then(Option::as_ref);
+        let state = state.ok_or(Errno(FI_EOPBADSTATE as i32))?;
+        can_collect(state, true)?;
+        let (most, report) = terms(state, call);
         core.runner.collective(*lane, call, most, report)?;
         core.tell();
         core.begun(self.domain.driver.as_ref());
@@ -104,8 +104,8 @@ impl<T: EndpointTransport + 'static> Collectives for SharedRxEndpoint<T> {
             return Ok(());
         };
         core.runner.leave(address)?;
-        let side = core.members.get(*lane).and_then(Option::as_ref);
-        if let Some(eq) = side.and_then(|side| side.bindings.eq()) {
+        let state = core.members.get(*lane).and_then(Option::as_ref);
+        if let Some(eq) = state.and_then(|state| state.bindings.eq()) {
             drop(eq.forget(fid));
         }
         Ok(())

@@ -10,7 +10,7 @@ mod endpoint;
 use super::EndpointTransport;
 use super::lanes::Lanes;
 use super::ops::{EndpointOps, stop};
-use super::side::{Side, Told, refused};
+use super::state::{EndpointState, Told, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::run::Runner;
@@ -54,9 +54,9 @@ type Begun = core::result::Result<(), Refused>;
 pub struct Core<T: EndpointTransport> {
     pub(super) engine: SharedEngine<T>,
     /// The context's own.
-    side: Side,
+    state: EndpointState,
     /// By lane; None: closed.
-    pub(super) members: Vec<Option<Side>>,
+    pub(super) members: Vec<Option<EndpointState>>,
     /// Somebody sleeps who was told that nothing is unfinished.
     deep: bool,
     /// One of the members is a target for peers; somebody counts what they do.
@@ -76,12 +76,12 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
             rx: Some(rx.clone()),
             ..Info::default()
         };
-        let mut side = Side::new(domain.provider, &info);
-        side.enabled = true;
-        side.deferred = Some(domain.deferred.clone());
+        let mut state = EndpointState::new(domain.provider, &info);
+        state.enabled = true;
+        state.deferred = Some(domain.deferred.clone());
         let core = Core {
             engine: Engine::new(Lanes::new(limits)),
-            side,
+            state,
             members: Vec::new(),
             deep: false,
             target: false,
@@ -157,13 +157,13 @@ impl<T: EndpointTransport> Core<T> {
                 continue;
             }
             let lane = end.source.map(|peer| lanes.lane_of(peer));
-            let side = match lane {
+            let state = match lane {
                 Some(Some(lane)) => self.members.get_mut(lane).and_then(Option::as_mut),
-                Some(None) | None if self.side.bindings.hears_receives() => Some(&mut self.side),
+                Some(None) | None if self.state.bindings.hears_receives() => Some(&mut self.state),
                 Some(None) | None => self.members.iter_mut().flatten().next(),
             };
-            if let Some(side) = side {
-                side.tell::<T>(&end, |peer| lanes.address_of(peer));
+            if let Some(state) = state {
+                state.tell::<T>(&end, |peer| lanes.address_of(peer));
             }
         }
     }
@@ -171,14 +171,14 @@ impl<T: EndpointTransport> Core<T> {
     /// Lets go of peers that are gone and that nobody means to meet again.
     #[cold]
     fn forget_peers(&mut self) {
-        let sides = self.members.iter_mut().flatten().chain([&mut self.side]);
-        let known: HashSet<PeerId> = sides.flat_map(|side| side.peers.held()).collect();
+        let states = self.members.iter_mut().flatten().chain([&mut self.state]);
+        let known: HashSet<PeerId> = states.flat_map(|state| state.peers.held()).collect();
         let runner = &self.runner;
         let gone = self
             .engine
             .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
-        for side in self.members.iter_mut().flatten().chain([&mut self.side]) {
-            side.peers.reuse(&gone);
+        for state in self.members.iter_mut().flatten().chain([&mut self.state]) {
+            state.peers.reuse(&gone);
         }
     }
 
@@ -188,7 +188,7 @@ impl<T: EndpointTransport> Core<T> {
         self.tell();
         let lanes = self.engine.transport();
         for refusal in self.ended.refusals.drain(..) {
-            refusal.log(self.side.provider, lanes.address_of(refusal.from));
+            refusal.log(self.state.provider, lanes.address_of(refusal.from));
         }
         if std::mem::take(&mut self.ended.seldom) && lanes.is_crowded() {
             self.forget_peers();
@@ -225,10 +225,10 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
         &self.domain
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         match self.core.enter() {
-            Some(mut core) => use_it(&mut core.side),
-            None => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+            Some(mut core) => use_it(&mut core.state),
+            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
         }
     }
 
@@ -265,16 +265,16 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
 
     /// Programs may bind a queue, though nothing is told to it but what belongs to no endpoint.
     fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
-        self.side(|side| side.bindings.bind_cq(cq, flags))
+        self.with_state(|state| state.bindings.bind_cq(cq, flags))
     }
 
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.side(|side| side.bind_av(av))
+        self.with_state(|state| state.bind_av(av))
     }
 
     fn close(&self) -> Result<()> {
         unused(&self.users)?;
-        self.side(|side| unused(&side.aliases))?;
+        self.with_state(|state| unused(&state.aliases))?;
         stop(self);
         self.end();
         Ok(())
@@ -290,7 +290,7 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, body, |address| lanes.peer(address))?;
+        let (recv, look) = core.state.incoming::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.ended),
             Some(look) => core.engine.look(look, &recv, &mut core.ended),

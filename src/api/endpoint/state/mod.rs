@@ -1,10 +1,10 @@
-//! The application's side of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
+//! The application's state of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
 //!
 //! `settings` is what its attributes come down to, `telling` the way back: what an engine tells of. Knows no transport;
-//! whoever owns a side also has the engine. Called by the endpoints of this folder.
+//! whoever owns a state also has the engine. Called by the endpoints of this folder.
 
+mod report;
 mod settings;
-mod telling;
 
 use super::EndpointTransport;
 use super::bindings::Bindings;
@@ -26,10 +26,10 @@ use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
+pub use report::Told;
 pub use settings::{Settings, engine_config};
-pub use telling::Told;
 
-pub struct Side {
+pub struct EndpointState {
     /// Whose endpoint it is, for the log.
     pub provider: Speaker,
     pub peers: Peers,
@@ -52,9 +52,9 @@ pub struct Side {
     pub aliases: Arc<Refs>,
 }
 
-impl Side {
-    pub fn new(provider: Speaker, info: &Info) -> Side {
-        Side {
+impl EndpointState {
+    pub fn new(provider: Speaker, info: &Info) -> EndpointState {
+        EndpointState {
             provider,
             peers: Peers::default(),
             bindings: Bindings::default(),

@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of how operations begin. Called by the endpoints, after each call of an engine.
 
-use super::Side;
+use super::EndpointState;
 use crate::abi::types::*;
 use crate::api::deferred::work::Call;
 use crate::api::endpoint::EndpointTransport;
@@ -65,7 +65,7 @@ impl Refusal {
     }
 }
 
-impl Side {
+impl EndpointState {
     /// What an end's entry says of its source; None: it must be looked up.
     #[inline(always)]
     pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
