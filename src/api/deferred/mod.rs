@@ -308,7 +308,7 @@ pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
     let canceled = deferred.remove(meant);
     for call in canceled.iter().filter_map(Work::triggered) {
-        endpoint.with_state(|state| state.tell_canceled(call));
+        endpoint.with_state(|state| state.report_canceled(call));
     }
     deferred.run(); // the counter of the direction has one more error
     if canceled.is_empty() {

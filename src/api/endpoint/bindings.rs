@@ -280,7 +280,7 @@ impl Bindings {
 
     /// Tells queue and counter of the direction.
     #[inline(always)]
-    pub fn tell(&self, end: &Completion, source: fi_addr_t) {
+    pub fn report(&self, end: &Completion, source: fi_addr_t) {
         let bound = match end.ended {
             Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => &self.tx,
             Ended::Recv | Ended::Target { .. } => &self.rx,
@@ -311,7 +311,7 @@ impl Bindings {
     /// Tells of a receive that ended well, from a peer that the address vector does not have: to the queue as an error
     /// with that peer's address (FI_SOURCE_ERR).
     #[cold]
-    pub fn tell_of_stranger(&self, end: &Completion, address: Vec<u8>) {
+    pub fn report_stranger(&self, end: &Completion, address: Vec<u8>) {
         if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(end.len);
         }

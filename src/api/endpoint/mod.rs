@@ -32,7 +32,7 @@ use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
 use ops::{ByThread, Sleeper};
-use state::{Told, refused};
+use state::{PendingCompletions, refused};
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ struct Core<T: EndpointTransport> {
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
-    ended: Told,
+    pending: PendingCompletions,
 }
 
 impl<T: EndpointTransport + 'static> Endpoint<T> {
@@ -204,8 +204,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
     fn cancel(&self, context: Context) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
-        let found = core.engine.cancel(context, &mut core.ended);
-        core.tell();
+        let found = core.engine.cancel(context, &mut core.pending);
+        core.report();
         drop(guard);
         self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
@@ -248,35 +248,35 @@ impl<T: EndpointTransport> Drop for Endpoint<T> {
 
 /// Tells ends to queues and counters as the engine reports them. One whose source must be looked up waits in `ended`
 /// until the engine has returned, and those after it too.
-struct Teller<'a> {
+struct Reporter<'a> {
     state: &'a mut EndpointState,
-    ended: &'a mut Told,
+    pending: &'a mut PendingCompletions,
 }
 
-impl Report for Teller<'_> {
+impl Report for Reporter<'_> {
     #[inline(always)]
     fn report(&mut self, end: Completion) {
         match self.state.known_source(&end) {
-            Some(source) if self.ended.ends.is_empty() => self.state.bindings.tell(&end, source),
+            Some(source) if self.pending.completions.is_empty() => self.state.bindings.report(&end, source),
             _ => self.wait(end),
         }
     }
 
     #[cold]
     fn met(&mut self) {
-        self.ended.met();
+        self.pending.met();
     }
 
     #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
-        self.ended.refused(from, part, error);
+        self.pending.refused(from, part, error);
     }
 }
 
-impl Teller<'_> {
+impl Reporter<'_> {
     #[cold]
     fn wait(&mut self, end: Completion) {
-        self.ended.ends.push(end);
+        self.pending.completions.push(end);
     }
 }
 
@@ -289,7 +289,7 @@ impl<T: EndpointTransport> Core<T> {
             runner: Runner::default(),
             listeners: HashMap::new(),
             name: None,
-            ended: Told::default(),
+            pending: PendingCompletions::default(),
         }
     }
 
@@ -300,30 +300,30 @@ impl<T: EndpointTransport> Core<T> {
 
     /// The engine, and whom it reports to.
     #[inline]
-    fn parts(&mut self) -> (&mut Engine<T>, Teller<'_>) {
-        let (state, ended) = (&mut self.state, &mut self.ended);
-        (&mut self.engine, Teller { state, ended })
+    fn parts(&mut self) -> (&mut Engine<T>, Reporter<'_>) {
+        let (state, pending) = (&mut self.state, &mut self.pending);
+        (&mut self.engine, Reporter { state, pending })
     }
 
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
-    fn tell(&mut self) {
-        if !self.ended.ends.is_empty() {
-            self.tell_ended();
+    fn report(&mut self) {
+        if !self.pending.completions.is_empty() {
+            self.report_pending();
         }
         if self.runner.is_ready() {
-            self.tell_collectives();
+            self.report_collectives();
         }
     }
 
     #[cold]
-    fn tell_ended(&mut self) {
+    fn report_pending(&mut self) {
         let transport = self.engine.transport();
-        for completion in self.ended.ends.drain(..) {
+        for completion in self.pending.completions.drain(..) {
             if completion.kind == Kind::Collective {
                 self.runner.ended(&completion);
             } else {
-                self.state.tell::<T>(&completion, |peer| transport.address_of(peer));
+                self.state.report::<T>(&completion, |peer| transport.address_of(peer));
             }
         }
     }
@@ -343,10 +343,10 @@ impl<T: EndpointTransport> Core<T> {
     #[cold]
     fn audit(&mut self) {
         let transport = self.engine.transport();
-        for refusal in self.ended.refusals.drain(..) {
+        for refusal in self.pending.refusals.drain(..) {
             refusal.log(self.state.provider, transport.address_of(refusal.from));
         }
-        self.ended.seldom = false;
+        self.pending.has_rare = false;
         if transport.is_crowded() {
             self.forget_peers();
         }
@@ -364,9 +364,9 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
         let send = core
             .state
             .outgoing::<T>(call, body, |address| transport.peer(address))?;
-        let (engine, mut teller) = core.parts();
-        let result = engine.send(&send, &mut teller);
-        core.tell();
+        let (engine, mut reporter) = core.parts();
+        let result = engine.send(&send, &mut reporter);
+        core.report();
         if core.deep || core.state.driven.is_some() {
             self.begun(core);
         }
@@ -385,12 +385,12 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
             .incoming::<T>(call, body, |address| transport.peer(address))?;
         let result = match look {
             None => {
-                let (engine, mut teller) = core.parts();
-                engine.recv(&recv, &mut teller)
+                let (engine, mut reporter) = core.parts();
+                engine.recv(&recv, &mut reporter)
             }
-            Some(look) => core.engine.look(look, &recv, &mut core.ended),
+            Some(look) => core.engine.look(look, &recv, &mut core.pending),
         };
-        core.tell();
+        core.report();
         if core.deep || core.state.driven.is_some() {
             self.begun(core);
         }
@@ -407,15 +407,15 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let rma = core.state.reaching::<T>(call, |address| transport.peer(address))?;
-        let (engine, mut teller) = core.parts();
-        let done = engine.rma_at_once(&rma, &mut teller);
+        let (engine, mut reporter) = core.parts();
+        let done = engine.rma_at_once(&rma, &mut reporter);
         let result = if done {
             Ok(())
         } else {
-            engine.rma_begun(&rma, &mut teller)
+            engine.rma_begun(&rma, &mut reporter)
         };
         // What is done at once may be deferred work, whose end starts the next.
-        core.tell();
+        core.report();
         if !done && (core.deep || core.state.driven.is_some()) {
             self.begun(core);
         }
@@ -432,15 +432,15 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
         let atomic = core.state.operating::<T>(call, |address| transport.peer(address))?;
-        let (engine, mut teller) = core.parts();
-        let done = engine.atomic_at_once(&atomic, &mut teller);
+        let (engine, mut reporter) = core.parts();
+        let done = engine.atomic_at_once(&atomic, &mut reporter);
         let result = if done {
             Ok(())
         } else {
-            engine.atomic_begun(&atomic, &mut teller)
+            engine.atomic_begun(&atomic, &mut reporter)
         };
         // What is done at once may be deferred work, whose end starts the next.
-        core.tell();
+        core.report();
         if !done && (core.deep || core.state.driven.is_some()) {
             self.begun(core);
         }
@@ -459,11 +459,11 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
     fn progress(&self) {
         let Some(mut guard) = self.core.poll() else { return };
         let core = &mut *guard;
-        let (engine, mut teller) = core.parts();
-        engine.progress(&mut teller);
+        let (engine, mut reporter) = core.parts();
+        engine.progress(&mut reporter);
         core.runner.retry();
-        core.tell();
-        if core.ended.seldom {
+        core.report();
+        if core.pending.has_rare {
             core.audit();
         }
         drop(guard);
@@ -498,9 +498,9 @@ impl<T: EndpointTransport> Sleeper for Endpoint<T> {
             return true; // it will never have news
         };
         let core = &mut *entered;
-        let (engine, mut teller) = core.parts();
-        let settled = engine.may_sleep(&mut teller);
-        core.tell();
+        let (engine, mut reporter) = core.parts();
+        let settled = engine.may_sleep(&mut reporter);
+        core.report();
         core.engine.transport_mut().arm() && settled && !core.engine.has_work() && !self.deferred.is_due()
     }
 

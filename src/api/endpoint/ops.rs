@@ -76,7 +76,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
         })
     }
 
-    /// Told of groups that are joined; other programs bind one too.
+    /// PendingCompletions of groups that are joined; other programs bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
         if let Some(before) = self.with_state(|state| state.bindings.bind_eq(eq)) {
             before.let_go();

@@ -51,8 +51,8 @@ impl<T: EndpointTransport + 'static> Seat<T> {
 
     /// From the first join on, the context's queues drive the hub.
     fn sit_down(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
-        let mut listener = locked(&self.listener);
-        if listener.is_some() {
+        let mut current = locked(&self.listener);
+        if current.is_some() {
             return Ok(());
         }
         self.hub.become_hub()?;
@@ -61,9 +61,9 @@ impl<T: EndpointTransport + 'static> Seat<T> {
         if let Some(cq) = &cq {
             cq.attach(hub);
         }
-        let told = Listener { cq, eq };
-        self.hub.enter()?.listeners.insert(self.owner, told.clone());
-        *listener = Some(told);
+        let listener = Listener { cq, eq };
+        self.hub.enter()?.listeners.insert(self.owner, listener.clone());
+        *current = Some(listener);
         Ok(())
     }
 
@@ -81,17 +81,17 @@ impl<T: EndpointTransport + 'static> Seat<T> {
                 self.owner,
                 &mut Both {
                     engine: &mut core.engine,
-                    ended: &mut core.ended,
+                    pending: &mut core.pending,
                 },
             );
-            core.tell();
+            core.report();
             core.runner.forget(self.owner)?;
             core.listeners.remove(&self.owner);
         }
-        if let Some(told) = listener.take() {
+        if let Some(listener) = listener.take() {
             let hub: Arc<dyn Progress> = self.hub.clone();
-            let _ = told.eq.detach(&hub);
-            if let Some(cq) = &told.cq {
+            let _ = listener.eq.detach(&hub);
+            if let Some(cq) = &listener.cq {
                 let _ = cq.detach(&hub);
             }
         }
@@ -163,8 +163,8 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
             let core = &mut *guard;
             // Nobody is told of receives that end with their endpoint.
             let bindings = core::mem::take(&mut core.state.bindings);
-            let given_up = core.engine.give_up_receives(&mut core.ended);
-            core.tell();
+            let given_up = core.engine.give_up_receives(&mut core.pending);
+            core.report();
             core.state.bindings = bindings;
             if !given_up {
                 return Err(Errno(FI_EBUSY));

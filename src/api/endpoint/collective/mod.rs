@@ -5,7 +5,7 @@
 pub mod contexts;
 mod shared_rx;
 
-use super::state::{EndpointState, Told};
+use super::state::{EndpointState, PendingCompletions};
 use super::{Core, Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -30,16 +30,16 @@ fn is_set(addr: fi_addr_t) -> bool {
 
 struct Both<'a, T: Transport> {
     engine: &'a mut Engine<T>,
-    ended: &'a mut Told,
+    pending: &'a mut PendingCompletions,
 }
 
 impl<T: Transport> Hands for Both<'_, T> {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused> {
-        self.engine.send(send, self.ended)
+        self.engine.send(send, self.pending)
     }
 
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused> {
-        self.engine.recv(recv, self.ended)
+        self.engine.recv(recv, self.pending)
     }
 
     fn deaths(&self, peer: PeerId) -> u32 {
@@ -47,28 +47,28 @@ impl<T: Transport> Hands for Both<'_, T> {
     }
 
     fn withdraw(&mut self, context: Context) {
-        self.engine.withdraw(context, self.ended);
+        self.engine.withdraw(context, self.pending);
     }
 }
 
 /// Tells whoever began it that something is over.
-fn tell_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
+fn report_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
     match (finished.end, finished.failure) {
         (End::Operation { context, report }, failure) => {
             if let Some(cq) = cq {
-                tell_operation(cq, context, report, failure);
+                report_operation(cq, context, report, failure);
             }
         }
         (End::Join { fid, context }, failure) => {
             if let Some(eq) = eq {
-                tell_join(eq, fid, context, failure);
+                report_join(eq, fid, context, failure);
             }
         }
     }
 }
 
 /// No counter counts them, as in the C library.
-fn tell_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno>) {
+fn report_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno>) {
     match failure {
         Some(Errno(err)) => cq.post_error(ErrorEntry {
             context,
@@ -86,7 +86,7 @@ fn tell_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno
     }
 }
 
-fn tell_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
+fn report_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
     let _ = match failure {
         None => eq.post_entry(FI_JOIN_COMPLETE, fid, context, 0),
         Some(Errno(err)) => eq.post_error(ErrorEvent {
@@ -201,25 +201,25 @@ const OWN: usize = 0;
 impl<T: EndpointTransport> Core<T> {
     /// Lets collectives go on, and tells of those that are over.
     #[cold]
-    pub(super) fn tell_collectives(&mut self) {
+    pub(super) fn report_collectives(&mut self) {
         while self.runner.is_ready() {
             self.runner.advance(&mut Both {
                 engine: &mut self.engine,
-                ended: &mut self.ended,
+                pending: &mut self.pending,
             });
-            self.tell_ended();
+            self.report_pending();
             while let Some(finished) = self.runner.finished() {
-                self.tell_finished(&finished);
+                self.report_finished(&finished);
             }
         }
     }
 
-    fn tell_finished(&self, finished: &Finished) {
+    fn report_finished(&self, finished: &Finished) {
         match self.listeners.get(&finished.owner) {
-            Some(listener) => tell_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
+            Some(listener) => report_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
             None if finished.owner == OWN => {
                 let bindings = &self.state.bindings;
-                tell_finished(finished, bindings.tx_queue(), bindings.eq());
+                report_finished(finished, bindings.tx_queue(), bindings.eq());
             }
             None => {}
         }
@@ -252,7 +252,7 @@ impl<T: EndpointTransport> Core<T> {
             context: call.context,
         };
         self.runner.join(call.address, membership, end)?;
-        self.tell();
+        self.report();
         Ok(())
     }
 }
@@ -262,7 +262,7 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         let mut core = self.enter()?;
         let core = &mut *core;
         core.runner.collective(owner, call, most, report)?;
-        core.tell();
+        core.report();
         if core.deep || core.state.driven.is_some() {
             self.begun(core);
         }

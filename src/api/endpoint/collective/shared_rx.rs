@@ -1,6 +1,6 @@
 //! Endpoints that share their receives as members of groups: one runner for all of them, as they are one engine.
 
-use super::{Both, Joiner, Way, can_collect, membership, tell_finished, terms, vector_of};
+use super::{Both, Joiner, Way, can_collect, membership, report_finished, terms, vector_of};
 use crate::abi::types::*;
 use crate::api::collective::run::End;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
@@ -15,16 +15,16 @@ use std::sync::Arc;
 impl<T: EndpointTransport> Core<T> {
     /// Lets collectives go on, and tells of those that are over.
     #[cold]
-    pub fn tell_collectives(&mut self) {
+    pub fn report_collectives(&mut self) {
         while self.runner.is_ready() {
             self.runner.advance(&mut Both {
                 engine: &mut self.engine,
-                ended: &mut self.ended,
+                pending: &mut self.pending,
             });
-            self.tell_ended();
+            self.report_pending();
             while let Some(finished) = self.runner.finished() {
                 if let Some(Some(state)) = self.members.get(finished.owner) {
-                    tell_finished(&finished, state.bindings.tx_queue(), state.bindings.eq());
+                    report_finished(&finished, state.bindings.tx_queue(), state.bindings.eq());
                 }
             }
         }
@@ -36,7 +36,7 @@ impl<T: EndpointTransport> Core<T> {
             lane,
             &mut Both {
                 engine: &mut self.engine,
-                ended: &mut self.ended,
+                pending: &mut self.pending,
             },
         );
     }
@@ -68,7 +68,7 @@ impl<T: EndpointTransport> Core<T> {
             context: call.context,
         };
         self.runner.join(call.address, membership, end)?;
-        self.tell();
+        self.report();
         Ok(())
     }
 }
@@ -83,7 +83,7 @@ impl<T: EndpointTransport + 'static> Collectives for SharedRxEndpoint<T> {
         can_collect(state, true)?;
         let (most, report) = terms(state, call);
         core.runner.collective(*lane, call, most, report)?;
-        core.tell();
+        core.report();
         core.begun(self.domain.driver.as_ref());
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
-use crate::api::endpoint::state::{EndpointState, Told, refused};
+use crate::api::endpoint::state::{EndpointState, PendingCompletions, refused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
@@ -216,15 +216,15 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's state.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut EndpointState, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
+        begin: impl FnOnce(&mut EndpointState, usize, &mut SharedEngine<T>, &mut PendingCompletions) -> Result<Begun>,
     ) -> Result<()> {
         let (shared, lane) = self.shared_rx()?;
         let mut guard = shared.enter()?;
         let core = &mut *guard;
         let state = core.members.get_mut(*lane).and_then(Option::as_mut);
         let state = state.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        let result = begin(state, *lane, &mut core.engine, &mut core.ended)?;
-        core.tell();
+        let result = begin(state, *lane, &mut core.engine, &mut core.pending)?;
+        core.report();
         core.begun(self.domain.driver.as_ref());
         drop(guard);
         self.domain.deferred.run();
@@ -234,30 +234,30 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
 
 impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
-        self.begin(|state, lane, engine, ended| {
+        self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
             let rma = state.reaching::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.rma(&rma, ended))
+            Ok(engine.rma(&rma, pending))
         })
     }
 }
 
 impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
-        self.begin(|state, lane, engine, ended| {
+        self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
             let atomic = state.operating::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.atomic(&atomic, ended))
+            Ok(engine.atomic(&atomic, pending))
         })
     }
 }
 
 impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
-        self.begin(|state, lane, engine, ended| {
+        self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
             let send = state.outgoing::<T>(call, body, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.send(&send, ended))
+            Ok(engine.send(&send, pending))
         })
     }
 
@@ -312,8 +312,8 @@ impl<T: EndpointTransport + 'static> Sleeper for SharedRxEndpoint<T> {
             return true; // it will never have news
         };
         let core = &mut *core;
-        let settled = core.engine.may_sleep(&mut core.ended);
-        core.tell();
+        let settled = core.engine.may_sleep(&mut core.pending);
+        core.report();
         // Nor will a lane that is closed.
         let armed = core.engine.transport_mut().transport_mut(*lane).is_none_or(T::arm);
         armed && settled && !core.engine.has_work() && !self.domain.deferred.is_due()

@@ -10,7 +10,7 @@ mod endpoint;
 use super::EndpointTransport;
 use super::lanes::Lanes;
 use super::ops::{EndpointOps, stop};
-use super::state::{EndpointState, Told, refused};
+use super::state::{EndpointState, PendingCompletions, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::run::Runner;
@@ -65,7 +65,7 @@ pub struct Core<T: EndpointTransport> {
     /// After the engine, which may still use its memory. Owners are lanes.
     pub(super) runner: Runner,
     /// Empty between calls, kept for its memory.
-    pub(super) ended: Told,
+    pub(super) pending: PendingCompletions,
 }
 
 impl<T: EndpointTransport + 'static> SharedRx<T> {
@@ -87,7 +87,7 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
             target: false,
             counted: false,
             runner: Runner::default(),
-            ended: Told::default(),
+            pending: PendingCompletions::default(),
         };
         Arc::new(SharedRx {
             domain: domain.clone(),
@@ -140,18 +140,18 @@ impl<T: EndpointTransport> Drop for SharedRx<T> {
 }
 
 impl<T: EndpointTransport> Core<T> {
-    pub(super) fn tell(&mut self) {
-        if !self.ended.ends.is_empty() {
-            self.tell_ended();
+    pub(super) fn report(&mut self) {
+        if !self.pending.completions.is_empty() {
+            self.report_pending();
         }
         if self.runner.is_ready() {
-            self.tell_collectives();
+            self.report_collectives();
         }
     }
 
-    pub(super) fn tell_ended(&mut self) {
+    pub(super) fn report_pending(&mut self) {
         let lanes = self.engine.transport();
-        for end in self.ended.ends.drain(..) {
+        for end in self.pending.completions.drain(..) {
             if end.kind == Kind::Collective {
                 self.runner.ended(&end);
                 continue;
@@ -163,7 +163,7 @@ impl<T: EndpointTransport> Core<T> {
                 Some(None) | None => self.members.iter_mut().flatten().next(),
             };
             if let Some(state) = state {
-                state.tell::<T>(&end, |peer| lanes.address_of(peer));
+                state.report::<T>(&end, |peer| lanes.address_of(peer));
             }
         }
     }
@@ -183,14 +183,14 @@ impl<T: EndpointTransport> Core<T> {
     }
 
     fn progress(&mut self) {
-        self.engine.progress(&mut self.ended);
+        self.engine.progress(&mut self.pending);
         self.runner.retry();
-        self.tell();
+        self.report();
         let lanes = self.engine.transport();
-        for refusal in self.ended.refusals.drain(..) {
+        for refusal in self.pending.refusals.drain(..) {
             refusal.log(self.state.provider, lanes.address_of(refusal.from));
         }
-        if std::mem::take(&mut self.ended.seldom) && lanes.is_crowded() {
+        if std::mem::take(&mut self.pending.has_rare) && lanes.is_crowded() {
             self.forget_peers();
         }
     }
@@ -256,8 +256,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
     fn cancel(&self, context: Context) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
-        let found = core.engine.cancel(context, &mut core.ended);
-        core.tell();
+        let found = core.engine.cancel(context, &mut core.pending);
+        core.report();
         drop(guard);
         self.domain.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
@@ -292,10 +292,10 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
         let lanes = core.engine.transport_mut();
         let (recv, look) = core.state.incoming::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
-            None => core.engine.recv(&recv, &mut core.ended),
-            Some(look) => core.engine.look(look, &recv, &mut core.ended),
+            None => core.engine.recv(&recv, &mut core.pending),
+            Some(look) => core.engine.look(look, &recv, &mut core.pending),
         };
-        core.tell();
+        core.report();
         core.begun(self.domain.driver.as_ref());
         drop(guard);
         self.domain.deferred.run();

@@ -1,6 +1,6 @@
 //! The application's state of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
 //!
-//! `settings` is what its attributes come down to, `telling` the way back: what an engine tells of. Knows no transport;
+//! `settings` is what its attributes come down to, `report` the way back: what an engine tells of. Knows no transport;
 //! whoever owns a state also has the engine. Called by the endpoints of this folder.
 
 mod report;
@@ -26,7 +26,7 @@ use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
-pub use report::Told;
+pub use report::PendingCompletions;
 pub use settings::{Settings, engine_config};
 
 pub struct EndpointState {
@@ -317,9 +317,9 @@ impl EndpointState {
         match flags {
             Flags::Endpoint => {
                 let flags = self.settings.tx_flags;
-                (flags, told(selective, flags))
+                (flags, tell_for(selective, flags))
             }
-            Flags::Call(flags) | Flags::Alias(flags) => (flags, told(selective, flags)),
+            Flags::Call(flags) | Flags::Alias(flags) => (flags, tell_for(selective, flags)),
             Flags::Own(flags) => (flags, Tell::Own),
             Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
         }
@@ -334,13 +334,13 @@ impl EndpointState {
             Flags::Own(flags) => return (flags, Tell::Own),
             Flags::Inject => 0,
         };
-        (flags, told(selective, flags))
+        (flags, tell_for(selective, flags))
     }
 }
 
 /// Whom an operation with these flags tells of success.
 #[inline]
-fn told(selective: bool, flags: u64) -> Tell {
+fn tell_for(selective: bool, flags: u64) -> Tell {
     if !selective || flags & FI_COMPLETION != 0 {
         Tell::Queue
     } else {
