@@ -45,7 +45,7 @@ struct Shared {
     /// Callers that want the state: the thread stands back for them, as the mutex itself is not fair.
     callers: AtomicUsize,
     /// The thread sleeps until it is rung for, as nothing was unfinished.
-    deep: AtomicBool,
+    deep_sleep: AtomicBool,
 }
 
 #[derive(Default)]
@@ -100,8 +100,8 @@ impl Driver {
     #[inline]
     pub fn watch(&self) {
         let Some(thread) = self.thread.get() else { return };
-        if thread.shared.deep.load(Ordering::SeqCst) {
-            thread.shared.deep.store(false, Ordering::SeqCst);
+        if thread.shared.deep_sleep.load(Ordering::SeqCst) {
+            thread.shared.deep_sleep.store(false, Ordering::SeqCst);
             thread.shared.changed.set();
         }
     }
@@ -145,7 +145,7 @@ impl Thread {
             changed: EventFd::new().map_err(told)?,
             state: Mutex::default(),
             callers: AtomicUsize::new(0),
-            deep: AtomicBool::new(false),
+            deep_sleep: AtomicBool::new(false),
         });
         shared.epoll.add(shared.changed.fd()).map_err(told)?;
         let inner = shared.clone();
@@ -185,10 +185,10 @@ impl Shared {
             }
             // SYNC POINT: before the endpoints are asked what is unfinished. Who begins an operation after that, under
             // the endpoint's lock, sees it in `watch`.
-            self.deep.store(true, Ordering::SeqCst);
+            self.deep_sleep.store(true, Ordering::SeqCst);
             let sleep = state.pass();
             if sleep != Some(FOR_EVER) {
-                self.deep.store(false, Ordering::SeqCst);
+                self.deep_sleep.store(false, Ordering::SeqCst);
             }
             drop(state);
             if let Some(ms) = sleep {

@@ -77,7 +77,7 @@ struct Core<T: EndpointTransport> {
     engine: Engine<T>,
     state: EndpointState,
     /// Somebody sleeps who was told that nothing is unfinished.
-    deep: bool,
+    deep_sleep: bool,
     /// After the engine, which may still use its memory: fields go in this order.
     runner: Runner,
     /// Contexts whose collectives it carries, by their owner there.
@@ -193,7 +193,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
 
     fn close(&self) -> Result<()> {
         self.with_state(|state| unused(&state.aliases))?;
-        if self.with_state(|state| state.hub) {
+        if self.with_state(|state| state.collective_carrier) {
             return self.close_to_application();
         }
         ops::stop(self);
@@ -232,7 +232,7 @@ impl<T: EndpointTransport> Endpoint<T> {
         if !core.unfinished() {
             return;
         }
-        core.deep = false;
+        core.deep_sleep = false;
         match &self.domain.driver {
             Some(driver) => driver.watch(),
             None => core.engine.transport().wake(),
@@ -285,7 +285,7 @@ impl<T: EndpointTransport> Core<T> {
         Core {
             engine: Engine::with(transport, state::engine_config(info)),
             state: EndpointState::new(provider, info),
-            deep: false,
+            deep_sleep: false,
             runner: Runner::default(),
             listeners: HashMap::new(),
             name: None,
@@ -361,13 +361,11 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core
-            .state
-            .outgoing::<T>(call, body, |address| transport.peer(address))?;
+        let send = core.state.send_op::<T>(call, body, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
         let result = engine.send(&send, &mut reporter);
         core.report();
-        if core.deep || core.state.driven.is_some() {
+        if core.deep_sleep || core.state.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -380,9 +378,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core
-            .state
-            .incoming::<T>(call, body, |address| transport.peer(address))?;
+        let (recv, look) = core.state.recv_op::<T>(call, body, |address| transport.peer(address))?;
         let result = match look {
             None => {
                 let (engine, mut reporter) = core.parts();
@@ -391,7 +387,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
             Some(look) => core.engine.look(look, &recv, &mut core.pending),
         };
         core.report();
-        if core.deep || core.state.driven.is_some() {
+        if core.deep_sleep || core.state.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -406,7 +402,7 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let rma = core.state.reaching::<T>(call, |address| transport.peer(address))?;
+        let rma = core.state.rma_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
         let done = engine.rma_at_once(&rma, &mut reporter);
         let result = if done {
@@ -416,7 +412,7 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.report();
-        if !done && (core.deep || core.state.driven.is_some()) {
+        if !done && (core.deep_sleep || core.state.driven.is_some()) {
             self.begun(core);
         }
         drop(guard);
@@ -431,7 +427,7 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let atomic = core.state.operating::<T>(call, |address| transport.peer(address))?;
+        let atomic = core.state.atomic_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
         let done = engine.atomic_at_once(&atomic, &mut reporter);
         let result = if done {
@@ -441,7 +437,7 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.report();
-        if !done && (core.deep || core.state.driven.is_some()) {
+        if !done && (core.deep_sleep || core.state.driven.is_some()) {
             self.begun(core);
         }
         drop(guard);
@@ -480,7 +476,7 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
             return false;
         };
         let unfinished = core.unfinished();
-        core.deep = !unfinished;
+        core.deep_sleep = !unfinished;
         unfinished
     }
 

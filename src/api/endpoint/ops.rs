@@ -238,7 +238,7 @@ fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -
 /// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
 pub(super) fn stop(endpoint: &impl EndpointOps) {
     // One that carries collectives of others is driven until its scalable endpoint is closed.
-    let (driven, joined) = endpoint.with_state(|state| match state.hub {
+    let (driven, joined) = endpoint.with_state(|state| match state.collective_carrier {
         true => (None, state.enabled),
         false => (state.driven.take(), true),
     });

@@ -4,7 +4,7 @@
 //! have nothing in common. Receive context 0 has the endpoint's name, the others have addresses made from it, which
 //! fi_rx_addr leads to. Transmit contexts come after them. To a receiver they are all the one name.
 
-use super::collective::contexts::{Seat, WholeEq, locked};
+use super::collective::contexts::{ContextCollectives, ScalableEq, locked};
 use super::ops::EndpointOps;
 use super::state::EndpointState;
 use super::{Endpoint, EndpointTransport};
@@ -33,14 +33,14 @@ pub enum Direction {
     Receive,
 }
 
-struct Place<T: EndpointTransport> {
+struct ContextSlot<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     /// Of a transmit context.
-    seat: Option<Arc<Seat<T>>>,
+    collectives: Option<Arc<ContextCollectives<T>>>,
     open: AtomicBool,
 }
 
-impl<T: EndpointTransport + 'static> Place<T> {
+impl<T: EndpointTransport + 'static> ContextSlot<T> {
     fn is_left_alone(&self) -> bool {
         self.endpoint
             .with_state(|state| state.enabled && !state.bindings.drives())
@@ -60,12 +60,12 @@ pub struct Scalable<T: EndpointTransport> {
     users: Refs,
     /// By which regions of memory know all contexts.
     number: u64,
-    tx: Vec<Place<T>>,
-    rx: Vec<Place<T>>,
+    tx: Vec<ContextSlot<T>>,
+    rx: Vec<ContextSlot<T>>,
     tx_attr: TxAttr,
     rx_attr: RxAttr,
     /// For those contexts that have none of their own.
-    eq: WholeEq,
+    eq: ScalableEq,
 }
 
 impl<T: EndpointTransport + 'static> Scalable<T> {
@@ -90,23 +90,23 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
             numbered(endpoint, number)
         };
         let mut transports = transports.into_iter();
-        let receive: Vec<Place<T>> = (transports.by_ref().take(rx).enumerate())
-            .map(|(index, transport)| Place {
+        let receive: Vec<ContextSlot<T>> = (transports.by_ref().take(rx).enumerate())
+            .map(|(index, transport)| ContextSlot {
                 endpoint: endpoint(transport, Direction::Receive, carries && index == 0),
-                seat: None,
+                collectives: None,
                 open: AtomicBool::new(false),
             })
             .collect();
-        let eq = WholeEq::default();
-        let hub = receive
+        let eq = ScalableEq::default();
+        let carrier = receive
             .first()
-            .map(|place| place.endpoint.clone())
+            .map(|slot| slot.endpoint.clone())
             .ok_or(Errno(FI_EINVAL))?;
         let transmit = (transports.enumerate())
             .map(|(index, transport)| {
                 let endpoint = endpoint(transport, Direction::Transmit, false);
-                Place {
-                    seat: Some(Seat::new(&endpoint, &hub, index, &eq)),
+                ContextSlot {
+                    collectives: Some(ContextCollectives::new(&endpoint, &carrier, index, &eq)),
                     endpoint,
                     open: AtomicBool::new(false),
                 }
@@ -154,15 +154,15 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
 
     /// -FI_EBUSY for a context that is open.
     pub fn context(self: &Arc<Self>, direction: Direction, index: usize) -> Result<Context<T>> {
-        let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
-        if place.open.swap(true, Ordering::Relaxed) {
+        let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
+        if slot.open.swap(true, Ordering::Relaxed) {
             return Err(Errno(FI_EBUSY));
         }
         self.renew(direction, index)
-            .inspect_err(|_| place.open.store(false, Ordering::Relaxed))?;
+            .inspect_err(|_| slot.open.store(false, Ordering::Relaxed))?;
         self.users.take();
         Ok(Context {
-            endpoint: place.endpoint.clone(),
+            endpoint: slot.endpoint.clone(),
             whole: self.clone(),
             direction,
             index,
@@ -173,7 +173,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         &self.domain
     }
 
-    fn places(&self, direction: Direction) -> &[Place<T>] {
+    fn slots(&self, direction: Direction) -> &[ContextSlot<T>] {
         match direction {
             Direction::Transmit => &self.tx,
             Direction::Receive => &self.rx,
@@ -183,8 +183,8 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     /// Makes the endpoint of a context anew, if it was closed with the context: under the same address, and with all that
     /// contexts have in common.
     fn renew(&self, direction: Direction, index: usize) -> Result<()> {
-        let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
-        if !place.endpoint.core.is_closed() {
+        let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
+        if !slot.endpoint.core.is_closed() {
             return Ok(());
         }
         let at = match direction {
@@ -192,17 +192,17 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
             Direction::Transmit => self.rx.len() + index,
         };
         let transport = (self.open)(&T::context_address(&self.base, at))?;
-        place.endpoint.renew(&only(&self.info, direction), transport);
-        place.endpoint.with_state(|state| state.number = Some(self.number));
+        slot.endpoint.renew(&only(&self.info, direction), transport);
+        slot.endpoint.with_state(|state| state.number = Some(self.number));
         match &*locked(&self.av) {
-            Some(av) => place.endpoint.bind_av(av),
+            Some(av) => slot.endpoint.bind_av(av),
             None => Ok(()),
         }
     }
 
     /// For all contexts.
     pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.all().try_for_each(|place| place.endpoint.bind_av(av))?;
+        self.all().try_for_each(|slot| slot.endpoint.bind_av(av))?;
         *locked(&self.av) = Some(av.clone());
         Ok(())
     }
@@ -223,17 +223,17 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     pub fn local_address(&self) -> Vec<u8> {
         self.rx
             .first()
-            .map(|place| place.endpoint.local_address())
+            .map(|slot| slot.endpoint.local_address())
             .unwrap_or_default()
     }
 
     /// A receive context for memory alone need not have a queue. Peers use it all the same, so reading those of the
     /// transmit contexts drives it.
     fn see_to_targets(&self) {
-        for target in self.rx.iter().filter(|place| place.is_left_alone()) {
+        for target in self.rx.iter().filter(|slot| slot.is_left_alone()) {
             let ward = target.endpoint.as_progress();
-            for place in &self.tx {
-                place.endpoint.with_state(|state| {
+            for slot in &self.tx {
+                slot.endpoint.with_state(|state| {
                     if state.enabled {
                         state.bindings.take_ward(&ward);
                     }
@@ -245,8 +245,8 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     /// The endpoint of a context that is closed is driven no more.
     fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
         let ward = endpoint.as_progress();
-        for place in &self.tx {
-            if let Some(drivers) = place.endpoint.with_state(|state| state.bindings.give_ward(&ward)) {
+        for slot in &self.tx {
+            if let Some(drivers) = slot.endpoint.with_state(|state| state.bindings.give_ward(&ward)) {
                 drivers.detach(&ward);
             }
         }
@@ -255,8 +255,8 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     /// -FI_EBUSY while a context is open.
     pub fn close(&self) -> Result<()> {
         unused(&self.users)?;
-        if let Some(hub) = self.rx.first() {
-            hub.endpoint.retire_hub();
+        if let Some(carrier) = self.rx.first() {
+            carrier.endpoint.retire_carrier();
         }
         self.let_go();
         Ok(())
@@ -264,7 +264,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
 }
 
 impl<T: EndpointTransport> Scalable<T> {
-    fn all(&self) -> impl Iterator<Item = &Place<T>> {
+    fn all(&self) -> impl Iterator<Item = &ContextSlot<T>> {
         self.tx.iter().chain(&self.rx)
     }
 
@@ -272,7 +272,7 @@ impl<T: EndpointTransport> Scalable<T> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.all().for_each(|place| place.endpoint.end());
+        self.all().for_each(|slot| slot.endpoint.end());
         *locked(&self.av) = None;
         if let Some(eq) = locked(&self.eq).take() {
             eq.refs().give();
@@ -374,23 +374,23 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
     }
 
     fn collectives(&self) -> Option<Arc<dyn Collectives>> {
-        let place = self.whole.places(self.direction).get(self.index)?;
-        Some(place.seat.clone()?)
+        let slot = self.whole.slots(self.direction).get(self.index)?;
+        Some(slot.collectives.clone()?)
     }
 
     fn close(&self) -> Result<()> {
         self.with_state(|state| unused(&state.aliases))?;
-        let place = self.whole.places(self.direction).get(self.index);
-        if let Some(seat) = place.and_then(|place| place.seat.as_ref()) {
-            seat.close()?;
+        let slot = self.whole.slots(self.direction).get(self.index);
+        if let Some(collectives) = slot.and_then(|slot| slot.collectives.as_ref()) {
+            collectives.close()?;
         }
         self.whole.abandon(&self.endpoint);
         self.endpoint.close()?;
         // What is sent to it meanwhile is there when it is opened again. If it cannot be made now, then it is made then.
         let _ = self.whole.renew(self.direction, self.index);
         self.whole.see_to_targets();
-        if let Some(place) = self.whole.places(self.direction).get(self.index) {
-            place.open.store(false, Ordering::Relaxed);
+        if let Some(slot) = self.whole.slots(self.direction).get(self.index) {
+            slot.open.store(false, Ordering::Relaxed);
         }
         self.whole.users.give();
         Ok(())

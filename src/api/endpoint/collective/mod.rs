@@ -28,12 +28,12 @@ fn is_set(addr: fi_addr_t) -> bool {
     addr >> 62 == 1
 }
 
-struct Both<'a, T: Transport> {
+struct RunnerHands<'a, T: Transport> {
     engine: &'a mut Engine<T>,
     pending: &'a mut PendingCompletions,
 }
 
-impl<T: Transport> Hands for Both<'_, T> {
+impl<T: Transport> Hands for RunnerHands<'_, T> {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused> {
         self.engine.send(send, self.pending)
     }
@@ -100,7 +100,7 @@ fn report_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
 }
 
 /// Where a member is: whom to send to, and whom its messages come from.
-struct Way {
+struct MemberRoute {
     to: PeerId,
     from: PeerId,
     deaths: u32,
@@ -130,7 +130,7 @@ fn membership(
     av: &Av,
     who: &Joiner<'_>,
     runner: &Runner,
-    mut way: impl FnMut(fi_addr_t, &[u8]) -> Option<Way>,
+    mut route: impl FnMut(fi_addr_t, &[u8]) -> Option<MemberRoute>,
 ) -> Result<Membership> {
     let (mut digest, agreed) = common(call, runner)?;
     let own = av.kind().key(who.own);
@@ -138,16 +138,16 @@ fn membership(
     for (place, addr) in call.set.members().into_iter().enumerate() {
         let address = av.address(addr).ok_or(Errno(FI_EINVAL))?;
         let key = av.kind().key(&address);
-        let way = way(addr, key).ok_or(Errno(FI_EINVAL))?;
+        let route = route(addr, key).ok_or(Errno(FI_EINVAL))?;
         digest = digest.bytes(key);
         if key == own {
             rank = rank.or(Some(place));
         }
         members.push(Member {
             addr,
-            peer: way.to,
-            source: way.from,
-            deaths: way.deaths,
+            peer: route.to,
+            source: route.from,
+            deaths: route.deaths,
             lost: None,
         });
     }
@@ -203,7 +203,7 @@ impl<T: EndpointTransport> Core<T> {
     #[cold]
     pub(super) fn report_collectives(&mut self) {
         while self.runner.is_ready() {
-            self.runner.advance(&mut Both {
+            self.runner.advance(&mut RunnerHands {
                 engine: &mut self.engine,
                 pending: &mut self.pending,
             });
@@ -241,7 +241,7 @@ impl<T: EndpointTransport> Core<T> {
         let membership = membership(call, av, &who, &self.runner, |addr, _| {
             let transport = engine.transport_mut();
             let peer = state.peers.peer::<T>(addr, |address| transport.peer(address))?;
-            Some(Way {
+            Some(MemberRoute {
                 to: peer,
                 from: peer,
                 deaths: engine.deaths(peer),
@@ -263,7 +263,7 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         let core = &mut *core;
         core.runner.collective(owner, call, most, report)?;
         core.report();
-        if core.deep || core.state.driven.is_some() {
+        if core.deep_sleep || core.state.driven.is_some() {
             self.begun(core);
         }
         Ok(())

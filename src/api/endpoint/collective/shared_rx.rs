@@ -1,6 +1,6 @@
 //! Endpoints that share their receives as members of groups: one runner for all of them, as they are one engine.
 
-use super::{Both, Joiner, Way, can_collect, membership, report_finished, terms, vector_of};
+use super::{Joiner, MemberRoute, RunnerHands, can_collect, membership, report_finished, terms, vector_of};
 use crate::abi::types::*;
 use crate::api::collective::run::End;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
@@ -17,7 +17,7 @@ impl<T: EndpointTransport> Core<T> {
     #[cold]
     pub fn report_collectives(&mut self) {
         while self.runner.is_ready() {
-            self.runner.advance(&mut Both {
+            self.runner.advance(&mut RunnerHands {
                 engine: &mut self.engine,
                 pending: &mut self.pending,
             });
@@ -34,7 +34,7 @@ impl<T: EndpointTransport> Core<T> {
     pub fn abandon(&mut self, lane: usize) {
         self.runner.abandon(
             lane,
-            &mut Both {
+            &mut RunnerHands {
                 engine: &mut self.engine,
                 pending: &mut self.pending,
             },
@@ -57,7 +57,7 @@ impl<T: EndpointTransport> Core<T> {
             let lanes = engine.transport_mut();
             let to = state.peers.peer::<T>(addr, |address| lanes.peer_by(lane, address))?;
             let from = lanes.peer(key)?;
-            Some(Way {
+            Some(MemberRoute {
                 to,
                 from,
                 deaths: engine.deaths(to),

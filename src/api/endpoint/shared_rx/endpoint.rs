@@ -236,7 +236,7 @@ impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
         self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
-            let rma = state.reaching::<T>(call, |address| lanes.peer_by(lane, address))?;
+            let rma = state.rma_op::<T>(call, |address| lanes.peer_by(lane, address))?;
             Ok(engine.rma(&rma, pending))
         })
     }
@@ -246,7 +246,7 @@ impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
-            let atomic = state.operating::<T>(call, |address| lanes.peer_by(lane, address))?;
+            let atomic = state.atomic_op::<T>(call, |address| lanes.peer_by(lane, address))?;
             Ok(engine.atomic(&atomic, pending))
         })
     }
@@ -256,7 +256,7 @@ impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
-            let send = state.outgoing::<T>(call, body, |address| lanes.peer_by(lane, address))?;
+            let send = state.send_op::<T>(call, body, |address| lanes.peer_by(lane, address))?;
             Ok(engine.send(&send, pending))
         })
     }
@@ -291,7 +291,7 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
             return false;
         };
         let unfinished = core.unfinished();
-        core.deep = !unfinished;
+        core.deep_sleep = !unfinished;
         unfinished
     }
 

@@ -58,7 +58,7 @@ pub struct Core<T: EndpointTransport> {
     /// By lane; None: closed.
     pub(super) members: Vec<Option<EndpointState>>,
     /// Somebody sleeps who was told that nothing is unfinished.
-    deep: bool,
+    deep_sleep: bool,
     /// One of the members is a target for peers; somebody counts what they do.
     target: bool,
     counted: bool,
@@ -83,7 +83,7 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
             engine: Engine::new(Lanes::new(limits)),
             state,
             members: Vec::new(),
-            deep: false,
+            deep_sleep: false,
             target: false,
             counted: false,
             runner: Runner::default(),
@@ -202,10 +202,10 @@ impl<T: EndpointTransport> Core<T> {
 
     /// An operation was begun, and somebody sleeps who may have to end it: see `Endpoint`.
     pub(super) fn begun(&mut self, driver: Option<&Driver>) {
-        if !(self.deep || driver.is_some()) || !self.unfinished() {
+        if !(self.deep_sleep || driver.is_some()) || !self.unfinished() {
             return;
         }
-        self.deep = false;
+        self.deep_sleep = false;
         match driver {
             Some(driver) => driver.watch(),
             None => self.engine.transport().wake(),
@@ -290,7 +290,7 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
-        let (recv, look) = core.state.incoming::<T>(call, body, |address| lanes.peer(address))?;
+        let (recv, look) = core.state.recv_op::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.pending),
             Some(look) => core.engine.look(look, &recv, &mut core.pending),

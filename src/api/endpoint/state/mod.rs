@@ -47,7 +47,7 @@ pub struct EndpointState {
     /// Known by this to the domain's thread.
     pub driven: Option<u64>,
     /// It carries collectives of the contexts of its scalable endpoint, enabled or not.
-    pub hub: bool,
+    pub collective_carrier: bool,
     /// How many aliases are open.
     pub aliases: Arc<Refs>,
 }
@@ -65,7 +65,7 @@ impl EndpointState {
             deferred: None,
             stx: None,
             driven: None,
-            hub: false,
+            collective_carrier: false,
             aliases: Arc::default(),
         }
     }
@@ -162,7 +162,7 @@ impl EndpointState {
 
     /// The send that a call asks for. `find` numbers a peer by its address.
     #[inline(always)]
-    pub fn outgoing<T: EndpointTransport>(
+    pub fn send_op<T: EndpointTransport>(
         &mut self,
         call: &SendCall,
         body: &UserIov,
@@ -196,7 +196,7 @@ impl EndpointState {
 
     /// The read or write that a call asks for.
     #[inline(always)]
-    pub fn reaching<T: EndpointTransport>(
+    pub fn rma_op<T: EndpointTransport>(
         &mut self,
         call: &RmaCall,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
@@ -239,7 +239,7 @@ impl EndpointState {
 
     /// The atomic operation that a call asks for.
     #[inline(always)]
-    pub fn operating<T: EndpointTransport>(
+    pub fn atomic_op<T: EndpointTransport>(
         &mut self,
         call: &AtomicCall,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
@@ -277,7 +277,7 @@ impl EndpointState {
 
     /// The receive that a call asks for, or the look.
     #[inline(always)]
-    pub fn incoming<T: EndpointTransport>(
+    pub fn recv_op<T: EndpointTransport>(
         &mut self,
         call: &RecvCall,
         body: &UserIov,
