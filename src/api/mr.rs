@@ -68,9 +68,9 @@ impl Mr {
             memory.watch_use(key);
         }
         if let Some(whole) = &request.whole {
-            whole.parts.take();
+            whole.parts.acquire();
         }
-        domain.users.take();
+        domain.users.acquire();
         Ok(Arc::new(Mr {
             domain: domain.clone(),
             region,
@@ -89,7 +89,7 @@ impl Mr {
         self.domain.memory.remove(key)?;
         let counters = core::mem::take(&mut self.state().counters);
         counters.iter().for_each(|(cntr, _)| self.domain.memory.release(cntr));
-        counters.iter().for_each(|(cntr, _)| cntr.refs().give());
+        counters.iter().for_each(|(cntr, _)| cntr.refs().release());
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Mr {
         if events == Rights::default() || state.counters.iter().any(taken) {
             return Err(Errno(FI_EINVAL));
         }
-        cntr.refs().take();
+        cntr.refs().acquire();
         state.counters.push((cntr.clone(), events));
         if let Some(key) = self.key {
             self.domain.memory.watch(key, cntr, events);
@@ -209,9 +209,9 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.parts.give();
+            whole.parts.release();
         }
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 

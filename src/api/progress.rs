@@ -100,14 +100,14 @@ impl Attached {
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         let mut members = self.members.lock();
         if let Some(member) = members.iter().find(|member| member.is(&endpoint)) {
-            member.times.take();
+            member.times.acquire();
         } else {
             let member = Arc::new(Member::new(endpoint));
             *members = members.iter().cloned().chain([member]).collect();
             self.changed.store(true, Ordering::Release);
         }
         drop(members);
-        self.refs.take();
+        self.refs.acquire();
         // Whoever sleeps now must announce it to the new endpoint too.
         if let Some(bell) = &self.bell {
             bell.raise();
@@ -119,14 +119,14 @@ impl Attached {
         let mut members = self.members.lock();
         let found = members.iter().find(|member| member.is(endpoint)).cloned();
         let member = found.ok_or(Errno(FI_EINVAL))?;
-        member.times.give();
+        member.times.release();
         let gone = member.times.count() == 0;
         if gone {
             *members = members.iter().filter(|member| !member.is(endpoint)).cloned().collect();
             self.changed.store(true, Ordering::Release);
         }
         drop(members);
-        self.refs.give();
+        self.refs.release();
         if let Some(mut driving) = self.driving.try_lock() {
             self.update(&mut driving); // so that an endpoint that is closed does not stay in memory
         }
@@ -208,7 +208,7 @@ impl Drop for Attached {
 impl Member {
     fn new(endpoint: Arc<dyn Progress>) -> Member {
         let times = Refs::default();
-        times.take();
+        times.acquire();
         Member {
             endpoint,
             times,

@@ -32,7 +32,7 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
         can_be_default(flags)?;
         let endpoint = of.base().clone();
         let among = endpoint.with_state(|state| state.aliases.clone());
-        among.take();
+        among.acquire();
         let (tx, rx) = of.both_flags();
         let alias = Alias {
             endpoint,
@@ -65,7 +65,7 @@ impl<B> Alias<B> {
 
 impl<B> Drop for Alias<B> {
     fn drop(&mut self) {
-        self.among.give();
+        self.among.release();
     }
 }
 

@@ -95,7 +95,7 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
 
     /// `locked`: whether calls may meet in it.
     fn with_lock(domain: &Arc<Domain>, info: &Info, transport: T, locked: bool) -> Arc<Endpoint<T>> {
-        domain.users.take();
+        domain.users.acquire();
         Arc::new(Endpoint {
             domain: domain.clone(),
             deferred: domain.deferred.clone(),
@@ -114,16 +114,16 @@ impl<T: EndpointTransport> Endpoint<T> {
     /// Ends the transport and all that is unfinished, and lets go of the address vector and the domain.
     fn end(&self) {
         if self.core.close() {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 
     /// Begins anew, after `end`.
     fn renew(&self, info: &Info, transport: T) {
-        self.domain.users.take();
+        self.domain.users.acquire();
         let core = Core::new(self.domain.provider, info, transport);
         if self.core.reopen(core).is_err() {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 }

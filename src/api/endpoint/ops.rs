@@ -253,7 +253,7 @@ pub(super) fn stop(endpoint: &impl EndpointOps) {
     }
     bindings.detach(&me);
     if let Some(stx) = stx {
-        stx.users.give();
+        stx.users.release();
     }
 }
 

@@ -112,7 +112,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
                 }
             })
             .collect();
-        domain.users.take();
+        domain.users.acquire();
         Ok(Arc::new(Scalable {
             domain: domain.clone(),
             info: info.clone(),
@@ -160,7 +160,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         }
         self.renew(direction, index)
             .inspect_err(|_| slot.open.store(false, Ordering::Relaxed))?;
-        self.users.take();
+        self.users.acquire();
         Ok(Context {
             endpoint: slot.endpoint.clone(),
             whole: self.clone(),
@@ -209,10 +209,10 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
 
     /// In place of the one before.
     pub fn bind_eq(&self, eq: &Arc<Eq>) {
-        eq.refs().take();
+        eq.refs().acquire();
         let before = locked(&self.eq).replace(eq.clone());
         if let Some(before) = before {
-            before.refs().give();
+            before.refs().release();
         }
     }
 
@@ -275,9 +275,9 @@ impl<T: EndpointTransport> Scalable<T> {
         self.all().for_each(|slot| slot.endpoint.end());
         *locked(&self.av) = None;
         if let Some(eq) = locked(&self.eq).take() {
-            eq.refs().give();
+            eq.refs().release();
         }
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 
@@ -392,7 +392,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
         if let Some(slot) = self.whole.slots(self.direction).get(self.index) {
             slot.open.store(false, Ordering::Relaxed);
         }
-        self.whole.users.give();
+        self.whole.users.release();
         Ok(())
     }
 }

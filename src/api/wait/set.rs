@@ -74,20 +74,20 @@ impl WaitSet {
         &self.bell
     }
 
-    pub(super) fn take(&self) {
-        self.refs.take();
+    pub(super) fn acquire(&self) {
+        self.refs.acquire();
     }
 
     /// A member is closed, though somebody may still look at it.
     pub(super) fn leave(&self, object: &dyn Waitable) {
         self.members()
             .retain(|member| !core::ptr::addr_eq(member.object.as_ptr(), object));
-        self.refs.give();
+        self.refs.release();
     }
 
     /// A member that was not closed is gone; it is past being found.
-    pub(super) fn give(&self) {
-        self.refs.give();
+    pub(super) fn release(&self) {
+        self.refs.release();
         self.members().retain(|member| member.object.strong_count() > 0);
     }
 

@@ -34,7 +34,7 @@ pub struct SharedRxEndpoint<T: EndpointTransport> {
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<SharedRxEndpoint<T>> {
-        domain.users.take();
+        domain.users.acquire();
         let address = transport.local_address();
         Arc::new(SharedRxEndpoint {
             domain: domain.clone(),
@@ -54,7 +54,7 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
 impl<T: EndpointTransport> SharedRxEndpoint<T> {
     fn let_go(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 }
@@ -130,7 +130,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         let mut before = self.before.lock();
         let mut core = srx.enter()?;
         let (state, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
-        srx.users.take();
+        srx.users.acquire();
         let lane = core.engine.transport_mut().add(transport);
         core.members.push(Some(state));
         // `before` was there, so nobody has joined.
@@ -186,7 +186,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
                 if let Some(mut core) = shared.core.enter() {
                     core.part(*lane);
                 }
-                shared.users.give();
+                shared.users.release();
             }
             None => drop(self.before.lock().take()),
         }

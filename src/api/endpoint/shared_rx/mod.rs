@@ -70,7 +70,7 @@ pub struct Core<T: EndpointTransport> {
 
 impl<T: EndpointTransport + 'static> SharedRx<T> {
     pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<SharedRx<T>> {
-        domain.users.take();
+        domain.users.acquire();
         let info = Info {
             caps: caps & !FI_SEND | FI_RECV,
             rx: Some(rx.clone()),
@@ -128,7 +128,7 @@ impl<T: EndpointTransport> SharedRx<T> {
     /// Ends all that is unfinished, and lets go of the address vector and the domain.
     fn end(&self) {
         if self.core.close() {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 }

@@ -92,7 +92,7 @@ impl EndpointState {
         if !self.settings.shares_tx || self.stx.is_some() {
             return Err(Errno(FI_EINVAL));
         }
-        stx.users.take();
+        stx.users.acquire();
         self.stx = Some(stx.clone());
         Ok(())
     }
