@@ -26,22 +26,22 @@ const FOR_EVER: c_int = -1;
 
 #[derive(Default)]
 pub struct Driver {
-    thread: OnceLock<Thread>,
+    thread: OnceLock<ProgressThread>,
     starting: Mutex<()>,
 }
 
-struct Thread {
-    shared: Arc<Shared>,
+struct ProgressThread {
+    shared: Arc<DriverShared>,
     process: Process,
     /// None: ended.
     thread: Mutex<Option<thread::Thread>>,
 }
 
-struct Shared {
+struct DriverShared {
     epoll: Epoll,
     /// Ends a sleep: the list has changed.
     changed: EventFd,
-    state: Mutex<State>,
+    state: Mutex<DriverState>,
     /// Callers that want the state: the thread stands back for them, as the mutex itself is not fair.
     callers: AtomicUsize,
     /// The thread sleeps until it is rung for, as nothing was unfinished.
@@ -49,7 +49,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct DriverState {
     endpoints: Vec<Driven>,
     attached: u64,
     end: bool,
@@ -106,7 +106,7 @@ impl Driver {
         }
     }
 
-    fn started(&self) -> Result<&Thread> {
+    fn started(&self) -> Result<&ProgressThread> {
         if let Some(thread) = self.thread.get() {
             return Ok(thread);
         }
@@ -114,7 +114,7 @@ impl Driver {
         if let Some(thread) = self.thread.get() {
             return Ok(thread);
         }
-        let made = Thread::start()?;
+        let made = ProgressThread::start()?;
         Ok(self.thread.get_or_init(|| made))
     }
 }
@@ -138,9 +138,9 @@ impl Drop for Driver {
     }
 }
 
-impl Thread {
-    fn start() -> Result<Thread> {
-        let shared = Arc::new(Shared {
+impl ProgressThread {
+    fn start() -> Result<ProgressThread> {
+        let shared = Arc::new(DriverShared {
             epoll: Epoll::new().map_err(told)?,
             changed: EventFd::new().map_err(told)?,
             state: Mutex::default(),
@@ -150,7 +150,7 @@ impl Thread {
         shared.epoll.add(shared.changed.fd()).map_err(told)?;
         let inner = shared.clone();
         let thread = thread::Thread::start("fi_progress", move || inner.run()).map_err(|_| Errno(FI_EAGAIN))?;
-        Ok(Thread {
+        Ok(ProgressThread {
             shared,
             process: Process::this(),
             thread: Mutex::new(Some(thread)),
@@ -158,8 +158,8 @@ impl Thread {
     }
 }
 
-impl Shared {
-    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+impl DriverShared {
+    fn change<R>(&self, change: impl FnOnce(&mut DriverState) -> R) -> R {
         self.callers.fetch_add(1, Ordering::Relaxed);
         let result = change(&mut self.state());
         self.callers.fetch_sub(1, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Shared {
         result
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DriverState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -202,7 +202,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl DriverState {
     /// Drives everybody once. Says how long to sleep after it; None: there is more to do.
     fn pass(&self) -> Option<c_int> {
         self.endpoints.iter().for_each(|driven| driven.endpoint.progress());

@@ -31,14 +31,14 @@ pub struct Mr {
     region: Region,
     /// None: no peer may do anything with it.
     key: Option<u64>,
-    state: Mutex<State>,
+    state: Mutex<MrState>,
     whole: Option<Arc<Mr>>,
     /// Regions that are parts of this one.
     parts: Refs,
 }
 
 #[derive(Default)]
-struct State {
+struct MrState {
     /// fi_mr_enable was called: nothing more may be bound.
     settled: bool,
     endpoint: Option<u64>,
@@ -116,7 +116,7 @@ impl Mr {
     }
 
     /// From fi_mr_enable on nothing may be bound, if the domain has regions enabled.
-    fn state_to_bind(&self) -> Result<MutexGuard<'_, State>> {
+    fn state_to_bind(&self) -> Result<MutexGuard<'_, MrState>> {
         let state = self.state();
         if state.settled {
             return Err(Errno(FI_EOPBADSTATE as i32));
@@ -124,7 +124,7 @@ impl Mr {
         Ok(state)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MrState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,8 +9,8 @@ use super::state::{EndpointState, PendingCompletions};
 use super::{Core, Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
-use crate::api::collective::group::{Digest, Member, is_group};
-use crate::api::collective::run::{End, Finished, Hands, Membership, Runner};
+use crate::api::collective::group::{Digest, GroupMember, is_group};
+use crate::api::collective::run::{Awaiting, Finished, Hands, Membership, Runner};
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
@@ -54,12 +54,12 @@ impl<T: Transport> Hands for RunnerHands<'_, T> {
 /// Tells whoever began it that something is over.
 fn report_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
     match (finished.end, finished.failure) {
-        (End::Operation { context, report }, failure) => {
+        (Awaiting::Operation { context, report }, failure) => {
             if let Some(cq) = cq {
                 report_operation(cq, context, report, failure);
             }
         }
-        (End::Join { fid, context }, failure) => {
+        (Awaiting::Join { fid, context }, failure) => {
             if let Some(eq) = eq {
                 report_join(eq, fid, context, failure);
             }
@@ -143,7 +143,7 @@ fn membership(
         if key == own {
             rank = rank.or(Some(place));
         }
-        members.push(Member {
+        members.push(GroupMember {
             addr,
             peer: route.to,
             source: route.from,
@@ -247,7 +247,7 @@ impl<T: EndpointTransport> Core<T> {
                 deaths: engine.deaths(peer),
             })
         })?;
-        let end = End::Join {
+        let end = Awaiting::Join {
             fid: call.fid,
             context: call.context,
         };

@@ -2,7 +2,7 @@
 
 use super::{Joiner, MemberRoute, RunnerHands, can_collect, membership, report_finished, terms, vector_of};
 use crate::abi::types::*;
-use crate::api::collective::run::End;
+use crate::api::collective::run::Awaiting;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::ops::EndpointOps;
@@ -63,7 +63,7 @@ impl<T: EndpointTransport> Core<T> {
                 deaths: engine.deaths(to),
             })
         })?;
-        let end = End::Join {
+        let end = Awaiting::Join {
             fid: call.fid,
             context: call.context,
         };
