@@ -8,7 +8,7 @@ use super::types::*;
 use super::wrappers::*;
 use crate::api::av::string::{name, text};
 use crate::api::av::{AddressKind, StringAddr};
-use crate::api::endpoint::{Renamed, Wire};
+use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
@@ -91,7 +91,7 @@ fn raw(name: &[u8]) -> Vec<u8> {
 }
 
 /// What an endpoint asks of a transport besides carrying packets: addresses, and sleeping.
-impl Wire for Loopback {
+impl EndpointTransport for Loopback {
     fn local_address(&self) -> Vec<u8> {
         raw(self.address())
     }

@@ -6,7 +6,7 @@
 use super::{Kind, Provider};
 use crate::abi::types::*;
 use crate::api::av::AddressKind;
-use crate::api::endpoint::Wire;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::scalable::CONTEXTS;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::check_request;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// A provider of this library, as one value: what it is called, what it offers, how its addresses look, and how an endpoint
 /// gets its transport. The engine and the objects of `api` do all else.
 pub trait OnEngine: Send + Sync + 'static {
-    type Transport: Wire + 'static;
+    type Transport: EndpointTransport + 'static;
 
     const NAME: &'static str;
 
@@ -47,7 +47,7 @@ pub trait OnEngine: Send + Sync + 'static {
     /// The transport of an endpoint that is opened for this info.
     fn open(info: &Info) -> Result<Self::Transport>;
 
-    /// The transport of a scalable endpoint's context, with an address made by `Wire::context_address`.
+    /// The transport of a scalable endpoint's context, with an address made by `EndpointTransport::context_address`.
     fn open_context(address: &[u8]) -> Result<Self::Transport>;
 }
 

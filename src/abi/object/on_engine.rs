@@ -8,8 +8,8 @@ use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
 use crate::api::endpoint::Endpoint;
-use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::Scalable;
+use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::provider::on_engine::OnEngine;
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -62,7 +62,7 @@ unsafe extern "C" fn open_endpoint<P: OnEngine>(
                 let domain = domain::opened(domain.cast());
                 let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
                 out.write(if shares {
-                    object::endpoint::give(Member::new(domain, &info, transport), FI_CLASS_EP, context)
+                    object::endpoint::give(SharedRxEndpoint::new(domain, &info, transport), FI_CLASS_EP, context)
                 } else {
                     object::endpoint::give(Endpoint::new(domain, &info, transport), FI_CLASS_EP, context)
                 });
@@ -117,7 +117,8 @@ unsafe extern "C" fn open_srx<P: OnEngine>(
     // SAFETY: a live domain of ours; attributes may be left out.
     unsafe {
         let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
-        let pool: Arc<Pool<P::Transport>> = Pool::open(domain::opened(domain.cast()), rx.caps, &rx, P::limits());
+        let pool: Arc<SharedRx<P::Transport>> =
+            SharedRx::open(domain::opened(domain.cast()), rx.caps, &rx, P::limits());
         out.write(object::srx::give(pool, context));
     }
     FI_SUCCESS

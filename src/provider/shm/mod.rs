@@ -8,7 +8,7 @@ use super::on_engine::{OnEngine, Rdm};
 use crate::abi::types::*;
 use crate::api::av::string::{name, text};
 use crate::api::av::{AddressKind, StringAddr};
-use crate::api::endpoint::{Renamed, Wire};
+use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
@@ -184,7 +184,7 @@ fn config() -> Config {
     }
 }
 
-impl Wire for ShmTransport {
+impl EndpointTransport for ShmTransport {
     fn local_address(&self) -> Vec<u8> {
         c_string(&format!("{PREFIX}{}", ShmTransport::local_address(self)))
     }
