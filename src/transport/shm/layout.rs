@@ -8,7 +8,7 @@
 //! | header | | the owner, before anyone sees the file |
 //! | bells | a bit | whoever claims; the first page from the owner |
 //! | states | 4 bytes: free, or the number of the claim | the same |
-//! | table of the owner's regions (`board`) | | the owner, with its first regions |
+//! | table of the owner's regions (`region_table`) | | the owner, with its first regions |
 //! | marks | a line, written when the sender begins to work on the owner's memory by itself, and when it ends | whoever claims |
 //! | slots (`lane`) | 2 KiB: a control block, and a small ring | whoever claims |
 //! | large rings (`lane`) | 64 KiB | the sender, when it has more to say than the small one holds |

@@ -3,7 +3,7 @@
 //! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
 //! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
-//! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`board`,
+//! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`region_table`,
 //! `reach`). `peers` knows who is who and who still lives.
 //!
 //! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
@@ -11,7 +11,7 @@
 //!
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
-mod board;
+mod region_table;
 mod doorbell;
 mod exclude;
 #[cfg(any(test, fuzzing))]
@@ -45,7 +45,7 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use board::Board;
+use region_table::RegionTable;
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
 use inbound::{Inbox, Look};
@@ -189,15 +189,15 @@ pub struct ShmTransport {
     /// It was told that a ring could not be mapped.
     told: bool,
     /// Where peers see our regions, if they may use any.
-    board: Option<(Arc<Board>, Arc<Regions>)>,
+    region_table: Option<(Arc<RegionTable>, Arc<Regions>)>,
 }
 
 impl Drop for ShmTransport {
     fn drop(&mut self) {
-        if let Some((board, regions)) = self.board.take() {
-            board.close();
+        if let Some((table, regions)) = self.region_table.take() {
+            table.close();
             // A region is closed when nobody is at it any more, through whatever endpoint: also through this one.
-            regions.leave(board);
+            regions.leave(table);
         }
         if self.own.is_ours() {
             self.wait_for_helpers();
@@ -222,7 +222,7 @@ impl ShmTransport {
             waiting: Vec::new(),
             sleeps: 0,
             told: false,
-            board: None,
+            region_table: None,
         })
     }
 
@@ -378,10 +378,10 @@ impl Transport for ShmTransport {
 
     fn show(&mut self, regions: &Arc<Regions>, endpoint: u64) {
         // Without memory for it, peers ask.
-        if let Ok(board) = Board::new(&self.own, endpoint) {
-            let board = Arc::new(board);
-            regions.reflect(&board);
-            self.board = Some((board, regions.clone()));
+        if let Ok(table) = RegionTable::new(&self.own, endpoint) {
+            let table = Arc::new(table);
+            regions.reflect(&table);
+            self.region_table = Some((table, regions.clone()));
         }
     }
 

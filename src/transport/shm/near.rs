@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `reach`.
 
-use super::board::Shown;
+use super::region_table::Shown;
 use crate::engine::op::RemotePart;
 use crate::sys::backing::Mapping;
 use crate::util::regions::Rights;

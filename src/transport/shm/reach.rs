@@ -1,13 +1,13 @@
-//! Working on a peer's memory without the peer: the initiator's side of its table of regions (`board`).
+//! Working on a peer's memory without the peer: the initiator's side of its table of regions (`region_table`).
 //!
 //! A region is looked up in the peer's table when it is first used. If a file lies behind its memory that can be opened
 //! here, it is mapped, and from then on bytes are copied and atomics executed as in memory of our own; what is large is
 //! else copied by the kernel. Everything that is not so simple, refusals too, is left to the engine, which asks the peer.
 //!
 //! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
-//! all of that. A region may be closed at any moment: see `board` for how its owner knows that we are done.
+//! all of that. A region may be closed at any moment: see `region_table` for how its owner knows that we are done.
 
-use super::board::{self, AT_SEVERAL, Shown, TURN};
+use super::region_table::{self, AT_SEVERAL, Shown, TURN};
 use super::layout::{Header, MAX_SLOTS};
 use super::near::{Near, Spot};
 use super::outbound::Outbound;
@@ -117,7 +117,7 @@ pub struct Open {
 }
 
 impl Views {
-    /// Sets our mark. `place`: as `board` wants it. `fenced`: the owner has no barrier for us.
+    /// Sets our mark. `place`: as `region_table` wants it. `fenced`: the owner has no barrier for us.
     #[inline(always)]
     fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Inside<'a> {
         let inside = self.turn + place;
@@ -261,7 +261,7 @@ impl Outbound {
     #[inline(always)]
     fn enter_all(&mut self, spots: &[Spot]) -> Option<Inside<'_>> {
         let place = match spots {
-            [only] => board::at_slot(only.slot),
+            [only] => region_table::at_slot(only.slot),
             _ => AT_SEVERAL,
         };
         let inside = self.views.enter(self.mark.word(), place, self.fence);
@@ -312,7 +312,7 @@ impl Outbound {
 
     /// Has the kernel copy some of it, if it is still open.
     pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
-        let place = board::at_slot(open.slot);
+        let place = region_table::at_slot(open.slot);
         let inside = self.views.enter(self.mark.word(), place, self.fence);
         let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
         inside.leave();

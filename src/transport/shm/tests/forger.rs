@@ -1,11 +1,11 @@
-//! A peer that means ill and knows the protocol: well-formed records, requests for help, boards and control words with
+//! A peer that means ill and knows the protocol: well-formed records, requests for help, tables and control words with
 //! wrong contents, against an endpoint whose engine runs. Nothing of what was never sent or registered may get out, no
 //! memory outside of what was given may change, nobody may fall or hang, and an honest peer is served all the while.
 //!
 //! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
 //! AddressSanitizer.
 
-use super::super::board::{AT_SEVERAL, at_slot};
+use super::super::region_table::{AT_SEVERAL, at_slot};
 use super::super::help::{Asked, request};
 use super::super::share::{Cut, State, told};
 use super::*;
@@ -324,7 +324,7 @@ impl Story {
     }
 
     /// A table with regions that there are not, as they are not, or in memory that is another's to show.
-    fn board(&mut self, forger: &ShmTransport) {
+    fn forge_table(&mut self, forger: &ShmTransport) {
         let header = &forger.own.header;
         if layout::allocate_slots(forger.own.file(), 64).is_err() {
             return;
@@ -395,7 +395,7 @@ impl Story {
                 0..=2 => self.record(&mut forger, to_victim),
                 3 | 4 => self.ask_for_help(&mut forger, to_victim),
                 5 => self.control_words(&forger, to_victim),
-                6 => self.board(&forger),
+                6 => self.forge_table(&forger),
                 _ => self.visit(victim, to_forger, &mut told),
             }
             victim.progress(&mut told);

@@ -3,7 +3,7 @@
 mod closing;
 mod recall;
 
-use super::super::board::{AT_SEVERAL, TURN, at_slot};
+use super::super::region_table::{AT_SEVERAL, TURN, at_slot};
 use super::super::reach::TIRED_AFTER;
 use super::*;
 use crate::util::regions::{Busy, Region as Registered};

@@ -123,7 +123,7 @@ impl Header {
     }
 }
 
-pub struct Board {
+pub struct RegionTable {
     endpoint: u64,
     /// Where peers mark themselves: looked at without a lock.
     header: Header,
@@ -149,11 +149,11 @@ struct Place {
     generation: u64,
 }
 
-impl Board {
+impl RegionTable {
     /// Of the endpoint that regions know by this number.
-    pub fn new(own: &Own, endpoint: u64) -> io::Result<Board> {
+    pub fn new(own: &Own, endpoint: u64) -> io::Result<RegionTable> {
         let file = own.hold_file();
-        Ok(Board {
+        Ok(RegionTable {
             endpoint,
             header: Header::map(file.as_fd())?,
             file,
@@ -229,7 +229,7 @@ impl Board {
     }
 }
 
-impl Mirror for Board {
+impl Mirror for RegionTable {
     fn show(&self, key: u64, region: &Region) {
         if !self.file.is_ours() {
             return;
@@ -278,27 +278,27 @@ const LAST_NAP: Duration = Duration::from_millis(5);
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
 impl Inner {
-    fn show(&mut self, board: &Board, key: u64, region: &Region, memory: UserBuf) {
+    fn show(&mut self, table: &RegionTable, key: u64, region: &Region, memory: UserBuf) {
         let known = self.slots.get(&key).copied();
-        let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_slot(board)) else {
+        let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_slot(table)) else {
             return; // the table is full, or the file system: peers ask
         };
-        board
+        table
             .header
             .fill_slot(place.slot, place.generation, key, region, memory);
         let generation = place.generation + 1;
         self.slots.insert(key, Place { generation, ..place });
     }
 
-    fn fresh_slot(&mut self, board: &Board) -> Option<Place> {
+    fn fresh_slot(&mut self, table: &RegionTable) -> Option<Place> {
         let slot = self.fresh;
         if slot >= MAX_SLOTS {
             return None;
         }
         if slot % STEP == 0 {
-            layout::allocate_slots(board.file.as_fd(), slot + STEP).ok()?;
-            (slot..slot + STEP).for_each(|slot| board.header.slot(slot, GENERATION).store(0, Ordering::Relaxed));
-            board.header.set_slots_used(slot + STEP);
+            layout::allocate_slots(table.file.as_fd(), slot + STEP).ok()?;
+            (slot..slot + STEP).for_each(|slot| table.header.slot(slot, GENERATION).store(0, Ordering::Relaxed));
+            table.header.set_slots_used(slot + STEP);
         }
         self.fresh += 1;
         Some(Place { slot, generation: 0 })
