@@ -11,7 +11,6 @@
 //!
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
-mod region_table;
 mod doorbell;
 mod exclude;
 #[cfg(any(test, fuzzing))]
@@ -21,14 +20,15 @@ mod help;
 mod inbound;
 mod lane;
 mod layout;
+mod mapped_region;
 mod name;
-mod near;
 mod outbound;
 mod peers;
 mod proof;
 mod reach;
 mod recall;
 mod region;
+mod region_table;
 mod ring;
 mod share;
 mod sleep;
@@ -45,13 +45,13 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use region_table::RegionTable;
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
 use inbound::{Inbox, Look};
 use outbound::{NoWay, Outbound, Sent};
 use peers::Peers;
 use region::Region;
+use region_table::RegionTable;
 use share::Far;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@
 //! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
 //! all of that. A region may be closed at any moment: see `region_table` for how its owner knows that we are done.
 
-use super::region_table::{self, AT_SEVERAL, Shown, TURN};
 use super::layout::{Header, MAX_SLOTS};
-use super::near::{Near, Spot};
+use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
 use super::proof::Again;
+use super::region_table::{self, AT_SEVERAL, Shown, TURN};
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, Mapping};
 use crate::sys::process_vm::{self, Range};
@@ -46,7 +46,7 @@ struct View {
     /// None: not in the table, which had changed so often when it was looked for.
     shown: Option<Shown>,
     changes: u64,
-    near: Option<Near>,
+    mapped: Option<MappedRegion>,
     /// Mapping failed for a reason that may pass.
     again: Again,
 }
@@ -59,13 +59,13 @@ impl View {
         shown.is_some_and(|shown| header.generation(shown.slot) == shown.generation)
     }
 
-    fn take(&mut self, near: Result<Near, Unmapped>) {
-        match near {
+    fn take(&mut self, mapped: Result<MappedRegion, Unmapped>) {
+        match mapped {
             Ok(_) => {}
             Err(Unmapped::Private) => self.again = Again::default(),
             Err(Unmapped::Failed) => self.again.refused(),
         }
-        self.near = near.ok();
+        self.mapped = mapped.ok();
     }
 }
 
@@ -182,17 +182,17 @@ impl Outbound {
     /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
-        let spot = self.find(part, wanted)?;
+        let piece = self.find(part, wanted)?;
         // Not before: the peer writes there whenever it has looked.
         if !self.has_seen_all() {
             return None;
         }
-        let Some(inside) = self.enter_all(&[spot]) else {
+        let Some(inside) = self.enter_all(&[piece]) else {
             self.forget_closed();
             return None;
         };
         // SAFETY: mapped as long as the view, and with pages; the owner leaves it as it is while we are marked.
-        let result = work(unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
+        let result = work(unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
         inside.leave();
         Some(result)
     }
@@ -207,20 +207,20 @@ impl Outbound {
     ) -> Option<R> {
         // Now, so that what was found first is still mapped when the last is.
         self.views.make_room(parts.len());
-        let mut found = [Spot::default(); IOV_LIMIT];
-        let spots = found.get_mut(..parts.len())?;
-        for (spot, part) in spots.iter_mut().zip(parts) {
-            *spot = self.find(part, wanted)?;
+        let mut found = [MappedPiece::default(); IOV_LIMIT];
+        let pieces = found.get_mut(..parts.len())?;
+        for (piece, part) in pieces.iter_mut().zip(parts) {
+            *piece = self.find(part, wanted)?;
         }
         // SAFETY: as in `reach`; nothing was unmapped since, for all were found.
-        let pieces = spots
+        let buffers = pieces
             .iter()
-            .map(|spot| unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
-        let memory = UserIov::new(pieces)?;
+            .map(|piece| unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
+        let memory = UserIov::new(buffers)?;
         if !self.has_seen_all() {
             return None;
         }
-        let Some(inside) = self.enter_all(spots) else {
+        let Some(inside) = self.enter_all(pieces) else {
             self.forget_closed();
             return None;
         };
@@ -231,9 +231,11 @@ impl Outbound {
 
     /// Where a piece of the peer's memory is mapped here.
     #[inline(always)]
-    fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
+    fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<MappedPiece> {
         match self.views.get().filter(|view| view.key == part.key) {
-            Some(View { near: Some(near), .. }) => near.spot(part, wanted),
+            Some(View {
+                mapped: Some(mapped), ..
+            }) => mapped.piece(part, wanted),
             Some(view) if view.stays_apart(&self.header) => return None,
             _ => None,
         }
@@ -242,31 +244,31 @@ impl Outbound {
 
     /// The same, of another region or elsewhere in it. By value, so that on the way itself nothing need be in memory.
     #[inline(never)]
-    fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<Spot> {
+    fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<MappedPiece> {
         if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
         let view = self.views.get()?;
-        let (Some(shown), Some(near)) = (view.shown, &view.near) else {
+        let (Some(shown), Some(mapped)) = (view.shown, &view.mapped) else {
             self.look_again();
             return None;
         };
         let at = shown.offset(&part, wanted)?;
-        let ready = near.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
-        let near = self.views.get_mut()?.near.as_mut().filter(|_| ready)?;
-        Some(near.remember(&shown, at, part.len, wanted))
+        let ready = mapped.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
+        let mapped = self.views.get_mut()?.mapped.as_mut().filter(|_| ready)?;
+        Some(mapped.remember(&shown, at, part.len, wanted))
     }
 
     /// Marks us, if all regions are still there.
     #[inline(always)]
-    fn enter_all(&mut self, spots: &[Spot]) -> Option<Inside<'_>> {
-        let place = match spots {
+    fn enter_all(&mut self, pieces: &[MappedPiece]) -> Option<Inside<'_>> {
+        let place = match pieces {
             [only] => region_table::at_slot(only.slot),
             _ => AT_SEVERAL,
         };
         let inside = self.views.enter(self.mark.word(), place, self.fence);
-        for spot in spots {
-            if self.header.generation(spot.slot) != spot.generation {
+        for piece in pieces {
+            if self.header.generation(piece.slot) != piece.generation {
                 inside.leave();
                 return None;
             }
@@ -371,9 +373,9 @@ impl Outbound {
         let Some(shown) = view.shown.filter(|_| failed) else {
             return;
         };
-        let near = self.map(&shown);
+        let mapped = self.map(&shown);
         if let Some(view) = self.views.get_mut() {
-            view.take(near);
+            view.take(mapped);
         }
     }
 
@@ -405,27 +407,27 @@ impl Outbound {
         // Before the table is looked at: what comes later changes it.
         let changes = self.header.changes().load(Ordering::Acquire);
         let shown = self.header.find_slot(key);
-        let near = shown.map(|shown| self.map(&shown));
+        let mapped = shown.map(|shown| self.map(&shown));
         self.views.last = self.views.list.len();
         self.views.places.insert(key, self.views.last);
         let mut view = View {
             key,
             shown,
             changes,
-            near: None,
+            mapped: None,
             again: Again::default(),
         };
-        if let Some(near) = near {
-            view.take(near);
+        if let Some(mapped) = mapped {
+            view.take(mapped);
         }
         self.views.list.push(view);
     }
 
-    fn map(&mut self, shown: &Shown) -> Result<Near, Unmapped> {
-        let near = self.try_map(shown).map(|mapping| Near::new(mapping, shown));
+    fn map(&mut self, shown: &Shown) -> Result<MappedRegion, Unmapped> {
+        let mapped = self.try_map(shown).map(|mapping| MappedRegion::new(mapping, shown));
         let pid = self.pid();
         let Shown { key, len, .. } = shown;
-        let how = match near {
+        let how = match mapped {
             Ok(_) => "mapped",
             Err(Unmapped::Private) => "not shared: large operations are copied by the kernel, small ones are sent",
             Err(Unmapped::Failed) => {
@@ -434,7 +436,7 @@ impl Outbound {
             }
         };
         (self.debug)(&format!("region {key:#x} of process {pid}, {len} bytes: {how}"));
-        near
+        mapped
     }
 
     fn try_map(&mut self, shown: &Shown) -> Result<Mapping, Unmapped> {
@@ -461,7 +463,10 @@ impl Outbound {
         let Some(view) = self.views.get_mut() else {
             return false;
         };
-        let ready = view.near.as_mut().is_some_and(|near| near.prepare(at, len, write));
+        let ready = view
+            .mapped
+            .as_mut()
+            .is_some_and(|mapped| mapped.prepare(at, len, write));
         if !ready {
             view.take(Err(Unmapped::Failed));
         }

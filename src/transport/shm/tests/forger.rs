@@ -5,8 +5,8 @@
 //! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
 //! AddressSanitizer.
 
-use super::super::region_table::{AT_SEVERAL, at_slot};
 use super::super::help::{Asked, request};
+use super::super::region_table::{AT_SEVERAL, at_slot};
 use super::super::share::{Cut, State, told};
 use super::*;
 use crate::engine::Engine;

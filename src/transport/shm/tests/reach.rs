@@ -3,8 +3,8 @@
 mod closing;
 mod recall;
 
-use super::super::region_table::{AT_SEVERAL, TURN, at_slot};
 use super::super::reach::TIRED_AFTER;
+use super::super::region_table::{AT_SEVERAL, TURN, at_slot};
 use super::*;
 use crate::util::regions::{Busy, Region as Registered};
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
