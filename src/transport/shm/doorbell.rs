@@ -2,7 +2,7 @@
 //!
 //! The socket is named after the instance, so whoever has the endpoint's file open knows the name, and no two lives of an
 //! address share one. It is made when the endpoint opens and both rings and is rung: waking somebody takes one system
-//! call and no descriptor, and a peer that dies meanwhile costs a refusal. Called by `wake`, `outbound` and `turns`.
+//! call and no descriptor, and a peer that dies meanwhile costs a refusal. Called by `wake`, `outbound` and `housekeeping`.
 
 use super::name;
 use crate::sys::datagram::{self, Sent};

@@ -2,7 +2,7 @@
 //! nothing else.
 
 use super::help::{BODY, Help, request};
-use super::inbound::{Inbox, Look};
+use super::inbound::{Inbox, RingEvent};
 use super::lane::{CONTROL_BYTES, LARGE, SMALL, slot_at};
 use super::layout::{self, Header, MAX_RINGS, Owner, Ring, SLOT_WORDS};
 use super::name;
@@ -96,11 +96,11 @@ pub fn shared_file(data: &[u8]) {
             if !written(&scene.header, &inbox, *kind, place, value) {
                 break;
             }
-            let (_, look) = inbox.attend(0, &scene.header, &mut taker, 16);
+            let (_, event) = inbox.read_ring(0, &scene.header, &mut taker, 16);
             if let Some((_, help)) = inbox.take_help(0) {
                 assert!(help.cut.at.checked_add(help.cut.len).is_some());
             }
-            if look == Look::Broken || look == Look::Over {
+            if event == RingEvent::Broken || event == RingEvent::Over {
                 break;
             }
             looked_at(&scene.header, &inbox, value);

@@ -40,9 +40,9 @@ pub struct Inbound {
 
 /// What a look into a ring came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum RingEvent {
     /// It has given what it had, or what could be taken now.
-    Fine,
+    Nothing,
     /// It is empty, and nothing more will come.
     Over,
     /// The sender wrote what no sender writes.
@@ -58,11 +58,11 @@ pub enum Look {
 impl Inbound {
     /// Delivers up to `budget` records. Says how many.
     #[inline]
-    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         let words = *self.ring.rows();
         // The sender's barrier is the kernel's, for us too.
         if !exclude::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
-            return (0, Look::Fine);
+            return (0, RingEvent::Nothing);
         }
         let found = self.read_records(sink, budget);
         exclude::has_read(&words, self.consumer.position());
@@ -70,15 +70,15 @@ impl Inbound {
     }
 
     #[inline(always)]
-    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
+    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         self.refused = false;
-        let (mut done, mut look) = (0, Look::Fine);
+        let (mut done, mut event) = (0, RingEvent::Nothing);
         while done < budget {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
-                Err(Stop::Moved) if !self.ring.is_large() => return (done, Look::Moved),
-                Err(Stop::Moved | Stop::Broken) => return (done, Look::Broken),
+                Err(Stop::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
+                Err(Stop::Moved | Stop::Broken) => return (done, RingEvent::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
@@ -92,11 +92,11 @@ impl Inbound {
                         self.refused = true;
                         break;
                     }
-                    Placed::Broken => return (done, Look::Broken),
+                    Placed::Broken => return (done, RingEvent::Broken),
                 }
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
-                look = Look::Starved;
+                event = RingEvent::Starved;
             }
             done += 1;
         }
@@ -104,9 +104,9 @@ impl Inbound {
             self.lively = true;
             self.heard = true;
         }
-        match look {
-            Look::Fine if self.help.is_some() => (done, Look::Help),
-            look => (done, look),
+        match event {
+            RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
+            event => (done, event),
         }
     }
 
@@ -313,29 +313,29 @@ impl Inbox {
         header.set_first_free(header.first_free().min(index));
     }
 
-    /// Looks at the hot rings. Those that need more than that are written to `odd`.
+    /// Looks at the hot rings. Those that need more than that are written to `events`.
     #[inline]
-    pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, odd: &mut Vec<(usize, Look)>) -> usize {
+    pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, events: &mut Vec<(usize, RingEvent)>) -> usize {
         let mut done = 0;
         let count = self.hot.len();
         let first = if self.first < count { self.first } else { 0 };
         for step in 0..count {
-            let turn = first + step;
-            let turn = if turn < count { turn } else { turn - count };
-            let Some(index) = self.hot.get(turn).copied() else {
+            let at = first + step;
+            let at = if at < count { at } else { at - count };
+            let Some(index) = self.hot.get(at).copied() else {
                 break;
             };
             let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
                 continue;
             };
             if inbound.has_news() {
-                let (more, look) = inbound.drain(sink, budget - done);
+                let (more, event) = inbound.drain(sink, budget - done);
                 done += more;
-                if look != Look::Fine {
-                    odd.push((index, look));
+                if event != RingEvent::Nothing {
+                    events.push((index, event));
                 }
                 if done >= budget {
-                    self.first = turn + 1;
+                    self.first = at + 1;
                     break;
                 }
             }
@@ -345,19 +345,25 @@ impl Inbox {
 
     /// Looks at one ring, whether or not it is hot, and makes it hot if it had news. A hot one that was refused is left
     /// alone: every poll begins with it, and what was refused is not to come again, nor anything after it, in one poll.
-    pub fn attend<S: Sink>(&mut self, index: usize, header: &Header, sink: &mut S, budget: usize) -> (usize, Look) {
+    pub fn read_ring<S: Sink>(
+        &mut self,
+        index: usize,
+        header: &Header,
+        sink: &mut S,
+        budget: usize,
+    ) -> (usize, RingEvent) {
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
-            return (0, Look::Fine);
+            return (0, RingEvent::Nothing);
         };
         // What was refused among the hot rings of this poll is not offered again in it.
         let waits = inbound.hot && inbound.refused;
-        let (done, look) = if inbound.has_news() && !waits {
+        let (done, event) = if inbound.has_news() && !waits {
             inbound.drain(sink, budget)
         } else {
-            (0, Look::Fine)
+            (0, RingEvent::Nothing)
         };
-        if look == Look::Fine && inbound.is_over() {
-            return (done, Look::Over);
+        if event == RingEvent::Nothing && inbound.is_over() {
+            return (done, RingEvent::Over);
         }
         let (hot, more) = (inbound.hot, inbound.has_news());
         if !hot && (done > 0 || more) {
@@ -367,7 +373,7 @@ impl Inbox {
             // Nobody else will ring for what is left.
             header.ring_bell(index);
         }
-        (done, look)
+        (done, event)
     }
 
     /// Makes a ring hot, in the place of a quiet one if need be, or not at all.

@@ -11,7 +11,7 @@
 //! | helped | the sender, for a large message | what it has done of it |
 //!
 //! Two slots share a page, so the memory of a slot goes back when its neighbour is free too, and nobody claims it just
-//! then. Knows nothing of what records mean; made by `outbound` and `turns`, used by them and `inbound`.
+//! then. Knows nothing of what records mean; made by `outbound` and `housekeeping`, used by them and `inbound`.
 
 use super::exclude::Words;
 use super::layout::{Header, LOCK_RINGS, MAX_RINGS, read_address, slots_at};

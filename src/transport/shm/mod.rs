@@ -17,6 +17,7 @@ mod exclude;
 pub mod fuzz;
 mod get;
 mod help;
+mod housekeeping;
 mod inbound;
 mod lane;
 mod layout;
@@ -33,7 +34,6 @@ mod ring;
 mod share;
 mod sleep;
 mod sweep;
-mod turns;
 mod wake;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
-use inbound::{Inbox, Look};
+use inbound::{Inbox, RingEvent};
 use outbound::{NoWay, Outbound, Sent};
 use peers::Peers;
 use region::Region;
@@ -175,12 +175,12 @@ pub struct ShmTransport {
     own: Region,
     config: Config,
     /// Polls until the bells are looked at.
-    turns_left: u32,
-    turns: u32,
+    polls_to_housekeeping: u32,
+    housekeepings: u32,
     last_check: u64,
     /// Rings to be looked at, and what looking at them found; kept for their memory.
     rung: Vec<usize>,
-    odd: Vec<(usize, Look)>,
+    events: Vec<(usize, RingEvent)>,
     /// Peers whose ring was full.
     starved: Vec<PeerId>,
     /// Large messages that their sender has not finished with.
@@ -213,11 +213,11 @@ impl ShmTransport {
             peers: Peers::default(),
             inbox: Inbox::default(),
             config: config.clone(),
-            turns_left: 1,
-            turns: 0,
+            polls_to_housekeeping: 1,
+            housekeepings: 0,
             last_check: clock::monotonic_ms(),
             rung: Vec::new(),
-            odd: Vec::new(),
+            events: Vec::new(),
             starved: Vec::new(),
             waiting: Vec::new(),
             sleeps: 0,
@@ -365,10 +365,10 @@ impl Transport for ShmTransport {
         if !self.own.is_ours() {
             return 0;
         }
-        let mut done = self.inbox.poll_hot(sink, budget, &mut self.odd);
-        self.turns_left -= 1;
-        if self.turns_left == 0 || !self.odd.is_empty() {
-            done += self.take_turn(sink, budget.saturating_sub(done));
+        let mut done = self.inbox.poll_hot(sink, budget, &mut self.events);
+        self.polls_to_housekeeping -= 1;
+        if self.polls_to_housekeeping == 0 || !self.events.is_empty() {
+            done += self.keep_house(sink, budget.saturating_sub(done));
         }
         if !self.waiting.is_empty() {
             done += self.collect(sink);

@@ -230,13 +230,13 @@ impl Outbound {
         }
         match self.header.attention().load(Ordering::Relaxed) & (layout::SLEEPING | layout::CLOSED) {
             0 => Sent::Done,
-            _ => self.attend(),
+            _ => self.wake_peer(),
         }
     }
 
     /// The peer sleeps, or has closed.
     #[cold]
-    fn attend(&self) -> Sent {
+    fn wake_peer(&self) -> Sent {
         if sleep::wake(self.header.attention(), || self.bell.ring(self.instance())) {
             Sent::Done
         } else {
@@ -338,7 +338,7 @@ impl Drop for Outbound {
         self.ring.sender().fetch_or(lane::SENDER_CLOSED, Ordering::Release);
         fence(Ordering::SeqCst);
         self.header.ring_bell(self.index);
-        self.attend();
+        self.wake_peer();
     }
 }
 

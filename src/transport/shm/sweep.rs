@@ -1,7 +1,7 @@
 //! Removes what dead processes left in the directory: regions, sockets, drafts, and named address vectors.
 //!
 //! There may be any number of files, so a process looks at a few at a time, and goes on later where it was: when it opens
-//! an endpoint, and when an endpoint looks at its peers. Called by `region` and `turns`.
+//! an endpoint, and when an endpoint looks at its peers. Called by `region` and `housekeeping`.
 
 use super::name::{self, File};
 use super::region::remove_if_dead;

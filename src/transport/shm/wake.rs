@@ -68,7 +68,7 @@ impl ShmTransport {
             self.inbox.retry(&mut self.rung);
         }
         if !self.peers.over.is_empty() || !self.rung.is_empty() {
-            self.turns_left = 1;
+            self.polls_to_housekeeping = 1;
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a poll does only now and then: bells, new rings, the slow round over all rings, peers that died.
 
 use super::ShmTransport;
-use super::inbound::Look;
+use super::inbound::RingEvent;
 use super::layout::{LOCK_RINGS, Ring};
 use super::peers::{Peer, is_alive};
 use super::sweep;
@@ -23,15 +23,18 @@ const CHECK_PARTS: usize = 4;
 
 impl ShmTransport {
     #[cold]
-    pub(super) fn take_turn<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        self.turns_left = BELLS_EVERY;
-        self.turns = self.turns.wrapping_add(1);
-        self.own.header.looks().store(u64::from(self.turns), Ordering::Relaxed);
-        while let Some((index, look)) = self.odd.pop() {
-            self.settle(index, look, sink);
+    pub(super) fn keep_house<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        self.polls_to_housekeeping = BELLS_EVERY;
+        self.housekeepings = self.housekeepings.wrapping_add(1);
+        self.own
+            .header
+            .looks()
+            .store(u64::from(self.housekeepings), Ordering::Relaxed);
+        while let Some((index, event)) = self.events.pop() {
+            self.handle_event(index, event, sink);
         }
         self.own.header.take_bells(&mut self.rung);
-        if self.turns % ROUND_EVERY == 0 {
+        if self.housekeepings % ROUND_EVERY == 0 {
             self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
         }
         let is_new = |index: &usize| !self.inbox.knows(*index) && self.own.header.claim(*index).is_some();
@@ -45,9 +48,9 @@ impl ShmTransport {
         self.rung.dedup();
         let mut done = 0;
         while let Some(index) = self.rung.pop() {
-            done += self.attend(index, sink, budget.saturating_sub(done));
+            done += self.read_ring(index, sink, budget.saturating_sub(done));
         }
-        if self.turns % CLOCK_EVERY == 0 {
+        if self.housekeepings % CLOCK_EVERY == 0 {
             self.own.bell.ring_late();
             if self.check_is_due() {
                 self.check_some();
@@ -59,21 +62,21 @@ impl ShmTransport {
     }
 
     /// Looks at one ring, which may be nobody's.
-    fn attend<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
-        let (done, look) = self.inbox.attend(index, &self.own.header, sink, budget);
-        self.settle(index, look, sink);
+    fn read_ring<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
+        let (done, event) = self.inbox.read_ring(index, &self.own.header, sink, budget);
+        self.handle_event(index, event, sink);
         done
     }
 
-    fn settle<S: Sink>(&mut self, index: usize, look: Look, sink: &mut S) {
+    fn handle_event<S: Sink>(&mut self, index: usize, event: RingEvent, sink: &mut S) {
         if let Some((peer, help)) = self.inbox.take_help(index) {
             self.help(peer, &help, sink);
         }
-        match look {
-            Look::Fine | Look::Help => {}
-            Look::Over | Look::Broken => self.drop_ring(index),
-            Look::Moved => self.follow(index),
-            Look::Starved => {
+        match event {
+            RingEvent::Nothing | RingEvent::Help => {}
+            RingEvent::Over | RingEvent::Broken => self.drop_ring(index),
+            RingEvent::Moved => self.follow(index),
+            RingEvent::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
                 if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
                     self.own.bell.ring(peer.instance);
@@ -187,7 +190,7 @@ impl ShmTransport {
             inbound.ending = true;
         }
         self.own.header.ring_bell(index);
-        self.turns_left = 1;
+        self.polls_to_housekeeping = 1;
     }
 
     /// Whether a ring was claimed after the one that we have of the same address: a name has one owner at a time, so
@@ -209,7 +212,7 @@ impl ShmTransport {
             sink.gone(peer);
             // Another ring of its address may have waited for this.
             self.inbox.retry(&mut self.rung);
-            self.turns_left = 1;
+            self.polls_to_housekeeping = 1;
         }
     }
 
@@ -262,7 +265,7 @@ impl ShmTransport {
         if let Some(ring) = self.peers.get(number).and_then(|peer| peer.ring) {
             self.own.header.ring_bell(ring);
         }
-        self.turns_left = 1;
+        self.polls_to_housekeeping = 1;
     }
 
     /// Looks at all peers now, and tells the engine of those that died. A poll does this by itself for some at a time;
