@@ -140,7 +140,7 @@ fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
     if let Some((_, address)) = inbox.ring(0).and_then(Ring::who) {
         assert!((1..=name::ADDRESS_MAX).contains(&address.len()));
         if let Some(address) = name::normal(&address) {
-            let path = name::region("/dev/shm".as_ref(), address);
+            let path = name::endpoint_file("/dev/shm".as_ref(), address);
             assert_eq!(path.parent(), Some("/dev/shm".as_ref()));
             assert!(path.file_name().is_some_and(|name| name.len() <= 255));
             assert!(name::base(address).len() <= address.len());

@@ -221,7 +221,7 @@ impl OwnMark {
 /// Why a file is no region of ours to talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    NotARegion,
+    NotAnEndpoint,
     OtherVersion(u64),
     OtherAddress,
 }
@@ -279,7 +279,7 @@ impl Header {
     pub fn check(&self, address: &[u8]) -> Result<(), Unfit> {
         let get = |at| self.map.word(at).load(Ordering::Acquire);
         if get(AT_MAGIC) != MAGIC {
-            return Err(Unfit::NotARegion);
+            return Err(Unfit::NotAnEndpoint);
         }
         if get(AT_VERSION) != VERSION {
             return Err(Unfit::OtherVersion(get(AT_VERSION)));

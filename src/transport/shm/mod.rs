@@ -1,6 +1,6 @@
 //! Packets through shared memory, between processes of one machine and one user.
 //!
-//! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
+//! Every endpoint owns one file (`endpoint_file`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
 //! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
 //! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`region_table`,
@@ -12,6 +12,7 @@
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
 mod doorbell;
+mod endpoint_file;
 mod exclude;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
@@ -28,7 +29,6 @@ mod peers;
 mod proof;
 mod reach;
 mod recall;
-mod region;
 mod region_table;
 mod ring;
 mod share;
@@ -47,10 +47,10 @@ use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
+use endpoint_file::EndpointFile;
 use inbound::{Inbox, RingEvent};
 use outbound::{NoWay, Outbound, Sent};
 use peers::Peers;
-use region::Region;
 use region_table::RegionTable;
 use share::Far;
 use std::io;
@@ -172,7 +172,7 @@ const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
 pub struct ShmTransport {
     peers: Peers,
     inbox: Inbox,
-    own: Region,
+    own: EndpointFile,
     config: Config,
     /// Polls until the bells are looked at.
     polls_to_housekeeping: u32,
@@ -209,7 +209,7 @@ impl ShmTransport {
     /// Makes the endpoint that others reach by `address`.
     pub fn open(address: &str, config: &Config) -> Result<ShmTransport, OpenError> {
         Ok(ShmTransport {
-            own: Region::open(address, config)?,
+            own: EndpointFile::open(address, config)?,
             peers: Peers::default(),
             inbox: Inbox::default(),
             config: config.clone(),

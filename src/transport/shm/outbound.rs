@@ -6,12 +6,12 @@
 
 use super::Config;
 use super::doorbell::Doorbell;
+use super::endpoint_file::{self, EndpointFile};
 use super::lane::{self, Rows, SMALL};
 use super::layout::{self, Header, MAX_RINGS, OwnMark, Ring, Unfit};
 use super::name;
 use super::proof::{Proof, Who};
 use super::reach::Views;
-use super::region::{self, Region};
 use super::ring::{self, Lines, Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
@@ -85,8 +85,8 @@ pub enum NoWay {
 
 impl Outbound {
     /// `known`: the life of the address that is meant, 0 for any. The reasons worth telling are told.
-    pub fn connect(address: &[u8], known: u64, own: &Region, config: &Config) -> Result<Outbound, NoWay> {
-        let path = name::region(&config.dir, address);
+    pub fn connect(address: &[u8], known: u64, own: &EndpointFile, config: &Config) -> Result<Outbound, NoWay> {
+        let path = name::endpoint_file(&config.dir, address);
         let path_text = path.display();
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
         let (index, ring, mark) = match claimed {
@@ -352,7 +352,7 @@ fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
     }
     if !shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).ok()? {
         drop(fd);
-        region::remove_if_dead(path);
+        endpoint_file::remove_if_dead(path);
         return None;
     }
     Some((fd, status))
@@ -361,7 +361,7 @@ fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
 fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
     let path = path.display();
     match unfit {
-        Unfit::NotARegion => (config.warn)(&format!("{path} is no endpoint's file")),
+        Unfit::NotAnEndpoint => (config.warn)(&format!("{path} is no endpoint's file")),
         Unfit::OtherVersion(version) => (config.warn)(&format!(
             "{path} has layout version {version}: the peer uses another version of this library"
         )),
@@ -384,7 +384,7 @@ fn open_and_claim(
     path: &Path,
     address: &[u8],
     known: u64,
-    own: &Region,
+    own: &EndpointFile,
     config: &Config,
 ) -> Result<(Header, Status, Claimed), NoWay> {
     for tries_left in (0..TRIES).rev() {
@@ -420,7 +420,7 @@ fn open_and_claim(
 }
 
 /// Makes a ring that we locked ours, for the peer to see.
-fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, OwnMark), own: &Region) {
+fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, OwnMark), own: &EndpointFile) {
     ring.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
         ring.sender().store(lane::FENCED, Ordering::Relaxed);

@@ -6,11 +6,11 @@
 //! An earlier life may have sent something that we had not seen when we connected to the one after it. It gets a number
 //! of its own (`former`), so that what it left is delivered and its end concerns nobody else.
 
+use super::endpoint_file;
 use super::inbound::Inbox;
 use super::layout;
 use super::name;
 use super::outbound::Outbound;
-use super::region;
 use crate::engine::port::PeerId;
 use crate::sys::shared;
 use std::collections::{HashMap, HashSet};
@@ -236,7 +236,7 @@ impl Peers {
 /// Whether the owner of an address is still in the life we know. Opens its file each time: a descriptor kept for each
 /// of a thousand peers would be more than a process is given.
 pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
-    let path = name::region(dir, address);
+    let path = name::endpoint_file(dir, address);
     let fd = match shared::open_own(&path) {
         Ok((fd, _)) => fd,
         // Out of descriptors, say: that tells nothing about the peer.
@@ -249,6 +249,6 @@ pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
         return true;
     }
     drop(fd);
-    region::remove_if_dead(&path);
+    endpoint_file::remove_if_dead(&path);
     false
 }

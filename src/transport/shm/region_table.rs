@@ -10,8 +10,8 @@
 //! the middle cannot be told to leave, so waiting has an end, and the region stays. Nobody waits with a lock, and who is
 //! in one region keeps no other from being closed.
 
+use super::endpoint_file::EndpointFile;
 use super::layout::{self, Header, LOCK_RINGS, MAX_SLOTS};
-use super::region::Region as Own;
 use crate::sys::forks::ParentFd;
 use crate::sys::{process_vm, shared};
 use crate::util::regions::{Mirror, Region, Rights};
@@ -151,7 +151,7 @@ struct Place {
 
 impl RegionTable {
     /// Of the endpoint that regions know by this number.
-    pub fn new(own: &Own, endpoint: u64) -> io::Result<RegionTable> {
+    pub fn new(own: &EndpointFile, endpoint: u64) -> io::Result<RegionTable> {
         let file = own.hold_file();
         Ok(RegionTable {
             endpoint,

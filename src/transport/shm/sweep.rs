@@ -1,10 +1,10 @@
 //! Removes what dead processes left in the directory: regions, sockets, drafts, and named address vectors.
 //!
 //! There may be any number of files, so a process looks at a few at a time, and goes on later where it was: when it opens
-//! an endpoint, and when an endpoint looks at its peers. Called by `region` and `housekeeping`.
+//! an endpoint, and when an endpoint looks at its peers. Called by `endpoint_file` and `housekeeping`.
 
+use super::endpoint_file::remove_if_dead;
 use super::name::{self, File};
-use super::region::remove_if_dead;
 use crate::sys::forks::Process;
 use crate::sys::{clock, datagram, shared_table};
 use std::fs::ReadDir;
@@ -83,7 +83,7 @@ pub fn sweep(dir: &Path) {
 
 fn remove_what_is_dead(dir: &Path, path: &Path) {
     match name::file(path.file_name().unwrap_or_default().as_bytes()) {
-        File::Region => drop(remove_if_dead(path)),
+        File::Endpoint => drop(remove_if_dead(path)),
         File::Bell(instance) => remove_bell_if_dead(dir, instance),
         File::Table => shared_table::sweep(path),
         File::Other => {}

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 /// Writes over an endpoint's file, from outside.
 fn scribble(dir: &Dir, address: &str, writes: &[(u64, Vec<u8>)]) {
-    let path = name::region(&dir.0, address.as_bytes());
+    let path = name::endpoint_file(&dir.0, address.as_bytes());
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let size = file.metadata().unwrap().len();
     for (at, bytes) in writes {
@@ -88,13 +88,13 @@ fn files_that_are_no_endpoints_are_nobody() {
     let dir = Dir::new();
     let mut a = dir.open("a");
     let size = layout::header_bytes();
-    std::fs::write(name::region(&dir.0, b"short"), "x").unwrap();
-    std::fs::write(name::region(&dir.0, b"empty"), vec![0; size]).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", name::region(&dir.0, b"link")).unwrap();
-    let fifo = std::ffi::CString::new(name::region(&dir.0, b"fifo").into_os_string().into_vec()).unwrap();
+    std::fs::write(name::endpoint_file(&dir.0, b"short"), "x").unwrap();
+    std::fs::write(name::endpoint_file(&dir.0, b"empty"), vec![0; size]).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", name::endpoint_file(&dir.0, b"link")).unwrap();
+    let fifo = std::ffi::CString::new(name::endpoint_file(&dir.0, b"fifo").into_os_string().into_vec()).unwrap();
     // SAFETY: a C string.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
-    std::fs::create_dir(name::region(&dir.0, b"dir")).unwrap();
+    std::fs::create_dir(name::endpoint_file(&dir.0, b"dir")).unwrap();
     // A living endpoint of another version.
     let _b = dir.open("b");
     scribble(&dir, "b", &[(8, vec![255])]);
@@ -141,7 +141,7 @@ fn a_process_is_whose_file_it_has() {
     let mut into = [0u8; 64];
     // SAFETY: as above.
     let local = UserIov::one(unsafe { UserBuf::new(into.as_mut_ptr(), into.len()) });
-    let honest = std::fs::read(name::region(&dir.0, b"victim")).unwrap();
+    let honest = std::fs::read(name::endpoint_file(&dir.0, b"victim")).unwrap();
     // Instance, process, where the instance is; where the file is.
     scribble(
         &dir,

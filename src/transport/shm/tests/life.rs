@@ -281,7 +281,7 @@ fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
         push_all(&mut other, to, id..id + 1, &mut kept);
     }
     // As a child would hold it that has the first sender's open file.
-    let (held, _) = shared::open_own(&name::region(&dir.0, b"here")).unwrap();
+    let (held, _) = shared::open_own(&name::endpoint_file(&dir.0, b"here")).unwrap();
     assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
     let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
@@ -425,7 +425,7 @@ fn many_speak_to_one() {
     }
     // Places are used again, and the memory of what is over was given back: what stays is the header, and marks.
     assert!(end.own.header.used() <= 301, "{}", end.own.header.used());
-    let file = std::fs::metadata(name::region(&dir.0, b"here")).unwrap();
+    let file = std::fs::metadata(name::endpoint_file(&dir.0, b"here")).unwrap();
     let bytes = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
     assert!(bytes <= layout::bytes_needed() as u64 + 8 * 4096, "{bytes}");
 }

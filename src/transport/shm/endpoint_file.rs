@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub struct Region {
+pub struct EndpointFile {
     pub header: Header,
     pub instance: u64,
     pub pid: u32,
@@ -39,8 +39,8 @@ pub struct Region {
     address: String,
 }
 
-impl Region {
-    pub fn open(address: &str, config: &Config) -> Result<Region, OpenError> {
+impl EndpointFile {
+    pub fn open(address: &str, config: &Config) -> Result<EndpointFile, OpenError> {
         if name::normal(address.as_bytes()) != Some(address.as_bytes()) {
             return Err(OpenError::Address);
         }
@@ -54,9 +54,9 @@ impl Region {
             probe: (&raw const *probe) as u64,
             fence: !in_barrier || !process_vm::barrier_everywhere(),
         };
-        let path = name::region(&config.dir, owner.address);
+        let path = name::endpoint_file(&config.dir, owner.address);
         let made = publish(&path, config, &mut owner, &probe)?;
-        Ok(Region {
+        Ok(EndpointFile {
             header: made.header,
             instance: owner.instance,
             pid: owner.pid,
@@ -95,7 +95,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for EndpointFile {
     fn drop(&mut self) {
         if !self.is_ours() {
             return;
@@ -183,9 +183,9 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
             Err(error) => return Err(OpenError::System("link", error)),
         }
         match remove_if_dead(path) {
-            Found::Alive => return Err(OpenError::InUse),
-            Found::Removed => {}
-            Found::Busy => std::thread::sleep(NAP),
+            Removal::Alive => return Err(OpenError::InUse),
+            Removal::Removed => {}
+            Removal::Busy => std::thread::sleep(NAP),
         }
     }
     Err(OpenError::InUse)
@@ -193,7 +193,7 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
 
 /// What became of a file looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Removal {
     Alive,
     Removed,
     /// Somebody else is about to remove it, or has just done so.
@@ -201,26 +201,26 @@ pub enum Found {
 }
 
 /// Removes a region whose owner is dead. One that is not ours to judge counts as alive.
-pub fn remove_if_dead(path: &Path) -> Found {
+pub fn remove_if_dead(path: &Path) -> Removal {
     let (fd, status) = match shared::open_own(path) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Found::Removed,
-        Err(_) => return Found::Alive,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Removal::Removed,
+        Err(_) => return Removal::Alive,
     };
     if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
-        return Found::Alive;
+        return Removal::Alive;
     }
     if !shared::try_lock(fd.as_fd(), layout::LOCK_REMOVE).unwrap_or(false) {
-        return Found::Busy;
+        return Removal::Busy;
     }
     if !shared::status_of(path).is_ok_and(|named| named.is_same_file(&status)) {
-        return Found::Busy;
+        return Removal::Busy;
     }
     if let (Some(dir), Some(instance)) = (path.parent(), layout::instance_in(fd.as_fd())) {
         let _ = std::fs::remove_file(name::bell(dir, instance));
     }
     match std::fs::remove_file(path) {
-        Ok(()) => Found::Removed,
-        Err(_) => Found::Busy,
+        Ok(()) => Removal::Removed,
+        Err(_) => Removal::Busy,
     }
 }
