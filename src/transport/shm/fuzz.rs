@@ -1,13 +1,13 @@
 //! Bodies of the fuzz targets for what other processes write into an endpoint's file: see `crate::fuzz`. Compiled for
 //! nothing else.
 
-use super::help::{BODY, Help, request};
+use super::dual_copy::{Cut, TakeFrom, take_piece};
+use super::dual_copy::{HelpRequest, REQUEST_BODY, encode_request};
 use super::inbound::{Inbox, RingEvent};
 use super::lane::{CONTROL_BYTES, LARGE, SMALL, slot_at};
 use super::layout::{self, Header, MAX_RINGS, Owner, Ring, SLOT_WORDS};
 use super::name;
 use super::ring::LINE;
-use super::share::{Cut, End, take};
 use crate::engine::port::{PeerId, Place, Sink, Token};
 use crate::engine::wire;
 use crate::sys::shared;
@@ -154,7 +154,7 @@ fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
         let _ = (inbox.newcomers(header), inbox.would_find(header));
     }
     if let Some(ring) = inbox.ring(0) {
-        let _ = take(ring.pieces(), value as u32, End::Front);
+        let _ = take_piece(ring.pieces(), value as u32, TakeFrom::Front);
     }
 }
 
@@ -166,10 +166,12 @@ pub fn help(data: &[u8]) {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
     // Most inputs are to be requests, nearly.
-    let mut whole = [0; BODY];
+    let mut whole = [0; REQUEST_BODY];
     whole.iter_mut().zip(body).for_each(|(to, from)| *to = *from);
     words[0] = words[0] & !0xffff_00ff | 0xff;
-    let Some(help) = Help::of(words, &whole) else { return };
+    let Some(help) = HelpRequest::of(words, &whole) else {
+        return;
+    };
     let Cut { at, len, count, .. } = help.cut;
     let mut next = at;
     for piece in 0..count.min(100) {
@@ -177,8 +179,8 @@ pub fn help(data: &[u8]) {
         assert!(from == next && bytes > 0 && from + bytes <= at + len);
         next += bytes;
     }
-    let (again, body) = request(help.number, &help.cut, &help.theirs, &help.ours).expect("it has a name");
-    let twice = Help::of(again, &body).expect("it was one");
+    let (again, body) = encode_request(help.number, &help.cut, &help.theirs, &help.ours).expect("it has a name");
+    let twice = HelpRequest::of(again, &body).expect("it was one");
     assert_eq!(
         (twice.number, twice.cut, twice.theirs, twice.ours),
         (help.number, help.cut, help.theirs, help.ours)

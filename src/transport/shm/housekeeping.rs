@@ -208,7 +208,7 @@ impl ShmTransport {
             // Receives that name its endpoint end too, though it may never have sent anything.
             sink.met(peer, self.peers.source(peer));
             self.peers.forget(peer);
-            self.waiting.retain(|waiting| waiting.peer != peer);
+            self.pending_copies.retain(|pending| pending.peer != peer);
             sink.gone(peer);
             // Another ring of its address may have waited for this.
             self.inbox.retry(&mut self.rung);

@@ -4,8 +4,8 @@
 //! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
+use super::dual_copy::HelpRequest;
 use super::exclude;
-use super::help::Help;
 use super::lane::{self, Ring};
 use super::layout::Header;
 use super::recall::RECALLED;
@@ -26,7 +26,7 @@ pub struct Inbound {
     /// The sender is dead: once empty, the ring goes.
     pub ending: bool,
     /// What its sender asked us to do, to be done when the ring has been looked at.
-    help: Option<Help>,
+    help: Option<HelpRequest>,
     /// The engine would not take the next record.
     refused: bool,
     /// Its sender goes on in a large ring, which could not be mapped.
@@ -159,7 +159,7 @@ enum Placed {
 
 /// The long way of a record: the engine says where its body goes.
 #[inline(never)]
-fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> Placed {
+fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8]) -> Placed {
     let Some(header) = wire::Header::from_words(words) else {
         return if words == RECALLED || asked_for_help(help, words, body) {
             Placed::Done
@@ -188,8 +188,8 @@ fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u
 /// A record that is no packet: the sender asks for help with a large copy. It never asks again before it has got an
 /// answer.
 #[cold]
-fn asked_for_help(asked: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> bool {
-    match Help::of(words, body) {
+fn asked_for_help(asked: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8]) -> bool {
+    match HelpRequest::of(words, body) {
         Some(help) if asked.is_none() => {
             *asked = Some(help);
             true
@@ -226,7 +226,7 @@ impl Inbox {
     }
 
     /// A request for help that came through this ring, and whose it is.
-    pub fn take_help(&mut self, index: usize) -> Option<(PeerId, Help)> {
+    pub fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
         let inbound = self.get_mut(index)?;
         Some((inbound.peer, inbound.help.take()?))
     }

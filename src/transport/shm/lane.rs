@@ -7,7 +7,7 @@
 //! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
 //! | taken | the receiver, every quarter ring, and around each look | how far it has read, whether it reads now |
 //! | sender | the sender, seldom | closed, starved, whether it takes back what was not read (`recall`) |
-//! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
+//! | pieces | both, for a large message | what is left of it to be fetched (`dual_copy`) |
 //! | helped | the sender, for a large message | what it has done of it |
 //!
 //! Two slots share a page, so the memory of a slot goes back when its neighbour is free too, and nobody claims it just

@@ -1,6 +1,6 @@
 //! A region of a peer's that is mapped here: what of it has pages, and where it was used last.
 //!
-//! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `reach`.
+//! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `direct_access`.
 
 use super::region_table::Shown;
 use crate::engine::op::RemotePart;

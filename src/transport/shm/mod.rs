@@ -4,20 +4,21 @@
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
 //! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
 //! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`region_table`,
-//! `reach`). `peers` knows who is who and who still lives.
+//! `direct_access`). `peers` knows who is who and who still lives.
 //!
 //! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
 //! What other processes write is checked before use: the worst they can do is to be taken for dead.
 //!
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
+mod direct_access;
 mod doorbell;
+mod dual_copy;
 mod endpoint_file;
 mod exclude;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
-mod help;
 mod housekeeping;
 mod inbound;
 mod lane;
@@ -27,11 +28,9 @@ mod name;
 mod outbound;
 mod peers;
 mod proof;
-mod reach;
 mod recall;
 mod region_table;
 mod ring;
-mod share;
 mod sleep;
 mod sweep;
 mod wake;
@@ -47,12 +46,12 @@ use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
+use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
 use inbound::{Inbox, RingEvent};
 use outbound::{NoWay, Outbound, Sent};
 use peers::Peers;
 use region_table::RegionTable;
-use share::Far;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,7 +183,7 @@ pub struct ShmTransport {
     /// Peers whose ring was full.
     starved: Vec<PeerId>,
     /// Large messages that their sender has not finished with.
-    waiting: Vec<share::Waiting>,
+    pending_copies: Vec<PendingCopy>,
     sleeps: u64,
     /// It was told that a ring could not be mapped.
     told: bool,
@@ -219,7 +218,7 @@ impl ShmTransport {
             rung: Vec::new(),
             events: Vec::new(),
             starved: Vec::new(),
-            waiting: Vec::new(),
+            pending_copies: Vec::new(),
             sleeps: 0,
             told: false,
             region_table: None,
@@ -337,8 +336,8 @@ impl Transport for ShmTransport {
     }
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let (waiting, starved) = (&self.waiting, &self.starved);
-        let busy = |peer: PeerId| starved.contains(&peer) || waiting.iter().any(|waiting| waiting.peer == peer);
+        let (copies, starved) = (&self.pending_copies, &self.starved);
+        let busy = |peer: PeerId| starved.contains(&peer) || copies.iter().any(|pending| pending.peer == peer);
         self.peers.reuse(&|peer| held(peer) || busy(peer))
     }
 
@@ -370,7 +369,7 @@ impl Transport for ShmTransport {
         if self.polls_to_housekeeping == 0 || !self.events.is_empty() {
             done += self.keep_house(sink, budget.saturating_sub(done));
         }
-        if !self.waiting.is_empty() {
+        if !self.pending_copies.is_empty() {
             done += self.collect(sink);
         }
         done
@@ -422,9 +421,9 @@ impl Transport for ShmTransport {
         };
         // Not worth waking it for; nor waiting, if it is at another one. What fits a packet is over when this returns.
         let long = part.len > MAX_BODY && part.len >= self.config.together.saturating_mul(2);
-        let shares = long && !sleeps && !self.is_waiting_for(to);
-        if let Some(got) = shares
-            .then(|| self.copy_together(to, &Far::Region(open), local, 0, part.len, token))
+        let together = long && !sleeps && !self.is_copying_with(to);
+        if let Some(got) = together
+            .then(|| self.copy_together(to, &PeerMemory::Region(open), local, 0, part.len, token))
             .flatten()
         {
             return got;
@@ -487,7 +486,8 @@ impl Transport for ShmTransport {
         let (instance, pid) = (out.instance(), out.pid());
         // Without a token our memory must be left alone when this returns, by the sender too.
         let together = token.filter(|_| len >= self.config.together);
-        let got = together.and_then(|token| self.copy_together(from, &Far::Message(*remote), local, at, len, token));
+        let got =
+            together.and_then(|token| self.copy_together(from, &PeerMemory::Message(*remote), local, at, len, token));
         if let Some(got) = got {
             if got == port::Get::Unsupported {
                 self.not_now(from);

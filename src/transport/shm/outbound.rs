@@ -5,13 +5,13 @@
 //! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
 
 use super::Config;
+use super::direct_access::Views;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
 use super::lane::{self, Rows, SMALL};
 use super::layout::{self, Header, MAX_RINGS, OwnMark, Ring, Unfit};
 use super::name;
 use super::proof::{Proof, Who};
-use super::reach::Views;
 use super::ring::{self, Lines, Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;

@@ -36,8 +36,8 @@ pub struct Peer {
     base: bool,
     /// In the list of those whose ring was full.
     pub starved: bool,
-    /// The number of the last message that was fetched together (`share`).
-    pub shares: u32,
+    /// The number of the last message that was fetched together (`dual_copy`).
+    pub last_dual_copy: u32,
 }
 
 /// So many peers are no crowd.
@@ -80,7 +80,7 @@ impl Peers {
             past,
             base: false,
             starved: false,
-            shares: 0,
+            last_dual_copy: 0,
         };
         if let Some(number) = self.free.pop() {
             *self.get_mut(number)? = peer;
@@ -215,7 +215,7 @@ impl Peers {
             entry.ending = entry.past;
             entry.out = None;
             entry.ring = None;
-            entry.shares = 0;
+            entry.last_dual_copy = 0;
         }
     }
 

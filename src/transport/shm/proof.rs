@@ -1,5 +1,5 @@
 //! Whether the process of the number that a peer tells in its file is the peer's, so that the kernel may copy from and to
-//! its memory: asked by `reach`, `help` and fetching.
+//! its memory: asked by `direct_access`, `dual_copy` and fetching.
 //!
 //! A number may mean another process to us than to the peer, when we live in different namespaces; a peer may lie; and a
 //! number is used again after its process's death. So first the kernel says that this process has the peer's file mapped

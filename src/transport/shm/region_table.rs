@@ -5,7 +5,7 @@
 //! it is done; the owner changes the generation, and then waits for every peer whose mark it finds set for that slot. One
 //! of the two must see the other, which takes a barrier between the two steps on both sides, as in `sleep`.
 //!
-//! What lies behind the memory is for the peer to find out (`reach`), so registering costs a few stores, and closing a
+//! What lies behind the memory is for the peer to find out (`direct_access`), so registering costs a few stores, and closing a
 //! region that nobody ever reached so costs one more. Peers that die are known by their locks. A peer that was stopped in
 //! the middle cannot be told to leave, so waiting has an end, and the region stays. Nobody waits with a lock, and who is
 //! in one region keeps no other from being closed.

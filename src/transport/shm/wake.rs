@@ -56,8 +56,10 @@ impl ShmTransport {
         let room = self.has_room_for_the_starved();
         // Nobody rings when the end of a large message has been written; it does not take long. And who could not be
         // rung sleeps until he is.
-        let quiet =
-            self.waiting.is_empty() && self.peers.over.is_empty() && self.rung.is_empty() && !self.own.bell.is_late();
+        let quiet = self.pending_copies.is_empty()
+            && self.peers.over.is_empty()
+            && self.rung.is_empty()
+            && !self.own.bell.is_late();
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 

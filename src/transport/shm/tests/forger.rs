@@ -5,9 +5,9 @@
 //! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
 //! AddressSanitizer.
 
-use super::super::help::{Asked, request};
+use super::super::dual_copy::{Cut, HelperState, helper_word};
+use super::super::dual_copy::{RequestedMemory, encode_request};
 use super::super::region_table::{AT_SEVERAL, at_slot};
-use super::super::share::{Cut, State, told};
 use super::*;
 use crate::engine::Engine;
 use crate::engine::op::{Completion, Ended, Kind, Level, Recv, RemoteIov, Rma, Send, Tell};
@@ -262,12 +262,12 @@ impl Story {
         };
         let number = dice.below(3) as u32 + 1;
         let access = dice.of(&[Access::Read, Access::Read, Access::Write]);
-        let ours = Asked {
+        let ours = RequestedMemory {
             name: self.named(),
             access,
         };
         let theirs = self.name(forger);
-        let Some((mut words, body)) = request(number, &cut, &theirs, &ours) else {
+        let Some((mut words, body)) = encode_request(number, &cut, &theirs, &ours) else {
             return;
         };
         if self.dice.below(8) == 0 {
@@ -301,17 +301,17 @@ impl Story {
         let Some(out) = forger.peers.get(to).and_then(|peer| peer.out.as_ref()) else {
             return;
         };
-        let state = dice.of(&[State::Working, State::Over, State::Failed]);
+        let state = dice.of(&[HelperState::Working, HelperState::Over, HelperState::Failed]);
         match dice.below(6) {
             0 => out
                 .mark
                 .word()
                 .store(dice.of(&[0, 1, AT_SEVERAL, at_slot(0), u64::MAX]), Ordering::SeqCst),
             1 => out.ring.pieces().store(dice.word(), Ordering::SeqCst),
-            2 => out
-                .ring
-                .helped()
-                .store(told(dice.below(4) as u32, state, dice.word() as u16), Ordering::SeqCst),
+            2 => out.ring.helped().store(
+                helper_word(dice.below(4) as u32, state, dice.word() as u16),
+                Ordering::SeqCst,
+            ),
             3 => out.ring.sender().store(dice.below(4) & !1, Ordering::SeqCst),
             4 => out.header.ring_bell(dice.below(2048) as usize),
             _ => {

@@ -3,7 +3,7 @@
 mod closing;
 mod recall;
 
-use super::super::reach::TIRED_AFTER;
+use super::super::direct_access::TIRED_AFTER;
 use super::super::region_table::{AT_SEVERAL, TURN, at_slot};
 use super::*;
 use crate::util::regions::{Busy, Region as Registered};

@@ -108,7 +108,7 @@ impl Inside<'_> {
 
 /// A piece of a region that the kernel copies from or to, as long as its generation is this.
 #[derive(Clone, Copy, Debug)]
-pub struct Open {
+pub struct RemoteRange {
     pub part: RemotePart,
     pub access: Access,
     addr: u64,
@@ -212,7 +212,7 @@ impl Outbound {
         for (piece, part) in pieces.iter_mut().zip(parts) {
             *piece = self.find(part, wanted)?;
         }
-        // SAFETY: as in `reach`; nothing was unmapped since, for all were found.
+        // SAFETY: as in `direct_access`; nothing was unmapped since, for all were found.
         let buffers = pieces
             .iter()
             .map(|piece| unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
@@ -278,7 +278,7 @@ impl Outbound {
 
     /// What the kernel may copy from or to now, if this piece is in a region and the peer has looked at all it was sent.
     #[cold]
-    pub fn open(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
+    pub fn open(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if !self.has_seen_all() {
             return None;
         }
@@ -286,7 +286,7 @@ impl Outbound {
     }
 
     /// The same, whatever the peer has looked at.
-    pub fn open_now(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
+    pub fn open_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if self.views.get().is_none_or(|view| view.key != part.key) {
             self.look_up(part.key);
         }
@@ -295,7 +295,7 @@ impl Outbound {
         if !self.is_proved() {
             return None;
         }
-        Some(Open {
+        Some(RemoteRange {
             part: *part,
             access,
             addr: shown.addr.wrapping_add(at as u64),
@@ -305,7 +305,7 @@ impl Outbound {
     }
 
     /// Has the kernel copy all of it. False: nothing, or not all, was copied.
-    pub fn copy_all(&mut self, open: &Open, local: &UserIov) -> bool {
+    pub fn copy_all(&mut self, open: &RemoteRange, local: &UserIov) -> bool {
         let all = open.part.len;
         (0..all)
             .step_by(STRETCH)
@@ -313,7 +313,7 @@ impl Outbound {
     }
 
     /// Has the kernel copy some of it, if it is still open.
-    pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
+    pub fn copy_some(&mut self, open: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
         let place = region_table::at_slot(open.slot);
         let inside = self.views.enter(self.mark.word(), place, self.fence);
         let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
@@ -321,7 +321,7 @@ impl Outbound {
         copied
     }
 
-    fn copy_stretch(&self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
+    fn copy_stretch(&self, open: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
         let mut ours = [Range { addr: 0, len: 0 }; IOV_LIMIT];
         let mut count = 0;
         for (range, piece) in ours.iter_mut().zip(local.slices(at, len)) {
