@@ -5,12 +5,12 @@
 //! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
 //! AddressSanitizer.
 
-use super::super::dual_copy::{Cut, HelperState, helper_word};
-use super::super::dual_copy::{RequestedMemory, encode_request};
-use super::super::region_table::{AT_SEVERAL, at_slot};
 use super::*;
 use crate::engine::Engine;
 use crate::engine::op::{Completion, Ended, Kind, Level, Recv, RemoteIov, Rma, Send, Tell};
+use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
+use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
+use crate::transport::shm::region_table::{AT_SEVERAL, at_slot};
 use crate::util::regions::Region as Registered;
 use crate::util::user::Lent;
 

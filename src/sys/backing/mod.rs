@@ -301,7 +301,7 @@ pub struct Mapping {
     lead: usize,
     len: usize,
     process: Process,
-    /// Where it is used instead, for ThreadSanitizer: see `shared::seen`.
+    /// Where it is used instead, for ThreadSanitizer: see `shared::tsan`.
     #[cfg(tsan)]
     seen: Option<usize>,
 }

@@ -1,7 +1,8 @@
 //! Large messages that the receiver and the sender fetch together, and regions that initiator and target copy so.
 
-use super::super::layout::Ring;
 use super::*;
+use crate::transport::shm::dual_copy::{HelperState, TakeFrom, helper_word, take_piece};
+use crate::transport::shm::layout::Ring;
 use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,7 +45,7 @@ impl Sink for Ends {
     fn named(&mut self, _: PeerId, name: &Named, access: Access) -> Option<UserIov> {
         match name {
             Named::Region(part) => {
-                let rights = super::super::direct_access::rights(access);
+                let rights = crate::transport::shm::direct_access::rights(access);
                 let found = self.regions.as_ref()?.find(1, part.key, part.addr, part.len, rights);
                 Some(found.ok()?.memory)
             }
@@ -187,7 +188,7 @@ fn one_message_after_the_other() {
             // A sender that takes one piece and comes no further.
             let taken = scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if dual_copy::take_piece(pieces, next, dual_copy::TakeFrom::Back).is_some() {
+                    if take_piece(pieces, next, TakeFrom::Back).is_some() {
                         return true;
                     }
                 }
@@ -211,10 +212,8 @@ fn one_message_after_the_other() {
         assert!(sink.ended.is_empty());
     }
     let ring = a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().ring();
-    ring.helped().store(
-        dual_copy::helper_word(number, dual_copy::HelperState::Failed, 0),
-        Ordering::Release,
-    );
+    ring.helped()
+        .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
     b.poll(&mut sink, 64);
     assert_eq!(sink.ended, [(1, true)]);
     assert!(first == from);
@@ -244,7 +243,7 @@ fn an_endpoint_closes_without_a_stopped_sender() {
         std::thread::scope(|scope| {
             let taken = scope.spawn(|| {
                 let mut takes = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
-                takes.any(|()| dual_copy::take_piece(pieces, next, dual_copy::TakeFrom::Back).is_some())
+                takes.any(|()| take_piece(pieces, next, TakeFrom::Back).is_some())
             });
             let got = b.get(to_a, &remote, &target, 0, LEN, Some(1));
             over.store(true, Ordering::Relaxed);
@@ -443,7 +442,7 @@ fn what_was_closed_meanwhile_is_not_touched() {
             let (got, taken) = std::thread::scope(|scope| {
                 let taken = scope.spawn(|| {
                     while !over.load(Ordering::Relaxed) {
-                        if dual_copy::take_piece(pieces, next, dual_copy::TakeFrom::Back).is_some() {
+                        if take_piece(pieces, next, TakeFrom::Back).is_some() {
                             return true;
                         }
                     }
@@ -469,10 +468,9 @@ fn what_was_closed_meanwhile_is_not_touched() {
         // The target finds the request now, and no region.
         target.poll(&mut helping, 64);
         assert_eq!(helped(&end, to), 0);
-        ring(&target, to_end).helped().store(
-            dual_copy::helper_word(number, dual_copy::HelperState::Failed, 0),
-            Ordering::Release,
-        );
+        ring(&target, to_end)
+            .helped()
+            .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
         end.poll(&mut sink, 64);
         assert_eq!(sink.ended, [(9, false)]);
         assert!(memory.iter().all(|byte| *byte == 3));

@@ -4,7 +4,7 @@
 //! however it dies; and they can be asked about without being taken. Knows nothing of what the files hold.
 
 #[cfg(tsan)]
-mod seen;
+mod tsan;
 
 use super::forks::Process;
 use core::ptr::{self, NonNull};
@@ -273,7 +273,7 @@ impl Map {
             #[cfg(not(tsan))]
             base,
             #[cfg(tsan)]
-            base: seen::share(fd, offset, len)?,
+            base: tsan::share(fd, offset, len)?,
             #[cfg(tsan)]
             own: base,
             len,
@@ -329,7 +329,7 @@ impl Drop for Map {
             #[cfg(tsan)]
             let own = self.own;
             #[cfg(tsan)]
-            seen::leave(self.base);
+            tsan::leave(self.base);
             // SAFETY: mapped by `new`; everything that borrowed from it is gone.
             unsafe { libc::munmap(own.as_ptr().cast(), self.len) };
         }
