@@ -7,11 +7,11 @@
 //! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
 //! all of that. A region may be closed at any moment: see `region_table` for how its owner knows that we are done.
 
-use super::layout::{Header, MAX_SLOTS};
+use super::layout::{Header, MAX_ENTRIES};
 use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
 use super::proof::Again;
-use super::region_table::{self, AT_SEVERAL, Shown, TURN};
+use super::region_table::{self, IN_SEVERAL, ShownRegion, VISIT};
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, Mapping};
 use crate::sys::process_vm::{self, Range};
@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 /// Bytes that the kernel copies while the owner of a region that is being closed would wait.
 const STRETCH: usize = 1 << 20;
 /// What is known of so many keys at most, of which there may be no regions.
-const VIEWS_MOST: usize = 2 * MAX_SLOTS;
+const VIEWS_MOST: usize = 2 * MAX_ENTRIES;
 /// Operations until it is asked whether the peer lives, whose memory would outlive it.
 pub const TIRED_AFTER: u32 = 4096;
 
@@ -44,7 +44,7 @@ pub struct Views {
 struct View {
     key: u64,
     /// None: not in the table, which had changed so often when it was looked for.
-    shown: Option<Shown>,
+    shown: Option<ShownRegion>,
     changes: u64,
     mapped: Option<MappedRegion>,
     /// Mapping failed for a reason that may pass.
@@ -56,7 +56,7 @@ impl View {
     #[inline(always)]
     fn stays_apart(&self, header: &Header) -> bool {
         let shown = self.shown.filter(|_| !self.again.was_refused());
-        shown.is_some_and(|shown| header.generation(shown.slot) == shown.generation)
+        shown.is_some_and(|shown| header.generation(shown.entry) == shown.generation)
     }
 
     fn take(&mut self, mapped: Result<MappedRegion, Unmapped>) {
@@ -77,7 +77,7 @@ enum Unmapped {
     Failed,
 }
 
-impl Shown {
+impl ShownRegion {
     /// Where a piece begins in the region, if it lies in it and may be used so.
     fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
         let at = part.addr.checked_sub(self.base)?;
@@ -112,7 +112,7 @@ pub struct RemoteRange {
     pub part: RemotePart,
     pub access: Access,
     addr: u64,
-    slot: usize,
+    entry: usize,
     generation: u64,
 }
 
@@ -121,7 +121,7 @@ impl Views {
     #[inline(always)]
     fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Inside<'a> {
         let inside = self.turn + place;
-        self.turn += TURN;
+        self.turn += VISIT;
         // SYNC POINT reach: marked before the generation is looked at.
         mark.store(inside, Ordering::Relaxed);
         if fenced {
@@ -263,12 +263,12 @@ impl Outbound {
     #[inline(always)]
     fn enter_all(&mut self, pieces: &[MappedPiece]) -> Option<Inside<'_>> {
         let place = match pieces {
-            [only] => region_table::at_slot(only.slot),
-            _ => AT_SEVERAL,
+            [only] => region_table::mark_in_entry(only.entry),
+            _ => IN_SEVERAL,
         };
         let inside = self.views.enter(self.mark.word(), place, self.fence);
         for piece in pieces {
-            if self.header.generation(piece.slot) != piece.generation {
+            if self.header.generation(piece.entry) != piece.generation {
                 inside.leave();
                 return None;
             }
@@ -299,7 +299,7 @@ impl Outbound {
             part: *part,
             access,
             addr: shown.addr.wrapping_add(at as u64),
-            slot: shown.slot,
+            entry: shown.entry,
             generation: shown.generation,
         })
     }
@@ -314,9 +314,9 @@ impl Outbound {
 
     /// Has the kernel copy some of it, if it is still open.
     pub fn copy_some(&mut self, open: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
-        let place = region_table::at_slot(open.slot);
+        let place = region_table::mark_in_entry(open.entry);
         let inside = self.views.enter(self.mark.word(), place, self.fence);
-        let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
+        let copied = self.header.generation(open.entry) == open.generation && self.copy_stretch(open, local, at, len);
         inside.leave();
         copied
     }
@@ -360,7 +360,7 @@ impl Outbound {
     pub fn set_out(&mut self) {
         self.header.reached().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.views.tired_at = self.views.turn + TURN * u64::from(TIRED_AFTER);
+        self.views.tired_at = self.views.turn + VISIT * u64::from(TIRED_AFTER);
     }
 
     /// Forgets what is used now, if its region is another by now. What failed is tried again when it is time.
@@ -381,7 +381,7 @@ impl Outbound {
 
     fn is_stale(&self, view: &View) -> bool {
         match &view.shown {
-            Some(shown) => self.header.generation(shown.slot) != shown.generation,
+            Some(shown) => self.header.generation(shown.entry) != shown.generation,
             None => self.header.changes().load(Ordering::Acquire) != view.changes,
         }
     }
@@ -406,7 +406,7 @@ impl Outbound {
         self.views.make_room(1);
         // Before the table is looked at: what comes later changes it.
         let changes = self.header.changes().load(Ordering::Acquire);
-        let shown = self.header.find_slot(key);
+        let shown = self.header.find_entry(key);
         let mapped = shown.map(|shown| self.map(&shown));
         self.views.last = self.views.list.len();
         self.views.places.insert(key, self.views.last);
@@ -423,10 +423,10 @@ impl Outbound {
         self.views.list.push(view);
     }
 
-    fn map(&mut self, shown: &Shown) -> Result<MappedRegion, Unmapped> {
+    fn map(&mut self, shown: &ShownRegion) -> Result<MappedRegion, Unmapped> {
         let mapped = self.try_map(shown).map(|mapping| MappedRegion::new(mapping, shown));
         let pid = self.pid();
-        let Shown { key, len, .. } = shown;
+        let ShownRegion { key, len, .. } = shown;
         let how = match mapped {
             Ok(_) => "mapped",
             Err(Unmapped::Private) => "not shared: large operations are copied by the kernel, small ones are sent",
@@ -439,7 +439,7 @@ impl Outbound {
         mapped
     }
 
-    fn try_map(&mut self, shown: &Shown) -> Result<Mapping, Unmapped> {
+    fn try_map(&mut self, shown: &ShownRegion) -> Result<Mapping, Unmapped> {
         let pid = self.pid();
         let write = shown.rights.write;
         if shown.len == 0 {

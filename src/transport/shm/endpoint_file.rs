@@ -32,7 +32,7 @@ pub struct EndpointFile {
     pub in_barrier: bool,
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
-    slots: Arc<Map>,
+    lanes: Arc<Map>,
     file: Arc<ParentFd>,
     pub bell: Arc<Doorbell>,
     path: PathBuf,
@@ -62,7 +62,7 @@ impl EndpointFile {
             pid: owner.pid,
             in_barrier,
             probe,
-            slots: made.slots,
+            lanes: made.lanes,
             file: Arc::new(made.file),
             bell: Arc::new(made.bell),
             path,
@@ -78,9 +78,9 @@ impl EndpointFile {
         self.file.as_fd()
     }
 
-    /// The slots of all senders.
-    pub fn slots(&self) -> &Arc<Map> {
-        &self.slots
+    /// The lanes of all senders.
+    pub fn lanes(&self) -> &Arc<Map> {
+        &self.lanes
     }
 
     /// The file for somebody else who holds it open.
@@ -119,7 +119,7 @@ const NAP: Duration = Duration::from_millis(1);
 struct Made {
     file: ParentFd,
     header: Header,
-    slots: Arc<Map>,
+    lanes: Arc<Map>,
     bell: Doorbell,
 }
 
@@ -161,14 +161,14 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
     }
     layout::allocate_header(file.as_fd()).map_err(failed("posix_fallocate"))?;
     let header = Header::map_own(file.as_fd()).map_err(failed("mmap"))?;
-    let slots = layout::map_slots(file.as_fd()).map_err(failed("mmap"))?;
+    let lanes = layout::map_lanes(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
     // While the draft has its name, a sweep leaves the socket alone.
     let bell = Doorbell::hang(dir, owner.instance).map_err(failed("bind"))?;
     Ok(Some(Made {
         file,
         header,
-        slots,
+        lanes,
         bell,
     }))
 }

@@ -4,8 +4,8 @@
 use super::dual_copy::{Cut, TakeFrom, take_piece};
 use super::dual_copy::{HelpRequest, REQUEST_BODY, encode_request};
 use super::inbound::{Inbox, RingEvent};
-use super::lane::{CONTROL_BYTES, LARGE, SMALL, slot_at};
-use super::layout::{self, Header, MAX_RINGS, Owner, Ring, SLOT_WORDS};
+use super::lane::{CONTROL_BYTES, LARGE, SMALL, lane_at};
+use super::layout::{self, ENTRY_WORDS, Header, MAX_RINGS, Owner, Ring};
 use super::name;
 use super::ring::LINE;
 use crate::engine::port::{PeerId, Place, Sink, Token};
@@ -57,7 +57,7 @@ impl Scene {
         layout::allocate_header(file.as_fd()).ok()?;
         // As long as the farthest place that is looked at; it has memory where it was touched.
         let file = File::from(file);
-        file.set_len(slot_at(MAX_RINGS) as u64).ok()?;
+        file.set_len(lane_at(MAX_RINGS) as u64).ok()?;
         let header = Header::map_own(file.as_fd()).ok()?;
         Some(Scene { file, header })
     }
@@ -115,7 +115,7 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
     match kind % 6 {
         0 => header.set_word(place, value),
         1 => header
-            .slot(place % layout::MAX_SLOTS % 64, place / 64 % SLOT_WORDS)
+            .entry_word(place % layout::MAX_ENTRIES % 64, place / 64 % ENTRY_WORDS)
             .store(value, Ordering::Relaxed),
         2 => ring.set_word(place % CONTROL_WORDS, value),
         3 => ring.set_word(CONTROL_WORDS + place, value),
@@ -129,12 +129,12 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
 /// Everything that is read of a peer's file, or of what peers wrote in ours.
 fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
     let _ = header.check(ADDRESS);
-    assert!(header.used() <= MAX_RINGS && header.slots_used() <= layout::MAX_SLOTS);
+    assert!(header.used() <= MAX_RINGS && header.entries_used() <= layout::MAX_ENTRIES);
     // What lies behind the first page of the table has memory here only if the owner said so.
-    header.set_slots_used(header.slots_used().min(64));
+    header.set_entries_used(header.entries_used().min(64));
     for key in [0, 1, value] {
-        if let Some(shown) = header.find_slot(key) {
-            assert!(shown.key == key && shown.slot < layout::MAX_SLOTS && shown.generation % 2 == 1);
+        if let Some(shown) = header.find_entry(key) {
+            assert!(shown.key == key && shown.entry < layout::MAX_ENTRIES && shown.generation % 2 == 1);
         }
     }
     if let Some((_, address)) = inbox.ring(0).and_then(Ring::who) {

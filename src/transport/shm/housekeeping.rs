@@ -105,7 +105,7 @@ impl ShmTransport {
 
     /// A ring that somebody claimed, if it can be mapped.
     fn map(&mut self, index: usize) -> Option<Ring> {
-        match Ring::of(self.own.slots(), self.own.file(), index) {
+        match Ring::of(self.own.lanes(), self.own.file(), index) {
             Ok(ring) => Some(ring),
             Err(error) => {
                 self.no_memory(&error);

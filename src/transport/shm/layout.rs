@@ -64,8 +64,8 @@ const AT_USED: usize = 2 * LINE;
 const AT_CLAIMS: usize = 3 * LINE;
 const AT_ADDRESS: usize = 4 * LINE;
 const AT_RUNG: usize = 8 * LINE;
-const AT_SLOTS_USED: usize = 12 * LINE;
-const AT_CHANGES: usize = AT_SLOTS_USED + 8;
+const AT_ENTRIES_USED: usize = 12 * LINE;
+const AT_CHANGES: usize = AT_ENTRIES_USED + 8;
 const AT_REACHED: usize = 13 * LINE;
 const AT_FIRST_FREE: usize = 14 * LINE;
 const AT_LOOKS: usize = 15 * LINE;
@@ -73,7 +73,7 @@ const HEADER_BYTES: usize = 16 * LINE;
 /// Words of bells, a bit for each ring; and of bits that say which of those words have news.
 const BELLS: usize = MAX_RINGS / 64;
 const RUNG: usize = BELLS / 64;
-const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_SLOTS_USED);
+const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_ENTRIES_USED);
 
 impl Word for AtomicU64 {
     #[inline]
@@ -109,20 +109,20 @@ fn states_at() -> usize {
 }
 
 /// The most regions that are shown; others are reached by asking.
-pub const MAX_SLOTS: usize = 4096;
-pub const SLOT_WORDS: usize = 6;
+pub const MAX_ENTRIES: usize = 4096;
+pub const ENTRY_WORDS: usize = 6;
 
-// `SLOT_WORDS` words in a line for each region.
+// `ENTRY_WORDS` words in a line for each region.
 fn table_at() -> usize {
     states_at() + whole_pages(MAX_RINGS * size_of::<u32>())
 }
 
 fn marks_at() -> usize {
-    table_at() + whole_pages(MAX_SLOTS * LINE)
+    table_at() + whole_pages(MAX_ENTRIES * LINE)
 }
 
 /// Where the slots of senders begin.
-pub fn slots_at() -> usize {
+pub fn lanes_at() -> usize {
     marks_at() + whole_pages(MAX_RINGS * LINE)
 }
 
@@ -149,9 +149,9 @@ fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 }
 
 /// All slots of an endpoint, for its owner.
-pub fn map_slots(fd: BorrowedFd<'_>) -> io::Result<Arc<Map>> {
-    let len = MAX_RINGS * super::lane::SLOT_BYTES;
-    Map::new(fd, slots_at() as u64, len).map(Arc::new)
+pub fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<Map>> {
+    let len = MAX_RINGS * super::lane::LANE_BYTES;
+    Map::new(fd, lanes_at() as u64, len).map(Arc::new)
 }
 
 /// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
@@ -424,12 +424,12 @@ impl Header {
     }
 
     /// Slots of the table that have memory lie below this.
-    pub fn slots_used(&self) -> usize {
-        (self.map.word(AT_SLOTS_USED).load(Ordering::Acquire) as usize).min(MAX_SLOTS)
+    pub fn entries_used(&self) -> usize {
+        (self.map.word(AT_ENTRIES_USED).load(Ordering::Acquire) as usize).min(MAX_ENTRIES)
     }
 
-    pub fn set_slots_used(&self, used: usize) {
-        self.map.word(AT_SLOTS_USED).store(used as u64, Ordering::Release);
+    pub fn set_entries_used(&self, used: usize) {
+        self.map.word(AT_ENTRIES_USED).store(used as u64, Ordering::Release);
     }
 
     /// How often a region was put into the table.
@@ -439,10 +439,10 @@ impl Header {
 
     /// One word of a slot. Panics for what is not in the table.
     #[inline(always)]
-    pub fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
-        assert!(slot < MAX_SLOTS && word < SLOT_WORDS);
+    pub fn entry_word(&self, entry: usize, word: usize) -> &AtomicU64 {
+        assert!(entry < MAX_ENTRIES && word < ENTRY_WORDS);
         // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
-        unsafe { &*self.table.as_ptr().add(slot * LINE + word * 8).cast::<AtomicU64>() }
+        unsafe { &*self.table.as_ptr().add(entry * LINE + word * 8).cast::<AtomicU64>() }
     }
 }
 
@@ -457,8 +457,8 @@ impl Header {
 }
 
 /// Sees that slots of the table below `slots` have memory.
-pub fn allocate_slots(fd: BorrowedFd<'_>, slots: usize) -> io::Result<()> {
-    shared::allocate(fd, table_at() as u64, (slots.min(MAX_SLOTS) * LINE) as u64)
+pub fn allocate_entries(fd: BorrowedFd<'_>, entries: usize) -> io::Result<()> {
+    shared::allocate(fd, table_at() as u64, (entries.min(MAX_ENTRIES) * LINE) as u64)
 }
 
 /// The instance in a region's file, without mapping it.

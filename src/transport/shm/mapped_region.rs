@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `direct_access`.
 
-use super::region_table::Shown;
+use super::region_table::ShownRegion;
 use crate::engine::op::RemotePart;
 use crate::sys::backing::Mapping;
 use crate::util::regions::Rights;
@@ -15,7 +15,7 @@ const CHUNK: usize = 64 << 10;
 pub struct MappedPiece {
     pub addr: usize,
     pub len: usize,
-    pub slot: usize,
+    pub entry: usize,
     pub generation: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct MappedPiece {
 #[derive(Debug)]
 pub struct MappedRegion {
     mapping: Mapping,
-    slot: usize,
+    entry: usize,
     generation: u64,
     /// By `number`: where it was used last with these rights.
     last_uses: [LastUse; 4],
@@ -46,12 +46,12 @@ fn rights_index(rights: Rights) -> usize {
 }
 
 impl MappedRegion {
-    pub fn new(mapping: Mapping, shown: &Shown) -> MappedRegion {
+    pub fn new(mapping: Mapping, shown: &ShownRegion) -> MappedRegion {
         let words = mapping.len().div_ceil(CHUNK).div_ceil(64);
         let ready = [vec![0; words].into_boxed_slice(), vec![0; words].into_boxed_slice()];
         MappedRegion {
             mapping,
-            slot: shown.slot,
+            entry: shown.entry,
             generation: shown.generation,
             last_uses: Default::default(),
             ready,
@@ -72,13 +72,13 @@ impl MappedRegion {
         MappedPiece {
             addr,
             len,
-            slot: self.slot,
+            entry: self.entry,
             generation: self.generation,
         }
     }
 
     /// The piece at byte `at`, which may be used so and has its pages. The next will mostly be near it.
-    pub fn remember(&mut self, shown: &Shown, at: usize, len: usize, wanted: Rights) -> MappedPiece {
+    pub fn remember(&mut self, shown: &ShownRegion, at: usize, len: usize, wanted: Rights) -> MappedPiece {
         let [chunk, bit] = [at / CHUNK, at / CHUNK % 64];
         // As far as one word of bits tells.
         if let Some(bits) = self.ready[usize::from(wanted.write)].get(chunk / 64) {

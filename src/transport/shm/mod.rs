@@ -149,7 +149,7 @@ impl fmt::Display for OpenError {
             OpenError::Address => write!(f, "an address has 1 to {} bytes", name::ADDRESS_MAX),
             OpenError::InUse => write!(f, "the address is in use"),
             OpenError::NoSpace { dir, needed } => {
-                let (dir, least, most) = (dir.display(), lane::SLOT_BYTES, lane::LARGE_BYTES);
+                let (dir, least, most) = (dir.display(), lane::LANE_BYTES, lane::LARGE_BYTES);
                 write!(
                     f,
                     "{dir} is full: an endpoint needs {needed} bytes there, {least} more for each peer that sends to it, \

@@ -1,8 +1,8 @@
 //! The table in an endpoint's file of the regions that its peers may work on by themselves: its owner's side.
 //!
-//! A region is in a slot: where it lies in this process, and who may do what. A slot's generation is odd while it is
-//! there. A peer that works on one marks itself with the slot, then looks at the generation, and marks itself again when
-//! it is done; the owner changes the generation, and then waits for every peer whose mark it finds set for that slot. One
+//! A region is in an entry: where it lies in this process, and who may do what. An entry's generation is odd while it is
+//! there. A peer that works on one marks itself with the entry, then looks at the generation, and marks itself again when
+//! it is done; the owner changes the generation, and then waits for every peer whose mark it finds set for that entry. One
 //! of the two must see the other, which takes a barrier between the two steps on both sides, as in `sleep`.
 //!
 //! What lies behind the memory is for the peer to find out (`direct_access`), so registering costs a few stores, and closing a
@@ -11,7 +11,7 @@
 //! in one region keeps no other from being closed.
 
 use super::endpoint_file::EndpointFile;
-use super::layout::{self, Header, LOCK_RINGS, MAX_SLOTS};
+use super::layout::{self, Header, LOCK_RINGS, MAX_ENTRIES};
 use crate::sys::forks::ParentFd;
 use crate::sys::{process_vm, shared};
 use crate::util::regions::{Mirror, Region, Rights};
@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-// The words of a slot.
+// The words of an entry.
 const GENERATION: usize = 0;
 const KEY: usize = 1;
 const BASE: usize = 2;
@@ -31,22 +31,22 @@ const ADDR: usize = 3;
 const LEN: usize = 4;
 const RIGHTS: usize = 5;
 
-// A mark counts by `TURN`. What is added while its peer works says in which slot.
-pub const TURN: u64 = 1 << 16;
-/// In more than one slot.
-pub const AT_SEVERAL: u64 = 1;
-const _: () = assert!(at_slot(MAX_SLOTS) < TURN);
+// A mark counts by `VISIT`. What is added while its peer works says in which entry.
+pub const VISIT: u64 = 1 << 16;
+/// In more than one entry.
+pub const IN_SEVERAL: u64 = 1;
+const _: () = assert!(mark_in_entry(MAX_ENTRIES) < VISIT);
 
 #[inline(always)]
-pub const fn at_slot(slot: usize) -> u64 {
-    2 * slot as u64 + 3
+pub const fn mark_in_entry(entry: usize) -> u64 {
+    2 * entry as u64 + 3
 }
 
-/// Whether a peer with this mark works in a slot; None: in any.
-fn is_at(mark: u64, slot: Option<usize>) -> bool {
-    let place = mark % TURN;
-    match slot {
-        Some(slot) => place == at_slot(slot) || place == AT_SEVERAL,
+/// Whether a peer with this mark works in an entry; None: in any.
+fn is_at(mark: u64, entry: Option<usize>) -> bool {
+    let place = mark % VISIT;
+    match entry {
+        Some(entry) => place == mark_in_entry(entry) || place == IN_SEVERAL,
         None => place % 2 == 1,
     }
 }
@@ -54,10 +54,10 @@ fn is_at(mark: u64, slot: Option<usize>) -> bool {
 /// Slots that get memory at a time: a page.
 const STEP: usize = 64;
 
-/// A region as its slot has it.
+/// A region as its entry has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
-    pub slot: usize,
+pub struct ShownRegion {
+    pub entry: usize,
     pub generation: u64,
     pub key: u64,
     /// What remote addresses count from.
@@ -74,23 +74,23 @@ fn rights_word(rights: Rights) -> u64 {
 
 impl Header {
     #[inline(always)]
-    pub fn generation(&self, slot: usize) -> u64 {
-        self.slot(slot, GENERATION).load(Ordering::Acquire)
+    pub fn generation(&self, entry: usize) -> u64 {
+        self.entry_word(entry, GENERATION).load(Ordering::Acquire)
     }
 
     /// Looks for a region by its key.
-    pub fn find_slot(&self, key: u64) -> Option<Shown> {
-        let used = self.slots_used();
-        let has_key = |slot: &usize| self.slot(*slot, KEY).load(Ordering::Relaxed) == key;
-        (0..used).filter(has_key).find_map(|slot| self.read_slot(slot, key))
+    pub fn find_entry(&self, key: u64) -> Option<ShownRegion> {
+        let used = self.entries_used();
+        let has_key = |entry: &usize| self.entry_word(*entry, KEY).load(Ordering::Relaxed) == key;
+        (0..used).filter(has_key).find_map(|entry| self.read_entry(entry, key))
     }
 
-    fn read_slot(&self, slot: usize, key: u64) -> Option<Shown> {
-        let generation = self.generation(slot);
-        let get = |word| self.slot(slot, word).load(Ordering::Relaxed);
+    fn read_entry(&self, entry: usize, key: u64) -> Option<ShownRegion> {
+        let generation = self.generation(entry);
+        let get = |word| self.entry_word(entry, word).load(Ordering::Relaxed);
         let rights = get(RIGHTS);
-        let shown = Shown {
-            slot,
+        let shown = ShownRegion {
+            entry,
             generation,
             key: get(KEY),
             base: get(BASE),
@@ -101,24 +101,25 @@ impl Header {
                 write: rights & 2 != 0,
             },
         };
-        // SYNC POINT slot: what was read is of this generation if it still is.
+        // SYNC POINT entry: what was read is of this generation if it still is.
         fence(Ordering::Acquire);
-        let still = self.slot(slot, GENERATION).load(Ordering::Relaxed) == generation;
+        let still = self.entry_word(entry, GENERATION).load(Ordering::Relaxed) == generation;
         (still && generation % 2 == 1 && shown.key == key).then_some(shown)
     }
 
-    /// `generation` is what the slot had last.
-    fn fill_slot(&self, slot: usize, generation: u64, key: u64, region: &Region, memory: UserBuf) {
-        // SYNC POINT slot: who reads a word of this generation finds that the one before is over.
+    /// `generation` is what the entry had last.
+    fn fill_entry(&self, entry: usize, generation: u64, key: u64, region: &Region, memory: UserBuf) {
+        // SYNC POINT entry: who reads a word of this generation finds that the one before is over.
         fence(Ordering::Release);
-        let set = |word, value| self.slot(slot, word).store(value, Ordering::Relaxed);
+        let set = |word, value| self.entry_word(entry, word).store(value, Ordering::Relaxed);
         set(KEY, key);
         set(BASE, region.base);
         set(ADDR, memory.addr() as u64);
         set(LEN, memory.len() as u64);
         set(RIGHTS, rights_word(region.rights));
-        // SYNC POINT slot: release.
-        self.slot(slot, GENERATION).store(generation + 1, Ordering::Release);
+        // SYNC POINT entry: release.
+        self.entry_word(entry, GENERATION)
+            .store(generation + 1, Ordering::Release);
         self.changes().fetch_add(1, Ordering::Release);
     }
 }
@@ -128,24 +129,24 @@ pub struct RegionTable {
     /// Where peers mark themselves: looked at without a lock.
     header: Header,
     file: Arc<ParentFd>,
-    inner: Mutex<Inner>,
+    entries: Mutex<Entries>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct Entries {
     /// By key, from the first time that a region was shown until it is closed.
-    slots: HashMap<u64, Place>,
+    by_key: HashMap<u64, EntryVersion>,
     /// Slots that were used, and may be again.
-    free: Vec<Place>,
-    fresh: usize,
+    free: Vec<EntryVersion>,
+    unused_from: usize,
     /// The endpoint is.
     closed: bool,
 }
 
-/// A slot and its generation. What is in the file may be anybody's.
+/// An entry and its generation. What is in the file may be anybody's.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    slot: usize,
+struct EntryVersion {
+    entry: usize,
     generation: u64,
 }
 
@@ -157,12 +158,12 @@ impl RegionTable {
             endpoint,
             header: Header::map(file.as_fd())?,
             file,
-            inner: Mutex::default(),
+            entries: Mutex::default(),
         })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing is shown any more. Peers may still be at regions that were, which are not the endpoint's to give back.
@@ -170,14 +171,14 @@ impl RegionTable {
         if !self.file.is_ours() {
             return;
         }
-        let mut inner = self.inner();
-        inner.closed = true;
-        let keys: Vec<u64> = inner.slots.keys().copied().collect();
-        keys.iter().for_each(|key| inner.hide(&self.header, *key));
+        let mut entries = self.entries();
+        entries.closed = true;
+        let keys: Vec<u64> = entries.by_key.keys().copied().collect();
+        keys.iter().for_each(|key| entries.hide(&self.header, *key));
     }
 
-    /// Waits, but not for ever, until no peer works in this slot, or in any.
-    fn is_left(&self, slot: Option<usize>, patience: Duration) -> bool {
+    /// Waits, but not for ever, until no peer works in this entry, or in any.
+    fn is_left(&self, entry: Option<usize>, patience: Duration) -> bool {
         // SYNC POINT reach: either we find a peer's mark, or it finds what was hidden.
         fence(Ordering::SeqCst);
         if self.header.reached().load(Ordering::Relaxed) == 0 {
@@ -186,7 +187,7 @@ impl RegionTable {
         process_vm::barrier_everywhere();
         let start = Instant::now();
         (0..self.header.used()).all(|ring| match self.mark(ring) {
-            Some(mark) if is_at(mark, slot) => self.waits_for(ring, mark, start, patience),
+            Some(mark) if is_at(mark, entry) => self.waits_for(ring, mark, start, patience),
             _ => true,
         })
     }
@@ -234,36 +235,36 @@ impl Mirror for RegionTable {
         if !self.file.is_ours() {
             return;
         }
-        let mut inner = self.inner();
-        inner.hide(&self.header, key);
-        if let Some(memory) = region.shown_at(self.endpoint).filter(|_| !inner.closed) {
-            inner.show(self, key, region, memory);
+        let mut entries = self.entries();
+        entries.hide(&self.header, key);
+        if let Some(memory) = region.shown_at(self.endpoint).filter(|_| !entries.closed) {
+            entries.show(self, key, region, memory);
         }
     }
 
     fn hide(&self, key: u64) {
         if self.file.is_ours() {
-            self.inner().hide(&self.header, key);
+            self.entries().hide(&self.header, key);
         }
     }
 
     fn settle(&self, key: u64) -> bool {
-        let Some(slot) = self.inner().slots.get(&key).map(|place| place.slot) else {
+        let Some(entry) = self.entries().by_key.get(&key).map(|place| place.entry) else {
             return true;
         };
         if !self.file.is_ours() {
             return true;
         }
         // Without the lock, which whoever registers memory needs.
-        let left = self.is_left(Some(slot), PATIENCE);
+        let left = self.is_left(Some(entry), PATIENCE);
         if left {
-            self.inner().forget(key);
+            self.entries().forget(key);
         }
         left
     }
 
     fn is_over(&self) -> bool {
-        let closed = self.inner().closed;
+        let closed = self.entries().closed;
         closed && self.is_left(None, Duration::ZERO)
     }
 }
@@ -277,48 +278,49 @@ const LAST_NAP: Duration = Duration::from_millis(5);
 /// How often it is asked whether the peer lives still.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
-impl Inner {
+impl Entries {
     fn show(&mut self, table: &RegionTable, key: u64, region: &Region, memory: UserBuf) {
-        let known = self.slots.get(&key).copied();
-        let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_slot(table)) else {
+        let known = self.by_key.get(&key).copied();
+        let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_entry(table)) else {
             return; // the table is full, or the file system: peers ask
         };
         table
             .header
-            .fill_slot(place.slot, place.generation, key, region, memory);
+            .fill_entry(place.entry, place.generation, key, region, memory);
         let generation = place.generation + 1;
-        self.slots.insert(key, Place { generation, ..place });
+        self.by_key.insert(key, EntryVersion { generation, ..place });
     }
 
-    fn fresh_slot(&mut self, table: &RegionTable) -> Option<Place> {
-        let slot = self.fresh;
-        if slot >= MAX_SLOTS {
+    fn fresh_entry(&mut self, table: &RegionTable) -> Option<EntryVersion> {
+        let entry = self.unused_from;
+        if entry >= MAX_ENTRIES {
             return None;
         }
-        if slot % STEP == 0 {
-            layout::allocate_slots(table.file.as_fd(), slot + STEP).ok()?;
-            (slot..slot + STEP).for_each(|slot| table.header.slot(slot, GENERATION).store(0, Ordering::Relaxed));
-            table.header.set_slots_used(slot + STEP);
+        if entry % STEP == 0 {
+            layout::allocate_entries(table.file.as_fd(), entry + STEP).ok()?;
+            (entry..entry + STEP)
+                .for_each(|entry| table.header.entry_word(entry, GENERATION).store(0, Ordering::Relaxed));
+            table.header.set_entries_used(entry + STEP);
         }
-        self.fresh += 1;
-        Some(Place { slot, generation: 0 })
+        self.unused_from += 1;
+        Some(EntryVersion { entry, generation: 0 })
     }
 
-    /// The key keeps its slot, in which peers may still be.
+    /// The key keeps its entry, in which peers may still be.
     fn hide(&mut self, header: &Header, key: u64) {
-        let shown = self.slots.get_mut(&key).filter(|place| place.generation % 2 == 1);
+        let shown = self.by_key.get_mut(&key).filter(|place| place.generation % 2 == 1);
         let Some(place) = shown else { return };
         place.generation += 1;
         // SYNC POINT reach: before the marks are looked at.
         header
-            .slot(place.slot, GENERATION)
+            .entry_word(place.entry, GENERATION)
             .store(place.generation, Ordering::Relaxed);
     }
 
-    /// Nobody is in the slot of a key that is hidden: it may be another's.
+    /// Nobody is in the entry of a key that is hidden: it may be another's.
     fn forget(&mut self, key: u64) {
-        if self.slots.get(&key).is_some_and(|place| place.generation % 2 == 0) {
-            self.free.extend(self.slots.remove(&key));
+        if self.by_key.get(&key).is_some_and(|place| place.generation % 2 == 0) {
+            self.free.extend(self.by_key.remove(&key));
         }
     }
 }
@@ -329,16 +331,16 @@ mod tests {
 
     #[test]
     fn a_mark_is_at_its_slot_only() {
-        let slots = [0, 1, 2, MAX_SLOTS - 1];
-        for turn in [0, TURN, 77 * TURN] {
-            for slot in slots {
-                assert!(!is_at(turn, Some(slot)) && is_at(turn + AT_SEVERAL, Some(slot)));
-                for other in slots {
-                    assert_eq!(is_at(turn + at_slot(slot), Some(other)), slot == other);
+        let entries = [0, 1, 2, MAX_ENTRIES - 1];
+        for turn in [0, VISIT, 77 * VISIT] {
+            for entry in entries {
+                assert!(!is_at(turn, Some(entry)) && is_at(turn + IN_SEVERAL, Some(entry)));
+                for other in entries {
+                    assert_eq!(is_at(turn + mark_in_entry(entry), Some(other)), entry == other);
                 }
-                assert!(is_at(turn + at_slot(slot), None));
+                assert!(is_at(turn + mark_in_entry(entry), None));
             }
-            assert!(!is_at(turn, None) && is_at(turn + AT_SEVERAL, None));
+            assert!(!is_at(turn, None) && is_at(turn + IN_SEVERAL, None));
         }
     }
 }

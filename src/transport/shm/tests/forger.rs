@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::op::{Completion, Ended, Kind, Level, Recv, RemoteIov, Rma, Send, Tell};
 use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
 use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
-use crate::transport::shm::region_table::{AT_SEVERAL, at_slot};
+use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
 use crate::util::regions::Region as Registered;
 use crate::util::user::Lent;
 
@@ -303,10 +303,10 @@ impl Story {
         };
         let state = dice.of(&[HelperState::Working, HelperState::Over, HelperState::Failed]);
         match dice.below(6) {
-            0 => out
-                .mark
-                .word()
-                .store(dice.of(&[0, 1, AT_SEVERAL, at_slot(0), u64::MAX]), Ordering::SeqCst),
+            0 => out.mark.word().store(
+                dice.of(&[0, 1, IN_SEVERAL, mark_in_entry(0), u64::MAX]),
+                Ordering::SeqCst,
+            ),
             1 => out.ring.pieces().store(dice.word(), Ordering::SeqCst),
             2 => out.ring.helped().store(
                 helper_word(dice.below(4) as u32, state, dice.word() as u16),
@@ -326,10 +326,10 @@ impl Story {
     /// A table with regions that there are not, as they are not, or in memory that is another's to show.
     fn forge_table(&mut self, forger: &ShmTransport) {
         let header = &forger.own.header;
-        if layout::allocate_slots(forger.own.file(), 64).is_err() {
+        if layout::allocate_entries(forger.own.file(), 64).is_err() {
             return;
         }
-        let slot = self.dice.below(3) as usize;
+        let entry = self.dice.below(3) as usize;
         let loot = self.loot.iov();
         let inside = loot.address(0) as u64;
         let words = [
@@ -341,9 +341,9 @@ impl Story {
             self.dice.below(8),
         ];
         for (word, value) in words.into_iter().enumerate() {
-            header.slot(slot, word).store(value, Ordering::SeqCst);
+            header.entry_word(entry, word).store(value, Ordering::SeqCst);
         }
-        header.set_slots_used(self.dice.of(&[3, 64, 1 << 40]));
+        header.set_entries_used(self.dice.of(&[3, 64, 1 << 40]));
         header.changes().fetch_add(1, Ordering::SeqCst);
     }
 

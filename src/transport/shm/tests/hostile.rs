@@ -19,7 +19,7 @@ fn scribble(dir: &Dir, address: &str, writes: &[(u64, Vec<u8>)]) {
 
 /// Places worth writing to, and bytes worth writing there.
 fn writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
-    let first_ring = lane::slot_at(0) as u64;
+    let first_ring = lane::lane_at(0) as u64;
     let place = prop_oneof![
         // The header, the states, the control block, the first lines, anywhere.
         (0..2048u64 / 8).prop_map(|word| word * 8),
@@ -114,7 +114,7 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     push_all(&mut good, from_good, 0..1, &mut Kept::default());
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 2);
     // The second record of the first ring.
-    let second_line = lane::slot_at(0) as u64 + lane::CONTROL_BYTES as u64 + 64;
+    let second_line = lane::lane_at(0) as u64 + lane::CONTROL_BYTES as u64 + 64;
     scribble(&dir, "hub", &[(second_line, vec![0x55; 8])]);
     poll_until(&mut hub, &mut kept, |kept| kept.gone.len() == 1);
     let number = hub.peer(b"bad").unwrap();

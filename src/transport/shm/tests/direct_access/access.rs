@@ -158,7 +158,7 @@ fn what_was_used_allows_no_more() {
 fn a_file_of_regions_has_room_for_many() {
     let memory = Memory::shared();
     let mut p = pair(memory.region(Rights::BOTH));
-    let keys = 1000..1000 + layout::MAX_SLOTS as u64;
+    let keys = 1000..1000 + layout::MAX_ENTRIES as u64;
     for key in keys.clone() {
         assert!(p.regions.add(memory.region(Rights::BOTH), key).is_some());
     }

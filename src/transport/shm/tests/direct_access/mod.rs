@@ -12,7 +12,7 @@ mod recall;
 
 use super::*;
 use crate::transport::shm::direct_access::TIRED_AFTER;
-use crate::transport::shm::region_table::{AT_SEVERAL, TURN, at_slot};
+use crate::transport::shm::region_table::{IN_SEVERAL, VISIT, mark_in_entry};
 use crate::util::regions::{Busy, Region as Registered};
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::ffi::CStr;
