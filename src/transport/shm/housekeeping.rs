@@ -93,7 +93,7 @@ impl ShmTransport {
     }
 
     fn no_memory(&mut self, error: &io::Error) {
-        if !core::mem::replace(&mut self.told, true) {
+        if !core::mem::replace(&mut self.warned_of_mapping, true) {
             let address = self.own.address();
             (self.config.warn)(&format!(
                 "{address}: a peer's ring cannot be mapped ({error}): it is tried again; look at the process's limits \

@@ -9,7 +9,7 @@ use super::exclude;
 use super::lane::{self, Ring};
 use super::layout::Header;
 use super::recall::RECALLED;
-use super::ring::{Consumer, Stop};
+use super::ring::{Consumer, RingEnd};
 use crate::engine::port::{PeerId, Place, Sink};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
@@ -77,8 +77,8 @@ impl Inbound {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
-                Err(Stop::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
-                Err(Stop::Moved | Stop::Broken) => return (done, RingEvent::Broken),
+                Err(RingEnd::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
+                Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };

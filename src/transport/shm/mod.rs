@@ -49,7 +49,7 @@ use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
 use inbound::{Inbox, RingEvent};
-use outbound::{NoWay, Outbound, Sent};
+use outbound::{ConnectError, Outbound, Written};
 use peers::Peers;
 use region_table::RegionTable;
 use std::io;
@@ -186,7 +186,7 @@ pub struct ShmTransport {
     pending_copies: Vec<PendingCopy>,
     sleeps: u64,
     /// It was told that a ring could not be mapped.
-    told: bool,
+    warned_of_mapping: bool,
     /// Where peers see our regions, if they may use any.
     region_table: Option<(Arc<RegionTable>, Arc<Regions>)>,
 }
@@ -220,7 +220,7 @@ impl ShmTransport {
             starved: Vec::new(),
             pending_copies: Vec::new(),
             sleeps: 0,
-            told: false,
+            warned_of_mapping: false,
             region_table: None,
         })
     }
@@ -244,10 +244,10 @@ impl ShmTransport {
         let stranger = peer.instance == 0;
         let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
             Ok(out) => out,
-            Err(NoWay::NoRing) => return Err(Push::NoMemory),
-            Err(NoWay::Nobody) if stranger => return Err(Push::Unreachable),
+            Err(ConnectError::NoRing) => return Err(Push::NoMemory),
+            Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable),
             // The life we knew is over: the engine is to hear of its end.
-            Err(NoWay::Nobody | NoWay::OtherLife) => return Err(self.not_sent(to, Sent::Gone)),
+            Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
         };
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
@@ -256,20 +256,20 @@ impl ShmTransport {
 
     /// The way to a peer whose memory may be worked on.
     #[inline(always)]
-    fn way_to(&mut self, to: PeerId) -> Option<&mut Outbound> {
+    fn direct_path(&mut self, to: PeerId) -> Option<&mut Outbound> {
         if !self.own.is_ours() {
             return None;
         }
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
         if out.is_none_or(|out| out.views.is_tired()) {
-            self.see_to(to)?;
+            self.connect_or_check(to)?;
         }
         self.peers.get_mut(to)?.out.as_mut()
     }
 
     /// Makes the way, or sees that its end lives: memory that is mapped does not tell.
     #[cold]
-    fn see_to(&mut self, to: PeerId) -> Option<()> {
+    fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
         let peer = self.peers.get(to)?;
         if peer.out.is_none() {
             self.connect(to).ok()?.set_out();
@@ -285,7 +285,7 @@ impl ShmTransport {
 
     /// What the kernel refused is not tried again for a while.
     #[cold]
-    fn not_now(&mut self, peer: PeerId) {
+    fn back_off(&mut self, peer: PeerId) {
         if let Some(out) = self.peers.get_mut(peer).and_then(|peer| peer.out.as_mut()) {
             out.proof.refused();
         }
@@ -293,7 +293,7 @@ impl ShmTransport {
 
     /// What was fetched from an endpoint that is closed by now is not to be believed: its memory is the program's again,
     /// and may hold something else.
-    fn if_open(&mut self, from: PeerId, got: port::Get) -> port::Get {
+    fn unless_closed(&mut self, from: PeerId, got: port::Get) -> port::Get {
         // SYNC POINT closed: the owner says that it closes before it gives the memory back.
         fence(Ordering::SeqCst);
         let closed = |peer: &peers::Peer| peer.out.as_ref().is_none_or(|out| out.is_closed());
@@ -305,14 +305,14 @@ impl ShmTransport {
     }
 
     #[cold]
-    fn not_sent(&mut self, to: PeerId, sent: Sent) -> Push {
+    fn push_failed(&mut self, to: PeerId, sent: Written) -> Push {
         match sent {
-            Sent::Gone => {
+            Written::Gone => {
                 self.end(to);
                 return Push::Gone;
             }
-            Sent::TooLong => return Push::TooLong,
-            Sent::Done | Sent::Full => {}
+            Written::TooLong => return Push::TooLong,
+            Written::Done | Written::Full => {}
         }
         if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {
             peer.starved = true;
@@ -354,8 +354,8 @@ impl Transport for ShmTransport {
             },
         };
         match out.push(header, body) {
-            Sent::Done => Push::Done,
-            sent => self.not_sent(to, sent),
+            Written::Done => Push::Done,
+            sent => self.push_failed(to, sent),
         }
     }
 
@@ -392,7 +392,7 @@ impl Transport for ShmTransport {
         wanted: Rights,
         work: impl FnOnce(UserBuf) -> R,
     ) -> Option<R> {
-        self.way_to(to)?.reach(part, wanted, work)
+        self.direct_path(to)?.reach(part, wanted, work)
     }
 
     fn reach_all<R>(
@@ -402,7 +402,7 @@ impl Transport for ShmTransport {
         wanted: Rights,
         work: impl FnOnce(&UserIov) -> R,
     ) -> Option<R> {
-        self.way_to(to)?.reach_all(parts, wanted, work)
+        self.direct_path(to)?.reach_all(parts, wanted, work)
     }
 
     fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> port::Get {
@@ -410,12 +410,12 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         // What is short is the peer's, if it looks.
-        if part.len < self.config.bulk && !self.way_to(to).is_some_and(|out| out.is_absent()) {
+        if part.len < self.config.bulk && !self.direct_path(to).is_some_and(|out| out.is_not_polling()) {
             return port::Get::Unsupported;
         }
         let Some((open, sleeps)) = self
-            .way_to(to)
-            .and_then(|out| Some((out.open(part, access)?, out.sleeps())))
+            .direct_path(to)
+            .and_then(|out| Some((out.open(part, access)?, out.is_asleep())))
         else {
             return port::Get::Unsupported;
         };
@@ -428,7 +428,7 @@ impl Transport for ShmTransport {
         {
             return got;
         }
-        match self.way_to(to).is_some_and(|out| out.copy_all(&open, local)) {
+        match self.direct_path(to).is_some_and(|out| out.copy_all(&open, local)) {
             true => port::Get::Done,
             false => port::Get::Unsupported,
         }
@@ -443,7 +443,7 @@ impl Transport for ShmTransport {
         if !self.config.fetch {
             return None;
         }
-        self.way_to(to)?.recall(judge)
+        self.direct_path(to)?.recall(judge)
     }
 
     fn expose(&self, _: PeerId, iov: &UserIov, name: Named) -> Remote {
@@ -490,14 +490,14 @@ impl Transport for ShmTransport {
             together.and_then(|token| self.copy_together(from, &PeerMemory::Message(*remote), local, at, len, token));
         if let Some(got) = got {
             if got == port::Get::Unsupported {
-                self.not_now(from);
+                self.back_off(from);
             }
-            return self.if_open(from, got);
+            return self.unless_closed(from, got);
         }
         let got = get::get(instance, pid, remote, local, at, len);
         if got == port::Get::Unsupported {
-            self.not_now(from);
+            self.back_off(from);
         }
-        self.if_open(from, got)
+        self.unless_closed(from, got)
     }
 }

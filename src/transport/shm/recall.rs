@@ -8,7 +8,7 @@
 use super::exclude::{self, Words};
 use super::lane::{LARGE, Rows, SMALL};
 use super::outbound::Outbound;
-use super::ring::{Consumer, Found, Stop};
+use super::ring::{Consumer, Record, RingEnd};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::Recall;
 use crate::engine::wire::Header;
@@ -22,7 +22,7 @@ pub const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 /// A record that the peer has not begun to read.
 struct Unread {
     rows: Rows,
-    record: Found,
+    record: Record,
     /// Where the next one begins.
     end: u64,
     recall: Recall,
@@ -43,7 +43,7 @@ impl Outbound {
         let done = exclude::take_back(&words, seen, process_vm::barrier_everywhere, || {
             self.carry_out(seen, &unread)
         });
-        self.absent = done.map(|_| looks);
+        self.idle_since = done.map(|_| looks);
         done
     }
 
@@ -56,7 +56,7 @@ impl Outbound {
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
         while reader.position() < tail {
-            let in_small = self.moved_at.is_some_and(|end| reader.position() <= end);
+            let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = if in_small {
                 self.ring.small_rows()
             } else {
@@ -64,7 +64,7 @@ impl Outbound {
             };
             let record = match reader.next(&rows) {
                 Ok(record) => record?,
-                Err(Stop::Moved) if in_small => {
+                Err(RingEnd::Moved) if in_small => {
                     reader.follow();
                     continue;
                 }
@@ -105,15 +105,15 @@ impl Outbound {
             }
         }
         // Behind the last that stays there is room again; what ends the small ring stays too.
-        kept = kept.max(self.moved_at.map_or(0, |end| end + 1));
+        kept = kept.max(self.small_ring_end.map_or(0, |end| end + 1));
         self.producer.rewind(self.ring.rows(), kept);
         if !stopped {
-            self.harmless = (seen, kept);
+            self.left_by_recall = (seen, kept);
         }
         done
     }
 
-    fn copy_record(&mut self, rows: &Rows, record: Found, recall: &Recall) -> bool {
+    fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {
         match recall {
             Recall::Write(part) => {
                 // SAFETY: the record is ours until the receiver reads again, and the copy is over before that.

@@ -5,7 +5,7 @@ use super::super::direct_access::RemoteRange;
 use super::super::get;
 use super::super::lane::Ring;
 use super::super::layout::CLOSED;
-use super::super::outbound::{Outbound, Sent};
+use super::super::outbound::{Outbound, Written};
 use super::helper::{RequestedMemory, encode_request};
 use super::{Cut, HelperWord, PiecesLeft, TakeFrom, take_piece};
 use crate::engine::op::Access;
@@ -104,10 +104,10 @@ impl ShmTransport {
         let left = PiecesLeft { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
         match out.push_words(words, &body) {
-            Sent::Done => peer.last_dual_copy = number,
-            Sent::Full | Sent::TooLong => return None,
-            Sent::Gone => {
-                let _ = self.not_sent(from, Sent::Gone);
+            Written::Done => peer.last_dual_copy = number,
+            Written::Full | Written::TooLong => return None,
+            Written::Gone => {
+                let _ = self.push_failed(from, Written::Gone);
                 return Some(Get::Gone);
             }
         }
