@@ -10,7 +10,7 @@
 use super::layout::{Header, MAX_ENTRIES};
 use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
-use super::proof::Again;
+use super::proof::Retry;
 use super::region_table::{self, IN_SEVERAL, ShownRegion, VISIT};
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, Mapping};
@@ -48,22 +48,22 @@ struct View {
     changes: u64,
     mapped: Option<MappedRegion>,
     /// Mapping failed for a reason that may pass.
-    again: Again,
+    retry: Retry,
 }
 
 impl View {
     /// Whether the region is there still, and cannot be mapped.
     #[inline(always)]
     fn stays_apart(&self, header: &Header) -> bool {
-        let shown = self.shown.filter(|_| !self.again.was_refused());
+        let shown = self.shown.filter(|_| !self.retry.was_refused());
         shown.is_some_and(|shown| header.generation(shown.entry) == shown.generation)
     }
 
     fn take(&mut self, mapped: Result<MappedRegion, Unmapped>) {
         match mapped {
             Ok(_) => {}
-            Err(Unmapped::Private) => self.again = Again::default(),
-            Err(Unmapped::Failed) => self.again.refused(),
+            Err(Unmapped::Private) => self.retry = Retry::default(),
+            Err(Unmapped::Failed) => self.retry.refused(),
         }
         self.mapped = mapped.ok();
     }
@@ -157,7 +157,7 @@ impl Views {
     /// As if the time had come to try again what failed.
     #[cfg(test)]
     pub fn make_due(&mut self) {
-        self.list.iter_mut().for_each(|view| view.again.make_due());
+        self.list.iter_mut().for_each(|view| view.retry.make_due());
     }
 
     fn forget(&mut self, at: usize) {
@@ -358,7 +358,7 @@ impl Outbound {
 
     /// The peer lives: a while may pass until that is seen again. It is told, before the first turn, that we come.
     pub fn set_out(&mut self) {
-        self.header.reached().store(1, Ordering::Relaxed);
+        self.header.direct_access().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.views.tired_at = self.views.turn + VISIT * u64::from(TIRED_AFTER);
     }
@@ -369,7 +369,7 @@ impl Outbound {
         if self.is_stale(view) {
             return self.views.forget(self.views.last);
         }
-        let failed = view.again.was_refused() && view.again.is_due();
+        let failed = view.retry.was_refused() && view.retry.is_due();
         let Some(shown) = view.shown.filter(|_| failed) else {
             return;
         };
@@ -415,7 +415,7 @@ impl Outbound {
             shown,
             changes,
             mapped: None,
-            again: Again::default(),
+            retry: Retry::default(),
         };
         if let Some(mapped) = mapped {
             view.take(mapped);

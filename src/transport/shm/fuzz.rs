@@ -137,7 +137,7 @@ fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
             assert!(shown.key == key && shown.entry < layout::MAX_ENTRIES && shown.generation % 2 == 1);
         }
     }
-    if let Some((_, address)) = inbox.ring(0).and_then(Ring::who) {
+    if let Some((_, address)) = inbox.ring(0).and_then(Ring::claimer) {
         assert!((1..=name::ADDRESS_MAX).contains(&address.len()));
         if let Some(address) = name::normal(&address) {
             let path = name::endpoint_file("/dev/shm".as_ref(), address);

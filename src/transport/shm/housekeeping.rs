@@ -13,8 +13,8 @@ use std::io;
 /// Polls between looks at the bells.
 const BELLS_EVERY: u32 = 8;
 /// Turns between steps of the slow round, and rings in a step.
-const ROUND_EVERY: u32 = 8;
-const ROUND_STEP: usize = 16;
+const SCAN_EVERY: u32 = 8;
+const SCAN_STEP: usize = 16;
 /// Turns between looks at the clock.
 const CLOCK_EVERY: u32 = 32;
 /// A quarter of the peers is looked at this often, so each within a second.
@@ -28,14 +28,14 @@ impl ShmTransport {
         self.housekeepings = self.housekeepings.wrapping_add(1);
         self.own
             .header
-            .looks()
+            .polls()
             .store(u64::from(self.housekeepings), Ordering::Relaxed);
         while let Some((index, event)) = self.events.pop() {
             self.handle_event(index, event, sink);
         }
         self.own.header.take_bells(&mut self.rung);
-        if self.housekeepings % ROUND_EVERY == 0 {
-            self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
+        if self.housekeepings % SCAN_EVERY == 0 {
+            self.rung.extend(self.inbox.next_scanned(&self.own.header, SCAN_STEP));
         }
         let is_new = |index: &usize| !self.inbox.knows(*index) && self.own.header.claim(*index).is_some();
         if self.rung.iter().any(is_new) {
@@ -125,7 +125,7 @@ impl ShmTransport {
     fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) {
         let Some(ring) = self.map(index) else { return };
         let who = ring
-            .who()
+            .claimer()
             .and_then(|(instance, address)| Some((instance, self.peers.number(&address)?)));
         let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
             // Whoever claimed it does not know how.
@@ -143,7 +143,7 @@ impl ShmTransport {
             }
             return;
         }
-        if peer.ending || peer.ring.is_some() || self.peers.has_past(number) {
+        if peer.ending || peer.ring.is_some() || self.peers.has_former(number) {
             // An older ring of the same sender is emptied first.
             return self.inbox.put_off(index);
         }
@@ -154,7 +154,7 @@ impl ShmTransport {
 
     /// Takes up what an earlier life left, that was over before we connected to this one: its messages had been accepted.
     fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
-        let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_past(of)) else {
+        let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_former(of)) else {
             return self.inbox.put_off(index); // that of a life still earlier is emptied first
         };
         let source = self.peers.source(of);
@@ -172,7 +172,7 @@ impl ShmTransport {
         fence(Ordering::Acquire);
         for index in self.inbox.newcomers(&self.own.header) {
             let Some(ring) = self.map(index) else { continue };
-            let claimer = ring.who().filter(|(life, _)| *life == instance);
+            let claimer = ring.claimer().filter(|(life, _)| *life == instance);
             if claimer.and_then(|(_, address)| self.peers.number(&address)) == Some(of) {
                 self.take_up_ending(of, instance, index, ring, sink);
                 return true;
@@ -201,13 +201,13 @@ impl ShmTransport {
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
-        while let Some(peer) = self.peers.over.pop() {
+        while let Some(peer) = self.peers.ended.pop() {
             if self.take_up_last(peer, sink) {
                 continue; // it is over when that is empty
             }
             // Receives that name its endpoint end too, though it may never have sent anything.
             sink.met(peer, self.peers.source(peer));
-            self.peers.forget(peer);
+            self.peers.reset(peer);
             self.pending_copies.retain(|pending| pending.peer != peer);
             sink.gone(peer);
             // Another ring of its address may have waited for this.
@@ -239,7 +239,7 @@ impl ShmTransport {
 
     pub(super) fn check_some(&mut self) {
         sweep::go_on();
-        for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
+        for peer in self.peers.next_to_check(self.peers.len().div_ceil(CHECK_PARTS)) {
             self.check(peer);
         }
     }
@@ -249,7 +249,7 @@ impl ShmTransport {
             out.forget_closed();
         }
         let Some(peer) = self.peers.get(number) else { return };
-        if peer.ring.is_some_and(|ring| self.inbox.take_heard(ring)) {
+        if peer.ring.is_some_and(|ring| self.inbox.take_delivered(ring)) {
             return;
         }
         let closed = peer.out.as_ref().is_some_and(|out| out.is_closed());
@@ -274,7 +274,7 @@ impl ShmTransport {
         if !self.own.is_ours() {
             return;
         }
-        for peer in self.peers.next_round(usize::MAX / 2) {
+        for peer in self.peers.next_to_check(usize::MAX / 2) {
             self.check(peer);
         }
         self.report_gone(sink);

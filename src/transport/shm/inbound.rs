@@ -30,12 +30,12 @@ pub struct Inbound {
     /// The engine would not take the next record.
     refused: bool,
     /// Its sender goes on in a large ring, which could not be mapped.
-    stuck: bool,
+    cannot_follow: bool,
     hot: bool,
     /// Had news since the hand of the clock last passed.
-    lively: bool,
+    active: bool,
     /// Delivered something since this was last asked.
-    heard: bool,
+    delivered: bool,
 }
 
 /// What a look into a ring came to.
@@ -86,13 +86,13 @@ impl Inbound {
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // Read once more, so that on the short way a header is in registers only.
                 let words = self.ring.rows().read_header(record.line);
-                match place(sink, self.peer, &mut self.help, words, body) {
-                    Placed::Done => {}
-                    Placed::Refused => {
+                match deliver(sink, self.peer, &mut self.help, words, body) {
+                    Delivery::Done => {}
+                    Delivery::Refused => {
                         self.refused = true;
                         break;
                     }
-                    Placed::Broken => return (done, RingEvent::Broken),
+                    Delivery::Broken => return (done, RingEvent::Broken),
                 }
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
@@ -101,8 +101,8 @@ impl Inbound {
             done += 1;
         }
         if !self.refused {
-            self.lively = true;
-            self.heard = true;
+            self.active = true;
+            self.delivered = true;
         }
         match event {
             RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
@@ -127,7 +127,7 @@ impl Inbound {
 
     #[inline]
     fn has_news(&self) -> bool {
-        !self.stuck && self.consumer.has_news(self.ring.rows())
+        !self.cannot_follow && self.consumer.has_news(self.ring.rows())
     }
 
     /// Whether nothing is in it and nothing will be. The closing is read first: what was sent before it is then seen.
@@ -139,19 +139,19 @@ impl Inbound {
     /// Goes on where its sender does. Without memory for that, it waits.
     fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
         let moved = self.ring.enlarge(file, index);
-        self.stuck = moved.is_err();
+        self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
     }
 
     fn set_hot(&mut self, hot: bool) {
         self.hot = hot;
-        self.lively = hot;
+        self.active = hot;
         self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
     }
 }
 
 /// What became of a record.
-enum Placed {
+enum Delivery {
     Done,
     Refused,
     Broken,
@@ -159,12 +159,18 @@ enum Placed {
 
 /// The long way of a record: the engine says where its body goes.
 #[inline(never)]
-fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8]) -> Placed {
+fn deliver<S: Sink>(
+    sink: &mut S,
+    peer: PeerId,
+    help: &mut Option<HelpRequest>,
+    words: [u64; 4],
+    body: &[u8],
+) -> Delivery {
     let Some(header) = wire::Header::from_words(words) else {
         return if words == RECALLED || asked_for_help(help, words, body) {
-            Placed::Done
+            Delivery::Done
         } else {
-            Placed::Broken
+            Delivery::Broken
         };
     };
     match sink.place(peer, &header, body.len()) {
@@ -180,9 +186,9 @@ fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<HelpRequest>, wo
             sink.placed(token, Some(buffer));
         }
         Place::Drop => {}
-        Place::Refuse => return Placed::Refused,
+        Place::Refuse => return Delivery::Refused,
     }
-    Placed::Done
+    Delivery::Done
 }
 
 /// A record that is no packet: the sender asks for help with a large copy. It never asks again before it has got an
@@ -209,9 +215,9 @@ pub struct Inbox {
     /// Where the next poll begins: behind the ring with which the last one had enough.
     first: usize,
     /// The hand of the clock that finds hot rings which have gone quiet.
-    hand: usize,
+    clock_hand: usize,
     /// The next ring of the slow round.
-    round: usize,
+    scanned_to: usize,
     /// Rings that were claimed but cannot be taken up now, or not be followed. They do not count as news.
     put_off: Vec<usize>,
 }
@@ -253,10 +259,10 @@ impl Inbox {
                 ending: false,
                 help: None,
                 refused: false,
-                stuck: false,
+                cannot_follow: false,
                 hot: false,
-                lively: false,
-                heard: true,
+                active: false,
+                delivered: true,
             });
         }
         if header.first_free() == index {
@@ -276,7 +282,7 @@ impl Inbox {
     pub fn retry(&mut self, again: &mut Vec<usize>) {
         for index in self.put_off.drain(..) {
             if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
-                inbound.stuck = false;
+                inbound.cannot_follow = false;
             }
             again.push(index);
         }
@@ -389,18 +395,18 @@ impl Inbox {
 
     fn cool_one(&mut self) -> bool {
         for _ in 0..self.hot.len() {
-            self.hand = if self.hand + 1 < self.hot.len() {
-                self.hand + 1
+            self.clock_hand = if self.clock_hand + 1 < self.hot.len() {
+                self.clock_hand + 1
             } else {
                 0
             };
-            let Some(index) = self.hot.get(self.hand).copied() else {
+            let Some(index) = self.hot.get(self.clock_hand).copied() else {
                 continue;
             };
             let Some(inbound) = self.get_mut(index) else { continue };
-            if !core::mem::take(&mut inbound.lively) {
+            if !core::mem::take(&mut inbound.active) {
                 inbound.set_hot(false);
-                self.hot.swap_remove(self.hand);
+                self.hot.swap_remove(self.clock_hand);
                 return true;
             }
         }
@@ -408,11 +414,11 @@ impl Inbox {
     }
 
     /// The next few rings of the slow round.
-    pub fn next_round(&mut self, header: &Header, few: usize) -> impl Iterator<Item = usize> + use<> {
+    pub fn next_scanned(&mut self, header: &Header, count: usize) -> impl Iterator<Item = usize> + use<> {
         let used = header.used();
-        let from = if self.round < used { self.round } else { 0 };
-        let to = used.min(from + few);
-        self.round = to;
+        let from = if self.scanned_to < used { self.scanned_to } else { 0 };
+        let to = used.min(from + count);
+        self.scanned_to = to;
         from..to
     }
 
@@ -439,8 +445,8 @@ impl Inbox {
     }
 
     /// Whether a ring delivered something since this was last asked.
-    pub fn take_heard(&mut self, index: usize) -> bool {
+    pub fn take_delivered(&mut self, index: usize) -> bool {
         self.get_mut(index)
-            .is_some_and(|inbound| core::mem::take(&mut inbound.heard))
+            .is_some_and(|inbound| core::mem::take(&mut inbound.delivered))
     }
 }

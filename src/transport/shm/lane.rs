@@ -24,20 +24,20 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-const AT_WHO: usize = 0;
-const AT_WHO_LEN: usize = 8;
+const AT_CLAIMER: usize = 0;
+const AT_CLAIMER_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
 const AT_SENDER: usize = 3 * LINE;
 const AT_RECALLING: usize = AT_SENDER + 8;
-const AT_WHO_ADDRESS: usize = 4 * LINE;
+const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
 /// Where the small ring is in a lane.
 pub const CONTROL_BYTES: usize = 16 * LINE;
-const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= AT_PIECES);
+const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
 /// The ring that each pair begins with. A record of 256 bytes fits, and so everything but what carries a program's bytes.
 pub const SMALL: Size = Size::of(16);
@@ -159,7 +159,7 @@ impl Ring {
     pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &Header) {
         // Its page may be kept, and its sender is to see that it is not its own any more.
         self.hot().store(0, Ordering::Relaxed);
-        self.word(AT_WHO).store(0, Ordering::Relaxed);
+        self.word(AT_CLAIMER).store(0, Ordering::Relaxed);
         drop(self);
         // A file system that cannot do this only keeps the memory until the file goes.
         let _ = shared::release(fd, large_at(index), LARGE_BYTES as u64);
@@ -175,9 +175,9 @@ impl Ring {
             self.word(at).store(0, Ordering::Relaxed);
         }
         self.rows.clear(0);
-        self.word(AT_WHO).store(instance, Ordering::Relaxed);
-        self.word(AT_WHO_LEN).store(address.len() as u64, Ordering::Relaxed);
-        self.lanes.write(self.at + AT_WHO_ADDRESS, address);
+        self.word(AT_CLAIMER).store(instance, Ordering::Relaxed);
+        self.word(AT_CLAIMER_LEN).store(address.len() as u64, Ordering::Relaxed);
+        self.lanes.write(self.at + AT_CLAIMER_ADDRESS, address);
     }
 
     #[inline(always)]
@@ -187,7 +187,7 @@ impl Ring {
 
     /// The instance of whoever claimed it; nobody's once the owner has taken it back.
     pub fn claimed_by(&self) -> u64 {
-        self.word(AT_WHO).load(Ordering::Relaxed)
+        self.word(AT_CLAIMER).load(Ordering::Relaxed)
     }
 
     /// False in a child of fork.
@@ -196,8 +196,8 @@ impl Ring {
     }
 
     /// Whose it is: instance and address.
-    pub fn who(&self) -> Option<(u64, Vec<u8>)> {
-        let address = read_address(&self.lanes, self.at + AT_WHO_LEN, self.at + AT_WHO_ADDRESS)?;
+    pub fn claimer(&self) -> Option<(u64, Vec<u8>)> {
+        let address = read_address(&self.lanes, self.at + AT_CLAIMER_LEN, self.at + AT_CLAIMER_ADDRESS)?;
         Some((self.claimed_by(), address))
     }
 

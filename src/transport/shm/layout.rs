@@ -58,7 +58,7 @@ const AT_PID: usize = 24;
 const AT_PROBE: usize = 32;
 const AT_FENCE: usize = 40;
 const AT_ADDRESS_LEN: usize = 48;
-const AT_HERE: usize = 56;
+const AT_OWNER_PAGE: usize = 56;
 const AT_ATTENTION: usize = LINE;
 const AT_USED: usize = 2 * LINE;
 const AT_CLAIMS: usize = 3 * LINE;
@@ -66,9 +66,9 @@ const AT_ADDRESS: usize = 4 * LINE;
 const AT_RUNG: usize = 8 * LINE;
 const AT_ENTRIES_USED: usize = 12 * LINE;
 const AT_CHANGES: usize = AT_ENTRIES_USED + 8;
-const AT_REACHED: usize = 13 * LINE;
+const AT_DIRECT_ACCESS: usize = 13 * LINE;
 const AT_FIRST_FREE: usize = 14 * LINE;
-const AT_LOOKS: usize = 15 * LINE;
+const AT_POLLS: usize = 15 * LINE;
 const HEADER_BYTES: usize = 16 * LINE;
 /// Words of bells, a bit for each ring; and of bits that say which of those words have news.
 const BELLS: usize = MAX_RINGS / 64;
@@ -173,7 +173,7 @@ pub struct Owner<'a> {
 pub struct Header {
     map: Map,
     /// The owner's proof of being that.
-    here: Option<Map>,
+    owner_page: Option<Map>,
     /// Where things begin: asking for the size of a page each time would take longer than a copy.
     bells: NonNull<u8>,
     states: NonNull<u8>,
@@ -189,24 +189,24 @@ unsafe impl Sync for Header {}
 
 /// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory by itself.
 #[derive(Debug)]
-pub struct OwnMark {
+pub struct AccessMark {
     word: NonNull<AtomicU64>,
     _map: Map,
 }
 
 // SAFETY: as for `Map`, into which it points.
-unsafe impl Send for OwnMark {}
+unsafe impl Send for AccessMark {}
 
-impl OwnMark {
+impl AccessMark {
     /// For whoever claims this ring. The mark has memory after this.
-    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<OwnMark> {
+    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
         let mark_at = marks_at() + index * LINE;
         shared::allocate(fd, mark_at as u64, LINE as u64)?;
         let page_at = mark_at / shared::page_size() * shared::page_size();
         let map = Map::new(fd, page_at as u64, shared::page_size())?;
         // SAFETY: within the page that is mapped.
         let word = unsafe { map.base().add(mark_at - page_at) }.cast();
-        let mark = OwnMark { word, _map: map };
+        let mark = AccessMark { word, _map: map };
         mark.word().store(0, Ordering::Relaxed);
         Ok(mark)
     }
@@ -238,21 +238,21 @@ impl Header {
 
     /// The same for the file's owner, whose process others can then tell by what it has mapped.
     pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let here = Some(Map::new(fd, OWNER_AT, shared::page_size())?);
+        let owner_page = Some(Map::new(fd, OWNER_AT, shared::page_size())?);
         Ok(Header {
-            here,
+            owner_page,
             ..Header::map(fd)?
         })
     }
 
-    /// For a sender, which has `OwnMark` in place of all marks.
+    /// For a sender, which has `AccessMark` in place of all marks.
     pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
         let map = Map::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
         let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
         Ok(Header {
             map,
-            here: None,
+            owner_page: None,
             bells,
             states,
             table,
@@ -268,8 +268,8 @@ impl Header {
         set(AT_PROBE, owner.probe);
         set(AT_FENCE, u64::from(owner.fence));
         set(AT_ADDRESS_LEN, owner.address.len() as u64);
-        let here = self.here.as_ref().unwrap_or(&self.map);
-        set(AT_HERE, here.base().as_ptr() as u64);
+        let owner_page = self.owner_page.as_ref().unwrap_or(&self.map);
+        set(AT_OWNER_PAGE, owner_page.base().as_ptr() as u64);
         set(AT_CLAIMS, 1);
         set(AT_VERSION, VERSION);
         self.map.write(AT_ADDRESS, owner.address);
@@ -307,8 +307,8 @@ impl Header {
     }
 
     /// Where the owner has `OWNER_AT` of this file mapped: a process that has that there is the owner's.
-    pub fn here(&self) -> u64 {
-        self.map.word(AT_HERE).load(Ordering::Relaxed)
+    pub fn owner_page(&self) -> u64 {
+        self.map.word(AT_OWNER_PAGE).load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -413,14 +413,14 @@ impl Header {
     }
 
     /// Set by the first who works so.
-    pub fn reached(&self) -> &AtomicU64 {
-        self.map.word(AT_REACHED)
+    pub fn direct_access(&self) -> &AtomicU64 {
+        self.map.word(AT_DIRECT_ACCESS)
     }
 
     /// Changes while the owner looks for packets. On a line of its own: read by who waits for the owner only.
     #[inline]
-    pub fn looks(&self) -> &AtomicU64 {
-        self.map.word(AT_LOOKS)
+    pub fn polls(&self) -> &AtomicU64 {
+        self.map.word(AT_POLLS)
     }
 
     /// Slots of the table that have memory lie below this.

@@ -436,7 +436,7 @@ impl Transport for ShmTransport {
 
     fn looks(&self, to: PeerId) -> u64 {
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        out.map_or(0, |out| out.header.looks().load(Ordering::Relaxed))
+        out.map_or(0, |out| out.header.polls().load(Ordering::Relaxed))
     }
 
     fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {

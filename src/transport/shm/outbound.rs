@@ -9,9 +9,9 @@ use super::direct_access::Views;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
 use super::lane::{self, Rows, SMALL};
-use super::layout::{self, Header, MAX_RINGS, OwnMark, Ring, Unfit};
+use super::layout::{self, AccessMark, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
-use super::proof::{Proof, Who};
+use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Lines, Producer, Slot};
 use super::sleep;
 use crate::engine::port::Body;
@@ -31,14 +31,14 @@ pub struct Outbound {
     pub(super) ring: Ring,
     pub(super) header: Header,
     /// The peer as it named itself at first, and whether its process is known to be the peer's.
-    pub(super) who: Who,
+    pub(super) identity: PeerIdentity,
     pub(super) proof: Proof,
     /// The file that all these are in.
     pub(super) file: Status,
     /// One of the two sides has no barrier over the other.
     pub(super) fence: bool,
     pub(super) index: usize,
-    pub(super) mark: OwnMark,
+    pub(super) mark: AccessMark,
     /// What we work on of the peer's memory by ourselves.
     pub(super) views: Views,
     pub(super) debug: fn(&str),
@@ -108,7 +108,7 @@ impl Outbound {
         Ok(Outbound {
             producer: Producer::default(),
             fence: header.wants_fence() || !own.in_barrier,
-            who: Who::of(&header),
+            identity: PeerIdentity::of(&header),
             proof: Proof::default(),
             ring,
             header,
@@ -131,11 +131,11 @@ impl Outbound {
     }
 
     pub fn instance(&self) -> u64 {
-        self.who.instance
+        self.identity.instance
     }
 
     pub fn pid(&self) -> u32 {
-        self.who.pid
+        self.identity.pid
     }
 
     /// Writes one record. `body` is no longer than a record may be.
@@ -162,7 +162,7 @@ impl Outbound {
 
     /// Whether the peer has not looked since it was found not to.
     pub fn is_not_polling(&mut self) -> bool {
-        let looks = self.header.looks().load(Ordering::Relaxed);
+        let looks = self.header.polls().load(Ordering::Relaxed);
         self.idle_since = self.idle_since.filter(|then| *then == looks);
         self.idle_since.is_some()
     }
@@ -376,7 +376,7 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
 const ENLARGE_RETRY_MS: u64 = 100;
 
 /// A ring of our own in a peer's file; None when all are taken.
-type Claimed = io::Result<Option<(usize, Ring, OwnMark)>>;
+type Claimed = io::Result<Option<(usize, Ring, AccessMark)>>;
 
 /// Tries to claim a ring while nobody forks, before a fork is put up with.
 const TRIES: u32 = 200;
@@ -423,7 +423,7 @@ fn open_and_claim(
 }
 
 /// Makes a ring that we locked ours, for the peer to see.
-fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, OwnMark), own: &EndpointFile) {
+fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
     ring.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
         ring.sender().store(lane::FENCED, Ordering::Relaxed);
@@ -450,7 +450,7 @@ fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
             shared::unlock(fd, lock)?;
             continue;
         }
-        let mark = OwnMark::map(fd, index)?;
+        let mark = AccessMark::map(fd, index)?;
         return Ok(Some((index, Ring::map(fd, index)?, mark)));
     }
     Ok(None)

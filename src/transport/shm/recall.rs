@@ -36,7 +36,7 @@ impl Outbound {
         if self.fence || self.is_closed() {
             return None;
         }
-        let looks = self.header.looks().load(Ordering::Relaxed);
+        let looks = self.header.polls().load(Ordering::Relaxed);
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
         let words = *self.ring.rows();

@@ -181,7 +181,7 @@ impl RegionTable {
     fn is_left(&self, entry: Option<usize>, patience: Duration) -> bool {
         // SYNC POINT reach: either we find a peer's mark, or it finds what was hidden.
         fence(Ordering::SeqCst);
-        if self.header.reached().load(Ordering::Relaxed) == 0 {
+        if self.header.direct_access().load(Ordering::Relaxed) == 0 {
             return true;
         }
         process_vm::barrier_everywhere();

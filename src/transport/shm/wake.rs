@@ -57,7 +57,7 @@ impl ShmTransport {
         // Nobody rings when the end of a large message has been written; it does not take long. And who could not be
         // rung sleeps until he is.
         let quiet = self.pending_copies.is_empty()
-            && self.peers.over.is_empty()
+            && self.peers.ended.is_empty()
             && self.rung.is_empty()
             && !self.own.bell.is_late();
         quiet && !room && !self.inbox.would_find(&self.own.header)
@@ -69,7 +69,7 @@ impl ShmTransport {
             self.check_some();
             self.inbox.retry(&mut self.rung);
         }
-        if !self.peers.over.is_empty() || !self.rung.is_empty() {
+        if !self.peers.ended.is_empty() || !self.rung.is_empty() {
             self.polls_to_housekeeping = 1;
         }
     }

@@ -230,7 +230,7 @@ impl Story {
         let named = self.named();
         let mut remote = forger.expose(0, &self.loot.iov(), named);
         if self.dice.below(4) == 0 {
-            // Who it is, how many pieces there are, how long the first is; not where, as this is one process.
+            // PeerIdentity it is, how many pieces there are, how long the first is; not where, as this is one process.
             let at = self.dice.of(&[0, 8, 12, 24]);
             remote.bytes[at] ^= 1 << self.dice.below(8);
             if at == 24 {

@@ -35,7 +35,7 @@ fn killed_senders_are_noticed_and_replaced() {
         let killed = Instant::now();
         let known = end.peer(b"there").unwrap();
         if end.peers.get(known).unwrap().instance != 0 || end.own.header.used() > 0 {
-            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. Who was
+            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. PeerIdentity was
             // heard is told to be gone, however long that takes.
             let over = |kept: &Kept| kept.packets.is_empty() && killed.elapsed() > Duration::from_millis(1000);
             poll_until(&mut end, &mut kept, |kept| !kept.gone.is_empty() || over(kept));
@@ -190,7 +190,7 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
 }
 
-/// Who knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
+/// PeerIdentity knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
 /// like its end.
 #[test]
 fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
@@ -254,7 +254,7 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
         end.recv(&recv, &mut ends).unwrap();
     }
     let start = Instant::now();
-    while ends.is_empty() || end.transport().peers.has_past(there) {
+    while ends.is_empty() || end.transport().peers.has_former(there) {
         end.progress(&mut ends);
         assert!(start.elapsed() < PATIENCE);
     }

@@ -57,7 +57,7 @@ fn a_peer_that_could_not_be_known_is_asked_again() {
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
     let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
     assert!(!out.is_known() && !out.is_proved());
-    out.proof.again.make_due();
+    out.proof.retry.make_due();
     out.views.make_due();
     assert!(out.is_proved());
     let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);

@@ -161,7 +161,7 @@ fn a_stopped_peer_holds_up_its_own_region_only() {
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [3]));
 }
 
-/// Who works in several regions at once is at all of them.
+/// PeerIdentity works in several regions at once is at all of them.
 #[test]
 fn a_peer_in_several_regions_is_in_each() {
     let p = used_pair(&Memory::shared());
