@@ -164,7 +164,7 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
     let lanes = layout::map_lanes(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
     // While the draft has its name, a sweep leaves the socket alone.
-    let bell = Doorbell::hang(dir, owner.instance).map_err(failed("bind"))?;
+    let bell = Doorbell::bind(dir, owner.instance).map_err(failed("bind"))?;
     Ok(Some(Made {
         file,
         header,

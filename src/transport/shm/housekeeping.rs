@@ -51,7 +51,7 @@ impl ShmTransport {
             done += self.read_ring(index, sink, budget.saturating_sub(done));
         }
         if self.housekeepings % CLOCK_EVERY == 0 {
-            self.own.bell.ring_late();
+            self.own.bell.ring_again();
             if self.check_is_due() {
                 self.check_some();
                 self.inbox.retry(&mut self.rung);

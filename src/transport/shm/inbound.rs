@@ -5,7 +5,7 @@
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
 use super::dual_copy::HelpRequest;
-use super::exclude;
+use super::exclusion;
 use super::lane::{self, Ring};
 use super::layout::Header;
 use super::recall::RECALLED;
@@ -61,11 +61,11 @@ impl Inbound {
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         let words = *self.ring.rows();
         // The sender's barrier is the kernel's, for us too.
-        if !exclude::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
+        if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
             return (0, RingEvent::Nothing);
         }
         let found = self.read_records(sink, budget);
-        exclude::has_read(&words, self.consumer.position());
+        exclusion::has_read(&words, self.consumer.position());
         found
     }
 

@@ -13,7 +13,7 @@
 //! Two lanes share a page, so the memory of a lane goes back when its neighbour is free too, and nobody claims it just
 //! then. Knows nothing of what records mean; made by `outbound` and `housekeeping`, used by them and `inbound`.
 
-use super::exclude::Words;
+use super::exclusion::ExclusionWords;
 use super::layout::{Header, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines, Size};
@@ -343,7 +343,7 @@ impl Lines for Rows {
     }
 }
 
-impl Words for Rows {
+impl ExclusionWords for Rows {
     #[inline(always)]
     fn begin_reading(&self) {
         self.word(AT_READING).store(1, Ordering::Relaxed);

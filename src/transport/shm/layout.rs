@@ -20,9 +20,9 @@
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
 
+use super::attention::AttentionWord;
 use super::name::ADDRESS_MAX;
 use super::ring::LINE;
-use super::sleep::Word;
 use crate::sys::shared::{self, Map};
 use core::num::NonZeroU32;
 use core::ptr::NonNull;
@@ -75,7 +75,7 @@ const BELLS: usize = MAX_RINGS / 64;
 const RUNG: usize = BELLS / 64;
 const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_ENTRIES_USED);
 
-impl Word for AtomicU64 {
+impl AttentionWord for AtomicU64 {
     #[inline]
     fn load(&self) -> u64 {
         self.load(Ordering::Relaxed)

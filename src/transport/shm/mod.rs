@@ -2,7 +2,7 @@
 //!
 //! Every endpoint owns one file (`endpoint_file`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
-//! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
+//! woken (`sleeping`, `attention`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
 //! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`region_table`,
 //! `direct_access`). `peers` knows who is who and who still lives.
 //!
@@ -11,11 +11,12 @@
 //!
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
+mod attention;
 mod direct_access;
 mod doorbell;
 mod dual_copy;
 mod endpoint_file;
-mod exclude;
+mod exclusion;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
@@ -31,9 +32,8 @@ mod proof;
 mod recall;
 mod region_table;
 mod ring;
-mod sleep;
+mod sleeping;
 mod sweep;
-mod wake;
 
 #[cfg(test)]
 mod tests;
@@ -261,7 +261,7 @@ impl ShmTransport {
             return None;
         }
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        if out.is_none_or(|out| out.views.is_tired()) {
+        if out.is_none_or(|out| out.cache.alive_check_is_due()) {
             self.connect_or_check(to)?;
         }
         self.peers.get_mut(to)?.out.as_mut()
@@ -272,14 +272,14 @@ impl ShmTransport {
     fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
         let peer = self.peers.get(to)?;
         if peer.out.is_none() {
-            self.connect(to).ok()?.set_out();
+            self.connect(to).ok()?.note_alive();
             return Some(());
         }
         if !self.lives(peer) {
             self.end(to);
             return None;
         }
-        self.peers.get_mut(to)?.out.as_mut()?.set_out();
+        self.peers.get_mut(to)?.out.as_mut()?.note_alive();
         Some(())
     }
 
@@ -413,22 +413,22 @@ impl Transport for ShmTransport {
         if part.len < self.config.bulk && !self.direct_path(to).is_some_and(|out| out.is_not_polling()) {
             return port::Get::Unsupported;
         }
-        let Some((open, sleeps)) = self
+        let Some((range, asleep)) = self
             .direct_path(to)
-            .and_then(|out| Some((out.open(part, access)?, out.is_asleep())))
+            .and_then(|out| Some((out.copyable(part, access)?, out.is_asleep())))
         else {
             return port::Get::Unsupported;
         };
         // Not worth waking it for; nor waiting, if it is at another one. What fits a packet is over when this returns.
         let long = part.len > MAX_BODY && part.len >= self.config.together.saturating_mul(2);
-        let together = long && !sleeps && !self.is_copying_with(to);
+        let together = long && !asleep && !self.is_copying_with(to);
         if let Some(got) = together
-            .then(|| self.copy_together(to, &PeerMemory::Region(open), local, 0, part.len, token))
+            .then(|| self.copy_together(to, &PeerMemory::Region(range), local, 0, part.len, token))
             .flatten()
         {
             return got;
         }
-        match self.direct_path(to).is_some_and(|out| out.copy_all(&open, local)) {
+        match self.direct_path(to).is_some_and(|out| out.copy_all(&range, local)) {
             true => port::Get::Done,
             false => port::Get::Unsupported,
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The longest address.
 pub const ADDRESS_MAX: usize = 256;
 /// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
-const APART: char = '~';
+const INTERNAL: char = '~';
 /// The name of an endpoint's socket ends so.
 const BELL: &str = ".bell";
 /// Between a name and the number of one of its contexts; names that people choose have no such character.
@@ -44,7 +44,7 @@ pub fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
 
 /// The socket that wakes an endpoint.
 pub fn bell(dir: &Path, instance: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{APART}{instance:016x}{BELL}"))
+    dir.join(format!("{PREFIX}{INTERNAL}{instance:016x}{BELL}"))
 }
 
 /// A file on its way to become the region of an instance.
@@ -71,7 +71,7 @@ pub fn file(name: &[u8]) -> File {
         return if is_table { File::Table } else { File::Other };
     };
     let number = rest
-        .strip_prefix(&[APART as u8])
+        .strip_prefix(&[INTERNAL as u8])
         .and_then(|rest| rest.strip_suffix(BELL.as_bytes()));
     let number = number.and_then(|number| u64::from_str_radix(core::str::from_utf8(number).ok()?, 16).ok());
     number.map_or(File::Endpoint, File::Bell)

@@ -5,7 +5,8 @@
 //! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
 
 use super::Config;
-use super::direct_access::Views;
+use super::attention;
+use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
 use super::lane::{self, Rows, SMALL};
@@ -13,7 +14,6 @@ use super::layout::{self, AccessMark, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Lines, Producer, Slot};
-use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
@@ -40,7 +40,7 @@ pub struct Outbound {
     pub(super) index: usize,
     pub(super) mark: AccessMark,
     /// What we work on of the peer's memory by ourselves.
-    pub(super) views: Views,
+    pub(super) cache: RegionCache,
     pub(super) debug: fn(&str),
     /// Our own, which the ring says until its owner takes it back.
     own_instance: u64,
@@ -115,7 +115,7 @@ impl Outbound {
             file,
             index,
             mark,
-            views: Views::default(),
+            cache: RegionCache::default(),
             debug: config.debug,
             own_instance: own.instance,
             bell: own.bell.clone(),
@@ -237,7 +237,7 @@ impl Outbound {
     /// The peer sleeps, or has closed.
     #[cold]
     fn wake_peer(&self) -> Written {
-        if sleep::wake(self.header.attention(), || self.bell.ring(self.instance())) {
+        if attention::wake(self.header.attention(), || self.bell.ring(self.instance())) {
             Written::Done
         } else {
             Written::Gone

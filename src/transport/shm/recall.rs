@@ -1,11 +1,11 @@
 //! Taking back what a peer has not begun to read, because it does not look: it is done by the kernel instead.
 //!
-//! Reading and taking back exclude each other (`exclude`): so a record is read by the receiver or carried out here, never
+//! Reading and taking back exclude each other (`exclusion`): so a record is read by the receiver or carried out here, never
 //! both.
 //!
 //! What a record means is the engine's to say (`Recall`). Called by `Transport::recall`.
 
-use super::exclude::{self, Words};
+use super::exclusion::{self, ExclusionWords};
 use super::lane::{LARGE, Rows, SMALL};
 use super::outbound::Outbound;
 use super::ring::{Consumer, Record, RingEnd};
@@ -40,7 +40,7 @@ impl Outbound {
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
         let words = *self.ring.rows();
-        let done = exclude::take_back(&words, seen, process_vm::barrier_everywhere, || {
+        let done = exclusion::take_back(&words, seen, process_vm::barrier_everywhere, || {
             self.carry_out(seen, &unread)
         });
         self.idle_since = done.map(|_| looks);
@@ -128,7 +128,7 @@ impl Outbound {
     }
 
     fn copy_now(&mut self, part: &RemotePart, access: Access, local: &UserIov) -> bool {
-        let open = self.open_now(part, access);
-        open.is_some_and(|open| self.copy_all(&open, local))
+        let range = self.copyable_now(part, access);
+        range.is_some_and(|range| self.copy_all(&range, local))
     }
 }

@@ -3,7 +3,7 @@
 //! A region is in an entry: where it lies in this process, and who may do what. An entry's generation is odd while it is
 //! there. A peer that works on one marks itself with the entry, then looks at the generation, and marks itself again when
 //! it is done; the owner changes the generation, and then waits for every peer whose mark it finds set for that entry. One
-//! of the two must see the other, which takes a barrier between the two steps on both sides, as in `sleep`.
+//! of the two must see the other, which takes a barrier between the two steps on both sides, as in `attention`.
 //!
 //! What lies behind the memory is for the peer to find out (`direct_access`), so registering costs a few stores, and closing a
 //! region that nobody ever reached so costs one more. Peers that die are known by their locks. A peer that was stopped in

@@ -36,9 +36,9 @@ impl PeerMemory {
                 name: get::named(remote),
                 access: Access::Read,
             },
-            PeerMemory::Region(open) => RequestedMemory {
-                name: Named::Region(open.part),
-                access: open.access,
+            PeerMemory::Region(range) => RequestedMemory {
+                name: Named::Region(range.part),
+                access: range.access,
             },
         }
     }
@@ -47,7 +47,7 @@ impl PeerMemory {
     fn copy(&self, out: &mut Outbound, local: &UserIov, at: usize, len: usize) -> Get {
         match self {
             PeerMemory::Message(remote) => get::get(out.instance(), out.pid(), remote, local, at, len),
-            PeerMemory::Region(open) if out.copy_some(open, local, at, len) => Get::Done,
+            PeerMemory::Region(range) if out.copy_some(range, local, at, len) => Get::Done,
             PeerMemory::Region(_) => Get::Unsupported,
         }
     }

@@ -39,7 +39,7 @@ fn what_was_refused_may_be_given_later() {
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
     file.set_len(LEN as u64).unwrap();
     let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
-    out.views.make_due();
+    out.cache.make_due();
     // It is looked for again by the first and used by the second.
     let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
     assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
@@ -58,7 +58,7 @@ fn a_peer_that_could_not_be_known_is_asked_again() {
     let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
     assert!(!out.is_known() && !out.is_proved());
     out.proof.retry.make_due();
-    out.views.make_due();
+    out.cache.make_due();
     assert!(out.is_proved());
     let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
     assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
@@ -95,7 +95,7 @@ fn a_killed_target_is_missed() {
     let to = end.peer(b"target").unwrap();
     assert!(write(&mut end, to, &part(0, 1), &mut [1]));
     child.kill();
-    let most = (0..=TIRED_AFTER).find(|_| !write(&mut end, to, &part(0, 1), &mut [1]));
+    let most = (0..=ALIVE_CHECK_EVERY).find(|_| !write(&mut end, to, &part(0, 1), &mut [1]));
     assert!(most.is_some());
     assert!(!copy(
         &mut end,
@@ -165,10 +165,10 @@ fn what_is_closed_is_not_kept() {
     let memory = Memory::shared();
     let mut p = pair(memory.region(Rights::BOTH));
     assert!(write(&mut p.end, p.to, &part(0, 1), &mut [1]));
-    let views = |end: &ShmTransport| end.peers.get(p.to).unwrap().out.as_ref().unwrap().views.len();
+    let cache = |end: &ShmTransport| end.peers.get(p.to).unwrap().out.as_ref().unwrap().cache.len();
     p.end.check_peers(&mut Kept::default());
-    assert_eq!(views(&p.end), 1);
+    assert_eq!(cache(&p.end), 1);
     p.regions.remove(KEY).unwrap();
     p.end.check_peers(&mut Kept::default());
-    assert_eq!(views(&p.end), 0);
+    assert_eq!(cache(&p.end), 0);
 }

@@ -11,7 +11,7 @@ mod closing;
 mod recall;
 
 use super::*;
-use crate::transport::shm::direct_access::TIRED_AFTER;
+use crate::transport::shm::direct_access::ALIVE_CHECK_EVERY;
 use crate::transport::shm::region_table::{IN_SEVERAL, VISIT, mark_in_entry};
 use crate::util::regions::{Busy, Region as Registered};
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -6,8 +6,8 @@
 //! What wakes is the endpoint's `doorbell`, a real descriptor to poll.
 
 use super::ShmTransport;
+use super::attention;
 use super::outbound::Outbound;
-use super::sleep;
 use crate::sys::process_vm;
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
@@ -15,19 +15,19 @@ use std::os::fd::RawFd;
 impl ShmTransport {
     /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
     pub fn wake_fd(&self) -> RawFd {
-        self.own.bell.number()
+        self.own.bell.fd()
     }
 
     /// Makes it readable, as a peer would.
     pub fn wake(&self) {
-        self.own.bell.ring_here();
+        self.own.bell.ring_own();
     }
 
     /// Announces sleep. False when there is something to poll already; then nothing is announced.
     pub fn arm(&mut self) -> bool {
         let quiet = self.announce();
         if !quiet {
-            sleep::awake(self.own.header.attention(), self.sleeps);
+            attention::awake(self.own.header.attention(), self.sleeps);
         }
         quiet
     }
@@ -46,7 +46,7 @@ impl ShmTransport {
             return true;
         }
         let header = &self.own.header;
-        sleep::announce(header.attention(), &mut self.sleeps, || {
+        attention::announce(header.attention(), &mut self.sleeps, || {
             // The senders' half is their own fence, or this call.
             if header.wants_fence() || !process_vm::barrier_everywhere() {
                 fence(Ordering::SeqCst);
@@ -59,7 +59,7 @@ impl ShmTransport {
         let quiet = self.pending_copies.is_empty()
             && self.peers.ended.is_empty()
             && self.rung.is_empty()
-            && !self.own.bell.is_late();
+            && !self.own.bell.has_unrung();
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
@@ -102,7 +102,7 @@ impl ShmTransport {
     /// Ends a sleep that `arm` announced, whatever ended it.
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
-            sleep::awake(self.own.header.attention(), self.sleeps);
+            attention::awake(self.own.header.attention(), self.sleeps);
             self.own.bell.drain();
         }
     }
