@@ -15,8 +15,8 @@ use super::layout::{self, Header, Owner};
 use super::name;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::shared::Map;
-use crate::sys::{process_vm, shared};
+use crate::sys::shared::FileMap;
+use crate::sys::{barrier, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,7 +32,7 @@ pub struct EndpointFile {
     pub in_barrier: bool,
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
-    lanes: Arc<Map>,
+    lanes: Arc<FileMap>,
     file: Arc<ParentFd>,
     pub bell: Arc<Doorbell>,
     path: PathBuf,
@@ -46,13 +46,13 @@ impl EndpointFile {
         }
         sweep::begin(&config.dir);
         let probe = Box::new(AtomicU64::new(0));
-        let in_barrier = process_vm::join_barrier();
+        let in_barrier = barrier::join();
         let mut owner = Owner {
             address: address.as_bytes(),
             instance: 0,
             pid: std::process::id(),
             probe: (&raw const *probe) as u64,
-            fence: !in_barrier || !process_vm::barrier_everywhere(),
+            fence: !in_barrier || !barrier::everywhere(),
         };
         let path = name::endpoint_file(&config.dir, owner.address);
         let made = publish(&path, config, &mut owner, &probe)?;
@@ -79,7 +79,7 @@ impl EndpointFile {
     }
 
     /// The lanes of all senders.
-    pub fn lanes(&self) -> &Arc<Map> {
+    pub fn lanes(&self) -> &Arc<FileMap> {
         &self.lanes
     }
 
@@ -119,7 +119,7 @@ const NAP: Duration = Duration::from_millis(1);
 struct Made {
     file: ParentFd,
     header: Header,
-    lanes: Arc<Map>,
+    lanes: Arc<FileMap>,
     bell: Doorbell,
 }
 
@@ -130,12 +130,12 @@ fn publish(path: &Path, config: &Config, owner: &mut Owner<'_>, probe: &AtomicU6
         owner.instance = shared::random().map_err(failed("getrandom"))?;
         probe.store(owner.instance, Ordering::Relaxed);
         let draft = name::unfinished(&config.dir, owner.instance);
-        let mark = forks::mark();
+        let checkpoint = forks::checkpoint();
         let fd = shared::create(&draft).map_err(failed("open"))?;
         let made = fill(fd, owner, &config.dir);
         let named = match made {
             // A child that another thread made meanwhile may hold the lock, and seem to be us after our death.
-            Ok(Some(_)) if tries_left > 0 && !mark.undisturbed() => Ok(false),
+            Ok(Some(_)) if tries_left > 0 && !checkpoint.no_fork_since() => Ok(false),
             Ok(Some(_)) => take_name(&draft, path),
             // A sweep found it before it was locked.
             Ok(None) => Ok(false),

@@ -17,7 +17,7 @@ use super::exclusion::ExclusionWords;
 use super::layout::{Header, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines, Size};
-use crate::sys::shared::{self, Map};
+use crate::sys::shared::{self, FileMap};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
@@ -80,11 +80,11 @@ pub struct Ring {
     rows: Rows,
     /// Where the lane is in its mapping.
     at: usize,
-    lanes: Arc<Map>,
-    large: Option<Map>,
+    lanes: Arc<FileMap>,
+    large: Option<FileMap>,
 }
 
-// SAFETY: as for `Map`, into which all pointers point.
+// SAFETY: as for `FileMap`, into which all pointers point.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -93,18 +93,18 @@ impl Ring {
         allocate_lane(fd, index)?;
         let page = shared::page_size();
         let first = lane_at(index) / page * page;
-        let map = Map::new(fd, first as u64, page)?;
+        let map = FileMap::new(fd, first as u64, page)?;
         Ok(Ring::within(Arc::new(map), lane_at(index) - first))
     }
 
     /// For the owner, which has mapped all lanes.
-    pub fn of(lanes: &Arc<Map>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+    pub fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
         // As its claimer should have done; else touching it may be a signal.
         allocate_lane(fd, index)?;
         Ok(Ring::within(lanes.clone(), index * LANE_BYTES))
     }
 
-    fn within(lanes: Arc<Map>, at: usize) -> Ring {
+    fn within(lanes: Arc<FileMap>, at: usize) -> Ring {
         assert!(at <= lanes.len() && LANE_BYTES <= lanes.len() - at);
         // SAFETY: the lane lies in the mapping, as asserted.
         let [control, lines] = [at, at + CONTROL_BYTES].map(|at| unsafe { lanes.base().add(at) });
@@ -144,7 +144,7 @@ impl Ring {
     /// Sees that there is a large ring, which is what is used from now on. Gives the small one.
     pub fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
-        let map = Map::new(fd, large_at(index), LARGE_BYTES)?;
+        let map = FileMap::new(fd, large_at(index), LARGE_BYTES)?;
         let small = self.rows;
         self.rows = Rows {
             lines: map.base(),

@@ -23,7 +23,7 @@
 use super::attention::AttentionWord;
 use super::name::ADDRESS_MAX;
 use super::ring::LINE;
-use crate::sys::shared::{self, Map};
+use crate::sys::shared::{self, FileMap};
 use core::num::NonZeroU32;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -149,9 +149,9 @@ fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 }
 
 /// All slots of an endpoint, for its owner.
-pub fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<Map>> {
+pub fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<FileMap>> {
     let len = MAX_RINGS * super::lane::LANE_BYTES;
-    Map::new(fd, lanes_at() as u64, len).map(Arc::new)
+    FileMap::new(fd, lanes_at() as u64, len).map(Arc::new)
 }
 
 /// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
@@ -171,18 +171,18 @@ pub struct Owner<'a> {
 /// A header, mapped, up to the end of the table, with marks.
 #[derive(Debug)]
 pub struct Header {
-    map: Map,
+    map: FileMap,
     /// The owner's proof of being that.
-    owner_page: Option<Map>,
+    owner_page: Option<FileMap>,
     /// Where things begin: asking for the size of a page each time would take longer than a copy.
     bells: NonNull<u8>,
     states: NonNull<u8>,
     table: NonNull<u8>,
     /// The marks of all senders, for the owner.
-    marks: Option<Map>,
+    marks: Option<FileMap>,
 }
 
-// SAFETY: as for `Map`, into which all point.
+// SAFETY: as for `FileMap`, into which all point.
 unsafe impl Send for Header {}
 // SAFETY: everything in it is reached through atomics, once it is filled.
 unsafe impl Sync for Header {}
@@ -191,10 +191,10 @@ unsafe impl Sync for Header {}
 #[derive(Debug)]
 pub struct AccessMark {
     word: NonNull<AtomicU64>,
-    _map: Map,
+    _map: FileMap,
 }
 
-// SAFETY: as for `Map`, into which it points.
+// SAFETY: as for `FileMap`, into which it points.
 unsafe impl Send for AccessMark {}
 
 impl AccessMark {
@@ -203,7 +203,7 @@ impl AccessMark {
         let mark_at = marks_at() + index * LINE;
         shared::allocate(fd, mark_at as u64, LINE as u64)?;
         let page_at = mark_at / shared::page_size() * shared::page_size();
-        let map = Map::new(fd, page_at as u64, shared::page_size())?;
+        let map = FileMap::new(fd, page_at as u64, shared::page_size())?;
         // SAFETY: within the page that is mapped.
         let word = unsafe { map.base().add(mark_at - page_at) }.cast();
         let mark = AccessMark { word, _map: map };
@@ -229,7 +229,7 @@ pub enum Unfit {
 impl Header {
     /// For the owner, with all marks.
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let marks = Map::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
+        let marks = FileMap::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
         Ok(Header {
             marks: Some(marks),
             ..Header::map_for_sender(fd)?
@@ -238,7 +238,7 @@ impl Header {
 
     /// The same for the file's owner, whose process others can then tell by what it has mapped.
     pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let owner_page = Some(Map::new(fd, OWNER_AT, shared::page_size())?);
+        let owner_page = Some(FileMap::new(fd, OWNER_AT, shared::page_size())?);
         Ok(Header {
             owner_page,
             ..Header::map(fd)?
@@ -247,7 +247,7 @@ impl Header {
 
     /// For a sender, which has `AccessMark` in place of all marks.
     pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let map = Map::new(fd, 0, marks_at())?;
+        let map = FileMap::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
         let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
         Ok(Header {
@@ -475,7 +475,7 @@ fn bits(word: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| word & 1 << bit != 0)
 }
 
-pub(super) fn read_address(map: &Map, len_at: usize, at: usize) -> Option<Vec<u8>> {
+pub(super) fn read_address(map: &FileMap, len_at: usize, at: usize) -> Option<Vec<u8>> {
     let len = map.word(len_at).load(Ordering::Acquire);
     let mut address = vec![
         0;

@@ -391,7 +391,7 @@ fn open_and_claim(
     config: &Config,
 ) -> Result<(Header, Status, Claimed), ConnectError> {
     for tries_left in (0..TRIES).rev() {
-        let mark = forks::mark();
+        let checkpoint = forks::checkpoint();
         let (fd, status) = open_alive(path).ok_or(ConnectError::Nobody)?;
         let header = Header::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
         if let Err(unfit) = header.check(address) {
@@ -405,7 +405,7 @@ fn open_and_claim(
             Ok(Some(found)) => found,
             other => return Ok((header, status, other)),
         };
-        if !mark.undisturbed() && tries_left > 0 {
+        if !checkpoint.no_fork_since() && tries_left > 0 {
             // The child shares the lock, so it is given up for both.
             let lock = layout::LOCK_RINGS + found.0 as i64;
             shared::unlock(fd.as_fd(), lock).map_err(|_| ConnectError::Nobody)?;
@@ -414,7 +414,7 @@ fn open_and_claim(
         }
         drop(fd);
         // A child made while it was being closed only keeps this ring from others.
-        if mark.undisturbed() || tries_left == 0 {
+        if checkpoint.no_fork_since() || tries_left == 0 {
             take_ring(&header, &found, own);
             return Ok((header, status, Ok(Some(found))));
         }

@@ -12,7 +12,7 @@ use super::ring::{Consumer, Record, RingEnd};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::Recall;
 use crate::engine::wire::Header;
-use crate::sys::process_vm;
+use crate::sys::barrier;
 use crate::util::user::{UserBuf, UserIov};
 use core::sync::atomic::Ordering;
 
@@ -40,9 +40,7 @@ impl Outbound {
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
         let words = *self.ring.rows();
-        let done = exclusion::take_back(&words, seen, process_vm::barrier_everywhere, || {
-            self.carry_out(seen, &unread)
-        });
+        let done = exclusion::take_back(&words, seen, barrier::everywhere, || self.carry_out(seen, &unread));
         self.idle_since = done.map(|_| looks);
         done
     }

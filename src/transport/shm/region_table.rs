@@ -13,7 +13,7 @@
 use super::endpoint_file::EndpointFile;
 use super::layout::{self, Header, LOCK_RINGS, MAX_ENTRIES};
 use crate::sys::forks::ParentFd;
-use crate::sys::{process_vm, shared};
+use crate::sys::{barrier, shared};
 use crate::util::regions::{Mirror, Region, Rights};
 use crate::util::user::UserBuf;
 use core::sync::atomic::{Ordering, fence};
@@ -184,7 +184,7 @@ impl RegionTable {
         if self.header.direct_access().load(Ordering::Relaxed) == 0 {
             return true;
         }
-        process_vm::barrier_everywhere();
+        barrier::everywhere();
         let start = Instant::now();
         (0..self.header.used()).all(|ring| match self.mark(ring) {
             Some(mark) if is_at(mark, entry) => self.waits_for(ring, mark, start, patience),

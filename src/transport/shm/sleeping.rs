@@ -8,7 +8,7 @@
 use super::ShmTransport;
 use super::attention;
 use super::outbound::Outbound;
-use crate::sys::process_vm;
+use crate::sys::barrier;
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
 
@@ -48,7 +48,7 @@ impl ShmTransport {
         let header = &self.own.header;
         attention::announce(header.attention(), &mut self.sleeps, || {
             // The senders' half is their own fence, or this call.
-            if header.wants_fence() || !process_vm::barrier_everywhere() {
+            if header.wants_fence() || !barrier::everywhere() {
                 fence(Ordering::SeqCst);
             }
         });
@@ -88,7 +88,7 @@ impl ShmTransport {
         ways.for_each(Outbound::ask_for_room);
         // The receivers' half is this call, or their own fence (`lane::FENCED`).
         fence(Ordering::SeqCst);
-        process_vm::barrier_everywhere();
+        barrier::everywhere();
         self.starved.retain(|number| {
             let Some(peer) = peers.get_mut(*number) else {
                 return false;
