@@ -16,8 +16,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 pub use asker::{PeerMemory, PendingCopy};
 pub use helper::HelpRequest;
+#[cfg(test)]
+pub use helper::RequestedMemory;
 #[cfg(any(test, fuzzing))]
-pub use helper::{REQUEST_BODY, RequestedMemory, encode_request};
+pub use helper::{REQUEST_BODY, encode_request};
 
 /// A message is cut into about so many pieces, but none smaller than is worth a system call: one costs as much as copying
 /// two or three pages (256 KiB take 22 us in pieces of 32 KiB, 19 of 64, 17.5 of 128). What is less than two such is
