@@ -2,7 +2,7 @@
 //!
 //! A lock on an open file is shared with the child, and would outlive the parent in it. So the child closes the
 //! descriptors listed here first thing, and a `Process` tells everyone else whether they are in a child.
-//! Until it is listed, or its mapping is kept from children, another thread may fork: `mark` tells, to try again.
+//! Until it is listed, or its mapping is kept from children, another thread may fork: `checkpoint` tells, to try again.
 //! No lock is taken: the list only grows, its places are used again, and the child only walks it.
 
 use core::ptr;
@@ -12,16 +12,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Once;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+static FD_SLOTS: AtomicPtr<FdSlot> = AtomicPtr::new(ptr::null_mut());
 /// Forks that began, and those of them that are over, whatever became of them.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 static DONE: AtomicU32 = AtomicU32::new(0);
 const NO_FD: RawFd = -1;
 
 #[derive(Debug)]
-struct Place {
+struct FdSlot {
     fd: AtomicI32,
-    next: AtomicPtr<Place>,
+    next: AtomicPtr<FdSlot>,
 }
 
 /// The process that something was made in: a child of fork has the thing, but not what the system keeps for it.
@@ -68,18 +68,18 @@ extern "C" fn in_parent() {
 }
 
 /// A moment, to ask later whether a child was made since then.
-pub struct Mark(Option<u32>);
+pub struct Checkpoint(Option<u32>);
 
-pub fn mark() -> Mark {
+pub fn checkpoint() -> Checkpoint {
     watch();
     let done = DONE.load(Ordering::SeqCst);
     let begun = BEGUN.load(Ordering::SeqCst);
-    Mark((begun == done).then_some(begun))
+    Checkpoint((begun == done).then_some(begun))
 }
 
-impl Mark {
+impl Checkpoint {
     /// Whether no fork has run since. One that begins later finds what was listed before this was asked.
-    pub fn undisturbed(&self) -> bool {
+    pub fn no_fork_since(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0 == Some(BEGUN.load(Ordering::SeqCst))
     }
@@ -90,8 +90,8 @@ extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     // Forks of other threads do not go on here.
     DONE.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
-    for place in places() {
-        let fd = place.fd.swap(NO_FD, Ordering::Relaxed);
+    for slot in fd_slots() {
+        let fd = slot.fd.swap(NO_FD, Ordering::Relaxed);
         if fd != NO_FD {
             // SAFETY: a descriptor that a `ParentFd` owns; it will not close it in the child.
             unsafe { libc::close(fd) };
@@ -99,37 +99,36 @@ extern "C" fn in_child() {
     }
 }
 
-fn places() -> impl Iterator<Item = &'static Place> {
-    let mut next: *const Place = PLACES.load(Ordering::Acquire);
+fn fd_slots() -> impl Iterator<Item = &'static FdSlot> {
+    let mut next: *const FdSlot = FD_SLOTS.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a place that was leaked and so lives for ever.
-        let place = unsafe { next.as_ref() }?;
-        next = place.next.load(Ordering::Relaxed);
-        Some(place)
+        // SAFETY: null, or a slot that was leaked and so lives for ever.
+        let slot = unsafe { next.as_ref() }?;
+        next = slot.next.load(Ordering::Relaxed);
+        Some(slot)
     })
 }
 
-/// Lists a descriptor, in a place that is free or a new one.
-fn list(fd: RawFd) -> &'static Place {
-    let free = |place: &&Place| {
-        place
-            .fd
+/// Lists a descriptor, in a slot that is free or a new one.
+fn list(fd: RawFd) -> &'static FdSlot {
+    let free = |slot: &&FdSlot| {
+        slot.fd
             .compare_exchange(NO_FD, fd, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     };
-    if let Some(place) = places().find(free) {
-        return place;
+    if let Some(slot) = fd_slots().find(free) {
+        return slot;
     }
-    let place: &'static Place = Box::leak(Box::new(Place {
+    let slot: &'static FdSlot = Box::leak(Box::new(FdSlot {
         fd: AtomicI32::new(fd),
         next: AtomicPtr::new(ptr::null_mut()),
     }));
-    let fresh = (&raw const *place).cast_mut();
-    let mut head = PLACES.load(Ordering::Acquire);
+    let fresh = (&raw const *slot).cast_mut();
+    let mut head = FD_SLOTS.load(Ordering::Acquire);
     loop {
-        place.next.store(head, Ordering::Relaxed);
-        match PLACES.compare_exchange(head, fresh, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return place,
+        slot.next.store(head, Ordering::Relaxed);
+        match FD_SLOTS.compare_exchange(head, fresh, Ordering::Release, Ordering::Acquire) {
+            Ok(_) => return slot,
             Err(now) => head = now,
         }
     }
@@ -139,7 +138,7 @@ fn list(fd: RawFd) -> &'static Place {
 #[derive(Debug)]
 pub struct ParentFd {
     fd: ManuallyDrop<OwnedFd>,
-    place: &'static Place,
+    slot: &'static FdSlot,
     process: Process,
 }
 
@@ -147,7 +146,7 @@ impl ParentFd {
     pub fn new(fd: OwnedFd) -> ParentFd {
         ParentFd {
             process: Process::this(),
-            place: list(fd.as_raw_fd()),
+            slot: list(fd.as_raw_fd()),
             fd: ManuallyDrop::new(fd),
         }
     }
@@ -168,7 +167,7 @@ impl Drop for ParentFd {
     fn drop(&mut self) {
         // In a child the number may by now be another file's.
         if self.is_ours() {
-            self.place.fd.store(NO_FD, Ordering::Relaxed);
+            self.slot.fd.store(NO_FD, Ordering::Relaxed);
             // SAFETY: dropped once, here.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
@@ -183,12 +182,12 @@ mod tests {
 
     #[test]
     fn a_fork_disturbs_a_mark() {
-        let before = mark();
-        let child = Child::run(|| assert!(mark().undisturbed(), "nobody forks in the child"));
+        let before = checkpoint();
+        let child = Child::run(|| assert!(checkpoint().no_fork_since(), "nobody forks in the child"));
         assert_eq!(child.wait(), 0);
-        assert!(!before.undisturbed());
+        assert!(!before.no_fork_since());
         // Other tests fork beside this one, but not always.
-        while !mark().undisturbed() {
+        while !checkpoint().no_fork_since() {
             std::thread::yield_now();
         }
     }
@@ -206,13 +205,13 @@ mod tests {
     #[test]
     fn places_are_used_again() {
         let open = || ParentFd::new(File::open("/dev/null").unwrap().into());
-        let count = || places().count();
+        let count = || fd_slots().count();
         drop((0..8).map(|_| open()).collect::<Vec<_>>());
         let before = count();
         for _ in 0..100 {
             let one = open();
             assert!(one.is_ours());
-            assert!(places().any(|place| place.fd.load(Ordering::Relaxed) == one.as_fd().as_raw_fd()));
+            assert!(fd_slots().any(|slot| slot.fd.load(Ordering::Relaxed) == one.as_fd().as_raw_fd()));
         }
         assert!(count() <= before + 64, "other tests run beside this one");
     }

@@ -3,6 +3,7 @@
 //! Knows nothing of libfabric. Called by `api`, `provider` and `transport`.
 
 pub mod backing;
+pub mod barrier;
 #[cfg(test)]
 pub mod child;
 pub mod clock;

@@ -1,6 +1,5 @@
-//! Memory of other processes, copied by the kernel (process_vm_readv), and the kernel's barrier over all processes.
+//! Memory of other processes, copied by the kernel (process_vm_readv).
 
-use core::ffi::c_int;
 use std::io;
 
 /// A range of addresses, of this process or another.
@@ -70,24 +69,6 @@ fn vector(ranges: &[Range]) -> [libc::iovec; PIECES] {
         piece.iov_len = range.len as usize;
     }
     pieces
-}
-
-const GLOBAL_EXPEDITED: c_int = 1 << 1;
-const REGISTER_GLOBAL_EXPEDITED: c_int = 1 << 2;
-
-fn membarrier(command: c_int) -> bool {
-    // SAFETY: no memory is passed.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
-/// Lets `barrier_everywhere` of any process reach this one; false when the kernel will not.
-pub fn join_barrier() -> bool {
-    membarrier(REGISTER_GLOBAL_EXPEDITED)
-}
-
-/// A full memory barrier in every running thread of every process that joined; false when the kernel will not.
-pub fn barrier_everywhere() -> bool {
-    membarrier(GLOBAL_EXPEDITED)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! The socket is named after the instance, so whoever has the endpoint's file open knows the name, and no two lives of an
 //! address share one. It is made when the endpoint opens and both rings and is rung: waking somebody takes one system
-//! call and no descriptor, and a peer that dies meanwhile costs a refusal. Called by `wake`, `outbound` and `turns`.
+//! call and no descriptor, and a peer that dies meanwhile costs a refusal. Called by `sleeping`, `outbound` and `housekeeping`.
 
 use super::name;
 use crate::sys::datagram::{self, Sent};
@@ -19,21 +19,21 @@ pub struct Doorbell {
     dir: PathBuf,
     instance: u64,
     /// Endpoints that could not be rung for want of memory or descriptors, and are to be rung later.
-    late: Mutex<Vec<u64>>,
+    unrung: Mutex<Vec<u64>>,
 }
 
 impl Doorbell {
-    pub fn hang(dir: &Path, instance: u64) -> io::Result<Doorbell> {
+    pub fn bind(dir: &Path, instance: u64) -> io::Result<Doorbell> {
         let socket = ParentFd::new(datagram::bind(&name::bell(dir, instance))?);
         Ok(Doorbell {
             socket,
             dir: dir.to_owned(),
             instance,
-            late: Mutex::default(),
+            unrung: Mutex::default(),
         })
     }
 
-    pub fn number(&self) -> RawFd {
+    pub fn fd(&self) -> RawFd {
         self.socket.as_fd().as_raw_fd()
     }
 
@@ -43,28 +43,28 @@ impl Doorbell {
     }
 
     /// Rings our own.
-    pub fn ring_here(&self) {
+    pub fn ring_own(&self) {
         self.ring(self.instance);
     }
 
     /// Makes somebody's socket readable, if he lives. Not to be called in a child of fork.
     pub fn ring(&self, instance: u64) {
         if !self.try_ring(instance) {
-            self.late().push(instance);
+            self.unrung().push(instance);
         }
     }
 
     /// Whether some are to be rung that could not be.
-    pub fn is_late(&self) -> bool {
-        !self.late().is_empty()
+    pub fn has_unrung(&self) -> bool {
+        !self.unrung().is_empty()
     }
 
-    pub fn ring_late(&self) {
-        self.late().retain(|instance| !self.try_ring(*instance));
+    pub fn ring_again(&self) {
+        self.unrung().retain(|instance| !self.try_ring(*instance));
     }
 
-    fn late(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unrung(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.unrung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn try_ring(&self, instance: u64) -> bool {
@@ -72,7 +72,7 @@ impl Doorbell {
         match datagram::send(self.socket.as_fd(), &path) {
             Sent::Done | Sent::Nobody => true,
             Sent::NoMemory => false,
-            Sent::Full => ring_anew(&path),
+            Sent::Full => ring_by_new_socket(&path),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Doorbell {
 /// A socket may send only so much (208 KiB, some 280 datagrams) that is not received yet, by all receivers together. One
 /// that has sent nothing fails only where the receiver's own queue is full, so that it is readable.
 #[cold]
-fn ring_anew(path: &Path) -> bool {
+fn ring_by_new_socket(path: &Path) -> bool {
     datagram::open().is_ok_and(|socket| datagram::send(socket.as_fd(), path) != Sent::NoMemory)
 }
 

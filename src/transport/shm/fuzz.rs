@@ -1,13 +1,13 @@
 //! Bodies of the fuzz targets for what other processes write into an endpoint's file: see `crate::fuzz`. Compiled for
 //! nothing else.
 
-use super::help::{BODY, Help, request};
-use super::inbound::{Inbox, Look};
-use super::lane::{CONTROL_BYTES, LARGE, SMALL, slot_at};
-use super::layout::{self, Header, MAX_RINGS, Owner, Ring, SLOT_WORDS};
+use super::dual_copy::{Cut, TakeFrom, take_piece};
+use super::dual_copy::{HelpRequest, REQUEST_BODY, encode_request};
+use super::inbound::{Inbox, RingEvent};
+use super::lane::{CONTROL_BYTES, LARGE, SMALL, lane_at};
+use super::layout::{self, ENTRY_WORDS, Header, MAX_RINGS, Owner, Ring};
 use super::name;
 use super::ring::LINE;
-use super::share::{Cut, End, take};
 use crate::engine::port::{PeerId, Place, Sink, Token};
 use crate::engine::wire;
 use crate::sys::shared;
@@ -57,7 +57,7 @@ impl Scene {
         layout::allocate_header(file.as_fd()).ok()?;
         // As long as the farthest place that is looked at; it has memory where it was touched.
         let file = File::from(file);
-        file.set_len(slot_at(MAX_RINGS) as u64).ok()?;
+        file.set_len(lane_at(MAX_RINGS) as u64).ok()?;
         let header = Header::map_own(file.as_fd()).ok()?;
         Some(Scene { file, header })
     }
@@ -96,11 +96,11 @@ pub fn shared_file(data: &[u8]) {
             if !written(&scene.header, &inbox, *kind, place, value) {
                 break;
             }
-            let (_, look) = inbox.attend(0, &scene.header, &mut taker, 16);
+            let (_, event) = inbox.read_ring(0, &scene.header, &mut taker, 16);
             if let Some((_, help)) = inbox.take_help(0) {
                 assert!(help.cut.at.checked_add(help.cut.len).is_some());
             }
-            if look == Look::Broken || look == Look::Over {
+            if event == RingEvent::Broken || event == RingEvent::Over {
                 break;
             }
             looked_at(&scene.header, &inbox, value);
@@ -115,7 +115,7 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
     match kind % 6 {
         0 => header.set_word(place, value),
         1 => header
-            .slot(place % layout::MAX_SLOTS % 64, place / 64 % SLOT_WORDS)
+            .entry_word(place % layout::MAX_ENTRIES % 64, place / 64 % ENTRY_WORDS)
             .store(value, Ordering::Relaxed),
         2 => ring.set_word(place % CONTROL_WORDS, value),
         3 => ring.set_word(CONTROL_WORDS + place, value),
@@ -129,18 +129,18 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
 /// Everything that is read of a peer's file, or of what peers wrote in ours.
 fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
     let _ = header.check(ADDRESS);
-    assert!(header.used() <= MAX_RINGS && header.slots_used() <= layout::MAX_SLOTS);
+    assert!(header.used() <= MAX_RINGS && header.entries_used() <= layout::MAX_ENTRIES);
     // What lies behind the first page of the table has memory here only if the owner said so.
-    header.set_slots_used(header.slots_used().min(64));
+    header.set_entries_used(header.entries_used().min(64));
     for key in [0, 1, value] {
-        if let Some(shown) = header.find_slot(key) {
-            assert!(shown.key == key && shown.slot < layout::MAX_SLOTS && shown.generation % 2 == 1);
+        if let Some(shown) = header.find_entry(key) {
+            assert!(shown.key == key && shown.entry < layout::MAX_ENTRIES && shown.generation % 2 == 1);
         }
     }
-    if let Some((_, address)) = inbox.ring(0).and_then(Ring::who) {
+    if let Some((_, address)) = inbox.ring(0).and_then(Ring::claimer) {
         assert!((1..=name::ADDRESS_MAX).contains(&address.len()));
         if let Some(address) = name::normal(&address) {
-            let path = name::region("/dev/shm".as_ref(), address);
+            let path = name::endpoint_file("/dev/shm".as_ref(), address);
             assert_eq!(path.parent(), Some("/dev/shm".as_ref()));
             assert!(path.file_name().is_some_and(|name| name.len() <= 255));
             assert!(name::base(address).len() <= address.len());
@@ -154,7 +154,7 @@ fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
         let _ = (inbox.newcomers(header), inbox.would_find(header));
     }
     if let Some(ring) = inbox.ring(0) {
-        let _ = take(ring.pieces(), value as u32, End::Front);
+        let _ = take_piece(ring.pieces(), value as u32, TakeFrom::Front);
     }
 }
 
@@ -166,10 +166,12 @@ pub fn help(data: &[u8]) {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
     // Most inputs are to be requests, nearly.
-    let mut whole = [0; BODY];
+    let mut whole = [0; REQUEST_BODY];
     whole.iter_mut().zip(body).for_each(|(to, from)| *to = *from);
     words[0] = words[0] & !0xffff_00ff | 0xff;
-    let Some(help) = Help::of(words, &whole) else { return };
+    let Some(help) = HelpRequest::of(words, &whole) else {
+        return;
+    };
     let Cut { at, len, count, .. } = help.cut;
     let mut next = at;
     for piece in 0..count.min(100) {
@@ -177,8 +179,8 @@ pub fn help(data: &[u8]) {
         assert!(from == next && bytes > 0 && from + bytes <= at + len);
         next += bytes;
     }
-    let (again, body) = request(help.number, &help.cut, &help.theirs, &help.ours).expect("it has a name");
-    let twice = Help::of(again, &body).expect("it was one");
+    let (again, body) = encode_request(help.number, &help.cut, &help.theirs, &help.ours).expect("it has a name");
+    let twice = HelpRequest::of(again, &body).expect("it was one");
     assert_eq!(
         (twice.number, twice.cut, twice.theirs, twice.ours),
         (help.number, help.cut, help.theirs, help.ours)

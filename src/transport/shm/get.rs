@@ -10,7 +10,7 @@ use crate::util::user::{IOV_LIMIT, UserIov};
 
 /// A `Remote`, read: instance; process, count and kind of name; addresses and lengths; the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name {
+struct ParsedRemote {
     instance: u64,
     pid: u32,
     count: u32,
@@ -44,7 +44,7 @@ pub fn expose(instance: u64, pid: u32, iov: &UserIov, name: Named) -> Remote {
     Remote { bytes }
 }
 
-fn parse(remote: &Remote) -> Name {
+fn parse(remote: &Remote) -> ParsedRemote {
     let mut words = [0u64; Remote::SIZE / 8];
     for (word, bytes) in words.iter_mut().zip(remote.bytes.chunks_exact(8)) {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
@@ -70,7 +70,7 @@ fn parse(remote: &Remote) -> Name {
         }),
         _ => Named::Nothing,
     };
-    Name {
+    ParsedRemote {
         instance,
         pid: who as u32,
         count,
@@ -146,18 +146,18 @@ pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize,
 }
 
 /// The other way: a peer's memory that bytes of ours are written into.
-pub struct Window {
-    name: Name,
+pub struct PeerWindow {
+    name: ParsedRemote,
     pid: i32,
 }
 
-impl Window {
+impl PeerWindow {
     /// None unless it is named as this endpoint's, told by instance and process.
-    pub fn of(remote: &Remote, instance: u64, pid: u32) -> Option<Window> {
+    pub fn of(remote: &Remote, instance: u64, pid: u32) -> Option<PeerWindow> {
         let name = parse(remote);
         let right = (name.instance, name.pid) == (instance, pid);
         let pid = i32::try_from(pid).ok().filter(|_| right)?;
-        Some(Window { name, pid })
+        Some(PeerWindow { name, pid })
     }
 
     /// Writes bytes `at` to `at + len` of ours to the same place there; false if they could not all be written.

@@ -4,12 +4,12 @@
 //! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
 //! are looked at in turn too, a few at a time, and the sender needs no fence.
 
-use super::exclude;
-use super::help::Help;
+use super::dual_copy::HelpRequest;
+use super::exclusion;
 use super::lane::{self, Ring};
 use super::layout::Header;
 use super::recall::RECALLED;
-use super::ring::{Consumer, Stop};
+use super::ring::{Consumer, RingEnd};
 use crate::engine::port::{PeerId, Place, Sink};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
@@ -26,23 +26,23 @@ pub struct Inbound {
     /// The sender is dead: once empty, the ring goes.
     pub ending: bool,
     /// What its sender asked us to do, to be done when the ring has been looked at.
-    help: Option<Help>,
+    help: Option<HelpRequest>,
     /// The engine would not take the next record.
     refused: bool,
     /// Its sender goes on in a large ring, which could not be mapped.
-    stuck: bool,
+    cannot_follow: bool,
     hot: bool,
     /// Had news since the hand of the clock last passed.
-    lively: bool,
+    active: bool,
     /// Delivered something since this was last asked.
-    heard: bool,
+    delivered: bool,
 }
 
 /// What a look into a ring came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum RingEvent {
     /// It has given what it had, or what could be taken now.
-    Fine,
+    Nothing,
     /// It is empty, and nothing more will come.
     Over,
     /// The sender wrote what no sender writes.
@@ -58,27 +58,27 @@ pub enum Look {
 impl Inbound {
     /// Delivers up to `budget` records. Says how many.
     #[inline]
-    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         let words = *self.ring.rows();
         // The sender's barrier is the kernel's, for us too.
-        if !exclude::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
-            return (0, Look::Fine);
+        if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
+            return (0, RingEvent::Nothing);
         }
         let found = self.read_records(sink, budget);
-        exclude::has_read(&words, self.consumer.position());
+        exclusion::has_read(&words, self.consumer.position());
         found
     }
 
     #[inline(always)]
-    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, Look) {
+    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         self.refused = false;
-        let (mut done, mut look) = (0, Look::Fine);
+        let (mut done, mut event) = (0, RingEvent::Nothing);
         while done < budget {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
-                Err(Stop::Moved) if !self.ring.is_large() => return (done, Look::Moved),
-                Err(Stop::Moved | Stop::Broken) => return (done, Look::Broken),
+                Err(RingEnd::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
+                Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
             // SAFETY: found, and not let go of before the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
@@ -86,27 +86,27 @@ impl Inbound {
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // Read once more, so that on the short way a header is in registers only.
                 let words = self.ring.rows().read_header(record.line);
-                match place(sink, self.peer, &mut self.help, words, body) {
-                    Placed::Done => {}
-                    Placed::Refused => {
+                match deliver(sink, self.peer, &mut self.help, words, body) {
+                    Delivery::Done => {}
+                    Delivery::Refused => {
                         self.refused = true;
                         break;
                     }
-                    Placed::Broken => return (done, Look::Broken),
+                    Delivery::Broken => return (done, RingEvent::Broken),
                 }
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
-                look = Look::Starved;
+                event = RingEvent::Starved;
             }
             done += 1;
         }
         if !self.refused {
-            self.lively = true;
-            self.heard = true;
+            self.active = true;
+            self.delivered = true;
         }
-        match look {
-            Look::Fine if self.help.is_some() => (done, Look::Help),
-            look => (done, look),
+        match event {
+            RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
+            event => (done, event),
         }
     }
 
@@ -127,7 +127,7 @@ impl Inbound {
 
     #[inline]
     fn has_news(&self) -> bool {
-        !self.stuck && self.consumer.has_news(self.ring.rows())
+        !self.cannot_follow && self.consumer.has_news(self.ring.rows())
     }
 
     /// Whether nothing is in it and nothing will be. The closing is read first: what was sent before it is then seen.
@@ -139,19 +139,19 @@ impl Inbound {
     /// Goes on where its sender does. Without memory for that, it waits.
     fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
         let moved = self.ring.enlarge(file, index);
-        self.stuck = moved.is_err();
+        self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
     }
 
     fn set_hot(&mut self, hot: bool) {
         self.hot = hot;
-        self.lively = hot;
+        self.active = hot;
         self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
     }
 }
 
 /// What became of a record.
-enum Placed {
+enum Delivery {
     Done,
     Refused,
     Broken,
@@ -159,12 +159,18 @@ enum Placed {
 
 /// The long way of a record: the engine says where its body goes.
 #[inline(never)]
-fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> Placed {
+fn deliver<S: Sink>(
+    sink: &mut S,
+    peer: PeerId,
+    help: &mut Option<HelpRequest>,
+    words: [u64; 4],
+    body: &[u8],
+) -> Delivery {
     let Some(header) = wire::Header::from_words(words) else {
         return if words == RECALLED || asked_for_help(help, words, body) {
-            Placed::Done
+            Delivery::Done
         } else {
-            Placed::Broken
+            Delivery::Broken
         };
     };
     match sink.place(peer, &header, body.len()) {
@@ -180,16 +186,16 @@ fn place<S: Sink>(sink: &mut S, peer: PeerId, help: &mut Option<Help>, words: [u
             sink.placed(token, Some(buffer));
         }
         Place::Drop => {}
-        Place::Refuse => return Placed::Refused,
+        Place::Refuse => return Delivery::Refused,
     }
-    Placed::Done
+    Delivery::Done
 }
 
 /// A record that is no packet: the sender asks for help with a large copy. It never asks again before it has got an
 /// answer.
 #[cold]
-fn asked_for_help(asked: &mut Option<Help>, words: [u64; 4], body: &[u8]) -> bool {
-    match Help::of(words, body) {
+fn asked_for_help(asked: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8]) -> bool {
+    match HelpRequest::of(words, body) {
         Some(help) if asked.is_none() => {
             *asked = Some(help);
             true
@@ -209,9 +215,9 @@ pub struct Inbox {
     /// Where the next poll begins: behind the ring with which the last one had enough.
     first: usize,
     /// The hand of the clock that finds hot rings which have gone quiet.
-    hand: usize,
+    clock_hand: usize,
     /// The next ring of the slow round.
-    round: usize,
+    scanned_to: usize,
     /// Rings that were claimed but cannot be taken up now, or not be followed. They do not count as news.
     put_off: Vec<usize>,
 }
@@ -226,7 +232,7 @@ impl Inbox {
     }
 
     /// A request for help that came through this ring, and whose it is.
-    pub fn take_help(&mut self, index: usize) -> Option<(PeerId, Help)> {
+    pub fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
         let inbound = self.get_mut(index)?;
         Some((inbound.peer, inbound.help.take()?))
     }
@@ -253,10 +259,10 @@ impl Inbox {
                 ending: false,
                 help: None,
                 refused: false,
-                stuck: false,
+                cannot_follow: false,
                 hot: false,
-                lively: false,
-                heard: true,
+                active: false,
+                delivered: true,
             });
         }
         if header.first_free() == index {
@@ -276,7 +282,7 @@ impl Inbox {
     pub fn retry(&mut self, again: &mut Vec<usize>) {
         for index in self.put_off.drain(..) {
             if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
-                inbound.stuck = false;
+                inbound.cannot_follow = false;
             }
             again.push(index);
         }
@@ -313,29 +319,29 @@ impl Inbox {
         header.set_first_free(header.first_free().min(index));
     }
 
-    /// Looks at the hot rings. Those that need more than that are written to `odd`.
+    /// Looks at the hot rings. Those that need more than that are written to `events`.
     #[inline]
-    pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, odd: &mut Vec<(usize, Look)>) -> usize {
+    pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, events: &mut Vec<(usize, RingEvent)>) -> usize {
         let mut done = 0;
         let count = self.hot.len();
         let first = if self.first < count { self.first } else { 0 };
         for step in 0..count {
-            let turn = first + step;
-            let turn = if turn < count { turn } else { turn - count };
-            let Some(index) = self.hot.get(turn).copied() else {
+            let at = first + step;
+            let at = if at < count { at } else { at - count };
+            let Some(index) = self.hot.get(at).copied() else {
                 break;
             };
             let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
                 continue;
             };
             if inbound.has_news() {
-                let (more, look) = inbound.drain(sink, budget - done);
+                let (more, event) = inbound.drain(sink, budget - done);
                 done += more;
-                if look != Look::Fine {
-                    odd.push((index, look));
+                if event != RingEvent::Nothing {
+                    events.push((index, event));
                 }
                 if done >= budget {
-                    self.first = turn + 1;
+                    self.first = at + 1;
                     break;
                 }
             }
@@ -345,19 +351,25 @@ impl Inbox {
 
     /// Looks at one ring, whether or not it is hot, and makes it hot if it had news. A hot one that was refused is left
     /// alone: every poll begins with it, and what was refused is not to come again, nor anything after it, in one poll.
-    pub fn attend<S: Sink>(&mut self, index: usize, header: &Header, sink: &mut S, budget: usize) -> (usize, Look) {
+    pub fn read_ring<S: Sink>(
+        &mut self,
+        index: usize,
+        header: &Header,
+        sink: &mut S,
+        budget: usize,
+    ) -> (usize, RingEvent) {
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
-            return (0, Look::Fine);
+            return (0, RingEvent::Nothing);
         };
         // What was refused among the hot rings of this poll is not offered again in it.
         let waits = inbound.hot && inbound.refused;
-        let (done, look) = if inbound.has_news() && !waits {
+        let (done, event) = if inbound.has_news() && !waits {
             inbound.drain(sink, budget)
         } else {
-            (0, Look::Fine)
+            (0, RingEvent::Nothing)
         };
-        if look == Look::Fine && inbound.is_over() {
-            return (done, Look::Over);
+        if event == RingEvent::Nothing && inbound.is_over() {
+            return (done, RingEvent::Over);
         }
         let (hot, more) = (inbound.hot, inbound.has_news());
         if !hot && (done > 0 || more) {
@@ -367,7 +379,7 @@ impl Inbox {
             // Nobody else will ring for what is left.
             header.ring_bell(index);
         }
-        (done, look)
+        (done, event)
     }
 
     /// Makes a ring hot, in the place of a quiet one if need be, or not at all.
@@ -383,18 +395,18 @@ impl Inbox {
 
     fn cool_one(&mut self) -> bool {
         for _ in 0..self.hot.len() {
-            self.hand = if self.hand + 1 < self.hot.len() {
-                self.hand + 1
+            self.clock_hand = if self.clock_hand + 1 < self.hot.len() {
+                self.clock_hand + 1
             } else {
                 0
             };
-            let Some(index) = self.hot.get(self.hand).copied() else {
+            let Some(index) = self.hot.get(self.clock_hand).copied() else {
                 continue;
             };
             let Some(inbound) = self.get_mut(index) else { continue };
-            if !core::mem::take(&mut inbound.lively) {
+            if !core::mem::take(&mut inbound.active) {
                 inbound.set_hot(false);
-                self.hot.swap_remove(self.hand);
+                self.hot.swap_remove(self.clock_hand);
                 return true;
             }
         }
@@ -402,11 +414,11 @@ impl Inbox {
     }
 
     /// The next few rings of the slow round.
-    pub fn next_round(&mut self, header: &Header, few: usize) -> impl Iterator<Item = usize> + use<> {
+    pub fn next_scanned(&mut self, header: &Header, count: usize) -> impl Iterator<Item = usize> + use<> {
         let used = header.used();
-        let from = if self.round < used { self.round } else { 0 };
-        let to = used.min(from + few);
-        self.round = to;
+        let from = if self.scanned_to < used { self.scanned_to } else { 0 };
+        let to = used.min(from + count);
+        self.scanned_to = to;
         from..to
     }
 
@@ -433,8 +445,8 @@ impl Inbox {
     }
 
     /// Whether a ring delivered something since this was last asked.
-    pub fn take_heard(&mut self, index: usize) -> bool {
+    pub fn take_delivered(&mut self, index: usize) -> bool {
         self.get_mut(index)
-            .is_some_and(|inbound| core::mem::take(&mut inbound.heard))
+            .is_some_and(|inbound| core::mem::take(&mut inbound.delivered))
     }
 }

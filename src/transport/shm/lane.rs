@@ -1,5 +1,5 @@
-//! What one sender has in an endpoint's file: a slot, with a control block and a small ring, and a large ring when it says
-//! much. Every cache line has one writer after the slot was claimed:
+//! What one sender has in an endpoint's file: a lane, with a control block and a small ring, and a large ring when it says
+//! much. Every cache line has one writer after the lane was claimed:
 //!
 //! | line of a control block | written by | holds |
 //! | --- | --- | --- |
@@ -7,45 +7,45 @@
 //! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
 //! | taken | the receiver, every quarter ring, and around each look | how far it has read, whether it reads now |
 //! | sender | the sender, seldom | closed, starved, whether it takes back what was not read (`recall`) |
-//! | pieces | both, for a large message | what is left of it to be fetched (`share`) |
+//! | pieces | both, for a large message | what is left of it to be fetched (`dual_copy`) |
 //! | helped | the sender, for a large message | what it has done of it |
 //!
-//! Two slots share a page, so the memory of a slot goes back when its neighbour is free too, and nobody claims it just
-//! then. Knows nothing of what records mean; made by `outbound` and `turns`, used by them and `inbound`.
+//! Two lanes share a page, so the memory of a lane goes back when its neighbour is free too, and nobody claims it just
+//! then. Knows nothing of what records mean; made by `outbound` and `housekeeping`, used by them and `inbound`.
 
-use super::exclude::Words;
-use super::layout::{Header, LOCK_RINGS, MAX_RINGS, read_address, slots_at};
+use super::exclusion::ExclusionWords;
+use super::layout::{Header, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines, Size};
-use crate::sys::shared::{self, Map};
+use crate::sys::shared::{self, FileMap};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-const AT_WHO: usize = 0;
-const AT_WHO_LEN: usize = 8;
+const AT_CLAIMER: usize = 0;
+const AT_CLAIMER_LEN: usize = 8;
 const AT_HOT: usize = LINE;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
 const AT_SENDER: usize = 3 * LINE;
 const AT_RECALLING: usize = AT_SENDER + 8;
-const AT_WHO_ADDRESS: usize = 4 * LINE;
+const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
-/// Where the small ring is in a slot.
+/// Where the small ring is in a lane.
 pub const CONTROL_BYTES: usize = 16 * LINE;
-const _: () = assert!(AT_WHO_ADDRESS + ADDRESS_MAX <= AT_PIECES);
+const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
 /// The ring that each pair begins with. A record of 256 bytes fits, and so everything but what carries a program's bytes.
 pub const SMALL: Size = Size::of(16);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
 pub const LARGE: Size = Size::of(1024);
-pub const SLOT_BYTES: usize = 2048;
+pub const LANE_BYTES: usize = 2048;
 pub const LARGE_BYTES: usize = LARGE.lines() as usize * LINE;
-const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == SLOT_BYTES);
+const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == LANE_BYTES);
 
 /// Bits of the sender word.
 pub const SENDER_CLOSED: u64 = 1;
@@ -53,17 +53,17 @@ pub const STARVED: u64 = 2;
 /// One of the two sides has no barrier over the other, so the receiver fences before it looks for `STARVED`.
 pub const FENCED: u64 = 4;
 
-pub fn slot_at(index: usize) -> usize {
-    slots_at() + index * SLOT_BYTES
+pub fn lane_at(index: usize) -> usize {
+    lanes_at() + index * LANE_BYTES
 }
 
 fn large_at(index: usize) -> u64 {
-    (slots_at() + MAX_RINGS * SLOT_BYTES + index * LARGE_BYTES) as u64
+    (lanes_at() + MAX_RINGS * LANE_BYTES + index * LARGE_BYTES) as u64
 }
 
-/// Sees that a slot has memory.
-fn allocate_slot(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
-    shared::allocate(fd, slot_at(index) as u64, SLOT_BYTES as u64)
+/// Sees that a lane has memory.
+fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+    shared::allocate(fd, lane_at(index) as u64, LANE_BYTES as u64)
 }
 
 /// The lines of a ring, and where the control block is that belongs to it.
@@ -74,40 +74,40 @@ pub struct Rows {
     size: Size,
 }
 
-/// A sender's slot and large ring, mapped.
+/// A sender's lane and large ring, mapped.
 #[derive(Debug)]
 pub struct Ring {
     rows: Rows,
-    /// Where the slot is in its mapping.
+    /// Where the lane is in its mapping.
     at: usize,
-    slots: Arc<Map>,
-    large: Option<Map>,
+    lanes: Arc<FileMap>,
+    large: Option<FileMap>,
 }
 
-// SAFETY: as for `Map`, into which all pointers point.
+// SAFETY: as for `FileMap`, into which all pointers point.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// For a sender: sees that the slot has memory, and maps the page it is in.
+    /// For a sender: sees that the lane has memory, and maps the page it is in.
     pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
-        allocate_slot(fd, index)?;
+        allocate_lane(fd, index)?;
         let page = shared::page_size();
-        let first = slot_at(index) / page * page;
-        let map = Map::new(fd, first as u64, page)?;
-        Ok(Ring::within(Arc::new(map), slot_at(index) - first))
+        let first = lane_at(index) / page * page;
+        let map = FileMap::new(fd, first as u64, page)?;
+        Ok(Ring::within(Arc::new(map), lane_at(index) - first))
     }
 
-    /// For the owner, which has mapped all slots.
-    pub fn of(slots: &Arc<Map>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+    /// For the owner, which has mapped all lanes.
+    pub fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
         // As its claimer should have done; else touching it may be a signal.
-        allocate_slot(fd, index)?;
-        Ok(Ring::within(slots.clone(), index * SLOT_BYTES))
+        allocate_lane(fd, index)?;
+        Ok(Ring::within(lanes.clone(), index * LANE_BYTES))
     }
 
-    fn within(slots: Arc<Map>, at: usize) -> Ring {
-        assert!(at <= slots.len() && SLOT_BYTES <= slots.len() - at);
-        // SAFETY: the slot lies in the mapping, as asserted.
-        let [control, lines] = [at, at + CONTROL_BYTES].map(|at| unsafe { slots.base().add(at) });
+    fn within(lanes: Arc<FileMap>, at: usize) -> Ring {
+        assert!(at <= lanes.len() && LANE_BYTES <= lanes.len() - at);
+        // SAFETY: the lane lies in the mapping, as asserted.
+        let [control, lines] = [at, at + CONTROL_BYTES].map(|at| unsafe { lanes.base().add(at) });
         Ring {
             rows: Rows {
                 lines,
@@ -115,7 +115,7 @@ impl Ring {
                 size: SMALL,
             },
             at,
-            slots,
+            lanes,
             large: None,
         }
     }
@@ -132,7 +132,7 @@ impl Ring {
 
     /// Where records were written to before there was a large ring.
     pub fn small_rows(&self) -> Rows {
-        // SAFETY: the small ring lies behind the control block of its slot.
+        // SAFETY: the small ring lies behind the control block of its lane.
         let lines = unsafe { self.rows.control.add(CONTROL_BYTES) };
         Rows {
             lines,
@@ -144,7 +144,7 @@ impl Ring {
     /// Sees that there is a large ring, which is what is used from now on. Gives the small one.
     pub fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
-        let map = Map::new(fd, large_at(index), LARGE_BYTES)?;
+        let map = FileMap::new(fd, large_at(index), LARGE_BYTES)?;
         let small = self.rows;
         self.rows = Rows {
             lines: map.base(),
@@ -159,7 +159,7 @@ impl Ring {
     pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &Header) {
         // Its page may be kept, and its sender is to see that it is not its own any more.
         self.hot().store(0, Ordering::Relaxed);
-        self.word(AT_WHO).store(0, Ordering::Relaxed);
+        self.word(AT_CLAIMER).store(0, Ordering::Relaxed);
         drop(self);
         // A file system that cannot do this only keeps the memory until the file goes.
         let _ = shared::release(fd, large_at(index), LARGE_BYTES as u64);
@@ -175,9 +175,9 @@ impl Ring {
             self.word(at).store(0, Ordering::Relaxed);
         }
         self.rows.clear(0);
-        self.word(AT_WHO).store(instance, Ordering::Relaxed);
-        self.word(AT_WHO_LEN).store(address.len() as u64, Ordering::Relaxed);
-        self.slots.write(self.at + AT_WHO_ADDRESS, address);
+        self.word(AT_CLAIMER).store(instance, Ordering::Relaxed);
+        self.word(AT_CLAIMER_LEN).store(address.len() as u64, Ordering::Relaxed);
+        self.lanes.write(self.at + AT_CLAIMER_ADDRESS, address);
     }
 
     #[inline(always)]
@@ -187,17 +187,17 @@ impl Ring {
 
     /// The instance of whoever claimed it; nobody's once the owner has taken it back.
     pub fn claimed_by(&self) -> u64 {
-        self.word(AT_WHO).load(Ordering::Relaxed)
+        self.word(AT_CLAIMER).load(Ordering::Relaxed)
     }
 
     /// False in a child of fork.
     pub fn is_ours(&self) -> bool {
-        self.slots.is_ours()
+        self.lanes.is_ours()
     }
 
     /// Whose it is: instance and address.
-    pub fn who(&self) -> Option<(u64, Vec<u8>)> {
-        let address = read_address(&self.slots, self.at + AT_WHO_LEN, self.at + AT_WHO_ADDRESS)?;
+    pub fn claimer(&self) -> Option<(u64, Vec<u8>)> {
+        let address = read_address(&self.lanes, self.at + AT_CLAIMER_LEN, self.at + AT_CLAIMER_ADDRESS)?;
         Some((self.claimed_by(), address))
     }
 
@@ -247,8 +247,8 @@ impl Ring {
 impl Ring {
     /// Any word of the control block and the small ring, as its sender may write it.
     pub fn set_word(&self, word: usize, value: u64) {
-        self.slots
-            .word(self.at + word % (SLOT_BYTES / 8) * 8)
+        self.lanes
+            .word(self.at + word % (LANE_BYTES / 8) * 8)
             .store(value, Ordering::Relaxed);
     }
 }
@@ -343,7 +343,7 @@ impl Lines for Rows {
     }
 }
 
-impl Words for Rows {
+impl ExclusionWords for Rows {
     #[inline(always)]
     fn begin_reading(&self) {
         self.word(AT_READING).store(1, Ordering::Relaxed);
@@ -381,11 +381,11 @@ impl Words for Rows {
     }
 }
 
-/// Gives the page of a slot back that is still claimed and no longer used, if the others in it are free. Their locks are
+/// Gives the page of a lane back that is still claimed and no longer used, if the others in it are free. Their locks are
 /// held meanwhile, so that nobody claims one.
 fn release_page(fd: BorrowedFd<'_>, index: usize, header: &Header) {
     let page = shared::page_size();
-    let (first, count) = (slot_at(index) / page * page, page / SLOT_BYTES);
+    let (first, count) = (lane_at(index) / page * page, page / LANE_BYTES);
     let others = (0..count)
         .map(|other| index / count * count + other)
         .filter(|other| *other != index);

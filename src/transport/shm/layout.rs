@@ -8,7 +8,7 @@
 //! | header | | the owner, before anyone sees the file |
 //! | bells | a bit | whoever claims; the first page from the owner |
 //! | states | 4 bytes: free, or the number of the claim | the same |
-//! | table of the owner's regions (`board`) | | the owner, with its first regions |
+//! | table of the owner's regions (`region_table`) | | the owner, with its first regions |
 //! | marks | a line, written when the sender begins to work on the owner's memory by itself, and when it ends | whoever claims |
 //! | slots (`lane`) | 2 KiB: a control block, and a small ring | whoever claims |
 //! | large rings (`lane`) | 64 KiB | the sender, when it has more to say than the small one holds |
@@ -20,10 +20,10 @@
 //! The attention word of the header is read by every sender after every message, and written when the owner goes to
 //! sleep, wakes or closes.
 
+use super::attention::AttentionWord;
 use super::name::ADDRESS_MAX;
 use super::ring::LINE;
-use super::sleep::Word;
-use crate::sys::shared::{self, Map};
+use crate::sys::shared::{self, FileMap};
 use core::num::NonZeroU32;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -58,24 +58,24 @@ const AT_PID: usize = 24;
 const AT_PROBE: usize = 32;
 const AT_FENCE: usize = 40;
 const AT_ADDRESS_LEN: usize = 48;
-const AT_HERE: usize = 56;
+const AT_OWNER_PAGE: usize = 56;
 const AT_ATTENTION: usize = LINE;
 const AT_USED: usize = 2 * LINE;
 const AT_CLAIMS: usize = 3 * LINE;
 const AT_ADDRESS: usize = 4 * LINE;
 const AT_RUNG: usize = 8 * LINE;
-const AT_SLOTS_USED: usize = 12 * LINE;
-const AT_CHANGES: usize = AT_SLOTS_USED + 8;
-const AT_REACHED: usize = 13 * LINE;
+const AT_ENTRIES_USED: usize = 12 * LINE;
+const AT_CHANGES: usize = AT_ENTRIES_USED + 8;
+const AT_DIRECT_ACCESS: usize = 13 * LINE;
 const AT_FIRST_FREE: usize = 14 * LINE;
-const AT_LOOKS: usize = 15 * LINE;
+const AT_POLLS: usize = 15 * LINE;
 const HEADER_BYTES: usize = 16 * LINE;
 /// Words of bells, a bit for each ring; and of bits that say which of those words have news.
 const BELLS: usize = MAX_RINGS / 64;
 const RUNG: usize = BELLS / 64;
-const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_SLOTS_USED);
+const _: () = assert!(AT_ADDRESS + ADDRESS_MAX <= AT_RUNG && AT_RUNG + RUNG * 8 <= AT_ENTRIES_USED);
 
-impl Word for AtomicU64 {
+impl AttentionWord for AtomicU64 {
     #[inline]
     fn load(&self) -> u64 {
         self.load(Ordering::Relaxed)
@@ -109,20 +109,20 @@ fn states_at() -> usize {
 }
 
 /// The most regions that are shown; others are reached by asking.
-pub const MAX_SLOTS: usize = 4096;
-pub const SLOT_WORDS: usize = 6;
+pub const MAX_ENTRIES: usize = 4096;
+pub const ENTRY_WORDS: usize = 6;
 
-// `SLOT_WORDS` words in a line for each region.
+// `ENTRY_WORDS` words in a line for each region.
 fn table_at() -> usize {
     states_at() + whole_pages(MAX_RINGS * size_of::<u32>())
 }
 
 fn marks_at() -> usize {
-    table_at() + whole_pages(MAX_SLOTS * LINE)
+    table_at() + whole_pages(MAX_ENTRIES * LINE)
 }
 
 /// Where the slots of senders begin.
-pub fn slots_at() -> usize {
+pub fn lanes_at() -> usize {
     marks_at() + whole_pages(MAX_RINGS * LINE)
 }
 
@@ -149,9 +149,9 @@ fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 }
 
 /// All slots of an endpoint, for its owner.
-pub fn map_slots(fd: BorrowedFd<'_>) -> io::Result<Arc<Map>> {
-    let len = MAX_RINGS * super::lane::SLOT_BYTES;
-    Map::new(fd, slots_at() as u64, len).map(Arc::new)
+pub fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<FileMap>> {
+    let len = MAX_RINGS * super::lane::LANE_BYTES;
+    FileMap::new(fd, lanes_at() as u64, len).map(Arc::new)
 }
 
 /// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
@@ -171,42 +171,42 @@ pub struct Owner<'a> {
 /// A header, mapped, up to the end of the table, with marks.
 #[derive(Debug)]
 pub struct Header {
-    map: Map,
+    map: FileMap,
     /// The owner's proof of being that.
-    here: Option<Map>,
+    owner_page: Option<FileMap>,
     /// Where things begin: asking for the size of a page each time would take longer than a copy.
     bells: NonNull<u8>,
     states: NonNull<u8>,
     table: NonNull<u8>,
     /// The marks of all senders, for the owner.
-    marks: Option<Map>,
+    marks: Option<FileMap>,
 }
 
-// SAFETY: as for `Map`, into which all point.
+// SAFETY: as for `FileMap`, into which all point.
 unsafe impl Send for Header {}
 // SAFETY: everything in it is reached through atomics, once it is filled.
 unsafe impl Sync for Header {}
 
 /// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory by itself.
 #[derive(Debug)]
-pub struct OwnMark {
+pub struct AccessMark {
     word: NonNull<AtomicU64>,
-    _map: Map,
+    _map: FileMap,
 }
 
-// SAFETY: as for `Map`, into which it points.
-unsafe impl Send for OwnMark {}
+// SAFETY: as for `FileMap`, into which it points.
+unsafe impl Send for AccessMark {}
 
-impl OwnMark {
+impl AccessMark {
     /// For whoever claims this ring. The mark has memory after this.
-    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<OwnMark> {
+    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
         let mark_at = marks_at() + index * LINE;
         shared::allocate(fd, mark_at as u64, LINE as u64)?;
         let page_at = mark_at / shared::page_size() * shared::page_size();
-        let map = Map::new(fd, page_at as u64, shared::page_size())?;
+        let map = FileMap::new(fd, page_at as u64, shared::page_size())?;
         // SAFETY: within the page that is mapped.
         let word = unsafe { map.base().add(mark_at - page_at) }.cast();
-        let mark = OwnMark { word, _map: map };
+        let mark = AccessMark { word, _map: map };
         mark.word().store(0, Ordering::Relaxed);
         Ok(mark)
     }
@@ -221,7 +221,7 @@ impl OwnMark {
 /// Why a file is no region of ours to talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    NotARegion,
+    NotAnEndpoint,
     OtherVersion(u64),
     OtherAddress,
 }
@@ -229,7 +229,7 @@ pub enum Unfit {
 impl Header {
     /// For the owner, with all marks.
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let marks = Map::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
+        let marks = FileMap::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
         Ok(Header {
             marks: Some(marks),
             ..Header::map_for_sender(fd)?
@@ -238,21 +238,21 @@ impl Header {
 
     /// The same for the file's owner, whose process others can then tell by what it has mapped.
     pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let here = Some(Map::new(fd, OWNER_AT, shared::page_size())?);
+        let owner_page = Some(FileMap::new(fd, OWNER_AT, shared::page_size())?);
         Ok(Header {
-            here,
+            owner_page,
             ..Header::map(fd)?
         })
     }
 
-    /// For a sender, which has `OwnMark` in place of all marks.
+    /// For a sender, which has `AccessMark` in place of all marks.
     pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
-        let map = Map::new(fd, 0, marks_at())?;
+        let map = FileMap::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
         let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
         Ok(Header {
             map,
-            here: None,
+            owner_page: None,
             bells,
             states,
             table,
@@ -268,8 +268,8 @@ impl Header {
         set(AT_PROBE, owner.probe);
         set(AT_FENCE, u64::from(owner.fence));
         set(AT_ADDRESS_LEN, owner.address.len() as u64);
-        let here = self.here.as_ref().unwrap_or(&self.map);
-        set(AT_HERE, here.base().as_ptr() as u64);
+        let owner_page = self.owner_page.as_ref().unwrap_or(&self.map);
+        set(AT_OWNER_PAGE, owner_page.base().as_ptr() as u64);
         set(AT_CLAIMS, 1);
         set(AT_VERSION, VERSION);
         self.map.write(AT_ADDRESS, owner.address);
@@ -279,7 +279,7 @@ impl Header {
     pub fn check(&self, address: &[u8]) -> Result<(), Unfit> {
         let get = |at| self.map.word(at).load(Ordering::Acquire);
         if get(AT_MAGIC) != MAGIC {
-            return Err(Unfit::NotARegion);
+            return Err(Unfit::NotAnEndpoint);
         }
         if get(AT_VERSION) != VERSION {
             return Err(Unfit::OtherVersion(get(AT_VERSION)));
@@ -307,8 +307,8 @@ impl Header {
     }
 
     /// Where the owner has `OWNER_AT` of this file mapped: a process that has that there is the owner's.
-    pub fn here(&self) -> u64 {
-        self.map.word(AT_HERE).load(Ordering::Relaxed)
+    pub fn owner_page(&self) -> u64 {
+        self.map.word(AT_OWNER_PAGE).load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -413,23 +413,23 @@ impl Header {
     }
 
     /// Set by the first who works so.
-    pub fn reached(&self) -> &AtomicU64 {
-        self.map.word(AT_REACHED)
+    pub fn direct_access(&self) -> &AtomicU64 {
+        self.map.word(AT_DIRECT_ACCESS)
     }
 
     /// Changes while the owner looks for packets. On a line of its own: read by who waits for the owner only.
     #[inline]
-    pub fn looks(&self) -> &AtomicU64 {
-        self.map.word(AT_LOOKS)
+    pub fn polls(&self) -> &AtomicU64 {
+        self.map.word(AT_POLLS)
     }
 
     /// Slots of the table that have memory lie below this.
-    pub fn slots_used(&self) -> usize {
-        (self.map.word(AT_SLOTS_USED).load(Ordering::Acquire) as usize).min(MAX_SLOTS)
+    pub fn entries_used(&self) -> usize {
+        (self.map.word(AT_ENTRIES_USED).load(Ordering::Acquire) as usize).min(MAX_ENTRIES)
     }
 
-    pub fn set_slots_used(&self, used: usize) {
-        self.map.word(AT_SLOTS_USED).store(used as u64, Ordering::Release);
+    pub fn set_entries_used(&self, used: usize) {
+        self.map.word(AT_ENTRIES_USED).store(used as u64, Ordering::Release);
     }
 
     /// How often a region was put into the table.
@@ -439,10 +439,10 @@ impl Header {
 
     /// One word of a slot. Panics for what is not in the table.
     #[inline(always)]
-    pub fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
-        assert!(slot < MAX_SLOTS && word < SLOT_WORDS);
+    pub fn entry_word(&self, entry: usize, word: usize) -> &AtomicU64 {
+        assert!(entry < MAX_ENTRIES && word < ENTRY_WORDS);
         // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
-        unsafe { &*self.table.as_ptr().add(slot * LINE + word * 8).cast::<AtomicU64>() }
+        unsafe { &*self.table.as_ptr().add(entry * LINE + word * 8).cast::<AtomicU64>() }
     }
 }
 
@@ -457,8 +457,8 @@ impl Header {
 }
 
 /// Sees that slots of the table below `slots` have memory.
-pub fn allocate_slots(fd: BorrowedFd<'_>, slots: usize) -> io::Result<()> {
-    shared::allocate(fd, table_at() as u64, (slots.min(MAX_SLOTS) * LINE) as u64)
+pub fn allocate_entries(fd: BorrowedFd<'_>, entries: usize) -> io::Result<()> {
+    shared::allocate(fd, table_at() as u64, (entries.min(MAX_ENTRIES) * LINE) as u64)
 }
 
 /// The instance in a region's file, without mapping it.
@@ -475,7 +475,7 @@ fn bits(word: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| word & 1 << bit != 0)
 }
 
-pub(super) fn read_address(map: &Map, len_at: usize, at: usize) -> Option<Vec<u8>> {
+pub(super) fn read_address(map: &FileMap, len_at: usize, at: usize) -> Option<Vec<u8>> {
     let len = map.word(len_at).load(Ordering::Acquire);
     let mut address = vec![
         0;

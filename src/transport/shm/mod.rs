@@ -1,40 +1,39 @@
 //! Packets through shared memory, between processes of one machine and one user.
 //!
-//! Every endpoint owns one file (`region`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
+//! Every endpoint owns one file (`endpoint_file`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
 //! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
-//! woken (`wake`, `sleep`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
-//! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`board`,
-//! `reach`). `peers` knows who is who and who still lives.
+//! woken (`sleeping`, `attention`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
+//! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`region_table`,
+//! `direct_access`). `peers` knows who is who and who still lives.
 //!
 //! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
 //! What other processes write is checked before use: the worst they can do is to be taken for dead.
 //!
 //! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
 
-mod board;
+mod attention;
+mod direct_access;
 mod doorbell;
-mod exclude;
+mod dual_copy;
+mod endpoint_file;
+mod exclusion;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
-mod help;
+mod housekeeping;
 mod inbound;
 mod lane;
 mod layout;
+mod mapped_region;
 mod name;
-mod near;
 mod outbound;
 mod peers;
 mod proof;
-mod reach;
 mod recall;
-mod region;
+mod region_table;
 mod ring;
-mod share;
-mod sleep;
+mod sleeping;
 mod sweep;
-mod turns;
-mod wake;
 
 #[cfg(test)]
 mod tests;
@@ -45,14 +44,14 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use board::Board;
 use core::fmt;
 use core::sync::atomic::{Ordering, fence};
-use inbound::{Inbox, Look};
-use outbound::{NoWay, Outbound, Sent};
+use dual_copy::{PeerMemory, PendingCopy};
+use endpoint_file::EndpointFile;
+use inbound::{Inbox, RingEvent};
+use outbound::{ConnectError, Outbound, Written};
 use peers::Peers;
-use region::Region;
-use share::Far;
+use region_table::RegionTable;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,7 +149,7 @@ impl fmt::Display for OpenError {
             OpenError::Address => write!(f, "an address has 1 to {} bytes", name::ADDRESS_MAX),
             OpenError::InUse => write!(f, "the address is in use"),
             OpenError::NoSpace { dir, needed } => {
-                let (dir, least, most) = (dir.display(), lane::SLOT_BYTES, lane::LARGE_BYTES);
+                let (dir, least, most) = (dir.display(), lane::LANE_BYTES, lane::LARGE_BYTES);
                 write!(
                     f,
                     "{dir} is full: an endpoint needs {needed} bytes there, {least} more for each peer that sends to it, \
@@ -172,32 +171,32 @@ const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
 pub struct ShmTransport {
     peers: Peers,
     inbox: Inbox,
-    own: Region,
+    own: EndpointFile,
     config: Config,
     /// Polls until the bells are looked at.
-    turns_left: u32,
-    turns: u32,
+    polls_to_housekeeping: u32,
+    housekeepings: u32,
     last_check: u64,
     /// Rings to be looked at, and what looking at them found; kept for their memory.
     rung: Vec<usize>,
-    odd: Vec<(usize, Look)>,
+    events: Vec<(usize, RingEvent)>,
     /// Peers whose ring was full.
     starved: Vec<PeerId>,
     /// Large messages that their sender has not finished with.
-    waiting: Vec<share::Waiting>,
+    pending_copies: Vec<PendingCopy>,
     sleeps: u64,
     /// It was told that a ring could not be mapped.
-    told: bool,
+    warned_of_mapping: bool,
     /// Where peers see our regions, if they may use any.
-    board: Option<(Arc<Board>, Arc<Regions>)>,
+    region_table: Option<(Arc<RegionTable>, Arc<Regions>)>,
 }
 
 impl Drop for ShmTransport {
     fn drop(&mut self) {
-        if let Some((board, regions)) = self.board.take() {
-            board.close();
+        if let Some((table, regions)) = self.region_table.take() {
+            table.close();
             // A region is closed when nobody is at it any more, through whatever endpoint: also through this one.
-            regions.leave(board);
+            regions.leave(table);
         }
         if self.own.is_ours() {
             self.wait_for_helpers();
@@ -209,20 +208,20 @@ impl ShmTransport {
     /// Makes the endpoint that others reach by `address`.
     pub fn open(address: &str, config: &Config) -> Result<ShmTransport, OpenError> {
         Ok(ShmTransport {
-            own: Region::open(address, config)?,
+            own: EndpointFile::open(address, config)?,
             peers: Peers::default(),
             inbox: Inbox::default(),
             config: config.clone(),
-            turns_left: 1,
-            turns: 0,
+            polls_to_housekeeping: 1,
+            housekeepings: 0,
             last_check: clock::monotonic_ms(),
             rung: Vec::new(),
-            odd: Vec::new(),
+            events: Vec::new(),
             starved: Vec::new(),
-            waiting: Vec::new(),
+            pending_copies: Vec::new(),
             sleeps: 0,
-            told: false,
-            board: None,
+            warned_of_mapping: false,
+            region_table: None,
         })
     }
 
@@ -245,10 +244,10 @@ impl ShmTransport {
         let stranger = peer.instance == 0;
         let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
             Ok(out) => out,
-            Err(NoWay::NoRing) => return Err(Push::NoMemory),
-            Err(NoWay::Nobody) if stranger => return Err(Push::Unreachable),
+            Err(ConnectError::NoRing) => return Err(Push::NoMemory),
+            Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable),
             // The life we knew is over: the engine is to hear of its end.
-            Err(NoWay::Nobody | NoWay::OtherLife) => return Err(self.not_sent(to, Sent::Gone)),
+            Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
         };
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
@@ -257,36 +256,36 @@ impl ShmTransport {
 
     /// The way to a peer whose memory may be worked on.
     #[inline(always)]
-    fn way_to(&mut self, to: PeerId) -> Option<&mut Outbound> {
+    fn direct_path(&mut self, to: PeerId) -> Option<&mut Outbound> {
         if !self.own.is_ours() {
             return None;
         }
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        if out.is_none_or(|out| out.views.is_tired()) {
-            self.see_to(to)?;
+        if out.is_none_or(|out| out.cache.alive_check_is_due()) {
+            self.connect_or_check(to)?;
         }
         self.peers.get_mut(to)?.out.as_mut()
     }
 
     /// Makes the way, or sees that its end lives: memory that is mapped does not tell.
     #[cold]
-    fn see_to(&mut self, to: PeerId) -> Option<()> {
+    fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
         let peer = self.peers.get(to)?;
         if peer.out.is_none() {
-            self.connect(to).ok()?.set_out();
+            self.connect(to).ok()?.note_alive();
             return Some(());
         }
         if !self.lives(peer) {
             self.end(to);
             return None;
         }
-        self.peers.get_mut(to)?.out.as_mut()?.set_out();
+        self.peers.get_mut(to)?.out.as_mut()?.note_alive();
         Some(())
     }
 
     /// What the kernel refused is not tried again for a while.
     #[cold]
-    fn not_now(&mut self, peer: PeerId) {
+    fn back_off(&mut self, peer: PeerId) {
         if let Some(out) = self.peers.get_mut(peer).and_then(|peer| peer.out.as_mut()) {
             out.proof.refused();
         }
@@ -294,7 +293,7 @@ impl ShmTransport {
 
     /// What was fetched from an endpoint that is closed by now is not to be believed: its memory is the program's again,
     /// and may hold something else.
-    fn if_open(&mut self, from: PeerId, got: port::Get) -> port::Get {
+    fn unless_closed(&mut self, from: PeerId, got: port::Get) -> port::Get {
         // SYNC POINT closed: the owner says that it closes before it gives the memory back.
         fence(Ordering::SeqCst);
         let closed = |peer: &peers::Peer| peer.out.as_ref().is_none_or(|out| out.is_closed());
@@ -306,14 +305,14 @@ impl ShmTransport {
     }
 
     #[cold]
-    fn not_sent(&mut self, to: PeerId, sent: Sent) -> Push {
+    fn push_failed(&mut self, to: PeerId, sent: Written) -> Push {
         match sent {
-            Sent::Gone => {
+            Written::Gone => {
                 self.end(to);
                 return Push::Gone;
             }
-            Sent::TooLong => return Push::TooLong,
-            Sent::Done | Sent::Full => {}
+            Written::TooLong => return Push::TooLong,
+            Written::Done | Written::Full => {}
         }
         if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.starved) {
             peer.starved = true;
@@ -337,8 +336,8 @@ impl Transport for ShmTransport {
     }
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let (waiting, starved) = (&self.waiting, &self.starved);
-        let busy = |peer: PeerId| starved.contains(&peer) || waiting.iter().any(|waiting| waiting.peer == peer);
+        let (copies, starved) = (&self.pending_copies, &self.starved);
+        let busy = |peer: PeerId| starved.contains(&peer) || copies.iter().any(|pending| pending.peer == peer);
         self.peers.reuse(&|peer| held(peer) || busy(peer))
     }
 
@@ -355,8 +354,8 @@ impl Transport for ShmTransport {
             },
         };
         match out.push(header, body) {
-            Sent::Done => Push::Done,
-            sent => self.not_sent(to, sent),
+            Written::Done => Push::Done,
+            sent => self.push_failed(to, sent),
         }
     }
 
@@ -365,12 +364,12 @@ impl Transport for ShmTransport {
         if !self.own.is_ours() {
             return 0;
         }
-        let mut done = self.inbox.poll_hot(sink, budget, &mut self.odd);
-        self.turns_left -= 1;
-        if self.turns_left == 0 || !self.odd.is_empty() {
-            done += self.take_turn(sink, budget.saturating_sub(done));
+        let mut done = self.inbox.poll_hot(sink, budget, &mut self.events);
+        self.polls_to_housekeeping -= 1;
+        if self.polls_to_housekeeping == 0 || !self.events.is_empty() {
+            done += self.keep_house(sink, budget.saturating_sub(done));
         }
-        if !self.waiting.is_empty() {
+        if !self.pending_copies.is_empty() {
             done += self.collect(sink);
         }
         done
@@ -378,10 +377,10 @@ impl Transport for ShmTransport {
 
     fn show(&mut self, regions: &Arc<Regions>, endpoint: u64) {
         // Without memory for it, peers ask.
-        if let Ok(board) = Board::new(&self.own, endpoint) {
-            let board = Arc::new(board);
-            regions.reflect(&board);
-            self.board = Some((board, regions.clone()));
+        if let Ok(table) = RegionTable::new(&self.own, endpoint) {
+            let table = Arc::new(table);
+            regions.reflect(&table);
+            self.region_table = Some((table, regions.clone()));
         }
     }
 
@@ -393,7 +392,7 @@ impl Transport for ShmTransport {
         wanted: Rights,
         work: impl FnOnce(UserBuf) -> R,
     ) -> Option<R> {
-        self.way_to(to)?.reach(part, wanted, work)
+        self.direct_path(to)?.reach(part, wanted, work)
     }
 
     fn reach_all<R>(
@@ -403,7 +402,7 @@ impl Transport for ShmTransport {
         wanted: Rights,
         work: impl FnOnce(&UserIov) -> R,
     ) -> Option<R> {
-        self.way_to(to)?.reach_all(parts, wanted, work)
+        self.direct_path(to)?.reach_all(parts, wanted, work)
     }
 
     fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> port::Get {
@@ -411,25 +410,25 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         // What is short is the peer's, if it looks.
-        if part.len < self.config.bulk && !self.way_to(to).is_some_and(|out| out.is_absent()) {
+        if part.len < self.config.bulk && !self.direct_path(to).is_some_and(|out| out.is_not_polling()) {
             return port::Get::Unsupported;
         }
-        let Some((open, sleeps)) = self
-            .way_to(to)
-            .and_then(|out| Some((out.open(part, access)?, out.sleeps())))
+        let Some((range, asleep)) = self
+            .direct_path(to)
+            .and_then(|out| Some((out.copyable(part, access)?, out.is_asleep())))
         else {
             return port::Get::Unsupported;
         };
         // Not worth waking it for; nor waiting, if it is at another one. What fits a packet is over when this returns.
         let long = part.len > MAX_BODY && part.len >= self.config.together.saturating_mul(2);
-        let shares = long && !sleeps && !self.is_waiting_for(to);
-        if let Some(got) = shares
-            .then(|| self.copy_together(to, &Far::Region(open), local, 0, part.len, token))
+        let together = long && !asleep && !self.is_copying_with(to);
+        if let Some(got) = together
+            .then(|| self.copy_together(to, &PeerMemory::Region(range), local, 0, part.len, token))
             .flatten()
         {
             return got;
         }
-        match self.way_to(to).is_some_and(|out| out.copy_all(&open, local)) {
+        match self.direct_path(to).is_some_and(|out| out.copy_all(&range, local)) {
             true => port::Get::Done,
             false => port::Get::Unsupported,
         }
@@ -437,14 +436,14 @@ impl Transport for ShmTransport {
 
     fn looks(&self, to: PeerId) -> u64 {
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        out.map_or(0, |out| out.header.looks().load(Ordering::Relaxed))
+        out.map_or(0, |out| out.header.polls().load(Ordering::Relaxed))
     }
 
     fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
         if !self.config.fetch {
             return None;
         }
-        self.way_to(to)?.recall(judge)
+        self.direct_path(to)?.recall(judge)
     }
 
     fn expose(&self, _: PeerId, iov: &UserIov, name: Named) -> Remote {
@@ -487,17 +486,18 @@ impl Transport for ShmTransport {
         let (instance, pid) = (out.instance(), out.pid());
         // Without a token our memory must be left alone when this returns, by the sender too.
         let together = token.filter(|_| len >= self.config.together);
-        let got = together.and_then(|token| self.copy_together(from, &Far::Message(*remote), local, at, len, token));
+        let got =
+            together.and_then(|token| self.copy_together(from, &PeerMemory::Message(*remote), local, at, len, token));
         if let Some(got) = got {
             if got == port::Get::Unsupported {
-                self.not_now(from);
+                self.back_off(from);
             }
-            return self.if_open(from, got);
+            return self.unless_closed(from, got);
         }
         let got = get::get(instance, pid, remote, local, at, len);
         if got == port::Get::Unsupported {
-            self.not_now(from);
+            self.back_off(from);
         }
-        self.if_open(from, got)
+        self.unless_closed(from, got)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The longest address.
 pub const ADDRESS_MAX: usize = 256;
 /// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
-const APART: char = '~';
+const INTERNAL: char = '~';
 /// The name of an endpoint's socket ends so.
 const BELL: &str = ".bell";
 /// Between a name and the number of one of its contexts; names that people choose have no such character.
@@ -38,13 +38,13 @@ pub fn base(address: &[u8]) -> &[u8] {
 }
 
 /// The file of an endpoint. Two addresses may have one file if their hashes meet: the region holds the whole address.
-pub fn region(dir: &Path, address: &[u8]) -> PathBuf {
+pub fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
     dir.join(format!("{PREFIX}{}", escape(address)))
 }
 
 /// The socket that wakes an endpoint.
 pub fn bell(dir: &Path, instance: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{APART}{instance:016x}{BELL}"))
+    dir.join(format!("{PREFIX}{INTERNAL}{instance:016x}{BELL}"))
 }
 
 /// A file on its way to become the region of an instance.
@@ -56,7 +56,7 @@ pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum File {
     /// A region, or one that was never finished.
-    Region,
+    Endpoint,
     /// The socket of an instance.
     Bell(u64),
     /// A named address vector.
@@ -71,10 +71,10 @@ pub fn file(name: &[u8]) -> File {
         return if is_table { File::Table } else { File::Other };
     };
     let number = rest
-        .strip_prefix(&[APART as u8])
+        .strip_prefix(&[INTERNAL as u8])
         .and_then(|rest| rest.strip_suffix(BELL.as_bytes()));
     let number = number.and_then(|number| u64::from_str_radix(core::str::from_utf8(number).ok()?, 16).ok());
-    number.map_or(File::Region, File::Bell)
+    number.map_or(File::Endpoint, File::Bell)
 }
 
 fn escape(address: &[u8]) -> String {
@@ -114,19 +114,19 @@ mod tests {
             (b"a~", "libfabric-rs.a%7e"),
         ];
         for (address, name) in rows {
-            assert_eq!(region(dir, address), dir.join(name));
-            assert_eq!(file(name.as_bytes()), File::Region);
+            assert_eq!(endpoint_file(dir, address), dir.join(name));
+            assert_eq!(file(name.as_bytes()), File::Endpoint);
         }
         let long = |last: u8| {
             let mut address = vec![b'/'; 255];
             address.push(last);
-            region(dir, &address)
+            endpoint_file(dir, &address)
         };
         assert_ne!(long(b'a'), long(b'b'));
         assert!(long(b'a').file_name().unwrap().len() < 250);
         let named = |path: PathBuf| file(path.file_name().unwrap().as_encoded_bytes());
         assert_eq!(named(bell(dir, 0xf1)), File::Bell(0xf1));
-        assert_eq!(named(unfinished(dir, 0xf1)), File::Region);
+        assert_eq!(named(unfinished(dir, 0xf1)), File::Endpoint);
         assert_eq!(
             (file(b"somebody-elses"), file(b"fi_av.shm.job")),
             (File::Other, File::Table)

@@ -5,15 +5,15 @@
 //! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
 
 use super::Config;
+use super::attention;
+use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
+use super::endpoint_file::{self, EndpointFile};
 use super::lane::{self, Rows, SMALL};
-use super::layout::{self, Header, MAX_RINGS, OwnMark, Ring, Unfit};
+use super::layout::{self, AccessMark, Header, MAX_RINGS, Ring, Unfit};
 use super::name;
-use super::proof::{Proof, Who};
-use super::reach::Views;
-use super::region::{self, Region};
+use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Lines, Producer, Slot};
-use super::sleep;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
@@ -31,40 +31,40 @@ pub struct Outbound {
     pub(super) ring: Ring,
     pub(super) header: Header,
     /// The peer as it named itself at first, and whether its process is known to be the peer's.
-    pub(super) who: Who,
+    pub(super) identity: PeerIdentity,
     pub(super) proof: Proof,
     /// The file that all these are in.
     pub(super) file: Status,
     /// One of the two sides has no barrier over the other.
     pub(super) fence: bool,
     pub(super) index: usize,
-    pub(super) mark: OwnMark,
+    pub(super) mark: AccessMark,
     /// What we work on of the peer's memory by ourselves.
-    pub(super) views: Views,
+    pub(super) cache: RegionCache,
     pub(super) debug: fn(&str),
     /// Our own, which the ring says until its owner takes it back.
-    claimer: u64,
+    own_instance: u64,
     /// Our own, which rings the peer's.
     bell: Arc<Doorbell>,
     path: PathBuf,
     warn: fn(&str),
     /// The position at which the small ring ends, as we went on in a large one.
-    pub(super) moved_at: Option<u64>,
+    pub(super) small_ring_end: Option<u64>,
     /// When there was no memory for a large ring.
-    refused: Option<u64>,
+    enlarge_refused_at: Option<u64>,
     /// The body that found no room last.
-    wanted: Option<usize>,
+    blocked_len: Option<usize>,
     /// Where the last record of our own began and ended.
-    asked: (u64, u64),
+    help_request: (u64, u64),
     /// What lies between these two places may be passed by what we do at the peer's memory.
-    pub(super) harmless: (u64, u64),
+    pub(super) left_by_recall: (u64, u64),
     /// The peer was found not to look, when it had looked so often.
-    pub(super) absent: Option<u64>,
+    pub(super) idle_since: Option<u64>,
 }
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum Written {
     Done,
     Full,
     Gone,
@@ -74,26 +74,26 @@ pub enum Sent {
 
 /// Why there is no way to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoWay {
+pub enum ConnectError {
     /// Nobody is there.
     Nobody,
     /// There is no ring for us.
     NoRing,
     /// Another life than the one we know. It has seen nothing of us: a ring claimed and given back is a sender's end.
-    OtherLife,
+    OtherInstance,
 }
 
 impl Outbound {
     /// `known`: the life of the address that is meant, 0 for any. The reasons worth telling are told.
-    pub fn connect(address: &[u8], known: u64, own: &Region, config: &Config) -> Result<Outbound, NoWay> {
-        let path = name::region(&config.dir, address);
+    pub fn connect(address: &[u8], known: u64, own: &EndpointFile, config: &Config) -> Result<Outbound, ConnectError> {
+        let path = name::endpoint_file(&config.dir, address);
         let path_text = path.display();
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
         let (index, ring, mark) = match claimed {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 (config.warn)(&format!("{path_text}: its {MAX_RINGS} rings are all taken"));
-                return Err(NoWay::NoRing);
+                return Err(ConnectError::NoRing);
             }
             Err(error) => {
                 let need = 2 * shared::page_size();
@@ -102,53 +102,53 @@ impl Outbound {
                      processes send to each other",
                     config.dir.display()
                 ));
-                return Err(NoWay::NoRing);
+                return Err(ConnectError::NoRing);
             }
         };
         Ok(Outbound {
             producer: Producer::default(),
             fence: header.wants_fence() || !own.in_barrier,
-            who: Who::of(&header),
+            identity: PeerIdentity::of(&header),
             proof: Proof::default(),
             ring,
             header,
             file,
             index,
             mark,
-            views: Views::default(),
+            cache: RegionCache::default(),
             debug: config.debug,
-            claimer: own.instance,
+            own_instance: own.instance,
             bell: own.bell.clone(),
             path,
             warn: config.warn,
-            moved_at: None,
-            refused: None,
-            wanted: None,
-            asked: (0, 0),
-            harmless: (0, 0),
-            absent: None,
+            small_ring_end: None,
+            enlarge_refused_at: None,
+            blocked_len: None,
+            help_request: (0, 0),
+            left_by_recall: (0, 0),
+            idle_since: None,
         })
     }
 
     pub fn instance(&self) -> u64 {
-        self.who.instance
+        self.identity.instance
     }
 
     pub fn pid(&self) -> u32 {
-        self.who.pid
+        self.identity.pid
     }
 
     /// Writes one record. `body` is no longer than a record may be.
     #[inline(always)]
-    pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Sent {
+    pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
         self.write(header.words(), body)
     }
 
     /// The same for a record of this transport's own.
-    pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Sent {
+    pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Written {
         let before = self.producer.position();
         let sent = self.write(header, Body::Bytes(body));
-        self.asked = (before, self.producer.position());
+        self.help_request = (before, self.producer.position());
         sent
     }
 
@@ -157,17 +157,17 @@ impl Outbound {
     #[cold]
     pub fn may_be_passed(&self, seen: u64) -> bool {
         let behind = (seen, self.producer.position());
-        self.asked == behind || self.harmless == behind
+        self.help_request == behind || self.left_by_recall == behind
     }
 
     /// Whether the peer has not looked since it was found not to.
-    pub fn is_absent(&mut self) -> bool {
-        let looks = self.header.looks().load(Ordering::Relaxed);
-        self.absent = self.absent.filter(|then| *then == looks);
-        self.absent.is_some()
+    pub fn is_not_polling(&mut self) -> bool {
+        let looks = self.header.polls().load(Ordering::Relaxed);
+        self.idle_since = self.idle_since.filter(|then| *then == looks);
+        self.idle_since.is_some()
     }
 
-    pub fn sleeps(&self) -> bool {
+    pub fn is_asleep(&self) -> bool {
         self.header.attention().load(Ordering::Relaxed) & layout::SLEEPING != 0
     }
 
@@ -176,7 +176,7 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
+    fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Written {
         // What is made of this for a record of one line is half as long.
         if ring::is_near(body.len()) {
             self.put::<true>(header, body)
@@ -186,17 +186,17 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>) -> Sent {
+    fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>) -> Written {
         let len = body.len();
         let slot = loop {
             match self.producer.reserve(self.ring.rows(), len) {
                 Ok(Some(slot)) => break slot,
                 // The record is not handed over, so it need not be in memory.
-                Ok(None) => match self.full(len) {
+                Ok(None) => match self.make_room(len) {
                     Some(sent) => return sent,
                     None => continue,
                 },
-                Err(_) => return Sent::Gone,
+                Err(_) => return Written::Gone,
             }
         };
         // SAFETY: reserved above, published below.
@@ -213,7 +213,7 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn publish(&mut self, slot: Slot, len: usize) -> Sent {
+    fn publish(&mut self, slot: Slot, len: usize) -> Written {
         let rows = self.ring.rows();
         self.producer.publish(rows, slot, len);
         self.producer
@@ -223,24 +223,24 @@ impl Outbound {
             fence(Ordering::SeqCst);
         }
         if self.ring.hot().load(Ordering::Relaxed) == 0 {
-            if self.ring.claimed_by() != self.claimer {
-                return Sent::Gone;
+            if self.ring.claimed_by() != self.own_instance {
+                return Written::Gone;
             }
             self.header.ring_bell(self.index);
         }
         match self.header.attention().load(Ordering::Relaxed) & (layout::SLEEPING | layout::CLOSED) {
-            0 => Sent::Done,
-            _ => self.attend(),
+            0 => Written::Done,
+            _ => self.wake_peer(),
         }
     }
 
     /// The peer sleeps, or has closed.
     #[cold]
-    fn attend(&self) -> Sent {
-        if sleep::wake(self.header.attention(), || self.bell.ring(self.instance())) {
-            Sent::Done
+    fn wake_peer(&self) -> Written {
+        if attention::wake(self.header.attention(), || self.bell.ring(self.instance())) {
+            Written::Done
         } else {
-            Sent::Gone
+            Written::Gone
         }
     }
 
@@ -248,9 +248,9 @@ impl Outbound {
     /// be better. None: it is to be tried again.
     #[cold]
     #[inline(never)]
-    fn full(&mut self, len: usize) -> Option<Sent> {
+    fn make_room(&mut self, len: usize) -> Option<Written> {
         if self.is_closed() {
-            return Some(Sent::Gone);
+            return Some(Written::Gone);
         }
         if !self.ring.is_large() {
             if self.producer.is_outgrown() {
@@ -265,34 +265,37 @@ impl Outbound {
                 return None;
             }
             if len > ring::longest(SMALL.lines()) {
-                return Some(Sent::TooLong);
+                return Some(Written::TooLong);
             }
         }
-        self.wanted = Some(len);
-        Some(Sent::Full)
+        self.blocked_len = Some(len);
+        Some(Written::Full)
     }
 
     /// Goes on in a large ring, if there is memory for one.
     fn enlarge(&mut self) -> bool {
         let now = clock::monotonic_ms();
-        if self.refused.is_some_and(|then| now.saturating_sub(then) < AGAIN_MS) {
+        if self
+            .enlarge_refused_at
+            .is_some_and(|then| now.saturating_sub(then) < ENLARGE_RETRY_MS)
+        {
             return false;
         }
         match self.try_enlarge() {
             Ok(small) => {
-                self.moved_at = Some(self.producer.position());
+                self.small_ring_end = Some(self.producer.position());
                 self.producer.move_on(&small, self.ring.rows());
                 true
             }
             Err(error) => {
-                if self.refused.is_none() && error.kind() != ErrorKind::NotFound {
+                if self.enlarge_refused_at.is_none() && error.kind() != ErrorKind::NotFound {
                     let (path, need) = (self.path.display(), lane::LARGE_BYTES);
                     (self.warn)(&format!(
                         "{path}: no memory for a large ring, which needs {need} bytes ({error}): messages to this peer go \
                          in small pieces; make the file system larger, or have fewer processes send much to each other"
                     ));
                 }
-                self.refused = Some(now);
+                self.enlarge_refused_at = Some(now);
                 false
             }
         }
@@ -313,7 +316,7 @@ impl Outbound {
     /// Asks to be woken when there is room for the body that found none. A barrier of the kernel's is to follow, and then
     /// a look at `has_no_room`.
     pub fn ask_for_room(&self) {
-        if self.wanted.is_some() {
+        if self.blocked_len.is_some() {
             self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
         }
     }
@@ -321,24 +324,24 @@ impl Outbound {
     /// SYNC POINT starved: either we see here the lines given back, or the receiver sees that we wait. False when there is
     /// room, or no body that needs any.
     pub fn has_no_room(&mut self) -> bool {
-        let Some(len) = self.wanted else { return false };
+        let Some(len) = self.blocked_len else { return false };
         if matches!(self.producer.reserve(self.ring.rows(), len), Ok(None)) && !self.is_closed() {
             return true;
         }
-        self.wanted = None;
+        self.blocked_len = None;
         false
     }
 }
 
 impl Drop for Outbound {
     fn drop(&mut self) {
-        if !self.ring.is_ours() || self.ring.claimed_by() != self.claimer {
+        if !self.ring.is_ours() || self.ring.claimed_by() != self.own_instance {
             return;
         }
         self.ring.sender().fetch_or(lane::SENDER_CLOSED, Ordering::Release);
         fence(Ordering::SeqCst);
         self.header.ring_bell(self.index);
-        self.attend();
+        self.wake_peer();
     }
 }
 
@@ -352,7 +355,7 @@ fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
     }
     if !shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).ok()? {
         drop(fd);
-        region::remove_if_dead(path);
+        endpoint_file::remove_if_dead(path);
         return None;
     }
     Some((fd, status))
@@ -361,7 +364,7 @@ fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
 fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
     let path = path.display();
     match unfit {
-        Unfit::NotARegion => (config.warn)(&format!("{path} is no endpoint's file")),
+        Unfit::NotAnEndpoint => (config.warn)(&format!("{path} is no endpoint's file")),
         Unfit::OtherVersion(version) => (config.warn)(&format!(
             "{path} has layout version {version}: the peer uses another version of this library"
         )),
@@ -370,10 +373,10 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
 }
 
 /// How soon it is tried again to get a large ring.
-const AGAIN_MS: u64 = 100;
+const ENLARGE_RETRY_MS: u64 = 100;
 
 /// A ring of our own in a peer's file; None when all are taken.
-type Claimed = io::Result<Option<(usize, Ring, OwnMark)>>;
+type Claimed = io::Result<Option<(usize, Ring, AccessMark)>>;
 
 /// Tries to claim a ring while nobody forks, before a fork is put up with.
 const TRIES: u32 = 200;
@@ -384,43 +387,43 @@ fn open_and_claim(
     path: &Path,
     address: &[u8],
     known: u64,
-    own: &Region,
+    own: &EndpointFile,
     config: &Config,
-) -> Result<(Header, Status, Claimed), NoWay> {
+) -> Result<(Header, Status, Claimed), ConnectError> {
     for tries_left in (0..TRIES).rev() {
-        let mark = forks::mark();
-        let (fd, status) = open_alive(path).ok_or(NoWay::Nobody)?;
-        let header = Header::map_for_sender(fd.as_fd()).map_err(|_| NoWay::Nobody)?;
+        let checkpoint = forks::checkpoint();
+        let (fd, status) = open_alive(path).ok_or(ConnectError::Nobody)?;
+        let header = Header::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
-            return Err(NoWay::Nobody);
+            return Err(ConnectError::Nobody);
         }
         if known != 0 && known != header.instance() {
-            return Err(NoWay::OtherLife);
+            return Err(ConnectError::OtherInstance);
         }
         let found = match find_ring(&header, fd.as_fd()) {
             Ok(Some(found)) => found,
             other => return Ok((header, status, other)),
         };
-        if !mark.undisturbed() && tries_left > 0 {
+        if !checkpoint.no_fork_since() && tries_left > 0 {
             // The child shares the lock, so it is given up for both.
             let lock = layout::LOCK_RINGS + found.0 as i64;
-            shared::unlock(fd.as_fd(), lock).map_err(|_| NoWay::Nobody)?;
+            shared::unlock(fd.as_fd(), lock).map_err(|_| ConnectError::Nobody)?;
             std::thread::yield_now();
             continue;
         }
         drop(fd);
         // A child made while it was being closed only keeps this ring from others.
-        if mark.undisturbed() || tries_left == 0 {
+        if checkpoint.no_fork_since() || tries_left == 0 {
             take_ring(&header, &found, own);
             return Ok((header, status, Ok(Some(found))));
         }
     }
-    Err(NoWay::Nobody)
+    Err(ConnectError::Nobody)
 }
 
 /// Makes a ring that we locked ours, for the peer to see.
-fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, OwnMark), own: &Region) {
+fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
     ring.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
         ring.sender().store(lane::FENCED, Ordering::Relaxed);
@@ -447,7 +450,7 @@ fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
             shared::unlock(fd, lock)?;
             continue;
         }
-        let mark = OwnMark::map(fd, index)?;
+        let mark = AccessMark::map(fd, index)?;
         return Ok(Some((index, Ring::map(fd, index)?, mark)));
     }
     Ok(None)

@@ -6,11 +6,11 @@
 //! An earlier life may have sent something that we had not seen when we connected to the one after it. It gets a number
 //! of its own (`former`), so that what it left is delivered and its end concerns nobody else.
 
+use super::endpoint_file;
 use super::inbound::Inbox;
 use super::layout;
 use super::name;
 use super::outbound::Outbound;
-use super::region;
 use crate::engine::port::PeerId;
 use crate::sys::shared;
 use std::collections::{HashMap, HashSet};
@@ -31,13 +31,13 @@ pub struct Peer {
     /// The number of earlier lives of this address, one at a time.
     pub former: Option<PeerId>,
     /// This is the number of earlier lives: nothing is ever sent to it.
-    past: bool,
+    is_former: bool,
     /// It stands for the contexts of its name, which are peers of their own.
-    base: bool,
+    is_base: bool,
     /// In the list of those whose ring was full.
     pub starved: bool,
-    /// The number of the last message that was fetched together (`share`).
-    pub shares: u32,
+    /// The number of the last message that was fetched together (`dual_copy`).
+    pub last_dual_copy: u32,
 }
 
 /// So many peers are no crowd.
@@ -48,13 +48,13 @@ pub struct Peers {
     table: Vec<Peer>,
     numbers: HashMap<Box<[u8]>, PeerId>,
     /// Dead peers with nothing left to deliver: the engine is to be told.
-    pub over: Vec<PeerId>,
+    pub ended: Vec<PeerId>,
     /// The next peer whose life is looked at.
-    round: usize,
+    checked_to: usize,
     /// Numbers that are nobody's.
     free: Vec<PeerId>,
     /// How many peers there were after the last `reuse`.
-    left: usize,
+    left_by_reuse: usize,
 }
 
 impl Peers {
@@ -69,18 +69,18 @@ impl Peers {
         Some(number)
     }
 
-    fn add(&mut self, address: Box<[u8]>, past: bool) -> Option<PeerId> {
+    fn add(&mut self, address: Box<[u8]>, is_former: bool) -> Option<PeerId> {
         let peer = Peer {
             address,
             instance: 0,
             out: None,
             ring: None,
-            ending: past,
+            ending: is_former,
             former: None,
-            past,
-            base: false,
+            is_former,
+            is_base: false,
             starved: false,
-            shares: 0,
+            last_dual_copy: 0,
         };
         if let Some(number) = self.free.pop() {
             *self.get_mut(number)? = peer;
@@ -93,15 +93,15 @@ impl Peers {
 
     /// Whether there are twice as many as were left by the last `reuse`: so that it costs little for each.
     pub fn is_crowded(&self) -> bool {
-        self.table.len() - self.free.len() >= (2 * self.left).max(CROWD)
+        self.table.len() - self.free.len() >= (2 * self.left_by_reuse).max(CROWD)
     }
 
     /// Numbers of addresses that we have nothing to do with become free, but for those that are held.
     pub fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let over: HashSet<PeerId> = self.over.iter().copied().collect();
+        let over: HashSet<PeerId> = self.ended.iter().copied().collect();
         let idle = |peer: &Peer| {
             let away = peer.instance == 0 && peer.out.is_none() && peer.ring.is_none() && !peer.starved;
-            away && !peer.base && !peer.address.is_empty()
+            away && !peer.is_base && !peer.address.is_empty()
         };
         let mut reused = Vec::new();
         for number in 0..self.table.len() as PeerId {
@@ -125,7 +125,7 @@ impl Peers {
             peer.former = peer.former.filter(|former| !gone.contains(former));
         }
         self.free.extend(&reused);
-        self.left = self.table.len() - self.free.len();
+        self.left_by_reuse = self.table.len() - self.free.len();
         reused
     }
 
@@ -142,7 +142,7 @@ impl Peers {
     }
 
     /// Whether what an earlier life sent is still being delivered.
-    pub fn has_past(&self, of: PeerId) -> bool {
+    pub fn has_former(&self, of: PeerId) -> bool {
         let former = self.get(of).and_then(|peer| self.get(peer.former?));
         former.is_some_and(|former| former.instance != 0)
     }
@@ -152,7 +152,7 @@ impl Peers {
         let base = self.get(peer).map(|peer| name::base(&peer.address).to_vec());
         let source = base.and_then(|base| self.number(&base)).unwrap_or(peer);
         if let Some(source) = self.get_mut(source).filter(|_| source != peer) {
-            source.base = true;
+            source.is_base = true;
         }
         source
     }
@@ -191,7 +191,7 @@ impl Peers {
         entry.out = None;
         match entry.ring.and_then(|ring| inbox.get_mut(ring)) {
             Some(ring) => ring.ending = true,
-            None => self.over.push(peer),
+            None => self.ended.push(peer),
         }
     }
 
@@ -204,26 +204,30 @@ impl Peers {
             entry.ring = None;
             entry.out = None;
             entry.ending = true;
-            self.over.push(peer);
+            self.ended.push(peer);
         }
     }
 
     /// The engine is told; what comes from the address now is somebody new.
-    pub fn forget(&mut self, peer: PeerId) {
+    pub fn reset(&mut self, peer: PeerId) {
         if let Some(entry) = self.table.get_mut(peer as usize) {
             entry.instance = 0;
-            entry.ending = entry.past;
+            entry.ending = entry.is_former;
             entry.out = None;
             entry.ring = None;
-            entry.shares = 0;
+            entry.last_dual_copy = 0;
         }
     }
 
     /// The next peers to look at, of those we have to do with.
-    pub fn next_round(&mut self, few: usize) -> Vec<PeerId> {
-        let from = if self.round < self.table.len() { self.round } else { 0 };
-        let to = self.table.len().min(from + few);
-        self.round = to;
+    pub fn next_to_check(&mut self, count: usize) -> Vec<PeerId> {
+        let from = if self.checked_to < self.table.len() {
+            self.checked_to
+        } else {
+            0
+        };
+        let to = self.table.len().min(from + count);
+        self.checked_to = to;
         let busy = |peer: &&Peer| peer.instance != 0 && !peer.ending;
         let known = self.table.get(from..to).unwrap_or_default().iter().zip(from..to);
         known
@@ -236,7 +240,7 @@ impl Peers {
 /// Whether the owner of an address is still in the life we know. Opens its file each time: a descriptor kept for each
 /// of a thousand peers would be more than a process is given.
 pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
-    let path = name::region(dir, address);
+    let path = name::endpoint_file(dir, address);
     let fd = match shared::open_own(&path) {
         Ok((fd, _)) => fd,
         // Out of descriptors, say: that tells nothing about the peer.
@@ -249,6 +253,6 @@ pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
         return true;
     }
     drop(fd);
-    region::remove_if_dead(&path);
+    endpoint_file::remove_if_dead(&path);
     false
 }

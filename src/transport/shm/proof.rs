@@ -1,5 +1,5 @@
 //! Whether the process of the number that a peer tells in its file is the peer's, so that the kernel may copy from and to
-//! its memory: asked by `reach`, `help` and fetching.
+//! its memory: asked by `direct_access`, `dual_copy` and fetching.
 //!
 //! A number may mean another process to us than to the peer, when we live in different namespaces; a peer may lie; and a
 //! number is used again after its process's death. So first the kernel says that this process has the peer's file mapped
@@ -21,29 +21,29 @@ const PROOF_MS: u64 = 50;
 
 /// What a peer says of itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Who {
+pub struct PeerIdentity {
     pub instance: u64,
     pub pid: u32,
     /// Where in its memory its instance is.
     probe: u64,
     /// Where in its memory its file is.
-    here: u64,
+    owner_page: u64,
 }
 
-impl Who {
-    pub fn of(header: &Header) -> Who {
-        Who {
+impl PeerIdentity {
+    pub fn of(header: &Header) -> PeerIdentity {
+        PeerIdentity {
             instance: header.instance(),
             pid: header.pid(),
             probe: header.probe(),
-            here: header.here(),
+            owner_page: header.owner_page(),
         }
     }
 }
 
 /// When something that was refused is worth another try.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Again {
+pub struct Retry {
     /// Milliseconds on the clock; 0 when nothing was refused.
     at: u64,
     wait: u64,
@@ -52,7 +52,7 @@ pub struct Again {
 const FIRST_WAIT_MS: u64 = 1000;
 const LAST_WAIT_MS: u64 = 64_000;
 
-impl Again {
+impl Retry {
     pub fn was_refused(self) -> bool {
         self.wait != 0
     }
@@ -80,7 +80,7 @@ pub struct Proof {
     known: bool,
     /// When its memory last did.
     proved: Option<u64>,
-    pub again: Again,
+    pub retry: Retry,
 }
 
 impl Proof {
@@ -88,16 +88,18 @@ impl Proof {
     #[cold]
     pub fn refused(&mut self) {
         self.proved = None;
-        self.again.refused();
+        self.retry.refused();
     }
 }
 
 impl Outbound {
     /// Whether the process has the peer's file as an owner has it.
     pub fn is_known(&mut self) -> bool {
-        if !self.proof.known && self.proof.again.is_due() {
+        if !self.proof.known && self.proof.retry.is_due() {
             let file = FileId::new(self.file.device, self.file.inode);
-            let found = backing::backing(self.who.pid, self.who.here, 1).ok().flatten();
+            let found = backing::backing(self.identity.pid, self.identity.owner_page, 1)
+                .ok()
+                .flatten();
             self.proof.known = found.is_some_and(|found| found.file == file && found.offset() == OWNER_AT);
             if !self.proof.known {
                 self.proof.refused();
@@ -116,12 +118,12 @@ impl Outbound {
     #[cold]
     fn prove(&mut self, now: u64) -> bool {
         self.proof.proved = None;
-        if !self.proof.again.is_due() || !self.is_known() {
+        if !self.proof.retry.is_due() || !self.is_known() {
             return false;
         }
-        if self.who.holds_instance() {
+        if self.identity.holds_instance() {
             self.proof.proved = Some(now);
-            self.proof.again = Again::default();
+            self.proof.retry = Retry::default();
         } else {
             self.proof.refused();
         }
@@ -129,7 +131,7 @@ impl Outbound {
     }
 }
 
-impl Who {
+impl PeerIdentity {
     fn holds_instance(&self) -> bool {
         let mut found = 0u64;
         let local = [Range {

@@ -1,18 +1,18 @@
 //! Taking back what a peer has not begun to read, because it does not look: it is done by the kernel instead.
 //!
-//! Reading and taking back exclude each other (`exclude`): so a record is read by the receiver or carried out here, never
+//! Reading and taking back exclude each other (`exclusion`): so a record is read by the receiver or carried out here, never
 //! both.
 //!
 //! What a record means is the engine's to say (`Recall`). Called by `Transport::recall`.
 
-use super::exclude::{self, Words};
+use super::exclusion::{self, ExclusionWords};
 use super::lane::{LARGE, Rows, SMALL};
 use super::outbound::Outbound;
-use super::ring::{Consumer, Found, Stop};
+use super::ring::{Consumer, Record, RingEnd};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::Recall;
 use crate::engine::wire::Header;
-use crate::sys::process_vm;
+use crate::sys::barrier;
 use crate::util::user::{UserBuf, UserIov};
 use core::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ pub const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 /// A record that the peer has not begun to read.
 struct Unread {
     rows: Rows,
-    record: Found,
+    record: Record,
     /// Where the next one begins.
     end: u64,
     recall: Recall,
@@ -36,14 +36,12 @@ impl Outbound {
         if self.fence || self.is_closed() {
             return None;
         }
-        let looks = self.header.looks().load(Ordering::Relaxed);
+        let looks = self.header.polls().load(Ordering::Relaxed);
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
         let words = *self.ring.rows();
-        let done = exclude::take_back(&words, seen, process_vm::barrier_everywhere, || {
-            self.carry_out(seen, &unread)
-        });
-        self.absent = done.map(|_| looks);
+        let done = exclusion::take_back(&words, seen, barrier::everywhere, || self.carry_out(seen, &unread));
+        self.idle_since = done.map(|_| looks);
         done
     }
 
@@ -56,7 +54,7 @@ impl Outbound {
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
         while reader.position() < tail {
-            let in_small = self.moved_at.is_some_and(|end| reader.position() <= end);
+            let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = if in_small {
                 self.ring.small_rows()
             } else {
@@ -64,7 +62,7 @@ impl Outbound {
             };
             let record = match reader.next(&rows) {
                 Ok(record) => record?,
-                Err(Stop::Moved) if in_small => {
+                Err(RingEnd::Moved) if in_small => {
                     reader.follow();
                     continue;
                 }
@@ -105,15 +103,15 @@ impl Outbound {
             }
         }
         // Behind the last that stays there is room again; what ends the small ring stays too.
-        kept = kept.max(self.moved_at.map_or(0, |end| end + 1));
+        kept = kept.max(self.small_ring_end.map_or(0, |end| end + 1));
         self.producer.rewind(self.ring.rows(), kept);
         if !stopped {
-            self.harmless = (seen, kept);
+            self.left_by_recall = (seen, kept);
         }
         done
     }
 
-    fn copy_record(&mut self, rows: &Rows, record: Found, recall: &Recall) -> bool {
+    fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {
         match recall {
             Recall::Write(part) => {
                 // SAFETY: the record is ours until the receiver reads again, and the copy is over before that.
@@ -128,7 +126,7 @@ impl Outbound {
     }
 
     fn copy_now(&mut self, part: &RemotePart, access: Access, local: &UserIov) -> bool {
-        let open = self.open_now(part, access);
-        open.is_some_and(|open| self.copy_all(&open, local))
+        let range = self.copyable_now(part, access);
+        range.is_some_and(|range| self.copy_all(&range, local))
     }
 }

@@ -1,10 +1,10 @@
 //! Removes what dead processes left in the directory: regions, sockets, drafts, and named address vectors.
 //!
 //! There may be any number of files, so a process looks at a few at a time, and goes on later where it was: when it opens
-//! an endpoint, and when an endpoint looks at its peers. Called by `region` and `turns`.
+//! an endpoint, and when an endpoint looks at its peers. Called by `endpoint_file` and `housekeeping`.
 
+use super::endpoint_file::remove_if_dead;
 use super::name::{self, File};
-use super::region::remove_if_dead;
 use crate::sys::forks::Process;
 use crate::sys::{clock, datagram, shared_table};
 use std::fs::ReadDir;
@@ -19,7 +19,7 @@ pub const AT_CHECK: usize = 16;
 const EVERY_MS: u64 = 1000;
 
 /// How far this process has come.
-struct Round {
+struct Sweep {
     dir: PathBuf,
     process: Process,
     begun: u64,
@@ -27,48 +27,48 @@ struct Round {
     names: Option<ReadDir>,
 }
 
-static ROUND: Mutex<Option<Round>> = Mutex::new(None);
+static SWEEP: Mutex<Option<Sweep>> = Mutex::new(None);
 
 /// Begins to look through the directory, if that was not done lately, or goes on.
 pub fn begin(dir: &Path) {
-    with_round(|round| {
+    with_sweep(|sweep| {
         let now = clock::monotonic_ms();
-        let recent = |round: &Round| round.dir == dir && now.saturating_sub(round.begun) < EVERY_MS;
-        let goes_on = |round: &Round| round.dir == dir && round.names.is_some();
-        if !round.as_ref().is_some_and(|round| goes_on(round) || recent(round)) {
-            *round = Some(Round {
+        let recent = |sweep: &Sweep| sweep.dir == dir && now.saturating_sub(sweep.begun) < EVERY_MS;
+        let goes_on = |sweep: &Sweep| sweep.dir == dir && sweep.names.is_some();
+        if !sweep.as_ref().is_some_and(|sweep| goes_on(sweep) || recent(sweep)) {
+            *sweep = Some(Sweep {
                 dir: dir.to_owned(),
                 process: Process::this(),
                 begun: now,
                 names: std::fs::read_dir(dir).ok(),
             });
         }
-        look_at(round, AT_OPENING);
+        look_at(sweep, AT_OPENING);
     });
 }
 
 /// Goes on where the last one ended, if that was before the end of the directory.
 pub fn go_on() {
-    with_round(|round| look_at(round, AT_CHECK));
+    with_sweep(|sweep| look_at(sweep, AT_CHECK));
 }
 
 /// Nobody waits for another thread's sweep, nor for one that was in the parent's when a child was made.
-fn with_round(work: impl FnOnce(&mut Option<Round>)) {
-    let Ok(mut round) = ROUND.try_lock() else { return };
-    if round.as_ref().is_some_and(|round| !round.process.is_this()) {
-        *round = None;
+fn with_sweep(work: impl FnOnce(&mut Option<Sweep>)) {
+    let Ok(mut sweep) = SWEEP.try_lock() else { return };
+    if sweep.as_ref().is_some_and(|sweep| !sweep.process.is_this()) {
+        *sweep = None;
     }
-    work(&mut round);
+    work(&mut sweep);
 }
 
-fn look_at(round: &mut Option<Round>, most: usize) {
-    let Some(round) = round else { return };
+fn look_at(sweep: &mut Option<Sweep>, most: usize) {
+    let Some(sweep) = sweep else { return };
     for _ in 0..most {
-        let Some(names) = &mut round.names else { return };
+        let Some(names) = &mut sweep.names else { return };
         match names.next() {
-            Some(Ok(entry)) => remove_what_is_dead(&round.dir, &entry.path()),
+            Some(Ok(entry)) => remove_what_is_dead(&sweep.dir, &entry.path()),
             Some(Err(_)) => {}
-            None => round.names = None,
+            None => sweep.names = None,
         }
     }
 }
@@ -83,7 +83,7 @@ pub fn sweep(dir: &Path) {
 
 fn remove_what_is_dead(dir: &Path, path: &Path) {
     match name::file(path.file_name().unwrap_or_default().as_bytes()) {
-        File::Region => drop(remove_if_dead(path)),
+        File::Endpoint => drop(remove_if_dead(path)),
         File::Bell(instance) => remove_bell_if_dead(dir, instance),
         File::Table => shared_table::sweep(path),
         File::Other => {}

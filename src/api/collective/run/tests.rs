@@ -4,7 +4,7 @@ use super::*;
 use crate::api::collective::request::Asked;
 use crate::engine::Engine;
 use crate::engine::port::Transport;
-use crate::transport::loopback::{Hub, Loopback};
+use crate::transport::tests::loopback::{Hub, Loopback};
 use crate::util::user::Lent;
 
 const GROUP: fi_addr_t = 1 << 63;

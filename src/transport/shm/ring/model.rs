@@ -93,11 +93,11 @@ fn receive(lines: &mut Part, consumer: &mut Consumer) -> (u64, usize) {
         match consumer.next(lines) {
             Ok(Some(found)) => break found,
             Ok(None) => loom::thread::yield_now(),
-            Err(Stop::Moved) => {
+            Err(RingEnd::Moved) => {
                 *lines = Part::large(&lines.of);
                 consumer.follow();
             }
-            Err(Stop::Broken) => panic!("broken"),
+            Err(RingEnd::Broken) => panic!("broken"),
         }
     };
     let mut value = 0;

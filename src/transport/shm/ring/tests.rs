@@ -135,7 +135,7 @@ proptest! {
                 Step::Take => {
                     let lines = if followed { large.as_ref().unwrap() } else { &small };
                     let mut found = consumer.next(lines);
-                    if found == Err(Stop::Moved) {
+                    if found == Err(RingEnd::Moved) {
                         prop_assert!(!followed && consumer.has_news(lines));
                         consumer.follow();
                         followed = true;

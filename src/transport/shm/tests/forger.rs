@@ -1,16 +1,16 @@
-//! A peer that means ill and knows the protocol: well-formed records, requests for help, boards and control words with
+//! A peer that means ill and knows the protocol: well-formed records, requests for help, tables and control words with
 //! wrong contents, against an endpoint whose engine runs. Nothing of what was never sent or registered may get out, no
 //! memory outside of what was given may change, nobody may fall or hang, and an honest peer is served all the while.
 //!
 //! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
 //! AddressSanitizer.
 
-use super::super::board::{AT_SEVERAL, at_slot};
-use super::super::help::{Asked, request};
-use super::super::share::{Cut, State, told};
 use super::*;
 use crate::engine::Engine;
 use crate::engine::op::{Completion, Ended, Kind, Level, Recv, RemoteIov, Rma, Send, Tell};
+use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
+use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
+use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
 use crate::util::regions::Region as Registered;
 use crate::util::user::Lent;
 
@@ -230,7 +230,7 @@ impl Story {
         let named = self.named();
         let mut remote = forger.expose(0, &self.loot.iov(), named);
         if self.dice.below(4) == 0 {
-            // Who it is, how many pieces there are, how long the first is; not where, as this is one process.
+            // PeerIdentity it is, how many pieces there are, how long the first is; not where, as this is one process.
             let at = self.dice.of(&[0, 8, 12, 24]);
             remote.bytes[at] ^= 1 << self.dice.below(8);
             if at == 24 {
@@ -262,12 +262,12 @@ impl Story {
         };
         let number = dice.below(3) as u32 + 1;
         let access = dice.of(&[Access::Read, Access::Read, Access::Write]);
-        let ours = Asked {
+        let ours = RequestedMemory {
             name: self.named(),
             access,
         };
         let theirs = self.name(forger);
-        let Some((mut words, body)) = request(number, &cut, &theirs, &ours) else {
+        let Some((mut words, body)) = encode_request(number, &cut, &theirs, &ours) else {
             return;
         };
         if self.dice.below(8) == 0 {
@@ -301,17 +301,17 @@ impl Story {
         let Some(out) = forger.peers.get(to).and_then(|peer| peer.out.as_ref()) else {
             return;
         };
-        let state = dice.of(&[State::Working, State::Over, State::Failed]);
+        let state = dice.of(&[HelperState::Working, HelperState::Over, HelperState::Failed]);
         match dice.below(6) {
-            0 => out
-                .mark
-                .word()
-                .store(dice.of(&[0, 1, AT_SEVERAL, at_slot(0), u64::MAX]), Ordering::SeqCst),
+            0 => out.mark.word().store(
+                dice.of(&[0, 1, IN_SEVERAL, mark_in_entry(0), u64::MAX]),
+                Ordering::SeqCst,
+            ),
             1 => out.ring.pieces().store(dice.word(), Ordering::SeqCst),
-            2 => out
-                .ring
-                .helped()
-                .store(told(dice.below(4) as u32, state, dice.word() as u16), Ordering::SeqCst),
+            2 => out.ring.helped().store(
+                helper_word(dice.below(4) as u32, state, dice.word() as u16),
+                Ordering::SeqCst,
+            ),
             3 => out.ring.sender().store(dice.below(4) & !1, Ordering::SeqCst),
             4 => out.header.ring_bell(dice.below(2048) as usize),
             _ => {
@@ -324,12 +324,12 @@ impl Story {
     }
 
     /// A table with regions that there are not, as they are not, or in memory that is another's to show.
-    fn board(&mut self, forger: &ShmTransport) {
+    fn forge_table(&mut self, forger: &ShmTransport) {
         let header = &forger.own.header;
-        if layout::allocate_slots(forger.own.file(), 64).is_err() {
+        if layout::allocate_entries(forger.own.file(), 64).is_err() {
             return;
         }
-        let slot = self.dice.below(3) as usize;
+        let entry = self.dice.below(3) as usize;
         let loot = self.loot.iov();
         let inside = loot.address(0) as u64;
         let words = [
@@ -341,9 +341,9 @@ impl Story {
             self.dice.below(8),
         ];
         for (word, value) in words.into_iter().enumerate() {
-            header.slot(slot, word).store(value, Ordering::SeqCst);
+            header.entry_word(entry, word).store(value, Ordering::SeqCst);
         }
-        header.set_slots_used(self.dice.of(&[3, 64, 1 << 40]));
+        header.set_entries_used(self.dice.of(&[3, 64, 1 << 40]));
         header.changes().fetch_add(1, Ordering::SeqCst);
     }
 
@@ -395,7 +395,7 @@ impl Story {
                 0..=2 => self.record(&mut forger, to_victim),
                 3 | 4 => self.ask_for_help(&mut forger, to_victim),
                 5 => self.control_words(&forger, to_victim),
-                6 => self.board(&forger),
+                6 => self.forge_table(&forger),
                 _ => self.visit(victim, to_forger, &mut told),
             }
             victim.progress(&mut told);

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 /// Writes over an endpoint's file, from outside.
 fn scribble(dir: &Dir, address: &str, writes: &[(u64, Vec<u8>)]) {
-    let path = name::region(&dir.0, address.as_bytes());
+    let path = name::endpoint_file(&dir.0, address.as_bytes());
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let size = file.metadata().unwrap().len();
     for (at, bytes) in writes {
@@ -19,7 +19,7 @@ fn scribble(dir: &Dir, address: &str, writes: &[(u64, Vec<u8>)]) {
 
 /// Places worth writing to, and bytes worth writing there.
 fn writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
-    let first_ring = lane::slot_at(0) as u64;
+    let first_ring = lane::lane_at(0) as u64;
     let place = prop_oneof![
         // The header, the states, the control block, the first lines, anywhere.
         (0..2048u64 / 8).prop_map(|word| word * 8),
@@ -88,13 +88,13 @@ fn files_that_are_no_endpoints_are_nobody() {
     let dir = Dir::new();
     let mut a = dir.open("a");
     let size = layout::header_bytes();
-    std::fs::write(name::region(&dir.0, b"short"), "x").unwrap();
-    std::fs::write(name::region(&dir.0, b"empty"), vec![0; size]).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", name::region(&dir.0, b"link")).unwrap();
-    let fifo = std::ffi::CString::new(name::region(&dir.0, b"fifo").into_os_string().into_vec()).unwrap();
+    std::fs::write(name::endpoint_file(&dir.0, b"short"), "x").unwrap();
+    std::fs::write(name::endpoint_file(&dir.0, b"empty"), vec![0; size]).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", name::endpoint_file(&dir.0, b"link")).unwrap();
+    let fifo = std::ffi::CString::new(name::endpoint_file(&dir.0, b"fifo").into_os_string().into_vec()).unwrap();
     // SAFETY: a C string.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
-    std::fs::create_dir(name::region(&dir.0, b"dir")).unwrap();
+    std::fs::create_dir(name::endpoint_file(&dir.0, b"dir")).unwrap();
     // A living endpoint of another version.
     let _b = dir.open("b");
     scribble(&dir, "b", &[(8, vec![255])]);
@@ -114,7 +114,7 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     push_all(&mut good, from_good, 0..1, &mut Kept::default());
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 2);
     // The second record of the first ring.
-    let second_line = lane::slot_at(0) as u64 + lane::CONTROL_BYTES as u64 + 64;
+    let second_line = lane::lane_at(0) as u64 + lane::CONTROL_BYTES as u64 + 64;
     scribble(&dir, "hub", &[(second_line, vec![0x55; 8])]);
     poll_until(&mut hub, &mut kept, |kept| kept.gone.len() == 1);
     let number = hub.peer(b"bad").unwrap();
@@ -141,7 +141,7 @@ fn a_process_is_whose_file_it_has() {
     let mut into = [0u8; 64];
     // SAFETY: as above.
     let local = UserIov::one(unsafe { UserBuf::new(into.as_mut_ptr(), into.len()) });
-    let honest = std::fs::read(name::region(&dir.0, b"victim")).unwrap();
+    let honest = std::fs::read(name::endpoint_file(&dir.0, b"victim")).unwrap();
     // Instance, process, where the instance is; where the file is.
     scribble(
         &dir,

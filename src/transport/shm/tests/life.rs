@@ -35,7 +35,7 @@ fn killed_senders_are_noticed_and_replaced() {
         let killed = Instant::now();
         let known = end.peer(b"there").unwrap();
         if end.peers.get(known).unwrap().instance != 0 || end.own.header.used() > 0 {
-            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. Who was
+            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. PeerIdentity was
             // heard is told to be gone, however long that takes.
             let over = |kept: &Kept| kept.packets.is_empty() && killed.elapsed() > Duration::from_millis(1000);
             poll_until(&mut end, &mut kept, |kept| !kept.gone.is_empty() || over(kept));
@@ -190,7 +190,7 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
 }
 
-/// Who knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
+/// PeerIdentity knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
 /// like its end.
 #[test]
 fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
@@ -254,7 +254,7 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
         end.recv(&recv, &mut ends).unwrap();
     }
     let start = Instant::now();
-    while ends.is_empty() || end.transport().peers.has_past(there) {
+    while ends.is_empty() || end.transport().peers.has_former(there) {
         end.progress(&mut ends);
         assert!(start.elapsed() < PATIENCE);
     }
@@ -281,7 +281,7 @@ fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
         push_all(&mut other, to, id..id + 1, &mut kept);
     }
     // As a child would hold it that has the first sender's open file.
-    let (held, _) = shared::open_own(&name::region(&dir.0, b"here")).unwrap();
+    let (held, _) = shared::open_own(&name::endpoint_file(&dir.0, b"here")).unwrap();
     assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
     let ids: Vec<_> = kept.packets.iter().map(|packet| packet.1.id).collect();
@@ -425,7 +425,7 @@ fn many_speak_to_one() {
     }
     // Places are used again, and the memory of what is over was given back: what stays is the header, and marks.
     assert!(end.own.header.used() <= 301, "{}", end.own.header.used());
-    let file = std::fs::metadata(name::region(&dir.0, b"here")).unwrap();
+    let file = std::fs::metadata(name::endpoint_file(&dir.0, b"here")).unwrap();
     let bytes = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
     assert!(bytes <= layout::bytes_needed() as u64 + 8 * 4096, "{bytes}");
 }

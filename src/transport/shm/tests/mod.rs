@@ -1,16 +1,16 @@
 //! The shared-memory transport as its users see it: within a process, between processes, under attack, and timed.
 
 mod bench;
+mod direct_access;
+mod dual_copy;
 mod forger;
 mod forks;
 mod hostile;
 mod life;
 mod plain;
-mod reach;
 mod refused;
-mod together;
+mod suite;
 mod waking;
-mod whole;
 
 use super::*;
 use crate::engine::port::Place;

@@ -99,7 +99,7 @@ fn fetching_may_be_forbidden() {
         let peer = to_a(&mut bound);
         assert_eq!(bound.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Unsupported);
         let out = bound.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap();
-        assert!(out.proof.again.was_refused());
+        assert!(out.proof.retry.was_refused());
         // What goes through the ring goes on.
         assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);
     });

@@ -189,7 +189,7 @@ impl Transport for Loopback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::suite::{Ends, Pair};
+    use crate::transport::tests::suite::{Ends, Pair};
 
     impl Pair for Loopback {
         fn pair() -> Ends<Loopback> {
@@ -207,5 +207,5 @@ mod tests {
         }
     }
 
-    crate::transport::suite::tests!(Loopback);
+    crate::transport::tests::suite::tests!(Loopback);
 }

@@ -4,7 +4,7 @@
 //! however it dies; and they can be asked about without being taken. Knows nothing of what the files hold.
 
 #[cfg(tsan)]
-mod seen;
+mod tsan;
 
 use super::forks::Process;
 use core::ptr::{self, NonNull};
@@ -239,7 +239,7 @@ pub fn random() -> io::Result<u64> {
 
 /// Part of a file as memory, shared with whoever maps it too. Children of fork do not have it.
 #[derive(Debug)]
-pub struct Map {
+pub struct FileMap {
     base: NonNull<u8>,
     #[cfg(tsan)]
     own: NonNull<u8>,
@@ -248,14 +248,14 @@ pub struct Map {
 }
 
 // SAFETY: memory of the process, reached through atomics and raw pointers; nothing about it belongs to a thread.
-unsafe impl Send for Map {}
+unsafe impl Send for FileMap {}
 
 // SAFETY: as other processes do, other threads reach it through atomics, or take what they read for anything.
-unsafe impl Sync for Map {}
+unsafe impl Sync for FileMap {}
 
-impl Map {
+impl FileMap {
     /// `offset` is a multiple of the page size; the range has memory behind it (`allocate`).
-    pub fn new(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Map> {
+    pub fn new(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<FileMap> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice; it touches no memory of ours.
         let base = unsafe {
@@ -269,11 +269,11 @@ impl Map {
         // SAFETY: the mapping made above.
         unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Map {
+        Ok(FileMap {
             #[cfg(not(tsan))]
             base,
             #[cfg(tsan)]
-            base: seen::share(fd, offset, len)?,
+            base: tsan::share(fd, offset, len)?,
             #[cfg(tsan)]
             own: base,
             len,
@@ -320,7 +320,7 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for FileMap {
     fn drop(&mut self) {
         // In a child it is not there, and something else may be.
         if self.is_ours() {
@@ -329,7 +329,7 @@ impl Drop for Map {
             #[cfg(tsan)]
             let own = self.own;
             #[cfg(tsan)]
-            seen::leave(self.base);
+            tsan::leave(self.base);
             // SAFETY: mapped by `new`; everything that borrowed from it is gone.
             unsafe { libc::munmap(own.as_ptr().cast(), self.len) };
         }

@@ -199,7 +199,7 @@ fn a_ring_that_moved_is_taken_back_whole() {
         let out = p.end.peers.get(p.to).and_then(|peer| peer.out.as_ref()).unwrap();
         let seen = out.ring.seen().load(Ordering::Acquire);
         assert!(
-            out.moved_at
+            out.small_ring_end
                 .is_some_and(|end| seen < end && end < out.producer.position())
         );
         // What the target has looked at is its own; what is behind a message stays.
@@ -242,10 +242,10 @@ fn what_is_short_is_not_copied_together() {
     poll_until(&mut p.end, &mut sink, |sink| sink.packets.len() == 1);
     push(&mut p.end, p.to, &write_header(0), &[4; 8]);
     assert_eq!(recall(&mut p.end, p.to), Some(1));
-    for (len, shares) in [(6000, 0), (60_000, 1)] {
+    for (len, number) in [(6000, 0), (60_000, 1)] {
         let mut bytes = vec![5; len];
         assert!(copy(&mut p.end, p.to, &part(0, len), &own(&mut bytes), Access::Write));
         assert_eq!(memory.byte(len - 1).load(Ordering::Relaxed), 5);
-        assert_eq!(p.end.peers.get(p.to).unwrap().shares, shares, "{len}");
+        assert_eq!(p.end.peers.get(p.to).unwrap().last_dual_copy, number, "{len}");
     }
 }

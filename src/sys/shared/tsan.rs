@@ -2,7 +2,7 @@
 //! used at one address, whatever parts of it, so that two endpoints in one process are seen to meet.
 //!
 //! Every mapping is made as ever, for it holds its own open file and its locks. What is used in its place is made once,
-//! from a file opened anew, and goes with the last who uses it. Called by `super::Map`.
+//! from a file opened anew, and goes with the last who uses it. Called by `super::FileMap`.
 
 use super::{Process, status};
 use core::ptr::{self, NonNull};

@@ -195,7 +195,7 @@ impl Transport for Stream {
 
 mod tests {
     use super::*;
-    use crate::transport::suite::{Ends, Pair};
+    use crate::transport::tests::suite::{Ends, Pair};
 
     impl Pair for Stream {
         fn pair() -> Ends<Stream> {
@@ -211,5 +211,5 @@ mod tests {
         }
     }
 
-    crate::transport::suite::tests!(Stream);
+    crate::transport::tests::suite::tests!(Stream);
 }

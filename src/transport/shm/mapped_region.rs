@@ -1,8 +1,8 @@
 //! A region of a peer's that is mapped here: what of it has pages, and where it was used last.
 //!
-//! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `reach`.
+//! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `direct_access`.
 
-use super::board::Shown;
+use super::region_table::ShownRegion;
 use crate::engine::op::RemotePart;
 use crate::sys::backing::Mapping;
 use crate::util::regions::Rights;
@@ -12,28 +12,28 @@ const CHUNK: usize = 64 << 10;
 
 /// A piece of the peer's memory, where it is mapped here, as long as the region's generation is this.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spot {
+pub struct MappedPiece {
     pub addr: usize,
     pub len: usize,
-    pub slot: usize,
+    pub entry: usize,
     pub generation: u64,
 }
 
 /// A region that is mapped here.
 #[derive(Debug)]
-pub struct Near {
+pub struct MappedRegion {
     mapping: Mapping,
-    slot: usize,
+    entry: usize,
     generation: u64,
     /// By `number`: where it was used last with these rights.
-    runs: [Run; 4],
+    last_uses: [LastUse; 4],
     /// Chunks that have their pages, for reading and for writing.
     ready: [Box<[u64]>; 2],
 }
 
 /// Some of a region that may be used without a further look: it has pages, and lies here without a gap.
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct LastUse {
     /// As the peer names it.
     from: u64,
     len: u64,
@@ -41,51 +41,51 @@ struct Run {
 }
 
 #[inline(always)]
-fn number(rights: Rights) -> usize {
+fn rights_index(rights: Rights) -> usize {
     usize::from(rights.read) | usize::from(rights.write) << 1
 }
 
-impl Near {
-    pub fn new(mapping: Mapping, shown: &Shown) -> Near {
+impl MappedRegion {
+    pub fn new(mapping: Mapping, shown: &ShownRegion) -> MappedRegion {
         let words = mapping.len().div_ceil(CHUNK).div_ceil(64);
         let ready = [vec![0; words].into_boxed_slice(), vec![0; words].into_boxed_slice()];
-        Near {
+        MappedRegion {
             mapping,
-            slot: shown.slot,
+            entry: shown.entry,
             generation: shown.generation,
-            runs: Default::default(),
+            last_uses: Default::default(),
             ready,
         }
     }
 
     /// A piece, if it lies where the region was used last.
     #[inline(always)]
-    pub fn spot(&self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
-        let run = &self.runs[number(wanted)];
-        let at = part.addr.wrapping_sub(run.from);
-        let fits = at < run.len && part.len as u64 <= run.len - at;
-        fits.then(|| self.at(run.addr + at as usize, part.len))
+    pub fn piece(&self, part: &RemotePart, wanted: Rights) -> Option<MappedPiece> {
+        let last = &self.last_uses[rights_index(wanted)];
+        let at = part.addr.wrapping_sub(last.from);
+        let fits = at < last.len && part.len as u64 <= last.len - at;
+        fits.then(|| self.at(last.addr + at as usize, part.len))
     }
 
     #[inline(always)]
-    fn at(&self, addr: usize, len: usize) -> Spot {
-        Spot {
+    fn at(&self, addr: usize, len: usize) -> MappedPiece {
+        MappedPiece {
             addr,
             len,
-            slot: self.slot,
+            entry: self.entry,
             generation: self.generation,
         }
     }
 
     /// The piece at byte `at`, which may be used so and has its pages. The next will mostly be near it.
-    pub fn remember(&mut self, shown: &Shown, at: usize, len: usize, wanted: Rights) -> Spot {
+    pub fn remember(&mut self, shown: &ShownRegion, at: usize, len: usize, wanted: Rights) -> MappedPiece {
         let [chunk, bit] = [at / CHUNK, at / CHUNK % 64];
         // As far as one word of bits tells.
         if let Some(bits) = self.ready[usize::from(wanted.write)].get(chunk / 64) {
             let before = (bits << (63 - bit)).leading_ones() as usize;
             let behind = (bits >> bit).trailing_ones() as usize;
             let [from, to] = [(chunk + 1).saturating_sub(before) * CHUNK, (chunk + behind) * CHUNK];
-            self.runs[number(wanted)] = Run {
+            self.last_uses[rights_index(wanted)] = LastUse {
                 from: shown.base.wrapping_add(from as u64),
                 len: shown.len.min(to as u64).saturating_sub(from as u64),
                 addr: self.mapping.address(from),

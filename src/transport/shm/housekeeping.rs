@@ -1,7 +1,7 @@
 //! What a poll does only now and then: bells, new rings, the slow round over all rings, peers that died.
 
 use super::ShmTransport;
-use super::inbound::Look;
+use super::inbound::RingEvent;
 use super::layout::{LOCK_RINGS, Ring};
 use super::peers::{Peer, is_alive};
 use super::sweep;
@@ -13,8 +13,8 @@ use std::io;
 /// Polls between looks at the bells.
 const BELLS_EVERY: u32 = 8;
 /// Turns between steps of the slow round, and rings in a step.
-const ROUND_EVERY: u32 = 8;
-const ROUND_STEP: usize = 16;
+const SCAN_EVERY: u32 = 8;
+const SCAN_STEP: usize = 16;
 /// Turns between looks at the clock.
 const CLOCK_EVERY: u32 = 32;
 /// A quarter of the peers is looked at this often, so each within a second.
@@ -23,16 +23,19 @@ const CHECK_PARTS: usize = 4;
 
 impl ShmTransport {
     #[cold]
-    pub(super) fn take_turn<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        self.turns_left = BELLS_EVERY;
-        self.turns = self.turns.wrapping_add(1);
-        self.own.header.looks().store(u64::from(self.turns), Ordering::Relaxed);
-        while let Some((index, look)) = self.odd.pop() {
-            self.settle(index, look, sink);
+    pub(super) fn keep_house<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        self.polls_to_housekeeping = BELLS_EVERY;
+        self.housekeepings = self.housekeepings.wrapping_add(1);
+        self.own
+            .header
+            .polls()
+            .store(u64::from(self.housekeepings), Ordering::Relaxed);
+        while let Some((index, event)) = self.events.pop() {
+            self.handle_event(index, event, sink);
         }
         self.own.header.take_bells(&mut self.rung);
-        if self.turns % ROUND_EVERY == 0 {
-            self.rung.extend(self.inbox.next_round(&self.own.header, ROUND_STEP));
+        if self.housekeepings % SCAN_EVERY == 0 {
+            self.rung.extend(self.inbox.next_scanned(&self.own.header, SCAN_STEP));
         }
         let is_new = |index: &usize| !self.inbox.knows(*index) && self.own.header.claim(*index).is_some();
         if self.rung.iter().any(is_new) {
@@ -45,10 +48,10 @@ impl ShmTransport {
         self.rung.dedup();
         let mut done = 0;
         while let Some(index) = self.rung.pop() {
-            done += self.attend(index, sink, budget.saturating_sub(done));
+            done += self.read_ring(index, sink, budget.saturating_sub(done));
         }
-        if self.turns % CLOCK_EVERY == 0 {
-            self.own.bell.ring_late();
+        if self.housekeepings % CLOCK_EVERY == 0 {
+            self.own.bell.ring_again();
             if self.check_is_due() {
                 self.check_some();
                 self.inbox.retry(&mut self.rung);
@@ -59,21 +62,21 @@ impl ShmTransport {
     }
 
     /// Looks at one ring, which may be nobody's.
-    fn attend<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
-        let (done, look) = self.inbox.attend(index, &self.own.header, sink, budget);
-        self.settle(index, look, sink);
+    fn read_ring<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
+        let (done, event) = self.inbox.read_ring(index, &self.own.header, sink, budget);
+        self.handle_event(index, event, sink);
         done
     }
 
-    fn settle<S: Sink>(&mut self, index: usize, look: Look, sink: &mut S) {
+    fn handle_event<S: Sink>(&mut self, index: usize, event: RingEvent, sink: &mut S) {
         if let Some((peer, help)) = self.inbox.take_help(index) {
             self.help(peer, &help, sink);
         }
-        match look {
-            Look::Fine | Look::Help => {}
-            Look::Over | Look::Broken => self.drop_ring(index),
-            Look::Moved => self.follow(index),
-            Look::Starved => {
+        match event {
+            RingEvent::Nothing | RingEvent::Help => {}
+            RingEvent::Over | RingEvent::Broken => self.drop_ring(index),
+            RingEvent::Moved => self.follow(index),
+            RingEvent::Starved => {
                 let peer = self.inbox.get_mut(index).map(|inbound| inbound.peer);
                 if let Some(peer) = peer.and_then(|peer| self.peers.get(peer)) {
                     self.own.bell.ring(peer.instance);
@@ -90,7 +93,7 @@ impl ShmTransport {
     }
 
     fn no_memory(&mut self, error: &io::Error) {
-        if !core::mem::replace(&mut self.told, true) {
+        if !core::mem::replace(&mut self.warned_of_mapping, true) {
             let address = self.own.address();
             (self.config.warn)(&format!(
                 "{address}: a peer's ring cannot be mapped ({error}): it is tried again; look at the process's limits \
@@ -102,7 +105,7 @@ impl ShmTransport {
 
     /// A ring that somebody claimed, if it can be mapped.
     fn map(&mut self, index: usize) -> Option<Ring> {
-        match Ring::of(self.own.slots(), self.own.file(), index) {
+        match Ring::of(self.own.lanes(), self.own.file(), index) {
             Ok(ring) => Some(ring),
             Err(error) => {
                 self.no_memory(&error);
@@ -122,7 +125,7 @@ impl ShmTransport {
     fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) {
         let Some(ring) = self.map(index) else { return };
         let who = ring
-            .who()
+            .claimer()
             .and_then(|(instance, address)| Some((instance, self.peers.number(&address)?)));
         let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
             // Whoever claimed it does not know how.
@@ -140,7 +143,7 @@ impl ShmTransport {
             }
             return;
         }
-        if peer.ending || peer.ring.is_some() || self.peers.has_past(number) {
+        if peer.ending || peer.ring.is_some() || self.peers.has_former(number) {
             // An older ring of the same sender is emptied first.
             return self.inbox.put_off(index);
         }
@@ -151,7 +154,7 @@ impl ShmTransport {
 
     /// Takes up what an earlier life left, that was over before we connected to this one: its messages had been accepted.
     fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
-        let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_past(of)) else {
+        let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_former(of)) else {
             return self.inbox.put_off(index); // that of a life still earlier is emptied first
         };
         let source = self.peers.source(of);
@@ -169,7 +172,7 @@ impl ShmTransport {
         fence(Ordering::Acquire);
         for index in self.inbox.newcomers(&self.own.header) {
             let Some(ring) = self.map(index) else { continue };
-            let claimer = ring.who().filter(|(life, _)| *life == instance);
+            let claimer = ring.claimer().filter(|(life, _)| *life == instance);
             if claimer.and_then(|(_, address)| self.peers.number(&address)) == Some(of) {
                 self.take_up_ending(of, instance, index, ring, sink);
                 return true;
@@ -187,7 +190,7 @@ impl ShmTransport {
             inbound.ending = true;
         }
         self.own.header.ring_bell(index);
-        self.turns_left = 1;
+        self.polls_to_housekeeping = 1;
     }
 
     /// Whether a ring was claimed after the one that we have of the same address: a name has one owner at a time, so
@@ -198,18 +201,18 @@ impl ShmTransport {
     }
 
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
-        while let Some(peer) = self.peers.over.pop() {
+        while let Some(peer) = self.peers.ended.pop() {
             if self.take_up_last(peer, sink) {
                 continue; // it is over when that is empty
             }
             // Receives that name its endpoint end too, though it may never have sent anything.
             sink.met(peer, self.peers.source(peer));
-            self.peers.forget(peer);
-            self.waiting.retain(|waiting| waiting.peer != peer);
+            self.peers.reset(peer);
+            self.pending_copies.retain(|pending| pending.peer != peer);
             sink.gone(peer);
             // Another ring of its address may have waited for this.
             self.inbox.retry(&mut self.rung);
-            self.turns_left = 1;
+            self.polls_to_housekeeping = 1;
         }
     }
 
@@ -236,7 +239,7 @@ impl ShmTransport {
 
     pub(super) fn check_some(&mut self) {
         sweep::go_on();
-        for peer in self.peers.next_round(self.peers.len().div_ceil(CHECK_PARTS)) {
+        for peer in self.peers.next_to_check(self.peers.len().div_ceil(CHECK_PARTS)) {
             self.check(peer);
         }
     }
@@ -246,7 +249,7 @@ impl ShmTransport {
             out.forget_closed();
         }
         let Some(peer) = self.peers.get(number) else { return };
-        if peer.ring.is_some_and(|ring| self.inbox.take_heard(ring)) {
+        if peer.ring.is_some_and(|ring| self.inbox.take_delivered(ring)) {
             return;
         }
         let closed = peer.out.as_ref().is_some_and(|out| out.is_closed());
@@ -262,7 +265,7 @@ impl ShmTransport {
         if let Some(ring) = self.peers.get(number).and_then(|peer| peer.ring) {
             self.own.header.ring_bell(ring);
         }
-        self.turns_left = 1;
+        self.polls_to_housekeeping = 1;
     }
 
     /// Looks at all peers now, and tells the engine of those that died. A poll does this by itself for some at a time;
@@ -271,7 +274,7 @@ impl ShmTransport {
         if !self.own.is_ours() {
             return;
         }
-        for peer in self.peers.next_round(usize::MAX / 2) {
+        for peer in self.peers.next_to_check(usize::MAX / 2) {
             self.check(peer);
         }
         self.report_gone(sink);

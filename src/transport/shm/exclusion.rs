@@ -6,11 +6,11 @@
 //! which stands for both. Whoever finds the other at it leaves the ring alone: the receiver until its next poll, the
 //! sender until it is asked again.
 //!
-//! This file is the order of loads and stores, over any `Words`: those in shared memory (`lane`), and loom's (below).
+//! This file is the order of loads and stores, over any `ExclusionWords`: those in shared memory (`lane`), and loom's (below).
 //! Called by `inbound` and `recall`.
 
 /// The three words, with the orderings that the protocol needs.
-pub trait Words {
+pub trait ExclusionWords {
     /// Relaxed: a barrier follows. The receiver reads now.
     fn begin_reading(&self);
     /// Release: it does not read any more.
@@ -32,7 +32,7 @@ pub trait Words {
 /// Begins to read; until `has_read`, nothing is taken back. False: it is not the time. `over`: the sender is dead, and will
 /// not end what it was at.
 #[inline(always)]
-pub fn may_read(words: &impl Words, over: bool, barrier: impl FnOnce()) -> bool {
+pub fn may_read(words: &impl ExclusionWords, over: bool, barrier: impl FnOnce()) -> bool {
     words.begin_reading();
     // SYNC POINT recall.
     barrier();
@@ -45,7 +45,7 @@ pub fn may_read(words: &impl Words, over: bool, barrier: impl FnOnce()) -> bool 
 
 /// Ends reading, at this position.
 #[inline(always)]
-pub fn has_read(words: &impl Words, position: u64) {
+pub fn has_read(words: &impl ExclusionWords, position: u64) {
     // What the sender does at our memory by itself may now follow.
     words.set_seen(position);
     words.end_reading();
@@ -54,7 +54,7 @@ pub fn has_read(words: &impl Words, position: u64) {
 /// Takes back what was not read when `seen` was looked at, by `work`. None: it has been read since, or is being read, or
 /// there was no barrier.
 pub fn take_back<R>(
-    words: &impl Words,
+    words: &impl ExclusionWords,
     seen: u64,
     barrier: impl FnOnce() -> bool,
     work: impl FnOnce() -> R,
@@ -88,7 +88,7 @@ mod model {
         records: [UnsafeCell<u64>; 3],
     }
 
-    impl Words for Model {
+    impl ExclusionWords for Model {
         fn begin_reading(&self) {
             self.reading.store(1, Ordering::Relaxed);
         }

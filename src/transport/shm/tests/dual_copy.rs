@@ -1,7 +1,8 @@
 //! Large messages that the receiver and the sender fetch together, and regions that initiator and target copy so.
 
-use super::super::layout::Ring;
 use super::*;
+use crate::transport::shm::dual_copy::{HelperState, TakeFrom, helper_word, take_piece};
+use crate::transport::shm::layout::Ring;
 use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,7 +45,7 @@ impl Sink for Ends {
     fn named(&mut self, _: PeerId, name: &Named, access: Access) -> Option<UserIov> {
         match name {
             Named::Region(part) => {
-                let rights = super::super::reach::rights(access);
+                let rights = crate::transport::shm::direct_access::rights(access);
                 let found = self.regions.as_ref()?.find(1, part.key, part.addr, part.len, rights);
                 Some(found.ok()?.memory)
             }
@@ -160,7 +161,7 @@ fn a_busy_sender_is_not_waited_for() {
         assert_eq!(b.get(to_a, &remote, &iov(&mut to), 0, len, Some(1)), port::Get::Done);
         assert!(to == from[..len]);
         if round % 500 == 499 {
-            let asked = b.peers.get(to_a).unwrap().shares;
+            let asked = b.peers.get(to_a).unwrap().last_dual_copy;
             assert_eq!(asked, round / 500 + 1);
             a.poll(&mut Ends::sending(source), 64);
             assert_eq!(helped(&b, to_a), 0);
@@ -182,12 +183,12 @@ fn one_message_after_the_other() {
     let number = loop {
         assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
         let pieces = ring(&a, to_b).pieces();
-        let (next, over) = (b.peers.get(to_a).unwrap().shares + 1, AtomicBool::new(false));
+        let (next, over) = (b.peers.get(to_a).unwrap().last_dual_copy + 1, AtomicBool::new(false));
         let (got, taken) = std::thread::scope(|scope| {
             // A sender that takes one piece and comes no further.
             let taken = scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if share::take(pieces, next, share::End::Back).is_some() {
+                    if take_piece(pieces, next, TakeFrom::Back).is_some() {
                         return true;
                     }
                 }
@@ -212,7 +213,7 @@ fn one_message_after_the_other() {
     }
     let ring = a.peers.get(to_b).and_then(|peer| peer.out.as_ref()).unwrap().ring();
     ring.helped()
-        .store(share::told(number, share::State::Failed, 0), Ordering::Release);
+        .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
     b.poll(&mut sink, 64);
     assert_eq!(sink.ended, [(1, true)]);
     assert!(first == from);
@@ -236,13 +237,13 @@ fn an_endpoint_closes_without_a_stopped_sender() {
     let (over, mut number) = (AtomicBool::new(false), 0);
     while number == 0 {
         assert!(start.elapsed() < PATIENCE, "the sender never takes a piece");
-        let next = b.peers.get(to_a).unwrap().shares + 1;
+        let next = b.peers.get(to_a).unwrap().last_dual_copy + 1;
         over.store(false, Ordering::Relaxed);
         let pieces = ring(&a, to_b).pieces();
         std::thread::scope(|scope| {
             let taken = scope.spawn(|| {
                 let mut takes = core::iter::from_fn(|| (!over.load(Ordering::Relaxed)).then_some(()));
-                takes.any(|()| share::take(pieces, next, share::End::Back).is_some())
+                takes.any(|()| take_piece(pieces, next, TakeFrom::Back).is_some())
             });
             let got = b.get(to_a, &remote, &target, 0, LEN, Some(1));
             over.store(true, Ordering::Relaxed);
@@ -407,7 +408,7 @@ fn a_target_that_does_not_look_is_not_waited_for() {
         }
         assert!(bytes == pattern(round, len) && memory[round..round + len] == bytes);
         if round % 100 == 99 {
-            assert_eq!(end.peers.get(to).unwrap().shares as usize, round / 100 + 1);
+            assert_eq!(end.peers.get(to).unwrap().last_dual_copy as usize, round / 100 + 1);
             target.poll(&mut Ends::showing(&regions), 64);
             assert_eq!(helped(&end, to), 0);
         }
@@ -437,11 +438,11 @@ fn what_was_closed_meanwhile_is_not_touched() {
         let number = loop {
             assert!(start.elapsed() < PATIENCE, "the target never takes a piece");
             let pieces = ring(&target, to_end).pieces();
-            let (next, over) = (end.peers.get(to).unwrap().shares + 1, AtomicBool::new(false));
+            let (next, over) = (end.peers.get(to).unwrap().last_dual_copy + 1, AtomicBool::new(false));
             let (got, taken) = std::thread::scope(|scope| {
                 let taken = scope.spawn(|| {
                     while !over.load(Ordering::Relaxed) {
-                        if share::take(pieces, next, share::End::Back).is_some() {
+                        if take_piece(pieces, next, TakeFrom::Back).is_some() {
                             return true;
                         }
                     }
@@ -469,7 +470,7 @@ fn what_was_closed_meanwhile_is_not_touched() {
         assert_eq!(helped(&end, to), 0);
         ring(&target, to_end)
             .helped()
-            .store(share::told(number, share::State::Failed, 0), Ordering::Release);
+            .store(helper_word(number, HelperState::Failed, 0), Ordering::Release);
         end.poll(&mut sink, 64);
         assert_eq!(sink.ended, [(9, false)]);
         assert!(memory.iter().all(|byte| *byte == 3));

@@ -1,17 +1,17 @@
-//! Working on a peer's memory without the peer: the initiator's side of its table of regions (`board`).
+//! Working on a peer's memory without the peer: the initiator's side of its table of regions (`region_table`).
 //!
 //! A region is looked up in the peer's table when it is first used. If a file lies behind its memory that can be opened
 //! here, it is mapped, and from then on bytes are copied and atomics executed as in memory of our own; what is large is
 //! else copied by the kernel. Everything that is not so simple, refusals too, is left to the engine, which asks the peer.
 //!
 //! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
-//! all of that. A region may be closed at any moment: see `board` for how its owner knows that we are done.
+//! all of that. A region may be closed at any moment: see `region_table` for how its owner knows that we are done.
 
-use super::board::{self, AT_SEVERAL, Shown, TURN};
-use super::layout::{Header, MAX_SLOTS};
-use super::near::{Near, Spot};
+use super::layout::{Header, MAX_ENTRIES};
+use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
-use super::proof::Again;
+use super::proof::Retry;
+use super::region_table::{self, IN_SEVERAL, ShownRegion, VISIT};
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, Mapping};
 use crate::sys::process_vm::{self, Range};
@@ -23,49 +23,49 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 /// Bytes that the kernel copies while the owner of a region that is being closed would wait.
 const STRETCH: usize = 1 << 20;
 /// What is known of so many keys at most, of which there may be no regions.
-const VIEWS_MOST: usize = 2 * MAX_SLOTS;
+const CACHED_MOST: usize = 2 * MAX_ENTRIES;
 /// Operations until it is asked whether the peer lives, whose memory would outlive it.
-pub const TIRED_AFTER: u32 = 4096;
+pub const ALIVE_CHECK_EVERY: u32 = 4096;
 
 /// The regions of a peer that were used.
 #[derive(Debug, Default)]
-pub struct Views {
-    list: Vec<View>,
+pub struct RegionCache {
+    list: Vec<CachedRegion>,
     /// By key.
-    places: Map<u64, usize>,
+    by_key: Map<u64, usize>,
     last: usize,
     /// What our mark says when we leave the peer's memory next; while we are at it, it says where.
-    turn: u64,
+    visits: u64,
     /// With this turn it is seen whether the peer lives.
-    tired_at: u64,
+    alive_check_at: u64,
 }
 
 #[derive(Debug)]
-struct View {
+struct CachedRegion {
     key: u64,
     /// None: not in the table, which had changed so often when it was looked for.
-    shown: Option<Shown>,
+    shown: Option<ShownRegion>,
     changes: u64,
-    near: Option<Near>,
+    mapped: Option<MappedRegion>,
     /// Mapping failed for a reason that may pass.
-    again: Again,
+    retry: Retry,
 }
 
-impl View {
+impl CachedRegion {
     /// Whether the region is there still, and cannot be mapped.
     #[inline(always)]
-    fn stays_apart(&self, header: &Header) -> bool {
-        let shown = self.shown.filter(|_| !self.again.was_refused());
-        shown.is_some_and(|shown| header.generation(shown.slot) == shown.generation)
+    fn cannot_be_mapped(&self, header: &Header) -> bool {
+        let shown = self.shown.filter(|_| !self.retry.was_refused());
+        shown.is_some_and(|shown| header.generation(shown.entry) == shown.generation)
     }
 
-    fn take(&mut self, near: Result<Near, Unmapped>) {
-        match near {
+    fn take(&mut self, mapped: Result<MappedRegion, Unmapped>) {
+        match mapped {
             Ok(_) => {}
-            Err(Unmapped::Private) => self.again = Again::default(),
-            Err(Unmapped::Failed) => self.again.refused(),
+            Err(Unmapped::Private) => self.retry = Retry::default(),
+            Err(Unmapped::Failed) => self.retry.refused(),
         }
-        self.near = near.ok();
+        self.mapped = mapped.ok();
     }
 }
 
@@ -77,7 +77,7 @@ enum Unmapped {
     Failed,
 }
 
-impl Shown {
+impl ShownRegion {
     /// Where a piece begins in the region, if it lies in it and may be used so.
     fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
         let at = part.addr.checked_sub(self.base)?;
@@ -94,12 +94,12 @@ pub fn rights(access: Access) -> Rights {
 }
 
 /// Our mark in the peer's file, which is set until we leave.
-struct Inside<'a> {
+struct Marked<'a> {
     mark: &'a AtomicU64,
     even: u64,
 }
 
-impl Inside<'_> {
+impl Marked<'_> {
     #[inline(always)]
     fn leave(self) {
         self.mark.store(self.even, Ordering::Release);
@@ -108,44 +108,47 @@ impl Inside<'_> {
 
 /// A piece of a region that the kernel copies from or to, as long as its generation is this.
 #[derive(Clone, Copy, Debug)]
-pub struct Open {
+pub struct RemoteRange {
     pub part: RemotePart,
     pub access: Access,
     addr: u64,
-    slot: usize,
+    entry: usize,
     generation: u64,
 }
 
-impl Views {
-    /// Sets our mark. `place`: as `board` wants it. `fenced`: the owner has no barrier for us.
+impl RegionCache {
+    /// Sets our mark. `place`: as `region_table` wants it. `fenced`: the owner has no barrier for us.
     #[inline(always)]
-    fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Inside<'a> {
-        let inside = self.turn + place;
-        self.turn += TURN;
+    fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Marked<'a> {
+        let marked = self.visits + place;
+        self.visits += VISIT;
         // SYNC POINT reach: marked before the generation is looked at.
-        mark.store(inside, Ordering::Relaxed);
+        mark.store(marked, Ordering::Relaxed);
         if fenced {
             fence(Ordering::SeqCst);
         } else {
             compiler_fence(Ordering::SeqCst);
         }
-        Inside { mark, even: self.turn }
+        Marked {
+            mark,
+            even: self.visits,
+        }
     }
 
     #[inline(always)]
-    fn get(&self) -> Option<&View> {
+    fn get(&self) -> Option<&CachedRegion> {
         self.list.get(self.last)
     }
 
-    fn get_mut(&mut self) -> Option<&mut View> {
+    fn get_mut(&mut self) -> Option<&mut CachedRegion> {
         self.list.get_mut(self.last)
     }
 
     /// Makes room for so many more.
     fn make_room(&mut self, more: usize) {
-        if self.list.len() + more > VIEWS_MOST {
+        if self.list.len() + more > CACHED_MOST {
             self.list.clear();
-            self.places.clear();
+            self.by_key.clear();
         }
     }
 
@@ -157,7 +160,7 @@ impl Views {
     /// As if the time had come to try again what failed.
     #[cfg(test)]
     pub fn make_due(&mut self) {
-        self.list.iter_mut().for_each(|view| view.again.make_due());
+        self.list.iter_mut().for_each(|cached| cached.retry.make_due());
     }
 
     fn forget(&mut self, at: usize) {
@@ -165,16 +168,16 @@ impl Views {
             return;
         }
         let gone = self.list.swap_remove(at);
-        self.places.remove(&gone.key);
+        self.by_key.remove(&gone.key);
         if let Some(moved) = self.list.get(at) {
-            self.places.insert(moved.key, at);
+            self.by_key.insert(moved.key, at);
         }
     }
 
     /// Whether it is time to see if the peer lives. Before the first turn it is.
     #[inline(always)]
-    pub fn is_tired(&self) -> bool {
-        self.turn >= self.tired_at
+    pub fn alive_check_is_due(&self) -> bool {
+        self.visits >= self.alive_check_at
     }
 }
 
@@ -182,18 +185,18 @@ impl Outbound {
     /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
-        let spot = self.find(part, wanted)?;
+        let piece = self.find(part, wanted)?;
         // Not before: the peer writes there whenever it has looked.
         if !self.has_seen_all() {
             return None;
         }
-        let Some(inside) = self.enter_all(&[spot]) else {
+        let Some(marked) = self.enter_all(&[piece]) else {
             self.forget_closed();
             return None;
         };
-        // SAFETY: mapped as long as the view, and with pages; the owner leaves it as it is while we are marked.
-        let result = work(unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
-        inside.leave();
+        // SAFETY: mapped as long as the cached, and with pages; the owner leaves it as it is while we are marked.
+        let result = work(unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
+        marked.leave();
         Some(result)
     }
 
@@ -206,35 +209,37 @@ impl Outbound {
         work: impl FnOnce(&UserIov) -> R,
     ) -> Option<R> {
         // Now, so that what was found first is still mapped when the last is.
-        self.views.make_room(parts.len());
-        let mut found = [Spot::default(); IOV_LIMIT];
-        let spots = found.get_mut(..parts.len())?;
-        for (spot, part) in spots.iter_mut().zip(parts) {
-            *spot = self.find(part, wanted)?;
+        self.cache.make_room(parts.len());
+        let mut found = [MappedPiece::default(); IOV_LIMIT];
+        let pieces = found.get_mut(..parts.len())?;
+        for (piece, part) in pieces.iter_mut().zip(parts) {
+            *piece = self.find(part, wanted)?;
         }
-        // SAFETY: as in `reach`; nothing was unmapped since, for all were found.
-        let pieces = spots
+        // SAFETY: as in `direct_access`; nothing was unmapped since, for all were found.
+        let buffers = pieces
             .iter()
-            .map(|spot| unsafe { UserBuf::new(spot.addr as *mut u8, spot.len) });
-        let memory = UserIov::new(pieces)?;
+            .map(|piece| unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
+        let memory = UserIov::new(buffers)?;
         if !self.has_seen_all() {
             return None;
         }
-        let Some(inside) = self.enter_all(spots) else {
+        let Some(marked) = self.enter_all(pieces) else {
             self.forget_closed();
             return None;
         };
         let result = work(&memory);
-        inside.leave();
+        marked.leave();
         Some(result)
     }
 
     /// Where a piece of the peer's memory is mapped here.
     #[inline(always)]
-    fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<Spot> {
-        match self.views.get().filter(|view| view.key == part.key) {
-            Some(View { near: Some(near), .. }) => near.spot(part, wanted),
-            Some(view) if view.stays_apart(&self.header) => return None,
+    fn find(&mut self, part: &RemotePart, wanted: Rights) -> Option<MappedPiece> {
+        match self.cache.get().filter(|cached| cached.key == part.key) {
+            Some(CachedRegion {
+                mapped: Some(mapped), ..
+            }) => mapped.piece(part, wanted),
+            Some(cached) if cached.cannot_be_mapped(&self.header) => return None,
             _ => None,
         }
         .or_else(|| self.find_elsewhere(*part, wanted))
@@ -242,84 +247,85 @@ impl Outbound {
 
     /// The same, of another region or elsewhere in it. By value, so that on the way itself nothing need be in memory.
     #[inline(never)]
-    fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<Spot> {
-        if self.views.get().is_none_or(|view| view.key != part.key) {
+    fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<MappedPiece> {
+        if self.cache.get().is_none_or(|cached| cached.key != part.key) {
             self.look_up(part.key);
         }
-        let view = self.views.get()?;
-        let (Some(shown), Some(near)) = (view.shown, &view.near) else {
+        let cached = self.cache.get()?;
+        let (Some(shown), Some(mapped)) = (cached.shown, &cached.mapped) else {
             self.look_again();
             return None;
         };
         let at = shown.offset(&part, wanted)?;
-        let ready = near.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
-        let near = self.views.get_mut()?.near.as_mut().filter(|_| ready)?;
-        Some(near.remember(&shown, at, part.len, wanted))
+        let ready = mapped.is_ready(at, part.len, wanted.write) || self.prepare(at, part.len, wanted.write);
+        let mapped = self.cache.get_mut()?.mapped.as_mut().filter(|_| ready)?;
+        Some(mapped.remember(&shown, at, part.len, wanted))
     }
 
     /// Marks us, if all regions are still there.
     #[inline(always)]
-    fn enter_all(&mut self, spots: &[Spot]) -> Option<Inside<'_>> {
-        let place = match spots {
-            [only] => board::at_slot(only.slot),
-            _ => AT_SEVERAL,
+    fn enter_all(&mut self, pieces: &[MappedPiece]) -> Option<Marked<'_>> {
+        let place = match pieces {
+            [only] => region_table::mark_in_entry(only.entry),
+            _ => IN_SEVERAL,
         };
-        let inside = self.views.enter(self.mark.word(), place, self.fence);
-        for spot in spots {
-            if self.header.generation(spot.slot) != spot.generation {
-                inside.leave();
+        let marked = self.cache.enter(self.mark.word(), place, self.fence);
+        for piece in pieces {
+            if self.header.generation(piece.entry) != piece.generation {
+                marked.leave();
                 return None;
             }
         }
-        Some(inside)
+        Some(marked)
     }
 
     /// What the kernel may copy from or to now, if this piece is in a region and the peer has looked at all it was sent.
     #[cold]
-    pub fn open(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
+    pub fn copyable(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if !self.has_seen_all() {
             return None;
         }
-        self.open_now(part, access)
+        self.copyable_now(part, access)
     }
 
     /// The same, whatever the peer has looked at.
-    pub fn open_now(&mut self, part: &RemotePart, access: Access) -> Option<Open> {
-        if self.views.get().is_none_or(|view| view.key != part.key) {
+    pub fn copyable_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
+        if self.cache.get().is_none_or(|cached| cached.key != part.key) {
             self.look_up(part.key);
         }
-        let shown = self.views.get()?.shown?;
+        let shown = self.cache.get()?.shown?;
         let at = shown.offset(part, rights(access))?;
         if !self.is_proved() {
             return None;
         }
-        Some(Open {
+        Some(RemoteRange {
             part: *part,
             access,
             addr: shown.addr.wrapping_add(at as u64),
-            slot: shown.slot,
+            entry: shown.entry,
             generation: shown.generation,
         })
     }
 
     /// Has the kernel copy all of it. False: nothing, or not all, was copied.
-    pub fn copy_all(&mut self, open: &Open, local: &UserIov) -> bool {
-        let all = open.part.len;
+    pub fn copy_all(&mut self, range: &RemoteRange, local: &UserIov) -> bool {
+        let all = range.part.len;
         (0..all)
             .step_by(STRETCH)
-            .all(|at| self.copy_some(open, local, at, STRETCH.min(all - at)))
+            .all(|at| self.copy_some(range, local, at, STRETCH.min(all - at)))
     }
 
     /// Has the kernel copy some of it, if it is still open.
-    pub fn copy_some(&mut self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
-        let place = board::at_slot(open.slot);
-        let inside = self.views.enter(self.mark.word(), place, self.fence);
-        let copied = self.header.generation(open.slot) == open.generation && self.copy_stretch(open, local, at, len);
-        inside.leave();
+    pub fn copy_some(&mut self, range: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
+        let place = region_table::mark_in_entry(range.entry);
+        let marked = self.cache.enter(self.mark.word(), place, self.fence);
+        let copied =
+            self.header.generation(range.entry) == range.generation && self.copy_stretch(range, local, at, len);
+        marked.leave();
         copied
     }
 
-    fn copy_stretch(&self, open: &Open, local: &UserIov, at: usize, len: usize) -> bool {
+    fn copy_stretch(&self, range: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
         let mut ours = [Range { addr: 0, len: 0 }; IOV_LIMIT];
         let mut count = 0;
         for (range, piece) in ours.iter_mut().zip(local.slices(at, len)) {
@@ -331,14 +337,14 @@ impl Outbound {
         }
         let ours = ours.get(..count).unwrap_or_default();
         let theirs = [Range {
-            addr: open.addr.wrapping_add(at as u64),
+            addr: range.addr.wrapping_add(at as u64),
             len: len as u64,
         }];
         let pid = self.pid() as i32;
         // SAFETY: the operation's memory is valid until it has ended, as promised to `UserBuf`; the peer's is a region's
         // of its own, which it does not take back while we are marked.
         let copied = unsafe {
-            match open.access {
+            match range.access {
                 Access::Read => process_vm::read(pid, &theirs, ours),
                 Access::Write => process_vm::write(pid, &theirs, ours),
             }
@@ -355,77 +361,77 @@ impl Outbound {
     }
 
     /// The peer lives: a while may pass until that is seen again. It is told, before the first turn, that we come.
-    pub fn set_out(&mut self) {
-        self.header.reached().store(1, Ordering::Relaxed);
+    pub fn note_alive(&mut self) {
+        self.header.direct_access().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.views.tired_at = self.views.turn + TURN * u64::from(TIRED_AFTER);
+        self.cache.alive_check_at = self.cache.visits + VISIT * u64::from(ALIVE_CHECK_EVERY);
     }
 
     /// Forgets what is used now, if its region is another by now. What failed is tried again when it is time.
     fn look_again(&mut self) {
-        let Some(view) = self.views.get() else { return };
-        if self.is_stale(view) {
-            return self.views.forget(self.views.last);
+        let Some(cached) = self.cache.get() else { return };
+        if self.is_stale(cached) {
+            return self.cache.forget(self.cache.last);
         }
-        let failed = view.again.was_refused() && view.again.is_due();
-        let Some(shown) = view.shown.filter(|_| failed) else {
+        let failed = cached.retry.was_refused() && cached.retry.is_due();
+        let Some(shown) = cached.shown.filter(|_| failed) else {
             return;
         };
-        let near = self.map(&shown);
-        if let Some(view) = self.views.get_mut() {
-            view.take(near);
+        let mapped = self.map(&shown);
+        if let Some(cached) = self.cache.get_mut() {
+            cached.take(mapped);
         }
     }
 
-    fn is_stale(&self, view: &View) -> bool {
-        match &view.shown {
-            Some(shown) => self.header.generation(shown.slot) != shown.generation,
-            None => self.header.changes().load(Ordering::Acquire) != view.changes,
+    fn is_stale(&self, cached: &CachedRegion) -> bool {
+        match &cached.shown {
+            Some(shown) => self.header.generation(shown.entry) != shown.generation,
+            None => self.header.changes().load(Ordering::Acquire) != cached.changes,
         }
     }
 
     /// Gives up what is mapped of regions that are closed.
     #[cold]
     pub fn forget_closed(&mut self) {
-        for at in (0..self.views.list.len()).rev() {
-            if self.views.list.get(at).is_some_and(|view| self.is_stale(view)) {
-                self.views.forget(at);
+        for at in (0..self.cache.list.len()).rev() {
+            if self.cache.list.get(at).is_some_and(|cached| self.is_stale(cached)) {
+                self.cache.forget(at);
             }
         }
     }
 
-    /// Makes a key's view the last one.
+    /// Makes a key's cached the last one.
     #[cold]
     fn look_up(&mut self, key: u64) {
-        if let Some(place) = self.views.places.get(&key) {
-            self.views.last = *place;
+        if let Some(place) = self.cache.by_key.get(&key) {
+            self.cache.last = *place;
             return;
         }
-        self.views.make_room(1);
+        self.cache.make_room(1);
         // Before the table is looked at: what comes later changes it.
         let changes = self.header.changes().load(Ordering::Acquire);
-        let shown = self.header.find_slot(key);
-        let near = shown.map(|shown| self.map(&shown));
-        self.views.last = self.views.list.len();
-        self.views.places.insert(key, self.views.last);
-        let mut view = View {
+        let shown = self.header.find_entry(key);
+        let mapped = shown.map(|shown| self.map(&shown));
+        self.cache.last = self.cache.list.len();
+        self.cache.by_key.insert(key, self.cache.last);
+        let mut cached = CachedRegion {
             key,
             shown,
             changes,
-            near: None,
-            again: Again::default(),
+            mapped: None,
+            retry: Retry::default(),
         };
-        if let Some(near) = near {
-            view.take(near);
+        if let Some(mapped) = mapped {
+            cached.take(mapped);
         }
-        self.views.list.push(view);
+        self.cache.list.push(cached);
     }
 
-    fn map(&mut self, shown: &Shown) -> Result<Near, Unmapped> {
-        let near = self.try_map(shown).map(|mapping| Near::new(mapping, shown));
+    fn map(&mut self, shown: &ShownRegion) -> Result<MappedRegion, Unmapped> {
+        let mapped = self.try_map(shown).map(|mapping| MappedRegion::new(mapping, shown));
         let pid = self.pid();
-        let Shown { key, len, .. } = shown;
-        let how = match near {
+        let ShownRegion { key, len, .. } = shown;
+        let how = match mapped {
             Ok(_) => "mapped",
             Err(Unmapped::Private) => "not shared: large operations are copied by the kernel, small ones are sent",
             Err(Unmapped::Failed) => {
@@ -434,10 +440,10 @@ impl Outbound {
             }
         };
         (self.debug)(&format!("region {key:#x} of process {pid}, {len} bytes: {how}"));
-        near
+        mapped
     }
 
-    fn try_map(&mut self, shown: &Shown) -> Result<Mapping, Unmapped> {
+    fn try_map(&mut self, shown: &ShownRegion) -> Result<Mapping, Unmapped> {
         let pid = self.pid();
         let write = shown.rights.write;
         if shown.len == 0 {
@@ -458,12 +464,15 @@ impl Outbound {
     /// What is mapped here of the region with this key could not be touched: it is used as if it were not mapped.
     #[cold]
     fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
-        let Some(view) = self.views.get_mut() else {
+        let Some(cached) = self.cache.get_mut() else {
             return false;
         };
-        let ready = view.near.as_mut().is_some_and(|near| near.prepare(at, len, write));
+        let ready = cached
+            .mapped
+            .as_mut()
+            .is_some_and(|mapped| mapped.prepare(at, len, write));
         if !ready {
-            view.take(Err(Unmapped::Failed));
+            cached.take(Err(Unmapped::Failed));
         }
         ready
     }

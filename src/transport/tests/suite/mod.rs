@@ -1,7 +1,7 @@
 //! What every transport must do: one suite, run on each.
 //!
 //! A transport brings a `Pair`, two endpoints of one process that know each other, and says
-//! `crate::transport::suite::tests!(ThePair)` in a test module. Nothing here sleeps: the tests poll until a thing has
+//! `crate::transport::tests::suite::tests!(ThePair)` in a test module. Nothing here sleeps: the tests poll until a thing has
 //! happened, and give up after a time that only a broken transport takes.
 
 mod engines;
@@ -36,7 +36,7 @@ pub trait Pair: Transport + Sized {
 /// Runs the suite: a test function per line, so that a failure has a name.
 macro_rules! tests {
     ($pair:ty) => {
-        crate::transport::suite::tests!($pair:
+        crate::transport::tests::suite::tests!($pair:
             bodies_of_every_length_arrive_in_order,
             a_full_lane_loses_nothing,
             bodies_go_where_they_are_told,
@@ -57,7 +57,7 @@ macro_rules! tests {
         $(
             #[test]
             fn $test() {
-                crate::transport::suite::$test::<$pair>();
+                crate::transport::tests::suite::$test::<$pair>();
             }
         )*
     };

@@ -1,7 +1,7 @@
 //! The suite that every transport must pass, between two endpoints of one process.
 
 use super::*;
-use crate::transport::suite::{Ends, Pair};
+use crate::transport::tests::suite::{Ends, Pair};
 
 impl Pair for ShmTransport {
     fn pair() -> Ends<ShmTransport> {
@@ -18,4 +18,4 @@ impl Pair for ShmTransport {
     }
 }
 
-crate::transport::suite::tests!(ShmTransport);
+crate::transport::tests::suite::tests!(ShmTransport);

@@ -6,28 +6,28 @@
 //! What wakes is the endpoint's `doorbell`, a real descriptor to poll.
 
 use super::ShmTransport;
+use super::attention;
 use super::outbound::Outbound;
-use super::sleep;
-use crate::sys::process_vm;
+use crate::sys::barrier;
 use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
 
 impl ShmTransport {
     /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
     pub fn wake_fd(&self) -> RawFd {
-        self.own.bell.number()
+        self.own.bell.fd()
     }
 
     /// Makes it readable, as a peer would.
     pub fn wake(&self) {
-        self.own.bell.ring_here();
+        self.own.bell.ring_own();
     }
 
     /// Announces sleep. False when there is something to poll already; then nothing is announced.
     pub fn arm(&mut self) -> bool {
         let quiet = self.announce();
         if !quiet {
-            sleep::awake(self.own.header.attention(), self.sleeps);
+            attention::awake(self.own.header.attention(), self.sleeps);
         }
         quiet
     }
@@ -46,9 +46,9 @@ impl ShmTransport {
             return true;
         }
         let header = &self.own.header;
-        sleep::announce(header.attention(), &mut self.sleeps, || {
+        attention::announce(header.attention(), &mut self.sleeps, || {
             // The senders' half is their own fence, or this call.
-            if header.wants_fence() || !process_vm::barrier_everywhere() {
+            if header.wants_fence() || !barrier::everywhere() {
                 fence(Ordering::SeqCst);
             }
         });
@@ -56,8 +56,10 @@ impl ShmTransport {
         let room = self.has_room_for_the_starved();
         // Nobody rings when the end of a large message has been written; it does not take long. And who could not be
         // rung sleeps until he is.
-        let quiet =
-            self.waiting.is_empty() && self.peers.over.is_empty() && self.rung.is_empty() && !self.own.bell.is_late();
+        let quiet = self.pending_copies.is_empty()
+            && self.peers.ended.is_empty()
+            && self.rung.is_empty()
+            && !self.own.bell.has_unrung();
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
@@ -67,8 +69,8 @@ impl ShmTransport {
             self.check_some();
             self.inbox.retry(&mut self.rung);
         }
-        if !self.peers.over.is_empty() || !self.rung.is_empty() {
-            self.turns_left = 1;
+        if !self.peers.ended.is_empty() || !self.rung.is_empty() {
+            self.polls_to_housekeeping = 1;
         }
     }
 
@@ -86,7 +88,7 @@ impl ShmTransport {
         ways.for_each(Outbound::ask_for_room);
         // The receivers' half is this call, or their own fence (`lane::FENCED`).
         fence(Ordering::SeqCst);
-        process_vm::barrier_everywhere();
+        barrier::everywhere();
         self.starved.retain(|number| {
             let Some(peer) = peers.get_mut(*number) else {
                 return false;
@@ -100,7 +102,7 @@ impl ShmTransport {
     /// Ends a sleep that `arm` announced, whatever ended it.
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
-            sleep::awake(self.own.header.attention(), self.sleeps);
+            attention::awake(self.own.header.attention(), self.sleeps);
             self.own.bell.drain();
         }
     }

@@ -1,14 +1,14 @@
-//! Helping a peer that copies from or to our memory (`share`): what it asks for in a record of its ring, and our part of it.
+//! Helping a peer that copies from or to our memory (`dual_copy`): what it asks for in a record of its ring, and our part of it.
 //!
 //! Nothing in a request says where memory of ours is. It names a message of ours to this peer, or a region, and what of it
 //! is wanted; the engine looks that up when the request is carried out (`Sink::named`), and we are in a call of the engine
 //! until we are done, so it stays what it is. What is written is the peer's memory, of the process that was proven to be
 //! the peer's, where the peer says.
 
-use super::ShmTransport;
-use super::get::{self, Window};
-use super::outbound::Outbound;
-use super::share::{Cut, End, State, take, told};
+use super::super::ShmTransport;
+use super::super::get::{self, PeerWindow};
+use super::super::outbound::Outbound;
+use super::{Cut, HelperState, TakeFrom, helper_word, take_piece};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{Get, Named, PeerId, Remote, Sink};
 use crate::util::user::UserIov;
@@ -16,17 +16,17 @@ use core::sync::atomic::{Ordering, fence};
 
 /// A request for help.
 #[derive(Debug)]
-pub struct Help {
+pub struct HelpRequest {
     pub number: u32,
     pub cut: Cut,
     /// The peer's memory.
     pub theirs: Remote,
-    pub ours: Asked,
+    pub ours: RequestedMemory,
 }
 
 /// Our side of it, and whether it is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestedMemory {
     pub name: Named,
     pub access: Access,
 }
@@ -39,17 +39,22 @@ const WRITE: u8 = 2;
 
 /// Words of a request that name our side of it.
 const NAME_WORDS: usize = 3;
-pub const BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
+pub const REQUEST_BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
 
 /// Header and body of a request. `theirs` is the memory of who asks. None for what has no name.
-pub fn request(number: u32, cut: &Cut, theirs: &Remote, ours: &Asked) -> Option<([u64; 4], [u8; BODY])> {
+pub fn encode_request(
+    number: u32,
+    cut: &Cut,
+    theirs: &Remote,
+    ours: &RequestedMemory,
+) -> Option<([u64; 4], [u8; REQUEST_BODY])> {
     let (what, name) = match (ours.name, ours.access) {
         (Named::Sent(sent), Access::Read) => (MESSAGE, [sent, 0, 0]),
         (Named::Region(part), Access::Read) => (READ, [part.key, part.addr, part.len as u64]),
         (Named::Region(part), Access::Write) => (WRITE, [part.key, part.addr, part.len as u64]),
         (Named::Sent(_), Access::Write) | (Named::Nothing, _) => return None,
     };
-    let mut body = [0; BODY];
+    let mut body = [0; REQUEST_BODY];
     let (first, second) = body.split_at_mut(Remote::SIZE);
     first.copy_from_slice(&theirs.bytes);
     for (place, word) in second.chunks_exact_mut(8).zip(name) {
@@ -60,9 +65,9 @@ pub fn request(number: u32, cut: &Cut, theirs: &Remote, ours: &Asked) -> Option<
     Some(([first, cut.at as u64, cut.len as u64, pieces], body))
 }
 
-impl Help {
+impl HelpRequest {
     /// Reads a request; None for what is none.
-    pub fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<Help> {
+    pub fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<HelpRequest> {
         let [HELP, what, 0, 0] = (first as u32).to_le_bytes() else {
             return None;
         };
@@ -85,35 +90,35 @@ impl Help {
             WRITE => (Named::Region(part), Access::Write),
             _ => return None,
         };
-        Some(Help {
+        Some(HelpRequest {
             number: (first >> 32) as u32,
             cut: Cut::checked(at, len, pieces >> 16, pieces & 0xffff)?,
             theirs: Remote {
                 bytes: theirs.try_into().ok()?,
             },
-            ours: Asked { name, access },
+            ours: RequestedMemory { name, access },
         })
     }
 }
 
 /// How a piece is copied.
-enum Way {
-    Put(Window, UserIov),
+enum Direction {
+    Put(PeerWindow, UserIov),
     Get(Remote, UserIov),
 }
 
-impl Way {
+impl Direction {
     fn copy(&self, out: &Outbound, at: usize, len: usize) -> bool {
         match self {
-            Way::Put(theirs, ours) => theirs.put(ours, at, len),
-            Way::Get(theirs, ours) => get::get(out.instance(), out.pid(), theirs, ours, at, len) == Get::Done,
+            Direction::Put(theirs, ours) => theirs.put(ours, at, len),
+            Direction::Get(theirs, ours) => get::get(out.instance(), out.pid(), theirs, ours, at, len) == Get::Done,
         }
     }
 }
 
 impl ShmTransport {
     /// Does the part of a large copy that a peer asked for.
-    pub(super) fn help<S: Sink>(&mut self, to: PeerId, help: &Help, sink: &mut S) {
+    pub(in super::super) fn help<S: Sink>(&mut self, to: PeerId, help: &HelpRequest, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(to) else { return };
         let Some(out) = &mut peer.out else { return };
         let works = self.config.fetch && out.is_proved();
@@ -122,13 +127,13 @@ impl ShmTransport {
         let memory = works
             .then(|| sink.named(to, &help.ours.name, help.ours.access))
             .flatten();
-        let Some(way) = memory.and_then(|memory| way_of(out, help, memory)) else {
-            return helped.store(told(help.number, State::Over, 0), Ordering::Release);
+        let Some(way) = memory.and_then(|memory| direction_of(out, help, memory)) else {
+            return helped.store(helper_word(help.number, HelperState::Over, 0), Ordering::Release);
         };
-        let (mut state, mut done) = (State::Over, 0);
-        helped.store(told(help.number, State::Working, 0), Ordering::Release);
+        let (mut state, mut done) = (HelperState::Over, 0);
+        helped.store(helper_word(help.number, HelperState::Working, 0), Ordering::Release);
         let mut next = help.cut.count;
-        while let Some(piece) = take(out.ring().pieces(), help.number, End::Back) {
+        while let Some(piece) = take_piece(out.ring().pieces(), help.number, TakeFrom::Back) {
             // From the back, each once: a peer that puts pieces back does not keep us here.
             if piece >= next {
                 break;
@@ -138,22 +143,25 @@ impl ShmTransport {
             // SYNC POINT leaving: either we see that the peer closes, or it waits for this piece.
             fence(Ordering::SeqCst);
             if out.is_closed() || !way.copy(out, at, len) {
-                state = State::Failed;
+                state = HelperState::Failed;
                 break;
             }
             done += 1;
             // SYNC POINT helped: what the kernel wrote is seen by whoever sees this.
-            helped.store(told(help.number, State::Working, done), Ordering::Release);
+            helped.store(helper_word(help.number, HelperState::Working, done), Ordering::Release);
         }
-        helped.store(told(help.number, state, done), Ordering::Release);
+        helped.store(helper_word(help.number, state, done), Ordering::Release);
     }
 }
 
 /// None: the peer's side of it is not memory of the peer.
-fn way_of(out: &Outbound, help: &Help, memory: UserIov) -> Option<Way> {
+fn direction_of(out: &Outbound, help: &HelpRequest, memory: UserIov) -> Option<Direction> {
     match help.ours.access {
-        Access::Read => Some(Way::Put(Window::of(&help.theirs, out.instance(), out.pid())?, memory)),
-        Access::Write => Some(Way::Get(help.theirs, memory)),
+        Access::Read => Some(Direction::Put(
+            PeerWindow::of(&help.theirs, out.instance(), out.pid())?,
+            memory,
+        )),
+        Access::Write => Some(Direction::Get(help.theirs, memory)),
     }
 }
 
@@ -179,12 +187,12 @@ mod tests {
             (Named::Sent(7), Access::Write, false),
             (Named::Nothing, Access::Read, false),
         ] {
-            let asked = Asked { name, access };
-            let Some((words, body)) = request(9, &cut, &theirs, &asked) else {
+            let asked = RequestedMemory { name, access };
+            let Some((words, body)) = encode_request(9, &cut, &theirs, &asked) else {
                 assert!(!has_one, "{asked:?}");
                 continue;
             };
-            let help = Help::of(words, &body).unwrap();
+            let help = HelpRequest::of(words, &body).unwrap();
             assert_eq!((help.number, help.cut, help.theirs, help.ours), (9, cut, theirs, asked));
         }
     }
@@ -192,13 +200,13 @@ mod tests {
     #[test]
     fn requests_that_cannot_be_are_refused() {
         let good = [u64::from(HELP), 0, 10, 5 << 16 | 2];
-        assert!(Help::of(good, &[0; BODY]).is_some());
-        for len in [0, BODY - 1, BODY + 1] {
-            assert!(Help::of(good, &vec![0; len]).is_none());
+        assert!(HelpRequest::of(good, &[0; REQUEST_BODY]).is_some());
+        for len in [0, REQUEST_BODY - 1, REQUEST_BODY + 1] {
+            assert!(HelpRequest::of(good, &vec![0; len]).is_none());
         }
         for first in [0, 0x3ff, 0x1_00ff, 0x100_00ff] {
-            assert!(Help::of([first, 0, 10, 5 << 16 | 2], &[0; BODY]).is_none());
+            assert!(HelpRequest::of([first, 0, 10, 5 << 16 | 2], &[0; REQUEST_BODY]).is_none());
         }
-        assert!(Help::of([u64::from(HELP), 0, 10, 5 << 16 | 3], &[0; BODY]).is_none());
+        assert!(HelpRequest::of([u64::from(HELP), 0, 10, 5 << 16 | 3], &[0; REQUEST_BODY]).is_none());
     }
 }

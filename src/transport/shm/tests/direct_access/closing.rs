@@ -107,12 +107,12 @@ fn stop_in(p: &Pair, place: u64) -> impl Fn() + Send + Sync + use<> {
     let header = layout::Header::map(p.target.own.file()).unwrap();
     let mark = header.mark(0).unwrap().load(Ordering::SeqCst);
     header.mark(0).unwrap().store(mark + place, Ordering::SeqCst);
-    move || header.mark(0).unwrap().store(mark + TURN, Ordering::SeqCst)
+    move || header.mark(0).unwrap().store(mark + VISIT, Ordering::SeqCst)
 }
 
-fn slot_of(p: &Pair, key: u64) -> u64 {
+fn mark_of(p: &Pair, key: u64) -> u64 {
     let header = layout::Header::map(p.target.own.file()).unwrap();
-    at_slot(header.find_slot(key).unwrap().slot)
+    mark_in_entry(header.find_entry(key).unwrap().entry)
 }
 
 /// A pair with another region, of which the initiator has used the first.
@@ -129,7 +129,7 @@ fn used_pair(memory: &Memory) -> Pair {
 fn a_stopped_peer_holds_up_its_own_region_only() {
     let memory = Memory::shared();
     let mut p = used_pair(&memory);
-    let go_on = stop_in(&p, slot_of(&p, KEY));
+    let go_on = stop_in(&p, mark_of(&p, KEY));
     // On a busy machine the one may be over before the others had a chance: then once more.
     let others_go_on = || {
         let closed = AtomicBool::new(false);
@@ -141,7 +141,7 @@ fn a_stopped_peer_holds_up_its_own_region_only() {
                 result
             });
             let header = layout::Header::map(p.target.own.file()).unwrap();
-            while header.find_slot(KEY).is_some() && !closed.load(Ordering::SeqCst) {
+            while header.find_entry(KEY).is_some() && !closed.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
             p.regions.add(memory.region(Rights::BOTH), KEY + 2).unwrap();
@@ -161,11 +161,11 @@ fn a_stopped_peer_holds_up_its_own_region_only() {
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [3]));
 }
 
-/// Who works in several regions at once is at all of them.
+/// PeerIdentity works in several regions at once is at all of them.
 #[test]
 fn a_peer_in_several_regions_is_in_each() {
     let p = used_pair(&Memory::shared());
-    let go_on = stop_in(&p, AT_SEVERAL);
+    let go_on = stop_in(&p, IN_SEVERAL);
     for key in [KEY, KEY + 1] {
         assert_eq!(p.regions.remove(key), Err(Busy));
     }
@@ -179,7 +179,7 @@ fn a_peer_in_several_regions_is_in_each() {
 #[test]
 fn an_endpoint_closes_without_a_stopped_peer() {
     let p = used_pair(&Memory::shared());
-    let go_on = stop_in(&p, slot_of(&p, KEY));
+    let go_on = stop_in(&p, mark_of(&p, KEY));
     drop(p.target);
     assert_eq!(p.regions.remove(KEY), Err(Busy));
     assert_eq!(p.regions.remove(KEY + 1), Ok(()));
@@ -191,7 +191,7 @@ fn an_endpoint_closes_without_a_stopped_peer() {
 #[test]
 fn a_changed_region_is_left_before_it_is_closed() {
     let p = used_pair(&Memory::shared());
-    let go_on = stop_in(&p, slot_of(&p, KEY));
+    let go_on = stop_in(&p, mark_of(&p, KEY));
     assert!(p.regions.change(KEY, |region| region.watched = true));
     assert_eq!(p.regions.remove(KEY), Err(Busy));
     go_on();
@@ -204,7 +204,7 @@ fn closing_waits_while_the_endpoint_closes() {
     let memory = Memory::shared();
     let p = pair(memory.region(Rights::BOTH));
     let header = layout::Header::map(p.target.own.file()).unwrap();
-    let shown = header.find_slot(KEY).unwrap();
+    let shown = header.find_entry(KEY).unwrap();
     let (inside, hidden, left) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (mut end, to, target) = (p.end, p.to, p.target);
@@ -212,7 +212,7 @@ fn closing_waits_while_the_endpoint_closes() {
         scope.spawn(move || {
             end.reach(to, &part(0, 1), Rights::BOTH, |_| {
                 inside.store(true, Ordering::SeqCst);
-                while header.generation(shown.slot) == shown.generation {
+                while header.generation(shown.entry) == shown.generation {
                     std::thread::yield_now();
                 }
                 hidden.store(true, Ordering::SeqCst);

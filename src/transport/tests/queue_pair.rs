@@ -203,7 +203,7 @@ impl Transport for QueuePair {
 
 mod tests {
     use super::*;
-    use crate::transport::suite::{Ends, Pair};
+    use crate::transport::tests::suite::{Ends, Pair};
 
     impl Pair for QueuePair {
         fn pair() -> Ends<QueuePair> {
@@ -219,5 +219,5 @@ mod tests {
         }
     }
 
-    crate::transport::suite::tests!(QueuePair);
+    crate::transport::tests::suite::tests!(QueuePair);
 }

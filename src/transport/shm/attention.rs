@@ -4,14 +4,14 @@
 //! sleeps. One of the two must see the other, which takes a barrier between the two steps on both sides. The word counts
 //! sleeps above its bits, so that a late note of one waking does not touch the next sleep.
 //!
-//! This file is the order of loads and stores, over any `Word`: the one in shared memory, and loom's (below).
+//! This file is the order of loads and stores, over any `AttentionWord`: the one in shared memory, and loom's (below).
 
 use super::layout::{CLOSED, SLEEPING};
 
 const ONE_SLEEP: u64 = 1 << 8;
 
 /// The word, with no ordering of its own.
-pub trait Word {
+pub trait AttentionWord {
     fn load(&self) -> u64;
     fn store(&self, value: u64);
     /// Puts `new` where `seen` still is.
@@ -19,19 +19,19 @@ pub trait Word {
 }
 
 /// SYNC POINT sleep: announces one. `barrier`: the sleeper's own, and that of the senders which have none.
-pub fn announce(word: &impl Word, sleeps: &mut u64, barrier: impl FnOnce()) {
+pub fn announce(word: &impl AttentionWord, sleeps: &mut u64, barrier: impl FnOnce()) {
     *sleeps = sleeps.wrapping_add(ONE_SLEEP);
     word.store(*sleeps | SLEEPING);
     barrier();
 }
 
 /// The sleep is over, or did not begin.
-pub fn awake(word: &impl Word, sleeps: u64) {
+pub fn awake(word: &impl AttentionWord, sleeps: u64) {
     word.store(sleeps);
 }
 
 /// Wakes the owner if it sleeps. False: it has closed.
-pub fn wake(word: &impl Word, poke: impl FnOnce()) -> bool {
+pub fn wake(word: &impl AttentionWord, poke: impl FnOnce()) -> bool {
     let seen = word.load();
     if seen & CLOSED != 0 {
         return false;
@@ -52,7 +52,7 @@ mod model {
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
     use loom::sync::{Arc, Notify};
 
-    impl Word for AtomicU64 {
+    impl AttentionWord for AtomicU64 {
         fn load(&self) -> u64 {
             self.load(Ordering::Relaxed)
         }
@@ -122,7 +122,7 @@ mod model {
             if barrier == Barrier::Theirs {
                 fence(Ordering::SeqCst);
             }
-            if Word::load(&model.attention) & (SLEEPING | CLOSED) != 0 {
+            if AttentionWord::load(&model.attention) & (SLEEPING | CLOSED) != 0 {
                 wake(&model.attention, || model.pipe.notify());
             }
         }

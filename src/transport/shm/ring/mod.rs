@@ -285,7 +285,7 @@ fn check_taken(taken: u64, tail: u64, size: Size) -> Result<u64, Broken> {
 
 /// A record that is there to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Record {
     pub line: u64,
     pub len: usize,
     lines: u64,
@@ -316,7 +316,7 @@ impl Consumer {
     }
 
     /// Goes on to the next record, for one that reads along.
-    pub fn pass(&mut self, record: Found) {
+    pub fn pass(&mut self, record: Record) {
         self.head += record.lines;
     }
 
@@ -329,31 +329,31 @@ impl Consumer {
 
     /// The oldest record. It stays until `advance`.
     #[inline]
-    pub fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Found>, Stop> {
+    pub fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Record>, RingEnd> {
         let size = lines.size();
         let (line, lap) = (size.line(self.head), size.lap(self.head));
         let word = lines.control(line);
-        match found(size, line, word, lap) {
+        match decode(size, line, word, lap) {
             Ok(found) => Ok(Some(found)),
             Err(Broken) if word < lap => Ok(None),
             Err(Broken) if word == lap | SKIP && line != 0 => self.next_lap(lines, line),
-            Err(Broken) if word == lap | MOVED => Err(Stop::Moved),
-            Err(Broken) => Err(Stop::Broken),
+            Err(Broken) if word == lap | MOVED => Err(RingEnd::Moved),
+            Err(Broken) => Err(RingEnd::Broken),
         }
     }
 
     /// What is behind a skip.
     #[cold]
-    fn next_lap<L: Lines>(&mut self, lines: &L, line: u64) -> Result<Option<Found>, Stop> {
+    fn next_lap<L: Lines>(&mut self, lines: &L, line: u64) -> Result<Option<Record>, RingEnd> {
         let size = lines.size();
         self.head += size.lines() - line;
-        let found = found(size, 0, lines.control(0), size.lap(self.head));
-        found.map(Some).map_err(|Broken| Stop::Broken)
+        let found = decode(size, 0, lines.control(0), size.lap(self.head));
+        found.map(Some).map_err(|Broken| RingEnd::Broken)
     }
 
     /// Lets go of a record found. True when lines were given back.
     #[inline]
-    pub fn advance<L: Lines>(&mut self, lines: &L, record: Found) -> bool {
+    pub fn advance<L: Lines>(&mut self, lines: &L, record: Record) -> bool {
         self.head += record.lines;
         if self.head - self.given < lines.size().lines() / 4 {
             return false;
@@ -371,18 +371,18 @@ impl Consumer {
 
 /// Why there is no next record, and will not be in this ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum RingEnd {
     Broken,
     /// The producer goes on in another ring.
     Moved,
 }
 
 #[inline]
-fn found(size: Size, line: u64, word: u64, lap: u64) -> Result<Found, Broken> {
+fn decode(size: Size, line: u64, word: u64, lap: u64) -> Result<Record, Broken> {
     // More than a length is left of a word that is no record of this lap.
     let len = (word ^ (lap | RECORD)) as usize;
     if is_near(len) {
-        return Ok(Found { line, len, lines: 1 });
+        return Ok(Record { line, len, lines: 1 });
     }
     if len > LEN as usize {
         return Err(Broken);
@@ -391,7 +391,7 @@ fn found(size: Size, line: u64, word: u64, lap: u64) -> Result<Found, Broken> {
     if line + lines > size.lines() {
         return Err(Broken);
     }
-    Ok(Found { line, len, lines })
+    Ok(Record { line, len, lines })
 }
 
 #[cfg(test)]

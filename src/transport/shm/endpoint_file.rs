@@ -15,8 +15,8 @@ use super::layout::{self, Header, Owner};
 use super::name;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
-use crate::sys::shared::Map;
-use crate::sys::{process_vm, shared};
+use crate::sys::shared::FileMap;
+use crate::sys::{barrier, shared};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub struct Region {
+pub struct EndpointFile {
     pub header: Header,
     pub instance: u64,
     pub pid: u32,
@@ -32,37 +32,37 @@ pub struct Region {
     pub in_barrier: bool,
     /// Where peers prove that they read the right process.
     probe: Box<AtomicU64>,
-    slots: Arc<Map>,
+    lanes: Arc<FileMap>,
     file: Arc<ParentFd>,
     pub bell: Arc<Doorbell>,
     path: PathBuf,
     address: String,
 }
 
-impl Region {
-    pub fn open(address: &str, config: &Config) -> Result<Region, OpenError> {
+impl EndpointFile {
+    pub fn open(address: &str, config: &Config) -> Result<EndpointFile, OpenError> {
         if name::normal(address.as_bytes()) != Some(address.as_bytes()) {
             return Err(OpenError::Address);
         }
         sweep::begin(&config.dir);
         let probe = Box::new(AtomicU64::new(0));
-        let in_barrier = process_vm::join_barrier();
+        let in_barrier = barrier::join();
         let mut owner = Owner {
             address: address.as_bytes(),
             instance: 0,
             pid: std::process::id(),
             probe: (&raw const *probe) as u64,
-            fence: !in_barrier || !process_vm::barrier_everywhere(),
+            fence: !in_barrier || !barrier::everywhere(),
         };
-        let path = name::region(&config.dir, owner.address);
+        let path = name::endpoint_file(&config.dir, owner.address);
         let made = publish(&path, config, &mut owner, &probe)?;
-        Ok(Region {
+        Ok(EndpointFile {
             header: made.header,
             instance: owner.instance,
             pid: owner.pid,
             in_barrier,
             probe,
-            slots: made.slots,
+            lanes: made.lanes,
             file: Arc::new(made.file),
             bell: Arc::new(made.bell),
             path,
@@ -78,9 +78,9 @@ impl Region {
         self.file.as_fd()
     }
 
-    /// The slots of all senders.
-    pub fn slots(&self) -> &Arc<Map> {
-        &self.slots
+    /// The lanes of all senders.
+    pub fn lanes(&self) -> &Arc<FileMap> {
+        &self.lanes
     }
 
     /// The file for somebody else who holds it open.
@@ -95,7 +95,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for EndpointFile {
     fn drop(&mut self) {
         if !self.is_ours() {
             return;
@@ -119,7 +119,7 @@ const NAP: Duration = Duration::from_millis(1);
 struct Made {
     file: ParentFd,
     header: Header,
-    slots: Arc<Map>,
+    lanes: Arc<FileMap>,
     bell: Doorbell,
 }
 
@@ -130,12 +130,12 @@ fn publish(path: &Path, config: &Config, owner: &mut Owner<'_>, probe: &AtomicU6
         owner.instance = shared::random().map_err(failed("getrandom"))?;
         probe.store(owner.instance, Ordering::Relaxed);
         let draft = name::unfinished(&config.dir, owner.instance);
-        let mark = forks::mark();
+        let checkpoint = forks::checkpoint();
         let fd = shared::create(&draft).map_err(failed("open"))?;
         let made = fill(fd, owner, &config.dir);
         let named = match made {
             // A child that another thread made meanwhile may hold the lock, and seem to be us after our death.
-            Ok(Some(_)) if tries_left > 0 && !mark.undisturbed() => Ok(false),
+            Ok(Some(_)) if tries_left > 0 && !checkpoint.no_fork_since() => Ok(false),
             Ok(Some(_)) => take_name(&draft, path),
             // A sweep found it before it was locked.
             Ok(None) => Ok(false),
@@ -161,14 +161,14 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
     }
     layout::allocate_header(file.as_fd()).map_err(failed("posix_fallocate"))?;
     let header = Header::map_own(file.as_fd()).map_err(failed("mmap"))?;
-    let slots = layout::map_slots(file.as_fd()).map_err(failed("mmap"))?;
+    let lanes = layout::map_lanes(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
     // While the draft has its name, a sweep leaves the socket alone.
-    let bell = Doorbell::hang(dir, owner.instance).map_err(failed("bind"))?;
+    let bell = Doorbell::bind(dir, owner.instance).map_err(failed("bind"))?;
     Ok(Some(Made {
         file,
         header,
-        slots,
+        lanes,
         bell,
     }))
 }
@@ -183,9 +183,9 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
             Err(error) => return Err(OpenError::System("link", error)),
         }
         match remove_if_dead(path) {
-            Found::Alive => return Err(OpenError::InUse),
-            Found::Removed => {}
-            Found::Busy => std::thread::sleep(NAP),
+            Removal::Alive => return Err(OpenError::InUse),
+            Removal::Removed => {}
+            Removal::Busy => std::thread::sleep(NAP),
         }
     }
     Err(OpenError::InUse)
@@ -193,7 +193,7 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
 
 /// What became of a file looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Removal {
     Alive,
     Removed,
     /// Somebody else is about to remove it, or has just done so.
@@ -201,26 +201,26 @@ pub enum Found {
 }
 
 /// Removes a region whose owner is dead. One that is not ours to judge counts as alive.
-pub fn remove_if_dead(path: &Path) -> Found {
+pub fn remove_if_dead(path: &Path) -> Removal {
     let (fd, status) = match shared::open_own(path) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Found::Removed,
-        Err(_) => return Found::Alive,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Removal::Removed,
+        Err(_) => return Removal::Alive,
     };
     if shared::is_locked(fd.as_fd(), layout::LOCK_LIFE).unwrap_or(true) {
-        return Found::Alive;
+        return Removal::Alive;
     }
     if !shared::try_lock(fd.as_fd(), layout::LOCK_REMOVE).unwrap_or(false) {
-        return Found::Busy;
+        return Removal::Busy;
     }
     if !shared::status_of(path).is_ok_and(|named| named.is_same_file(&status)) {
-        return Found::Busy;
+        return Removal::Busy;
     }
     if let (Some(dir), Some(instance)) = (path.parent(), layout::instance_in(fd.as_fd())) {
         let _ = std::fs::remove_file(name::bell(dir, instance));
     }
     match std::fs::remove_file(path) {
-        Ok(()) => Found::Removed,
-        Err(_) => Found::Busy,
+        Ok(()) => Removal::Removed,
+        Err(_) => Removal::Busy,
     }
 }
