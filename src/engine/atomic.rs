@@ -6,13 +6,14 @@
 use super::credit;
 use super::endpoint::Engine;
 use super::op::{
-    Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Refused, RemotePart, Report,
+    Atomic, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, MessageKind, Refused,
+    RemotePart, Report,
 };
 use super::outgoing::{Outgoing, Source, Stage};
 use super::pieces::LIST;
 use super::port::{Body, PeerId, Push, Transport};
 use super::rma::{Operation, What, aim};
-use super::side::{Short, ended};
+use super::side::{Short, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -50,10 +51,10 @@ impl Outgoing {
             result: atomic.result,
         };
         let (kind, tag) = match atomic.target {
-            AtomicTarget::Memory(_) => (Kind::Message, 0),
-            AtomicTarget::Tagged { tag, .. } => (Kind::Tagged, tag),
+            AtomicTarget::Memory(_) => (MessageKind::Untagged, 0),
+            AtomicTarget::Tagged { tag, .. } => (MessageKind::Tagged, tag),
         };
-        let (what, level) = (What::Atomic(Box::new(operation)), Level::Delivery);
+        let (what, level) = (What::Atomic(Box::new(operation)), CompletionLevel::Delivery);
         Outgoing {
             kind,
             tag,
@@ -106,15 +107,15 @@ impl<T: Transport> Engine<T> {
 
     /// Starts an atomic operation on a peer's memory.
     pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
-        if self.atomic_at_once(atomic, report) {
+        if self.try_direct_atomic(atomic, report) {
             return Ok(());
         }
-        self.atomic_begun(atomic, report)
+        self.start_atomic(atomic, report)
     }
 
-    /// As `rma_at_once`.
+    /// As `try_direct_rma`.
     #[inline(always)]
-    pub fn atomic_at_once(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
+    pub fn try_direct_atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
         let may = atomic.len <= self.atomic_limit(atomic.form) && fits(atomic);
         let done = may && self.atomic_direct(atomic, code(atomic));
         if done {
@@ -123,9 +124,9 @@ impl<T: Transport> Engine<T> {
         done
     }
 
-    /// As `rma_begun`.
+    /// As `start_rma`.
     #[inline(always)]
-    pub fn atomic_begun(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
+    pub fn start_atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
         self.atomic_asked(*atomic, report)
     }
 
@@ -195,7 +196,7 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Again);
         }
         let what = What::Fetch(atomic.form);
-        let level = Level::Delivery;
+        let level = CompletionLevel::Delivery;
         let id = self.core.sends.insert(Outgoing {
             stage: Stage::Sent,
             source: Source::User(atomic.result),
@@ -266,7 +267,7 @@ fn broken(atomic: &Atomic) -> Completion {
     };
     Completion {
         failure: Some(failure),
-        ..ended(Ended::Atomic(atomic.form), atomic.to, atomic.context, atomic.tell)
+        ..rma_completion(CompletedOp::Atomic(atomic.form), atomic.to, atomic.context, atomic.tell)
     }
 }
 

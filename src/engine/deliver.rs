@@ -5,7 +5,7 @@
 use super::message::Landing;
 use super::op::{Access, Error, Report};
 use super::peer::Malformed;
-use super::port::{Named, PeerId, Place, Sink, Token};
+use super::port::{ExposedName, PeerId, Placement, Sink, Token};
 use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -36,25 +36,25 @@ impl<R: Report> Sink for Deliver<'_, R> {
     }
 
     #[inline(never)]
-    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let peer = core.peer(from);
         if peer.special {
             if peer.shunned {
-                return Place::Drop;
+                return Placement::Drop;
             }
             if peer.has_landing() {
-                return Place::Refuse; // what is coming now goes first
+                return Placement::Refuse; // what is coming now goes first
             }
         }
         if peer.control.len() >= ANSWERS {
-            return Place::Refuse;
+            return Placement::Refuse;
         }
         match core.place(from, header, len, report) {
             Ok(place) => place,
             Err(Malformed) => {
                 core.shun(from, report);
-                Place::Drop
+                Placement::Drop
             }
         }
     }
@@ -75,8 +75,8 @@ impl<R: Report> Sink for Deliver<'_, R> {
         }
     }
 
-    fn named(&mut self, peer: PeerId, name: &Named, access: Access) -> Option<UserIov> {
-        self.core.named(peer, name, access)
+    fn exposed_memory(&mut self, peer: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
+        self.core.exposed_memory(peer, name, access)
     }
 
     fn finished(&mut self, token: Token, ok: bool) {
@@ -97,7 +97,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let begins = matches!(header.packet, Packet::Eager | Packet::First | Packet::Rendezvous);
         if !flag::fit(header.flags) || header.flags & flag::COLLECTIVE != 0 && !begins {
             return Err(Malformed);
@@ -125,7 +125,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         if len != 0 {
             return Err(Malformed);
         }
@@ -137,6 +137,6 @@ impl Core {
             Packet::Got => self.got(from, header, report),
             _ => {}
         }
-        Ok(Place::Drop)
+        Ok(Placement::Drop)
     }
 }

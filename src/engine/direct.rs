@@ -5,10 +5,10 @@
 
 use super::endpoint::Engine;
 use super::kernel::Kernel;
-use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, RemotePart, Report, Rma};
+use super::op::{Access, Atomic, AtomicTarget, CompletedOp, Completion, RemotePart, Report, Rma};
 use super::outgoing::{Outgoing, Stage};
 use super::port::{Get, PeerId, Transport};
-use super::side::ended;
+use super::side::rma_completion;
 use super::state::{Core, Fetching};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
@@ -19,7 +19,7 @@ impl Rma {
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.local.len(),
-            ..ended(Ended::Rma(self.access), self.to, self.context, self.tell)
+            ..rma_completion(CompletedOp::Rma(self.access), self.to, self.context, self.tell)
         }
     }
 }
@@ -28,7 +28,7 @@ impl Atomic {
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.len,
-            ..ended(Ended::Atomic(self.form), self.to, self.context, self.tell)
+            ..rma_completion(CompletedOp::Atomic(self.form), self.to, self.context, self.tell)
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::credit;
 use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
-use super::op::{Completion, Ended, Kind, Report};
+use super::op::{CompletedOp, Completion, MessageKind, Report};
 use super::peer::Malformed;
-use super::port::{PeerId, Place};
+use super::port::{PeerId, Placement};
 use super::receive::{Target, truncated};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
@@ -23,9 +23,9 @@ impl Core {
         }
         let (kind, tag) = (kind(header), tag(header));
         let matcher = match kind {
-            Kind::Message => &mut self.messages,
-            Kind::Tagged => &mut self.tagged,
-            Kind::Collective => &mut self.collective,
+            MessageKind::Untagged => &mut self.messages,
+            MessageKind::Tagged => &mut self.tagged,
+            MessageKind::Collective => &mut self.collective,
         };
         // The end is told while the receive is at hand: so its parts go from one place to the other.
         let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
@@ -35,7 +35,7 @@ impl Core {
             post.body.write(0, body);
             let overflow = body.len().saturating_sub(post.body.len());
             report.report(Completion {
-                ended: Ended::Recv,
+                op: CompletedOp::Recv,
                 kind,
                 context: post.context,
                 tell: post.tell,
@@ -69,7 +69,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         if header.total != len as u64 {
             return Err(Malformed);
         }
@@ -92,7 +92,7 @@ impl Core {
         len: usize,
         target: &Target,
         report: &mut impl Report,
-    ) -> Place {
+    ) -> Placement {
         let delivery = Delivery {
             from,
             kind: kind(header),
@@ -108,10 +108,10 @@ impl Core {
         };
         if len == 0 || target.iov.is_empty() {
             self.deliver(&delivery, None, report);
-            return Place::Drop;
+            return Placement::Drop;
         }
         let token = self.landings.insert(Landing::Direct(delivery)).bits();
-        Place::Into {
+        Placement::Into {
             iov: target.iov,
             at: 0,
             token,
@@ -125,7 +125,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let total = usize::try_from(header.total).map_err(|_| Malformed)?;
         let key = (from, header.id);
         if len == 0 || len >= total || self.streams.contains_key(&key) {
@@ -152,7 +152,7 @@ impl Core {
         len: usize,
         total: usize,
         report: &mut impl Report,
-    ) -> Place {
+    ) -> Placement {
         let cost = credit::cost(total);
         let mut message = Message::new(from, header, Phase::Coming, total);
         message.kept = cost;

@@ -5,9 +5,9 @@
 
 use super::credit;
 use super::deliver::Deliver;
-use super::op::{Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Send};
+use super::op::{CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send};
 use super::outgoing::{self, Job, Outgoing, Source, Work};
-use super::port::{Body, Get, Named, PeerId, Push, Transport};
+use super::port::{Body, ExposedName, Get, PeerId, Push, Transport};
 use super::rma::What;
 use super::state::{Config, Core, Fetching, Open};
 use super::wire::Packet;
@@ -33,7 +33,7 @@ pub struct Engine<T: Transport> {
 #[inline]
 fn ended(send: &Send, error: Option<Error>) -> Completion {
     Completion {
-        ended: Ended::Send,
+        op: CompletedOp::Send,
         kind: send.kind,
         context: send.context,
         tell: send.tell,
@@ -81,7 +81,7 @@ impl<T: Transport> Engine<T> {
     #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
-        let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
+        let short = len <= self.core.small && send.level < CompletionLevel::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };
@@ -151,9 +151,9 @@ impl<T: Transport> Engine<T> {
 
     /// Which regions peers may reach, `endpoint` being the number that regions know this endpoint by. `counted`: somebody
     /// counts what peers do, whether or not the region is watched. Without this, peers reach nothing.
-    pub fn open(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
+    pub fn expose_regions(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
         if !counted {
-            self.transport.show(&regions, endpoint);
+            self.transport.publish_regions(&regions, endpoint);
         }
         self.core.open = Some(Open {
             regions,
@@ -162,17 +162,17 @@ impl<T: Transport> Engine<T> {
         });
     }
 
-    /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
+    /// FI_PEEK and FI_CLAIM: see `Peek`. What is found or not found is reported.
     #[inline(always)]
-    pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
-        self.look_for(look, *recv, report)
+    pub fn peek(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
+        self.peek_off_fast_path(peek, *recv, report)
     }
 
     #[cold]
-    fn look_for(&mut self, look: Look, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
+    fn peek_off_fast_path(&mut self, peek: Peek, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
         let recv = apart(&mut recv);
-        let lacks = self.core.lacks(look, recv);
-        if self.core.look(look, recv, report)? {
+        let lacks = self.core.lacks(peek, recv);
+        if self.core.peek(peek, recv, report)? {
             self.push_all(report);
         }
         // Reading a queue that holds the answer to a failed look does not drive the endpoint, so without this a program
@@ -275,8 +275,12 @@ impl<T: Transport> Engine<T> {
 
     /// The names of sends that have not ended.
     #[cfg(test)]
-    pub fn unfinished_names(&self) -> Vec<Named> {
-        self.core.sends.iter().map(|(id, _)| Named::Sent(id.bits())).collect()
+    pub fn unfinished_names(&self) -> Vec<ExposedName> {
+        self.core
+            .sends
+            .iter()
+            .map(|(id, _)| ExposedName::Sent(id.bits()))
+            .collect()
     }
 
     /// What we may send to a peer unasked; what it may send to us, and what we have yet to give back.
@@ -372,7 +376,7 @@ impl<T: Transport> Engine<T> {
         let remote;
         let body = match sent {
             Some((id, Source::User(iov))) if offer && !iov.is_empty() => {
-                remote = self.transport.expose(to, iov, Named::Sent(id.bits()));
+                remote = self.transport.expose(to, iov, ExposedName::Sent(id.bits()));
                 Body::Bytes(&remote.bytes)
             }
             Some((_, Source::User(iov))) if len > 0 => Body::User { iov, at, len },

@@ -1,7 +1,7 @@
 //! How everything ends when a peer does.
 
 use super::message::Landing;
-use super::op::{Error, Failure, Kind, Report};
+use super::op::{Error, Failure, MessageKind, Report};
 use super::peer::Peer;
 use super::port::PeerId;
 use super::side::Side;
@@ -22,7 +22,7 @@ impl Core {
         named.extend(self.sends.iter().map(|(_, send)| send.to));
         named.extend(self.arrivals.iter().map(|(_, message)| message.from));
         named.extend(self.streams.keys().map(|(from, _)| *from));
-        for kind in Kind::ALL {
+        for kind in MessageKind::ALL {
             let matcher = self.matcher(kind);
             let posted = matcher.search_posted(|post| post.from.is_some());
             named.extend(posted.iter().filter_map(|id| matcher.posted(*id)?.from));
@@ -165,7 +165,7 @@ impl Core {
     }
 
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        for kind in Kind::ALL {
+        for kind in MessageKind::ALL {
             for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }

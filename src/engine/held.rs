@@ -6,7 +6,7 @@
 use super::credit;
 use super::execute::Work;
 use super::message::{Delivery, Message, Phase, done};
-use super::op::{Error, Form, Kind, Report};
+use super::op::{Error, Form, MessageKind, Report};
 use super::peer::Malformed;
 use super::pieces::failed;
 use super::port::PeerId;
@@ -73,7 +73,7 @@ impl Core {
         message.head = body.to_vec();
         let extent = at.saturating_add(work.len);
         message.work = Some(Box::new(task));
-        if let Some(target) = self.take_post(Kind::Tagged, from, tag, extent) {
+        if let Some(target) = self.take_post(MessageKind::Tagged, from, tag, extent) {
             if charged {
                 self.repay(from, cost);
             }

@@ -1,29 +1,29 @@
 //! Looking at held messages without receiving them, and putting them aside (FI_PEEK, FI_CLAIM, FI_DISCARD).
 
-use super::op::{Completion, Error, Failure, Look, Recv, Refused, Report};
+use super::op::{Completion, Error, Failure, Peek, Recv, Refused, Report};
 use super::receive::{Target, failed, want};
 use super::state::{Claim, Core};
 use crate::util::slab::Id;
 
 impl Core {
     /// Whether the look is for a message that is not here.
-    pub fn lacks(&mut self, look: Look, recv: &Recv) -> bool {
-        match look {
-            Look::Peek | Look::Claim | Look::Discard => self.matcher(recv.kind).find_held(&want(recv)).is_none(),
-            Look::Take | Look::Drop => false,
+    pub fn lacks(&mut self, peek: Peek, recv: &Recv) -> bool {
+        match peek {
+            Peek::Only | Peek::Claim | Peek::Discard => self.matcher(recv.kind).find_held(&want(recv)).is_none(),
+            Peek::ReceiveClaimed | Peek::DiscardClaimed => false,
         }
     }
 
     /// Says whether a message was taken or dropped, so that there may be something to answer.
-    pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
-        match look {
-            Look::Peek | Look::Claim | Look::Discard => self.find(look, recv, report),
-            Look::Take | Look::Drop => self.claimed(look, recv, report),
+    pub fn peek(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
+        match peek {
+            Peek::Only | Peek::Claim | Peek::Discard => self.find(peek, recv, report),
+            Peek::ReceiveClaimed | Peek::DiscardClaimed => self.claimed(peek, recv, report),
         }
     }
 
-    fn find(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
-        if look == Look::Claim && self.claims.contains_key(&recv.context) {
+    fn find(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
+        if peek == Peek::Claim && self.claims.contains_key(&recv.context) {
             return Err(Refused::Invalid);
         }
         let matcher = self.matcher(recv.kind);
@@ -33,33 +33,33 @@ impl Core {
         };
         let found = matcher.held_mut(held).copied();
         report.report(self.seen(recv, found));
-        match look {
-            Look::Claim => {
+        match peek {
+            Peek::Claim => {
                 self.matcher(recv.kind).claim(held);
                 let kind = recv.kind;
                 self.claims.insert(recv.context, Claim { kind, held });
             }
-            Look::Discard => {
+            Peek::Discard => {
                 self.matcher(recv.kind).release(held);
                 if let Some(message) = found {
                     self.discard(message, report);
                 }
                 return Ok(true);
             }
-            Look::Peek | Look::Take | Look::Drop => {}
+            Peek::Only | Peek::ReceiveClaimed | Peek::DiscardClaimed => {}
         }
         Ok(false)
     }
 
     /// The message put aside for this context.
-    fn claimed(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
+    fn claimed(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         let claim = self.claims.remove(&recv.context).ok_or(Refused::Invalid)?;
         let Some(message) = self.matcher(claim.kind).release(claim.held) else {
             // It had not all come when its sender went.
             report.report(failed(claim.kind, recv.context, Error::PeerGone));
             return Ok(false);
         };
-        if look == Look::Drop {
+        if peek == Peek::DiscardClaimed {
             let seen = self.seen(recv, Some(message));
             report.report(Completion { peeked: false, ..seen });
             self.discard(message, report);

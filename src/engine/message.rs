@@ -4,8 +4,8 @@
 //! being placed. All others are a `Message`, whether or not they have met their receive yet.
 
 use super::held::Task;
-use super::op::{Context, Kind, Tell};
-use super::port::{PeerId, Place, Remote};
+use super::op::{Context, MessageKind, Tell};
+use super::port::{PeerId, Placement, Remote};
 use super::receive::Target;
 use super::replies::Told;
 use super::state::Core;
@@ -18,7 +18,7 @@ use crate::util::slab::Id;
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub from: PeerId,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub tell: Tell,
     pub tag: u64,
     pub data: Option<u64>,
@@ -69,7 +69,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Message {
     pub from: PeerId,
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// The sender wants to know when it is delivered.
     pub ack: bool,
     /// Nobody will receive it: what still comes is dropped.
@@ -157,11 +157,11 @@ impl Message {
 }
 
 #[inline]
-pub(super) fn kind(header: &Header) -> Kind {
+pub(super) fn kind(header: &Header) -> MessageKind {
     match header.flags & (flag::TAGGED | flag::COLLECTIVE) {
-        0 => Kind::Message,
-        flag::TAGGED => Kind::Tagged,
-        _ => Kind::Collective,
+        0 => MessageKind::Untagged,
+        flag::TAGGED => MessageKind::Tagged,
+        _ => MessageKind::Collective,
     }
 }
 
@@ -195,9 +195,9 @@ pub(super) fn done(number: u32) -> Header {
 
 impl Core {
     /// A place for the next `len` bytes of a message that `at` says where they belong.
-    pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Place {
+    pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(message) = self.arrivals.get_mut(id) else {
-            return Place::Drop;
+            return Placement::Drop;
         };
         message.next += len;
         if message.inlet.is_some() {
@@ -207,13 +207,13 @@ impl Core {
         let unwanted = message.discarded || into.is_some_and(|iov| at >= iov.len());
         if unwanted || len == 0 {
             self.settle(id, report);
-            return Place::Drop;
+            return Placement::Drop;
         }
         message.moving += 1;
         let token = self.landings.insert(Landing::Part { message: id, at }).bits();
         match into {
-            Some(iov) => Place::Into { iov, at, token },
-            None => Place::Keep {
+            Some(iov) => Placement::Into { iov, at, token },
+            None => Placement::Keep {
                 buffer: vec![0; len],
                 token,
             },

@@ -3,7 +3,7 @@
 //! A message gets its piece when it is matched, so pieces lie in matching order; they may be filled in any order. The
 //! buffer goes back to the application with the last piece to be filled, so that "released" means nobody writes to it.
 
-use super::op::{Completion, Context, Error, Kind, Recv, Report, Tell};
+use super::op::{Completion, Context, Error, MessageKind, Recv, Report, Tell};
 use super::receive::{Post, Target, failed, want};
 use super::state::Core;
 use crate::util::apart;
@@ -22,7 +22,7 @@ enum State {
 
 #[derive(Debug)]
 pub(super) struct Multi {
-    kind: Kind,
+    kind: MessageKind,
     tell: Tell,
     state: State,
     body: UserIov,
@@ -142,7 +142,7 @@ impl Core {
     }
 }
 
-fn given_back(kind: Kind, context: Context, error: Error) -> Completion {
+fn given_back(kind: MessageKind, context: Context, error: Error) -> Completion {
     Completion {
         released: true,
         ..failed(kind, context, error)

@@ -12,15 +12,15 @@ pub type Context = usize;
 
 /// Which matcher a message goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Message,
+pub enum MessageKind {
+    Untagged,
     Tagged,
     /// Tagged too, but what a collective operation is made of: never the application's.
     Collective,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Message, Kind::Tagged, Kind::Collective];
+impl MessageKind {
+    pub const ALL: [MessageKind; 3] = [MessageKind::Untagged, MessageKind::Tagged, MessageKind::Collective];
 }
 
 /// Who is told of an operation's end.
@@ -46,7 +46,7 @@ impl Tell {
 
 /// How far a send must have come when it is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum CompletionLevel {
     /// The buffer may be used again.
     #[default]
     Inject,
@@ -59,7 +59,7 @@ pub enum Level {
 /// A send.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub to: PeerId,
     pub tag: u64,
     /// Remote CQ data.
@@ -67,7 +67,7 @@ pub struct Send {
     pub body: UserIov,
     /// FI_INJECT: the body may be used again as soon as the call returns.
     pub inject: bool,
-    pub level: Level,
+    pub level: CompletionLevel,
     /// FI_FENCE: starts only after everything before it to the same peer has ended.
     pub fence: bool,
     pub context: Context,
@@ -78,7 +78,7 @@ pub struct Send {
 /// A receive.
 #[derive(Clone, Copy, Debug)]
 pub struct Recv {
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// FI_DIRECTED_RECV; None: from anyone.
     pub from: Option<PeerId>,
     pub tag: u64,
@@ -92,17 +92,17 @@ pub struct Recv {
 
 /// FI_PEEK, and what may come with it or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Peek {
     /// Only says what is there.
-    Peek,
+    Only,
     /// FI_PEEK | FI_CLAIM: keeps the message for the receive with FI_CLAIM and the same context.
     Claim,
     /// FI_PEEK | FI_DISCARD: drops the message found.
     Discard,
     /// FI_CLAIM: receives the message kept for this context.
-    Take,
+    ReceiveClaimed,
     /// FI_CLAIM | FI_DISCARD: drops the message kept for this context.
-    Drop,
+    DiscardClaimed,
 }
 
 /// A piece of a peer's registered memory.
@@ -229,7 +229,7 @@ pub struct Atomic {
 
 /// What kind of operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CompletedOp {
     Send,
     Recv,
     Rma(Access),
@@ -246,8 +246,8 @@ pub enum Ended {
 /// The end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    pub ended: Ended,
-    pub kind: Kind,
+    pub op: CompletedOp,
+    pub kind: MessageKind,
     pub context: Context,
     /// As the operation said: of success, while errors belong in the queue unless it is `Own`.
     pub tell: Tell,

@@ -5,7 +5,7 @@
 //! only after all before it to that peer have started, which is all that matching order needs.
 
 use super::credit;
-use super::op::{Context, Error, Kind, Level, Report, Send, Tell};
+use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
 use super::port::PeerId;
 use super::rma::What;
 use super::state::Core;
@@ -63,9 +63,9 @@ pub(super) enum Stage {
 pub(super) struct Outgoing {
     pub to: PeerId,
     pub what: What,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub stage: Stage,
-    pub level: Level,
+    pub level: CompletionLevel,
     pub fence: bool,
     pub tell: Tell,
     /// A long read or write that has started.
@@ -96,11 +96,11 @@ impl Outgoing {
     }
 
     /// What all operations have.
-    pub fn bare(to: PeerId, what: What, len: usize, level: Level, tell: Tell, context: Context) -> Outgoing {
+    pub fn bare(to: PeerId, what: What, len: usize, level: CompletionLevel, tell: Tell, context: Context) -> Outgoing {
         Outgoing {
             to,
             what,
-            kind: Kind::Message,
+            kind: MessageKind::Untagged,
             stage: Stage::Queued,
             level,
             fence: false,
@@ -117,7 +117,11 @@ impl Outgoing {
     }
 
     fn start(&self, packet: Packet, id: Id) -> Header {
-        let ack = if self.level == Level::Delivery { flag::ACK } else { 0 };
+        let ack = if self.level == CompletionLevel::Delivery {
+            flag::ACK
+        } else {
+            0
+        };
         let mut header = message(packet, self.kind, self.tag, self.data, self.len);
         header.flags |= ack;
         header.id = id.short();
@@ -140,11 +144,11 @@ impl Outgoing {
 
 /// The header that begins a message.
 #[inline]
-pub(super) fn message(packet: Packet, kind: Kind, tag: u64, data: Option<u64>, len: usize) -> Header {
+pub(super) fn message(packet: Packet, kind: MessageKind, tag: u64, data: Option<u64>, len: usize) -> Header {
     let (tagged, tag) = match kind {
-        Kind::Message => (0, 0),
-        Kind::Tagged => (flag::TAGGED, tag),
-        Kind::Collective => (flag::COLLECTIVE, tag),
+        MessageKind::Untagged => (0, 0),
+        MessageKind::Tagged => (flag::TAGGED, tag),
+        MessageKind::Collective => (flag::COLLECTIVE, tag),
     };
     let with_data = if data.is_some() { flag::DATA } else { 0 };
     Header {
@@ -276,7 +280,7 @@ impl Core {
             return None; // it must not pass them
         }
         // What would have to be cut small is better fetched.
-        let asks = send.len > self.limits.eager || peer.narrow && send.len > self.limits.sure;
+        let asks = send.len > self.limits.eager || peer.narrow && send.len > self.limits.guaranteed_body;
         if !asks && credit::cost(send.len) > peer.credit && !peer.pressed {
             return None; // credit will come
         }

@@ -1,6 +1,6 @@
 //! What an engine knows of one peer: what waits to go there, what it may send, how many sends are unfinished.
 
-use super::op::{Completion, Error, Failure, Level};
+use super::op::{Completion, CompletionLevel, Error, Failure};
 use super::outgoing::Work;
 use super::port::PeerId;
 use super::side::Side;
@@ -122,7 +122,7 @@ impl Core {
     /// The most body bytes of a packet to this peer, now.
     pub fn most(&self, id: PeerId) -> usize {
         match self.peers.get(id as usize) {
-            Some(peer) if peer.narrow => self.limits.sure,
+            Some(peer) if peer.narrow => self.limits.guaranteed_body,
             _ => self.limits.max_body,
         }
     }
@@ -175,7 +175,7 @@ impl Core {
             self.wake(send.to); // perhaps a fence was waiting for this
         }
         report.report(Completion {
-            ended: send.what.ended(),
+            op: send.what.completed_op(),
             kind: send.kind,
             context: send.context,
             tell: send.tell,
@@ -193,7 +193,7 @@ impl Core {
     /// All of a send has been pushed: it ends here, unless the target is to say so.
     pub fn sent(&mut self, id: Id, report: &mut impl Report) {
         match self.sends.get_mut(id) {
-            Some(send) if send.level == Level::Delivery => send.stage = super::outgoing::Stage::Sent,
+            Some(send) if send.level == CompletionLevel::Delivery => send.stage = super::outgoing::Stage::Sent,
             _ => self.end_send(id, None, report),
         }
     }

@@ -4,7 +4,7 @@
 
 use super::op::{Error, RemoteIov, RemotePart};
 use super::peer::Malformed;
-use super::port::{Named, PeerId};
+use super::port::{ExposedName, PeerId};
 use super::state::Core;
 use super::wire::{Header, flag};
 use crate::util::regions::{Denied, Rights};
@@ -32,10 +32,10 @@ impl Reached {
     }
 
     /// How a peer that is shown this may name it later.
-    pub fn name(&self) -> Named {
+    pub fn name(&self) -> ExposedName {
         match self.parts() {
-            [_] => Named::Region(self.part),
-            _ => Named::Nothing,
+            [_] => ExposedName::Region(self.part),
+            _ => ExposedName::Nothing,
         }
     }
 

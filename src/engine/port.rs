@@ -32,9 +32,9 @@ pub struct Limits {
     pub can_get: bool,
     /// What `place` said is done, and `placed` called, before the next packet's `place` and before `poll` returns. A
     /// region of memory may be closed between two calls of the engine, so only then the transport may touch one itself.
-    pub at_once: bool,
+    pub sync_placement: bool,
     /// Packets with bodies up to this size are never `TooLong`: enough for all that carries no bytes of a program's.
-    pub sure: usize,
+    pub guaranteed_body: usize,
 }
 
 /// A packet's bytes.
@@ -78,7 +78,7 @@ pub enum Push {
     Gone,
     /// There is nobody at this peer's address.
     Unreachable,
-    /// There is no memory for a packet as long as this towards this peer, but for one of `Limits::sure` bytes.
+    /// There is no memory for a packet as long as this towards this peer, but for one of `Limits::guaranteed_body` bytes.
     TooLong,
     /// There is no memory for a way to this peer.
     NoMemory,
@@ -97,7 +97,7 @@ impl Remote {
 /// What a `Remote` is of. A peer may send it back to have this side do some of the copying. It says where to look the
 /// memory up, and never where the memory is: so a peer that makes one up gets no more than it was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum ExposedName {
     /// The peer copies alone.
     Nothing,
     /// A message or write to this peer that has not ended, as the engine numbers it.
@@ -143,8 +143,8 @@ pub trait Transport {
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
     /// Names memory of ours for a peer's `get`. If the peer asks for help with that, the engine is asked for the memory
-    /// again, by this name (`Sink::named`).
-    fn expose(&self, to: PeerId, iov: &UserIov, name: Named) -> Remote;
+    /// again, by this name (`Sink::exposed_memory`).
+    fn expose(&self, to: PeerId, iov: &UserIov, name: ExposedName) -> Remote;
 
     /// Copies `len` bytes from byte `at` of a peer's memory into ours, from byte `at` on too. Without a token, our memory
     /// may be touched until this returns and no longer, by anybody: then `Later` is no answer.
@@ -165,7 +165,7 @@ pub trait Transport {
     // and the engine asks the peer: refusals too are the peer's to make.
 
     /// Peers may reach these regions, through the endpoint of this number, as `Region::shown_at` says.
-    fn show(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
+    fn publish_regions(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
 
     /// Hands a piece of a peer's memory to `work`, if it can be touched here.
     fn reach<R>(
@@ -196,7 +196,7 @@ pub trait Transport {
     }
 
     /// A number that changes while a peer looks for packets, now and then.
-    fn looks(&self, _to: PeerId) -> u64 {
+    fn poll_mark(&self, _to: PeerId) -> u64 {
         0
     }
 
@@ -223,7 +223,7 @@ pub enum Recall {
 }
 
 /// Where the body of an arriving packet goes.
-pub enum Place {
+pub enum Placement {
     /// Into the application's memory, from byte `at` on; bytes past its end are dropped. Not written after `gone`.
     Into { iov: UserIov, at: usize, token: Token },
     /// Into memory of the engine's, as long as the body, which comes back with `placed`.
@@ -249,14 +249,14 @@ pub trait Sink {
     }
 
     /// A packet with a body of `len` bytes has come.
-    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place;
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement;
 
     /// The body is where `place` said; `buffer` is the engine's own coming back. Not called for `Drop` and `Refuse`.
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>);
 
     /// Memory of ours that this peer wants copied from or to, if that is the peer's right now. To be used before the
     /// transport returns to the engine, and no longer.
-    fn named(&mut self, _peer: PeerId, _name: &Named, _access: Access) -> Option<UserIov> {
+    fn exposed_memory(&mut self, _peer: PeerId, _name: &ExposedName, _access: Access) -> Option<UserIov> {
         None
     }
 

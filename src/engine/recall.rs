@@ -195,7 +195,7 @@ impl<T: Transport> Engine<T> {
             enough &= watch.looks >= LOOKS_BEFORE_SLEEP;
             // The word that says how often it looks is on its own line there, which is left alone while it answers.
             let looks = if watch.heard == watch.before.0 {
-                self.transport.looks(to)
+                self.transport.poll_mark(to)
             } else {
                 watch.before.1
             };

@@ -3,7 +3,7 @@
 use super::matching::{Receive, Want};
 use super::message::{Delivery, Landing, Message};
 use super::multi::After;
-use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
+use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::apart;
@@ -54,12 +54,12 @@ impl Target {
 pub(super) fn want(recv: &Recv) -> Want {
     let source = recv.from.map(u64::from);
     match recv.kind {
-        Kind::Message => Want {
+        MessageKind::Untagged => Want {
             source,
             tag: 0,
             ignore: 0,
         },
-        Kind::Tagged | Kind::Collective => Want {
+        MessageKind::Tagged | MessageKind::Collective => Want {
             source,
             tag: recv.tag,
             ignore: recv.ignore,
@@ -68,9 +68,9 @@ pub(super) fn want(recv: &Recv) -> Want {
 }
 
 /// A receive that ends without a message.
-pub(super) fn failed(kind: Kind, context: Context, error: Error) -> Completion {
+pub(super) fn failed(kind: MessageKind, context: Context, error: Error) -> Completion {
     Completion {
-        ended: Ended::Recv,
+        op: CompletedOp::Recv,
         kind,
         context,
         tell: Tell::Queue,
@@ -126,7 +126,7 @@ impl Core {
 
     /// The posted receive that a message goes to, taken away unless more can follow.
     #[inline]
-    pub fn take_post(&mut self, kind: Kind, from: PeerId, tag: u64, total: usize) -> Option<Target> {
+    pub fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<Target> {
         let source = self.source(from);
         let matcher = self.matcher(kind);
         let id = matcher.find_posted(u64::from(source), tag)?;
@@ -151,7 +151,7 @@ impl Core {
         };
         let len = delivery.total - overflow;
         report.report(Completion {
-            ended: Ended::Recv,
+            op: CompletedOp::Recv,
             kind: delivery.kind,
             context: delivery.context,
             tell: if released { delivery.tell.aloud() } else { delivery.tell },
@@ -174,7 +174,7 @@ impl Core {
 
     /// Cancels the oldest receive of the application's with this context that has not met a message.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
-        [Kind::Message, Kind::Tagged].into_iter().any(|kind| {
+        [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
             let found = self.matcher(kind).find_context(context, |post| post.tell != Tell::Own);
             found.is_some_and(|id| self.withdraw(kind, id, Error::Canceled, report))
         })
@@ -184,12 +184,12 @@ impl Core {
     /// its way into its receive, and nobody can stop it.
     #[cold]
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
-        let filled = |message: &Message| message.kind != Kind::Collective && message.target.is_some();
-        let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != Kind::Collective);
+        let filled = |message: &Message| message.kind != MessageKind::Collective && message.target.is_some();
+        let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != MessageKind::Collective);
         if self.arrivals.iter().any(|(_, message)| filled(message)) || self.landings.iter().any(|(_, at)| direct(at)) {
             return false;
         }
-        for kind in [Kind::Message, Kind::Tagged] {
+        for kind in [MessageKind::Untagged, MessageKind::Tagged] {
             for id in self.matcher(kind).search_posted(|_| true) {
                 self.withdraw(kind, id, Error::Canceled, report);
             }
@@ -200,14 +200,14 @@ impl Core {
     /// Ends the receives of a collective with this context that have not met a message.
     #[cold]
     pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
-        let kind = Kind::Collective;
+        let kind = MessageKind::Collective;
         for id in self.matcher(kind).search_posted(|post| post.context == context) {
             self.withdraw(kind, id, Error::Canceled, report);
         }
     }
 
     /// Ends a posted receive that has not met a message.
-    pub fn withdraw(&mut self, kind: Kind, id: Id, error: Error, report: &mut impl Report) -> bool {
+    pub fn withdraw(&mut self, kind: MessageKind, id: Id, error: Error, report: &mut impl Report) -> bool {
         let Some(post) = self.matcher(kind).unpost(id) else {
             return false;
         };

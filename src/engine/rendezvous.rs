@@ -9,7 +9,7 @@ use super::op::{Access, Report};
 use super::outgoing::{Source, Stage};
 use super::peer::Malformed;
 use super::pieces::error;
-use super::port::{Named, PeerId, Place, Remote};
+use super::port::{ExposedName, PeerId, Placement, Remote};
 use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -34,7 +34,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let total = usize::try_from(header.total).map_err(|_| Malformed)?;
         if len != 0 && len != Remote::SIZE {
             return Err(Malformed);
@@ -52,10 +52,10 @@ impl Core {
             if wanted {
                 self.accept(id, report);
             }
-            return Ok(Place::Drop);
+            return Ok(Placement::Drop);
         }
         let token = self.landings.insert(Landing::Remote { message: id }).bits();
-        Ok(Place::Keep {
+        Ok(Placement::Keep {
             buffer: vec![0; len],
             token,
         })
@@ -166,21 +166,21 @@ impl Core {
     /// Memory of ours that a peer wants help with: what was offered to this very peer and has not ended, or a region that
     /// peers may use so. A region whose uses are counted may be read, because the reader tells of that; a write there goes
     /// through the engine.
-    pub fn named(&self, from: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+    pub fn exposed_memory(&self, from: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         match (name, access) {
-            (Named::Sent(number), Access::Read) => {
+            (ExposedName::Sent(number), Access::Read) => {
                 let send = self.sends.get(Id::from_bits(*number))?;
                 match &send.source {
                     Source::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
                     _ => None,
                 }
             }
-            (Named::Region(part), Access::Read) => Some(self.region(part, Rights::READ).ok()?.0),
-            (Named::Region(part), Access::Write) => {
+            (ExposedName::Region(part), Access::Read) => Some(self.region(part, Rights::READ).ok()?.0),
+            (ExposedName::Region(part), Access::Write) => {
                 let (memory, counted) = self.region(part, Rights::WRITE).ok()?;
                 (!counted).then_some(memory)
             }
-            (Named::Sent(_), Access::Write) | (Named::Nothing, _) => None,
+            (ExposedName::Sent(_), Access::Write) | (ExposedName::Nothing, _) => None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::message::Landing;
 use super::op::{Error, Failure, Form, Report};
 use super::outgoing::{Outgoing, Source, Stage};
 use super::peer::Malformed;
-use super::port::{PeerId, Place, Remote, Token};
+use super::port::{PeerId, Placement, Remote, Token};
 use super::rendezvous::Fetch;
 use super::rma::{Pull, What};
 use super::state::{Core, Fetching};
@@ -78,7 +78,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let (id, send) = self.operation(from, header)?;
         let at = send.at;
         let end = at.checked_add(len).ok_or(Malformed)?;
@@ -91,10 +91,10 @@ impl Core {
         };
         if len == 0 {
             self.end_send(id, None, report);
-            return Ok(Place::Drop);
+            return Ok(Placement::Drop);
         }
         let token = self.landings.insert(Landing::Reply { operation: id, len }).bits();
-        Ok(Place::Into { iov, at, token })
+        Ok(Placement::Into { iov, at, token })
     }
 
     /// They are in place.
@@ -119,7 +119,7 @@ impl Core {
     }
 
     /// We may fetch what we wanted to read.
-    pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Place, Malformed> {
+    pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
         let can_get = self.limits.can_get;
         let (id, send) = self.operation(from, header)?;
         if !can_get || !send.long || send.at > 0 || len != Remote::SIZE || !matches!(send.what, What::Read(_)) {
@@ -129,7 +129,7 @@ impl Core {
         let tell = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
         let buffer = self.spare(len);
         let token = self.landings.insert(Landing::Exposed { operation: id, tell }).bits();
-        Ok(Place::Keep { buffer, token })
+        Ok(Placement::Keep { buffer, token })
     }
 
     pub fn exposed_landed(&mut self, id: Id, tell: Option<Told>, buffer: Option<Vec<u8>>) {

@@ -7,13 +7,14 @@
 
 use super::endpoint::Engine;
 use super::op::{
-    Access, AtomicTarget, Completion, Ended, Error, Failure, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma,
+    Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, Refused, RemoteIov,
+    RemotePart, Report, Rma,
 };
 use super::outgoing::{Job, Outgoing, Source, Stage, Work};
 use super::pieces::{self, LIST, Reached};
-use super::port::{Body, Named, PeerId, Push, Remote, Transport};
+use super::port::{Body, ExposedName, PeerId, Push, Remote, Transport};
 use super::replies::Told;
-use super::side::{Short, ended};
+use super::side::{Short, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -95,13 +96,13 @@ impl What {
         matches!(self, What::Message | What::Atomic(_) | What::Fetch(_))
     }
 
-    pub fn ended(&self) -> Ended {
+    pub fn completed_op(&self) -> CompletedOp {
         match self {
-            What::Message => Ended::Send,
-            What::Write(_) => Ended::Rma(Access::Write),
-            What::Read(_) | What::Pull(_) => Ended::Rma(Access::Read),
-            What::Atomic(operation) => Ended::Atomic(operation.form),
-            What::Fetch(form) => Ended::Atomic(*form),
+            What::Message => CompletedOp::Send,
+            What::Write(_) => CompletedOp::Rma(Access::Write),
+            What::Read(_) | What::Pull(_) => CompletedOp::Rma(Access::Read),
+            What::Atomic(operation) => CompletedOp::Atomic(operation.form),
+            What::Fetch(form) => CompletedOp::Atomic(*form),
         }
     }
 }
@@ -114,7 +115,7 @@ impl Outgoing {
             Access::Read => What::Read(away),
         };
         let inject = rma.inject && rma.access == Access::Write;
-        let level = Level::Delivery;
+        let level = CompletionLevel::Delivery;
         Outgoing {
             tag,
             data: rma.data,
@@ -144,15 +145,15 @@ pub(super) fn aim(header: Header, remote: &RemoteIov) -> Header {
 impl<T: Transport> Engine<T> {
     /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
     pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        if self.rma_at_once(rma, report) {
+        if self.try_direct_rma(rma, report) {
             return Ok(());
         }
-        self.rma_begun(rma, report)
+        self.start_rma(rma, report)
     }
 
     /// Does it without the target, if that can be: then it has been reported, and nothing else has happened.
     #[inline(always)]
-    pub fn rma_at_once(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
+    pub fn try_direct_rma(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
         let done = rma.local.len() == rma.remote.len() && self.rma_direct(rma);
         if done {
             report.report(rma.done());
@@ -162,7 +163,7 @@ impl<T: Transport> Engine<T> {
 
     /// Starts one that could not be done at once.
     #[inline(always)]
-    pub fn rma_begun(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
+    pub fn start_rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
         self.rma_asked(*rma, report)
     }
 
@@ -264,7 +265,7 @@ impl<T: Transport> Engine<T> {
                 });
                 let end = Completion {
                     failure,
-                    ..ended(Ended::Rma(Access::Read), rma.to, rma.context, rma.tell)
+                    ..rma_completion(CompletedOp::Rma(Access::Read), rma.to, rma.context, rma.tell)
                 };
                 Self::not_begun(push, end, report)
             }
@@ -305,7 +306,7 @@ impl<T: Transport> Engine<T> {
         match (&send.source, header.packet) {
             (_, Packet::Read) | (Source::Copy(_), Packet::Offer) => {}
             (Source::User(iov), Packet::Offer) if self.core.limits.can_get => {
-                body.extend_from_slice(&self.transport.expose(to, iov, Named::Sent(id.bits())).bytes);
+                body.extend_from_slice(&self.transport.expose(to, iov, ExposedName::Sent(id.bits())).bytes);
             }
             (Source::User(_), Packet::Offer) => {}
             (Source::User(iov), _) if body.is_empty() && len > 0 => {

@@ -4,7 +4,7 @@
 
 use super::op::Report;
 use super::peer::Malformed;
-use super::port::{PeerId, Place};
+use super::port::{PeerId, Placement};
 use super::state::Core;
 use super::wire::Header;
 
@@ -15,7 +15,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let key = (from, header.id);
         let id = *self.streams.get(&key).ok_or(Malformed)?;
         let message = self.arrivals.get(id).ok_or(Malformed)?;

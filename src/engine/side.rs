@@ -4,7 +4,9 @@
 //! Short writes and atomics that give nothing back end in the order they began. So they have no number: the target
 //! counts them, and one `Acked` at the end of a poll ends many.
 
-use super::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, RemoteIov, RemotePart, Report, Tell};
+use super::op::{
+    Access, CompletedOp, Completion, Context, Error, Failure, Form, MessageKind, RemoteIov, RemotePart, Report, Tell,
+};
 use super::peer::{Malformed, Peer};
 use super::pieces::{Refusal, code, error, failed};
 use super::port::PeerId;
@@ -118,10 +120,10 @@ impl Peer {
 }
 
 /// The end of an operation on a peer's memory.
-pub(super) fn ended(ended: Ended, to: PeerId, context: Context, tell: Tell) -> Completion {
+pub(super) fn rma_completion(op: CompletedOp, to: PeerId, context: Context, tell: Tell) -> Completion {
     Completion {
-        ended,
-        kind: Kind::Message,
+        op,
+        kind: MessageKind::Untagged,
         context,
         tell,
         len: 0,
@@ -138,14 +140,14 @@ pub(super) fn ended(ended: Ended, to: PeerId, context: Context, tell: Tell) -> C
 impl Short {
     pub fn end(&self, to: PeerId, error: Option<Error>) -> Completion {
         let what = if self.atomic {
-            Ended::Atomic(Form::Base)
+            CompletedOp::Atomic(Form::Base)
         } else {
-            Ended::Rma(Access::Write)
+            CompletedOp::Rma(Access::Write)
         };
         Completion {
             len: if error.is_none() { self.len } else { 0 },
             failure: error.map(|error| Failure { error, overflow: 0 }),
-            ..ended(what, to, self.context, self.tell)
+            ..rma_completion(what, to, self.context, self.tell)
         }
     }
 }

@@ -4,7 +4,7 @@ use super::credit;
 use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
-use super::op::{Context, Kind};
+use super::op::{Context, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
@@ -43,11 +43,11 @@ impl Default for Config {
 /// A message that FI_PEEK with FI_CLAIM put aside.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub held: Id,
 }
 
-/// What peers may reach: see `Engine::open`.
+/// What peers may reach: see `Engine::expose_regions`.
 #[derive(Debug)]
 pub(super) struct Open {
     pub regions: Arc<Regions>,
@@ -145,11 +145,11 @@ impl Core {
     }
 
     #[inline]
-    pub fn matcher(&mut self, kind: Kind) -> &mut Matcher<Post, Id> {
+    pub fn matcher(&mut self, kind: MessageKind) -> &mut Matcher<Post, Id> {
         match kind {
-            Kind::Message => &mut self.messages,
-            Kind::Tagged => &mut self.tagged,
-            Kind::Collective => &mut self.collective,
+            MessageKind::Untagged => &mut self.messages,
+            MessageKind::Tagged => &mut self.tagged,
+            MessageKind::Collective => &mut self.collective,
         }
     }
 }

@@ -7,11 +7,11 @@
 
 use super::deliver::ANSWERS;
 use super::message::{Landing, Message, Phase, data, done};
-use super::op::{Access, Completion, Ended, Error, RemoteIov, RemotePart, Report, Tell};
+use super::op::{Access, CompletedOp, Completion, Error, RemoteIov, RemotePart, Report, Tell};
 use super::peer::Malformed;
 use super::pieces::{Reached, Refusal, failed, read_list};
-use super::port::{PeerId, Place, Remote, Token};
-use super::side::{Serve, ended};
+use super::port::{PeerId, Placement, Remote, Token};
+use super::side::{Serve, rma_completion};
 use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -40,8 +40,8 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
-        if header.flags & flag::LIST != 0 || !self.limits.at_once {
+    ) -> Result<Placement, Malformed> {
+        if header.flags & flag::LIST != 0 || !self.limits.sync_placement {
             return self.place_packet(from, header, len, report);
         }
         let (addr, key) = (header.tag, header.data);
@@ -54,7 +54,7 @@ impl Core {
                 };
                 self.ack(from);
                 if len > 0 {
-                    return Ok(Place::Into { iov, at: 0, token });
+                    return Ok(Placement::Into { iov, at: 0, token });
                 }
                 if self.landings.remove(Id::from_bits(token)).is_some() {
                     self.tell_write(from, key, len, short_data(header), report);
@@ -62,7 +62,7 @@ impl Core {
             }
             Err(error) => self.refuse_short(&Refusal { from, part, error }, report),
         }
-        Ok(Place::Drop)
+        Ok(Placement::Drop)
     }
 
     /// An operation has come that is looked at when its packet is here.
@@ -72,15 +72,15 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         if self.owes_much(from, ANSWERS) {
-            return Ok(Place::Refuse);
+            return Ok(Placement::Refuse);
         }
         if len == 0 {
             self.carry_out(from, header, &[], report)?;
-            return Ok(Place::Drop);
+            return Ok(Placement::Drop);
         }
-        if !self.limits.at_once {
+        if !self.limits.sync_placement {
             let peer = self.peer(from);
             peer.side().landing += 1;
             peer.look_out();
@@ -88,12 +88,12 @@ impl Core {
         let buffer = self.spare(len);
         let header = *header;
         let token = self.landings.insert(Landing::Packet { from, header }).bits();
-        Ok(Place::Keep { buffer, token })
+        Ok(Placement::Keep { buffer, token })
     }
 
     /// It is here.
     pub fn packet_landed(&mut self, from: PeerId, header: &Header, buffer: Option<Vec<u8>>, report: &mut impl Report) {
-        if !self.limits.at_once {
+        if !self.limits.sync_placement {
             let peer = self.peer(from);
             let side = peer.side();
             side.landing = side.landing.saturating_sub(1);
@@ -244,18 +244,18 @@ impl Core {
     }
 
     /// A place for bytes of a long write, which `place_part` has counted.
-    pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Place {
+    pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(reached) = self.window(id, at, len) else {
             self.settle(id, report);
-            return Place::Drop;
+            return Placement::Drop;
         };
         if let Some(message) = self.arrivals.get_mut(id) {
             message.moving += 1;
         }
         let token = self.landings.insert(Landing::Part { message: id, at }).bits();
         match reached.one() {
-            Some(iov) if self.limits.at_once => Place::Into { iov, at: 0, token },
-            _ => Place::Keep {
+            Some(iov) if self.limits.sync_placement => Placement::Into { iov, at: 0, token },
+            _ => Placement::Keep {
                 buffer: self.spare(len),
                 token,
             },
@@ -330,6 +330,6 @@ pub(super) fn told(from: PeerId, access: Access, key: u64, atomic: bool, len: us
     Completion {
         len,
         data,
-        ..ended(Ended::Target { access, key, atomic }, from, 0, tell)
+        ..rma_completion(CompletedOp::Target { access, key, atomic }, from, 0, tell)
     }
 }

@@ -26,7 +26,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Error, Kind, RemotePart, Report};
+use crate::engine::op::{Completion, Context, Error, MessageKind, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
@@ -219,7 +219,8 @@ impl<T: Wire + 'static> Endpoint<T> {
         let core = &mut *guard;
         if core.side.settings.is_target && !core.side.enabled {
             let counted = core.side.bindings.counts_peers();
-            core.engine.open(self.domain.memory.regions.clone(), number, counted);
+            core.engine
+                .expose_regions(self.domain.memory.regions.clone(), number, counted);
         }
     }
 }
@@ -320,7 +321,7 @@ impl<T: Wire> Core<T> {
     fn tell_ended(&mut self) {
         let transport = self.engine.transport();
         for completion in self.ended.ends.drain(..) {
-            if completion.kind == Kind::Collective {
+            if completion.kind == MessageKind::Collective {
                 self.runner.ended(&completion);
             } else {
                 self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
@@ -384,7 +385,7 @@ impl<T: Wire> Messaging for Endpoint<T> {
                 let (engine, mut teller) = core.parts();
                 engine.recv(&recv, &mut teller)
             }
-            Some(look) => core.engine.look(look, &recv, &mut core.ended),
+            Some(look) => core.engine.peek(look, &recv, &mut core.ended),
         };
         core.tell();
         if core.deep || core.side.driven.is_some() {
@@ -404,11 +405,11 @@ impl<T: Wire> Rma for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
-        let done = engine.rma_at_once(&rma, &mut teller);
+        let done = engine.try_direct_rma(&rma, &mut teller);
         let result = if done {
             Ok(())
         } else {
-            engine.rma_begun(&rma, &mut teller)
+            engine.start_rma(&rma, &mut teller)
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.tell();
@@ -429,11 +430,11 @@ impl<T: Wire> Atomics for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
         let (engine, mut teller) = core.parts();
-        let done = engine.atomic_at_once(&atomic, &mut teller);
+        let done = engine.try_direct_atomic(&atomic, &mut teller);
         let result = if done {
             Ok(())
         } else {
-            engine.atomic_begun(&atomic, &mut teller)
+            engine.start_atomic(&atomic, &mut teller)
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.tell();

@@ -1,7 +1,7 @@
 //! Helping a peer that copies from or to our memory (`share`): what it asks for in a record of its ring, and our part of it.
 //!
 //! Nothing in a request says where memory of ours is. It names a message of ours to this peer, or a region, and what of it
-//! is wanted; the engine looks that up when the request is carried out (`Sink::named`), and we are in a call of the engine
+//! is wanted; the engine looks that up when the request is carried out (`Sink::exposed_memory`), and we are in a call of the engine
 //! until we are done, so it stays what it is. What is written is the peer's memory, of the process that was proven to be
 //! the peer's, where the peer says.
 
@@ -10,7 +10,7 @@ use super::get::{self, Window};
 use super::outbound::Outbound;
 use super::share::{Cut, End, State, take, told};
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{Get, Named, PeerId, Remote, Sink};
+use crate::engine::port::{ExposedName, Get, PeerId, Remote, Sink};
 use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 
@@ -27,7 +27,7 @@ pub struct Help {
 /// Our side of it, and whether it is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    pub name: Named,
+    pub name: ExposedName,
     pub access: Access,
 }
 
@@ -44,10 +44,10 @@ pub const BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
 /// Header and body of a request. `theirs` is the memory of who asks. None for what has no name.
 pub fn request(number: u32, cut: &Cut, theirs: &Remote, ours: &Asked) -> Option<([u64; 4], [u8; BODY])> {
     let (what, name) = match (ours.name, ours.access) {
-        (Named::Sent(sent), Access::Read) => (MESSAGE, [sent, 0, 0]),
-        (Named::Region(part), Access::Read) => (READ, [part.key, part.addr, part.len as u64]),
-        (Named::Region(part), Access::Write) => (WRITE, [part.key, part.addr, part.len as u64]),
-        (Named::Sent(_), Access::Write) | (Named::Nothing, _) => return None,
+        (ExposedName::Sent(sent), Access::Read) => (MESSAGE, [sent, 0, 0]),
+        (ExposedName::Region(part), Access::Read) => (READ, [part.key, part.addr, part.len as u64]),
+        (ExposedName::Region(part), Access::Write) => (WRITE, [part.key, part.addr, part.len as u64]),
+        (ExposedName::Sent(_), Access::Write) | (ExposedName::Nothing, _) => return None,
     };
     let mut body = [0; BODY];
     let (first, second) = body.split_at_mut(Remote::SIZE);
@@ -80,9 +80,9 @@ impl Help {
             key,
         };
         let (name, access) = match what {
-            MESSAGE => (Named::Sent(key), Access::Read),
-            READ => (Named::Region(part), Access::Read),
-            WRITE => (Named::Region(part), Access::Write),
+            MESSAGE => (ExposedName::Sent(key), Access::Read),
+            READ => (ExposedName::Region(part), Access::Read),
+            WRITE => (ExposedName::Region(part), Access::Write),
             _ => return None,
         };
         Some(Help {
@@ -120,7 +120,7 @@ impl ShmTransport {
         let out = &*out;
         let helped = out.ring().helped();
         let memory = works
-            .then(|| sink.named(to, &help.ours.name, help.ours.access))
+            .then(|| sink.exposed_memory(to, &help.ours.name, help.ours.access))
             .flatten();
         let Some(way) = memory.and_then(|memory| way_of(out, help, memory)) else {
             return helped.store(told(help.number, State::Over, 0), Ordering::Release);
@@ -173,11 +173,11 @@ mod tests {
         };
         let cut = Cut::checked(5, 70_000, 4096, 18).unwrap();
         for (name, access, has_one) in [
-            (Named::Sent(u64::MAX - 7), Access::Read, true),
-            (Named::Region(part), Access::Read, true),
-            (Named::Region(part), Access::Write, true),
-            (Named::Sent(7), Access::Write, false),
-            (Named::Nothing, Access::Read, false),
+            (ExposedName::Sent(u64::MAX - 7), Access::Read, true),
+            (ExposedName::Region(part), Access::Read, true),
+            (ExposedName::Region(part), Access::Write, true),
+            (ExposedName::Sent(7), Access::Write, false),
+            (ExposedName::Nothing, Access::Read, false),
         ] {
             let asked = Asked { name, access };
             let Some((words, body)) = request(9, &cut, &theirs, &asked) else {

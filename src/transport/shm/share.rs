@@ -16,7 +16,7 @@ use super::layout::{CLOSED, Ring};
 use super::outbound::{Outbound, Sent};
 use super::reach::Open;
 use crate::engine::op::Access;
-use crate::engine::port::{Get, Named, PeerId, Remote, Sink, Token};
+use crate::engine::port::{ExposedName, Get, PeerId, Remote, Sink, Token};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -169,7 +169,7 @@ impl Far {
                 access: Access::Read,
             },
             Far::Region(open) => Asked {
-                name: Named::Region(open.part),
+                name: ExposedName::Region(open.part),
                 access: open.access,
             },
         }
@@ -241,7 +241,7 @@ impl ShmTransport {
         }
         let number = peer.shares.wrapping_add(1).max(1);
         let back = cut.count;
-        let ours = get::expose(self.own.instance, self.own.pid, local, Named::Nothing);
+        let ours = get::expose(self.own.instance, self.own.pid, local, ExposedName::Nothing);
         let (words, body) = request(number, &cut, &ours, &far.asked())?;
         // SYNC POINT pieces: before the request, which is published with a release.
         let left = Left { number, front: 0, back };

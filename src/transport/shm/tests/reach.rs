@@ -124,7 +124,7 @@ fn pair(region: Registered) -> Pair {
     let regions = Arc::new(Regions::new(false, true));
     assert_eq!(regions.add(region, KEY), Some(KEY));
     let (mut target, mut end) = (dir.open("target"), dir.open("end"));
-    target.show(&regions, 3);
+    target.publish_regions(&regions, 3);
     let to = end.peer(b"target").unwrap();
     Pair {
         dir,
@@ -414,7 +414,7 @@ fn a_target_that_does_nothing_is_reached() {
             let regions = Arc::new(Regions::new(false, true));
             regions.add(memory.region(Rights::BOTH), KEY).unwrap();
             let mut target = dir.open("target");
-            target.show(&regions, 1);
+            target.publish_regions(&regions, 1);
             memory.byte(5).store(5, Ordering::Relaxed);
             to_parent.write_all(&[1]).unwrap();
             let mut byte = [0];
@@ -457,7 +457,7 @@ fn a_killed_target_is_missed() {
         let regions = Arc::new(Regions::new(false, true));
         regions.add(memory.region(Rights::BOTH), KEY).unwrap();
         let mut target = dir.open("target");
-        target.show(&regions, 1);
+        target.publish_regions(&regions, 1);
         to_parent.write_all(&[1]).unwrap();
         std::thread::sleep(Duration::from_secs(60));
     });
