@@ -13,7 +13,7 @@ use super::outgoing::{Outgoing, Source, Stage};
 use super::pieces::LIST;
 use super::port::{Body, PeerId, Push, Transport};
 use super::rma::{Operation, What, aim};
-use super::side::{Short, rma_completion};
+use super::rma_peer::{Short, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;

@@ -8,7 +8,7 @@ use super::kernel::Kernel;
 use super::op::{Access, Atomic, AtomicTarget, CompletedOp, Completion, RemotePart, Report, Rma};
 use super::outgoing::{Outgoing, Stage};
 use super::port::{Get, PeerId, Transport};
-use super::side::rma_completion;
+use super::rma_peer::rma_completion;
 use super::state::{Core, Fetching};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;

@@ -3,13 +3,13 @@
 //! Messages of one packet whose receive is posted take a shorter way: they are only a `Delivery` while their body is
 //! being placed. All others are a `Message`, whether or not they have met their receive yet.
 
-use super::held::Task;
 use super::op::{Context, MessageKind, Tell};
 use super::port::{PeerId, Placement, Remote};
 use super::receive::Target;
 use super::replies::Told;
+use super::rma_target::Inlet;
 use super::state::Core;
-use super::target::Inlet;
+use super::tagged_atomic::Task;
 use super::wire::{Header, Packet, flag};
 use crate::engine::op::Report;
 use crate::util::slab::Id;

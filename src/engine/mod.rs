@@ -31,39 +31,33 @@ pub mod port;
 pub mod wire;
 
 mod atomic;
+mod atomic_target;
 mod credit;
 mod deliver;
 mod direct;
 mod eager;
-mod execute;
-mod gone;
-mod held;
 mod kernel;
-mod look;
 mod message;
 mod multi;
 mod outgoing;
+mod peek;
 mod peer;
+mod peer_death;
 mod pieces;
 mod recall;
 mod receive;
 mod rendezvous;
 mod replies;
 mod rma;
+mod rma_fast;
+mod rma_peer;
+mod rma_target;
 mod segment;
-mod side;
 mod state;
-mod take;
-mod target;
+mod tagged_atomic;
 
 #[cfg(test)]
-mod chance;
-#[cfg(test)]
-mod onesided;
-#[cfg(test)]
-mod script;
-#[cfg(test)]
-mod sim;
+mod tests;
 
 pub use endpoint::Engine;
 pub use state::Config;

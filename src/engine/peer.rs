@@ -3,7 +3,7 @@
 use super::op::{Completion, CompletionLevel, Error, Failure};
 use super::outgoing::Work;
 use super::port::PeerId;
-use super::side::Side;
+use super::rma_peer::Side;
 use super::state::{Config, Core};
 use super::wire::Header;
 use crate::engine::op::Report;

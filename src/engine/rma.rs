@@ -14,7 +14,7 @@ use super::outgoing::{Job, Outgoing, Source, Stage, Work};
 use super::pieces::{self, LIST, Reached};
 use super::port::{Body, ExposedName, PeerId, Push, Remote, Transport};
 use super::replies::Told;
-use super::side::{Short, rma_completion};
+use super::rma_peer::{Short, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;

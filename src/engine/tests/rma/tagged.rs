@@ -2,7 +2,7 @@
 
 use super::atomic::{SUM, bytes, operation, words};
 use super::*;
-use crate::engine::script::sends_ended;
+use crate::engine::tests::stories::sends_ended;
 
 const CSWAP: u8 = 12;
 

@@ -3,16 +3,16 @@
 //! At the target such an operation is a message: it meets the oldest receive that fits, or is held until there is one.
 //! Then it works on that receive's buffer, and both ends are told.
 
+use super::atomic_target::Work;
 use super::credit;
-use super::execute::Work;
 use super::message::{Delivery, Message, Phase, done};
 use super::op::{Error, Form, MessageKind, Report};
 use super::peer::Malformed;
 use super::pieces::failed;
 use super::port::PeerId;
 use super::receive::Target;
+use super::rma_target::short_data;
 use super::state::Core;
-use super::target::short_data;
 use super::wire::{Header, flag};
 use crate::util::slab::Id;
 

@@ -1,14 +1,14 @@
 //! Stories of two or three endpoints, each with one feature in it.
 
-mod ends;
 mod flood;
 mod peeks;
+mod peer_death;
 
-use super::Config;
-use super::op::*;
-use super::port::*;
-use super::sim::*;
-use super::wire::Packet;
+use crate::engine::Config;
+use crate::engine::op::*;
+use crate::engine::port::*;
+use crate::engine::tests::sim::*;
+use crate::engine::wire::Packet;
 
 fn bed() -> Bed {
     Bed::new(3, 1, Manner::default(), small())

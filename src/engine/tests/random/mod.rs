@@ -6,12 +6,12 @@
 
 mod rules;
 
-use super::Config;
-use super::op::*;
-use super::port::*;
-use super::receive::want;
-use super::sim::*;
-use super::wire::{Header, flag};
+use crate::engine::Config;
+use crate::engine::op::*;
+use crate::engine::port::*;
+use crate::engine::receive::want;
+use crate::engine::tests::sim::*;
+use crate::engine::wire::{Header, flag};
 use proptest::prelude::*;
 use rules::*;
 use std::collections::HashMap;

@@ -4,13 +4,13 @@
 //! Each does all of its packet, or nothing: then the long ways (`target`, `execute`, `replies`) see the same packet, and
 //! refuse what is to be refused. Called by `deliver`.
 
+use super::atomic_target::Work;
 use super::deliver::ANSWERS;
-use super::execute::Work;
 use super::op::{Access, Form, RemotePart, Report};
 use super::outgoing::Source;
 use super::port::PeerId;
+use super::rma_target::{short_data, told};
 use super::state::Core;
-use super::target::{short_data, told};
 use super::wire::{Header, Packet, flag};
 use crate::util::apart;
 use crate::util::regions::Rights;

@@ -2,20 +2,20 @@
 //!
 //! `World` holds the lanes, the die and a log of what happened in which order; `Node` is an engine and its
 //! application's side. Buffers are scribbled over as soon as the engine says it is done with them, so that a late
-//! look or write is seen. `script` uses it for plain stories, `chance` for random ones that it judges by the log.
+//! look or write is seen. `stories` uses it for plain stories, `random` for random ones that it judges by the log.
 
 mod bed;
 mod recall;
 
 pub use bed::*;
 
-use super::op::{
+use crate::engine::op::{
     Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, Recv, Refused, RemotePart,
     Report, Send, Tell,
 };
-use super::port::*;
-use super::wire::{Header, Packet};
-use super::{Config, Engine};
+use crate::engine::port::*;
+use crate::engine::wire::{Header, Packet};
+use crate::engine::{Config, Engine};
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;

@@ -4,7 +4,7 @@ use super::message::Landing;
 use super::op::{Error, Failure, MessageKind, Report};
 use super::peer::Peer;
 use super::port::PeerId;
-use super::side::Side;
+use super::rma_peer::Side;
 use super::state::Core;
 use crate::util::slab::Id;
 use std::collections::HashSet;

@@ -11,7 +11,7 @@ use super::op::{Access, CompletedOp, Completion, Error, RemoteIov, RemotePart, R
 use super::peer::Malformed;
 use super::pieces::{Reached, Refusal, failed, read_list};
 use super::port::{PeerId, Placement, Remote, Token};
-use super::side::{Serve, rma_completion};
+use super::rma_peer::{Serve, rma_completion};
 use super::state::{Core, Fetching};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;

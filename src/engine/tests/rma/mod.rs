@@ -1,18 +1,18 @@
 //! Stories of operations on memory: reads, writes and atomics between two or three endpoints.
 
-use super::Config;
-use super::op::*;
-use super::port::*;
-use super::sim::*;
-use super::wire::Packet;
+use crate::engine::Config;
+use crate::engine::op::*;
+use crate::engine::port::*;
+use crate::engine::tests::sim::*;
+use crate::engine::wire::Packet;
 use crate::util::regions::{Region, Rights};
 use crate::util::user::{Lent, UserIov};
 
 mod atomic;
-mod chance;
 mod order;
+mod random;
+mod read_write;
 mod recall;
-mod rma;
 mod tagged;
 
 /// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
