@@ -9,11 +9,11 @@ use super::op::{
     Atomic, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, MessageKind, Refused,
     RemotePart, Report,
 };
-use super::outgoing::{Outgoing, Source, Stage};
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::pieces::LIST;
 use super::port::{Body, PeerId, Push, Transport};
-use super::rma::{Operation, What, aim};
-use super::rma_peer::{Short, rma_completion};
+use super::rma::{OutgoingOp, QueuedAtomic, with_remote};
+use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -44,7 +44,7 @@ impl Outgoing {
         let (first, second) = operands.split_at_mut(operand);
         atomic.operand.read(0, first);
         atomic.compare.read(0, second);
-        let operation = Operation {
+        let operation = QueuedAtomic {
             form: atomic.form,
             code: code(atomic),
             target: atomic.target,
@@ -54,14 +54,14 @@ impl Outgoing {
             AtomicTarget::Memory(_) => (MessageKind::Untagged, 0),
             AtomicTarget::Tagged { tag, .. } => (MessageKind::Tagged, tag),
         };
-        let (what, level) = (What::Atomic(Box::new(operation)), CompletionLevel::Delivery);
+        let (op, level) = (OutgoingOp::Atomic(Box::new(operation)), CompletionLevel::Delivery);
         Outgoing {
             kind,
             tag,
             data: atomic.data,
-            source: Source::Copy(operands),
+            local: LocalBuffer::Copy(operands),
             fence: atomic.fence,
-            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.tell, atomic.context)
+            ..Outgoing::bare(atomic.to, op, atomic.len, level, atomic.tell, atomic.context)
         }
     }
 }
@@ -148,7 +148,7 @@ impl<T: Transport> Engine<T> {
             AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
             _ => None,
         };
-        if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.free(atomic.to)) {
+        if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.may_start_short(atomic.to)) {
             return match atomic.form {
                 Form::Base => self.atomic_base(atomic, part, &operands, report),
                 Form::Fetch | Form::Compare => self.atomic_fetch(atomic, part, &operands, report),
@@ -169,19 +169,19 @@ impl<T: Transport> Engine<T> {
         operands: &UserIov,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        match Self::carry(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
+        match Self::push_out_of_line(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
             Push::Done => {
-                let short = Short {
+                let short = ShortOp {
                     context: atomic.context,
                     len: atomic.len,
                     tell: atomic.tell,
                     atomic: true,
                 };
-                self.core.short_begun(atomic.to, short);
+                self.core.short_op_started(atomic.to, short);
                 Ok(())
             }
             Push::Full => self.atomic_queued(atomic, report),
-            push => Self::not_begun(push, broken(atomic), report),
+            push => Self::not_started(push, broken(atomic), report),
         }
     }
 
@@ -195,21 +195,21 @@ impl<T: Transport> Engine<T> {
         if self.core.sends.len() >= Id::SHORT_MAX {
             return Err(Refused::Again);
         }
-        let what = What::Fetch(atomic.form);
+        let op = OutgoingOp::AtomicSent(atomic.form);
         let level = CompletionLevel::Delivery;
         let id = self.core.sends.insert(Outgoing {
             stage: Stage::Sent,
-            source: Source::User(atomic.result),
-            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.tell, atomic.context)
+            local: LocalBuffer::User(atomic.result),
+            ..Outgoing::bare(atomic.to, op, atomic.len, level, atomic.tell, atomic.context)
         });
-        match Self::carry(
+        match Self::push_out_of_line(
             &mut self.transport,
             atomic.to,
             &one(atomic, part, id.short()),
             whole(operands),
         ) {
             Push::Done => {
-                self.core.begun(atomic.to);
+                self.core.op_started(atomic.to);
                 Ok(())
             }
             push => {
@@ -217,7 +217,7 @@ impl<T: Transport> Engine<T> {
                 if push == Push::Full {
                     return self.atomic_queued(atomic, report);
                 }
-                Self::not_begun(push, broken(atomic), report)
+                Self::not_started(push, broken(atomic), report)
             }
         }
     }
@@ -273,9 +273,9 @@ fn broken(atomic: &Atomic) -> Completion {
 
 impl Core {
     /// The header of an atomic that was queued, if it may go now.
-    pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &Operation) -> Option<Header> {
+    pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &QueuedAtomic) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
-        if peer.special && peer.has_longs() {
+        if peer.off_fast_path && peer.has_long_rma() {
             return None; // it must not pass them
         }
         let (flags, total) = total(operation.form, send.data, send.len);
@@ -286,12 +286,12 @@ impl Core {
             ..Header::new(packet(operation.form), id.short())
         };
         match &operation.target {
-            AtomicTarget::Memory(remote) => Some(aim(header, remote)),
+            AtomicTarget::Memory(remote) => Some(with_remote(header, remote)),
             AtomicTarget::Tagged { tag, at } => {
                 // It may be held over there as messages are, so it costs as much.
-                let afford = credit::cost(send.source.len()) <= peer.credit;
+                let afford = credit::cost(send.local.len()) <= peer.credit;
                 let free = if afford { 0 } else { flag::WITHHELD };
-                (afford || peer.pressed).then_some(Header {
+                (afford || peer.withholds_credit).then_some(Header {
                     flags: flags | flag::TAGGED | free,
                     tag: *at,
                     data: *tag,

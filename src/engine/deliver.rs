@@ -6,7 +6,7 @@ use super::message::Landing;
 use super::op::{Access, Error, Report};
 use super::peer::Malformed;
 use super::port::{ExposedName, PeerId, Placement, Sink, Token};
-use super::state::{Core, Fetching};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
@@ -15,12 +15,12 @@ use crate::util::user::UserIov;
 /// this version stay far below, since each answer belongs to an unfinished send of theirs.
 pub(super) const ANSWERS: usize = 1 << 16;
 
-pub(super) struct Deliver<'a, R: Report> {
+pub(super) struct EngineSink<'a, R: Report> {
     pub core: &'a mut Core,
     pub report: &'a mut R,
 }
 
-impl<R: Report> Sink for Deliver<'_, R> {
+impl<R: Report> Sink for EngineSink<'_, R> {
     fn met(&mut self, peer: PeerId, source: PeerId) {
         self.core.peer(peer).source = Some(source);
         self.report.met();
@@ -39,11 +39,11 @@ impl<R: Report> Sink for Deliver<'_, R> {
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let peer = core.peer(from);
-        if peer.special {
+        if peer.off_fast_path {
             if peer.shunned {
                 return Placement::Drop;
             }
-            if peer.has_landing() {
+            if peer.has_landing_rma() {
                 return Placement::Refuse; // what is coming now goes first
             }
         }
@@ -67,10 +67,10 @@ impl<R: Report> Sink for Deliver<'_, R> {
             Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
             Some(Landing::Remote { message }) => core.remote_landed(message, buffer, report),
-            Some(Landing::Write { from, key, len, data }) => core.tell_write(from, key, len, data, report),
-            Some(Landing::Packet { from, header }) => core.packet_landed(from, &header, buffer, report),
+            Some(Landing::Write { from, key, len, data }) => core.report_write(from, key, len, data, report),
+            Some(Landing::Packet { from, header }) => core.whole_landed(from, &header, buffer, report),
             Some(Landing::Reply { operation, len }) => core.reply_landed(operation, len, report),
-            Some(Landing::Exposed { operation, tell }) => core.exposed_landed(operation, tell, buffer),
+            Some(Landing::Exposed { operation, notify }) => core.exposed_landed(operation, notify, buffer),
             None => {} // its peer is gone, or nobody is to be told
         }
     }
@@ -80,11 +80,11 @@ impl<R: Report> Sink for Deliver<'_, R> {
     }
 
     fn finished(&mut self, token: Token, ok: bool) {
-        self.core.got_all(Fetching::of(token), ok, self.report);
+        self.core.get_finished(GetOwner::of(token), ok, self.report);
     }
 
     fn gone(&mut self, peer: PeerId) {
-        self.core.gone(peer, Error::PeerGone, self.report);
+        self.core.peer_gone(peer, Error::PeerGone, self.report);
         self.core.peer(peer).source = None;
     }
 }
@@ -114,7 +114,7 @@ impl Core {
             Packet::Reply => self.place_reply(from, header, len, report),
             Packet::Exposed => self.place_exposed(from, header, len),
             Packet::Offer | Packet::Read | Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic => {
-                self.place_packet(from, header, len, report)
+                self.place_whole(from, header, len, report)
             }
         }
     }
@@ -130,7 +130,7 @@ impl Core {
             return Err(Malformed);
         }
         match header.packet {
-            Packet::Send => self.asked(from, header)?,
+            Packet::Send => self.bytes_requested(from, header)?,
             Packet::Done => self.done(from, header, report)?,
             Packet::Credit => self.credited(from, header)?,
             Packet::Acked => self.acked(from, header, report)?,

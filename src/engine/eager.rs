@@ -5,7 +5,7 @@ use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
 use super::op::{CompletedOp, Completion, MessageKind, Report};
 use super::peer::Malformed;
 use super::port::{PeerId, Placement};
-use super::receive::{Target, truncated};
+use super::receive::{MatchedRecv, truncated};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 
@@ -14,7 +14,7 @@ impl Core {
     #[inline(always)]
     pub fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
-        let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.special) else {
+        let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.off_fast_path) else {
             return false;
         };
         let cost = credit::cost(body.len());
@@ -74,11 +74,11 @@ impl Core {
             return Err(Malformed);
         }
         let cost = credit::cost(len);
-        self.charge(from, cost)?;
+        self.charge_credit(from, cost)?;
         match self.take_post(kind(header), from, tag(header), len) {
-            Some(target) => {
-                self.repay(from, cost);
-                Ok(self.place_direct(from, header, len, &target, report))
+            Some(matched) => {
+                self.repay_credit(from, cost);
+                Ok(self.place_direct(from, header, len, &matched, report))
             }
             None => Ok(self.place_unexpected(from, header, len, len, report)),
         }
@@ -90,29 +90,29 @@ impl Core {
         from: PeerId,
         header: &Header,
         len: usize,
-        target: &Target,
+        matched: &MatchedRecv,
         report: &mut impl Report,
     ) -> Placement {
         let delivery = Delivery {
             from,
             kind: kind(header),
-            tell: target.tell,
+            tell: matched.tell,
             tag: tag(header),
             data: data(header),
             total: len,
-            room: target.iov.len(),
+            room: matched.iov.len(),
             answer: (header.flags & flag::ACK != 0).then_some(header.id),
-            context: target.context,
-            multi: target.multi,
-            buf: target.buf,
+            context: matched.context,
+            multi: matched.multi,
+            buf: matched.buf,
         };
-        if len == 0 || target.iov.is_empty() {
+        if len == 0 || matched.iov.is_empty() {
             self.deliver(&delivery, None, report);
             return Placement::Drop;
         }
         let token = self.landings.insert(Landing::Direct(delivery)).bits();
         Placement::Into {
-            iov: target.iov,
+            iov: matched.iov,
             at: 0,
             token,
         }
@@ -132,13 +132,13 @@ impl Core {
             return Err(Malformed);
         }
         let cost = credit::cost(total);
-        self.charge(from, cost)?;
-        let Some(target) = self.take_post(kind(header), from, tag(header), total) else {
+        self.charge_credit(from, cost)?;
+        let Some(matched) = self.take_post(kind(header), from, tag(header), total) else {
             return Ok(self.place_unexpected(from, header, len, total, report));
         };
-        self.repay(from, cost);
+        self.repay_credit(from, cost);
         let mut message = Message::new(from, header, Phase::Coming, total);
-        message.target = Some(target);
+        message.matched = Some(matched);
         let id = self.arrivals.insert(message);
         self.streams.insert(key, id);
         Ok(self.place_part(id, 0, len, report))
@@ -157,8 +157,8 @@ impl Core {
         let mut message = Message::new(from, header, Phase::Coming, total);
         message.kept = cost;
         let id = self.arrivals.insert(message);
-        self.hold(id);
-        self.keep(from, cost);
+        self.hold_unexpected(id);
+        self.charge_kept(from, cost);
         if len < total {
             self.streams.insert((from, header.id), id);
         }

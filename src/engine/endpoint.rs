@@ -4,12 +4,12 @@
 //! and is compiled once. Nothing here blocks; `progress` must be called as long as anything is unfinished.
 
 use super::credit;
-use super::deliver::Deliver;
+use super::deliver::EngineSink;
 use super::op::{CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send};
-use super::outgoing::{self, Job, Outgoing, Source, Work};
+use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
 use super::port::{Body, ExposedName, Get, PeerId, Push, Transport};
-use super::rma::What;
-use super::state::{Config, Core, Fetching, Open};
+use super::rma::OutgoingOp;
+use super::state::{Config, Core, ExposedRegions, GetOwner};
 use super::wire::Packet;
 use crate::util::apart;
 use crate::util::regions::Regions;
@@ -26,7 +26,7 @@ pub struct Engine<T: Transport> {
     pub(super) transport: T,
     pub(super) core: Core,
     /// A peer had more to be pushed than its turn allowed.
-    more: bool,
+    more_to_push: bool,
 }
 
 /// The end of a send that was never kept.
@@ -65,7 +65,7 @@ impl<T: Transport> Engine<T> {
         Engine {
             transport,
             core,
-            more: false,
+            more_to_push: false,
         }
     }
 
@@ -85,7 +85,7 @@ impl<T: Transport> Engine<T> {
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };
-        if !peer.queue.is_empty() || peer.special || peer.credit < credit::cost(len) {
+        if !peer.queue.is_empty() || peer.off_fast_path || peer.credit < credit::cost(len) {
             return self.send_long(*send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
@@ -155,7 +155,7 @@ impl<T: Transport> Engine<T> {
         if !counted {
             self.transport.publish_regions(&regions, endpoint);
         }
-        self.core.open = Some(Open {
+        self.core.exposed_regions = Some(ExposedRegions {
             regions,
             endpoint,
             counted,
@@ -204,9 +204,9 @@ impl<T: Transport> Engine<T> {
     pub fn progress(&mut self, report: &mut impl Report) -> usize {
         self.push_all(report);
         let core = &mut self.core;
-        let came = self.transport.poll(&mut Deliver { core, report }, POLL);
-        if !self.core.asked.is_empty() {
-            self.wait_for_asked(report);
+        let came = self.transport.poll(&mut EngineSink { core, report }, POLL);
+        if !self.core.awaiting_answers.is_empty() {
+            self.poll_awaited(report);
         }
         self.push_all(report);
         came
@@ -214,18 +214,18 @@ impl<T: Transport> Engine<T> {
 
     /// Whether something waits for room in the transport: then `progress` has work though nothing may come.
     pub fn busy(&self) -> bool {
-        !self.core.busy.is_empty() || !self.core.fetches.is_empty()
+        !self.core.busy.is_empty() || !self.core.gets.is_empty()
     }
 
     /// Whether `progress` could push something now. What waits for room is not counted: the transport tells of room.
     pub fn has_work(&self) -> bool {
-        self.more || !self.core.fetches.is_empty()
+        self.more_to_push || !self.core.gets.is_empty()
     }
 
     /// Whether an operation waits for a peer.
     pub fn unfinished(&self) -> bool {
         let posted = self.posted() + self.core.collective.posted_len();
-        self.sending() + posted + self.core.streams.len() + self.core.fetches.len() > 0
+        self.sending() + posted + self.core.streams.len() + self.core.gets.len() > 0
     }
 
     /// Receives of the application's that have not met a message.
@@ -262,8 +262,8 @@ impl<T: Transport> Engine<T> {
     #[cfg(test)]
     pub fn leftovers(&self) -> [usize; 5] {
         let core = &self.core;
-        let sides = core.peers.iter().filter_map(|peer| peer.side.as_ref());
-        let sides = core.unacked + sides.map(|side| side.left()).sum::<usize>();
+        let sides = core.peers.iter().filter_map(|peer| peer.rma.as_ref());
+        let sides = core.unacked + sides.map(|rma| rma.left()).sum::<usize>();
         [
             core.sends.len(),
             core.arrivals.len(),
@@ -301,8 +301,8 @@ impl<T: Transport> Engine<T> {
 
     #[inline(never)]
     fn push_waiting(&mut self, report: &mut impl Report) {
-        self.more = false;
-        self.fetch_all(report);
+        self.more_to_push = false;
+        self.start_gets(report);
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
             self.core.peer(to).busy = false;
@@ -315,23 +315,23 @@ impl<T: Transport> Engine<T> {
             match self.push_next(to, report) {
                 Step::Pushed => {}
                 Step::Nothing => {
-                    self.core.peer(to).narrow = false;
+                    self.core.peer(to).small_packets_only = false;
                     return;
                 }
                 Step::Full => return self.core.wake(to),
             }
         }
-        self.more = true;
+        self.more_to_push = true;
         self.core.wake(to);
     }
 
     fn push_next(&mut self, to: PeerId, report: &mut impl Report) -> Step {
-        let Some(job) = self.core.next(to) else {
+        let Some(packet) = self.core.next(to) else {
             return Step::Nothing;
         };
-        match self.push_job(to, &job) {
+        match self.push_packet(to, &packet) {
             Push::Done => {
-                self.core.pushed(to, &job, report);
+                self.core.pushed(to, &packet, report);
                 Step::Pushed
             }
             Push::Full => Step::Full,
@@ -349,67 +349,68 @@ impl<T: Transport> Engine<T> {
             }
             Push::TooLong => {
                 // It is cut, or begun otherwise; what cannot be ends.
-                if core::mem::replace(&mut self.core.peer(to).narrow, true) {
-                    self.core.no_memory(to, job.work, report);
+                if core::mem::replace(&mut self.core.peer(to).small_packets_only, true) {
+                    self.core.no_memory(to, packet.purpose, report);
                 }
                 Step::Pushed
             }
         }
     }
 
-    fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
-        let sent = match job.work {
-            Work::Answer | Work::Credit | Work::Acks => None,
-            Work::Reply => return self.push_reply(to, job.len),
-            Work::Serve => return self.push_served(to, job),
-            Work::Start(id) | Work::Segment(id) | Work::Asked(id) => {
+    fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
+        let sent = match packet.purpose {
+            Purpose::Control | Purpose::Credit | Purpose::Acks => None,
+            Purpose::Reply => return self.push_reply(to, packet.len),
+            Purpose::ServedRead => return self.push_served(to, packet),
+            Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
                 let send = self.core.sends.get(id);
-                if send.is_some_and(|send| !matches!(send.what, What::Message)) && job.header.packet != Packet::Segment
+                if send.is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
+                    && packet.header.packet != Packet::Segment
                 {
-                    return self.push_operation(to, job, id);
+                    return self.push_operation(to, packet, id);
                 }
-                send.map(|send| (id, &send.source))
+                send.map(|send| (id, &send.local))
             }
         };
-        let (at, len) = (job.at, job.len);
-        let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
+        let (at, len) = (packet.at, packet.len);
+        let offer = packet.header.packet == Packet::Rendezvous && self.core.limits.can_get;
         let remote;
         let body = match sent {
-            Some((id, Source::User(iov))) if offer && !iov.is_empty() => {
+            Some((id, LocalBuffer::User(iov))) if offer && !iov.is_empty() => {
                 remote = self.transport.expose(to, iov, ExposedName::Sent(id.bits()));
                 Body::Bytes(&remote.bytes)
             }
-            Some((_, Source::User(iov))) if len > 0 => Body::User { iov, at, len },
-            Some((_, Source::Copy(bytes))) if len > 0 => {
+            Some((_, LocalBuffer::User(iov))) if len > 0 => Body::User { iov, at, len },
+            Some((_, LocalBuffer::Copy(bytes))) if len > 0 => {
                 Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
             }
-            Some((_, Source::User(_) | Source::Copy(_))) | None => Body::Empty,
+            Some((_, LocalBuffer::User(_) | LocalBuffer::Copy(_))) | None => Body::Empty,
         };
         // The only push besides that of a short send, so both can be inlined.
-        self.transport.push(to, &job.header, body)
+        self.transport.push(to, &packet.header, body)
     }
 
     /// Fetches messages that have met their receive.
-    fn fetch_all(&mut self, report: &mut impl Report) {
-        for _ in 0..self.core.fetches.len() {
-            let Some(what) = self.core.fetches.pop_front() else {
+    fn start_gets(&mut self, report: &mut impl Report) {
+        for _ in 0..self.core.gets.len() {
+            let Some(owner) = self.core.gets.pop_front() else {
                 return;
             };
-            let fetch = match what {
-                Fetching::Message(id) => self.core.fetch(id),
-                Fetching::Read(id) => self.core.pull(id),
+            let get = match owner {
+                GetOwner::Message(id) => self.core.message_get(id),
+                GetOwner::Read(id) => self.core.read_get(id),
             };
-            let Some(fetch) = fetch else {
-                self.core.not_fetched(what, report);
+            let Some(get) = get else {
+                self.core.get_impossible(owner, report);
                 continue;
             };
-            let (from, len) = (fetch.from, fetch.len);
-            let token = (!fetch.now).then(|| what.token());
-            match self.transport.get(from, &fetch.remote, &fetch.into, 0, len, token) {
-                Get::Done => self.core.got_all(what, true, report),
+            let (from, len) = (get.from, get.len);
+            let token = (!get.now).then(|| owner.token());
+            match self.transport.get(from, &get.remote, &get.into, 0, len, token) {
+                Get::Done => self.core.get_finished(owner, true, report),
                 Get::Later => {}
-                Get::Full => self.core.fetches.push_back(what),
-                Get::Unsupported => self.core.got_all(what, false, report),
+                Get::Full => self.core.gets.push_back(owner),
+                Get::Unsupported => self.core.get_finished(owner, false, report),
                 Get::Gone => {} // what waits for it ends when all that the peer sent is here
             }
         }

@@ -5,11 +5,11 @@
 
 use super::op::{Context, MessageKind, Tell};
 use super::port::{PeerId, Placement, Remote};
-use super::receive::Target;
-use super::replies::Told;
-use super::rma_target::Inlet;
+use super::receive::MatchedRecv;
+use super::replies::GotNotice;
+use super::rma_target::LongWrite;
 use super::state::Core;
-use super::tagged_atomic::Task;
+use super::tagged_atomic::TaggedAtomic;
 use super::wire::{Header, Packet, flag};
 use crate::engine::op::Report;
 use crate::util::slab::Id;
@@ -53,7 +53,7 @@ pub(super) enum Landing {
     /// Bytes that an operation of ours asked for.
     Reply { operation: Id, len: usize },
     /// What `get` needs for a read of ours.
-    Exposed { operation: Id, tell: Option<Told> },
+    Exposed { operation: Id, notify: Option<GotNotice> },
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub(super) enum Phase {
     /// Its sender has it, and waits to hear what to do.
     Offered(Option<Box<Remote>>),
     /// Its sender was asked for it.
-    Asked,
+    Requested,
 }
 
 #[derive(Debug)]
@@ -92,12 +92,12 @@ pub(super) struct Message {
     /// Credit that its being held costs.
     pub kept: usize,
     /// Its name in the matcher while no receive has taken it.
-    pub held: Option<Id>,
-    pub target: Option<Target>,
+    pub unexpected_id: Option<Id>,
+    pub matched: Option<MatchedRecv>,
     /// A long write of the peer's: where it goes, instead of to a receive.
-    pub inlet: Option<Box<Inlet>>,
+    pub long_write: Option<Box<LongWrite>>,
     /// A tagged atomic: what is done to the receive's buffer. `head` has the operands.
-    pub work: Option<Box<Task>>,
+    pub tagged_atomic: Option<Box<TaggedAtomic>>,
 }
 
 impl Message {
@@ -119,10 +119,10 @@ impl Message {
             head: Vec::new(),
             rest: Vec::new(),
             kept: 0,
-            held: None,
-            target: None,
-            inlet: None,
-            work: None,
+            unexpected_id: None,
+            matched: None,
+            long_write: None,
+            tagged_atomic: None,
         }
     }
 
@@ -133,25 +133,25 @@ impl Message {
 
     fn answer(&self) -> Option<u32> {
         let due = match self.phase {
-            Phase::Coming | Phase::Asked => self.ack,
+            Phase::Coming | Phase::Requested => self.ack,
             Phase::Offered(_) => true,
         };
         due.then_some(self.number)
     }
 
-    pub fn delivery(&self, target: &Target) -> Delivery {
+    pub fn delivery(&self, matched: &MatchedRecv) -> Delivery {
         Delivery {
             from: self.from,
             kind: self.kind,
-            tell: target.tell,
+            tell: matched.tell,
             tag: self.tag,
             data: self.data,
             total: self.total,
-            room: target.iov.len(),
+            room: matched.iov.len(),
             answer: self.answer(),
-            context: target.context,
-            multi: target.multi,
-            buf: target.buf,
+            context: matched.context,
+            multi: matched.multi,
+            buf: matched.buf,
         }
     }
 }
@@ -181,7 +181,7 @@ pub(super) fn data(header: &Header) -> Option<u64> {
 }
 
 /// Tells a sender that its message is done with.
-pub(super) fn done(number: u32) -> Header {
+pub(super) fn done_header(number: u32) -> Header {
     Header {
         packet: Packet::Done,
         flags: 0,
@@ -200,13 +200,13 @@ impl Core {
             return Placement::Drop;
         };
         message.next += len;
-        if message.inlet.is_some() {
+        if message.long_write.is_some() {
             return self.place_in_region(id, at, len, report);
         }
-        let into = message.target.as_ref().map(|target| target.iov);
+        let into = message.matched.as_ref().map(|matched| matched.iov);
         let unwanted = message.discarded || into.is_some_and(|iov| at >= iov.len());
         if unwanted || len == 0 {
-            self.settle(id, report);
+            self.finish_if_complete(id, report);
             return Placement::Drop;
         }
         message.moving += 1;
@@ -226,25 +226,25 @@ impl Core {
             return;
         };
         message.moving = message.moving.saturating_sub(1);
-        if message.inlet.is_some() {
+        if message.long_write.is_some() {
             return self.landed_in_region(id, at, buffer, report);
         }
-        match (buffer, &message.target) {
+        match (buffer, &message.matched) {
             // The receive came while the transport was at it.
-            (Some(bytes), Some(target)) => {
-                target.iov.write(at, &bytes);
+            (Some(bytes), Some(matched)) => {
+                matched.iov.write(at, &bytes);
             }
             (Some(bytes), None) if at == 0 => message.head = bytes,
             (Some(bytes), None) => message.rest.push((at, bytes)),
             (None, _) => {}
         }
-        self.settle(id, report);
+        self.finish_if_complete(id, report);
     }
 
     /// Ends a message that is complete, if somebody has received or dropped it.
-    pub fn settle(&mut self, id: Id, report: &mut impl Report) {
+    pub fn finish_if_complete(&mut self, id: Id, report: &mut impl Report) {
         let over = |message: &Message| {
-            message.complete() && (message.target.is_some() || message.discarded || message.inlet.is_some())
+            message.complete() && (message.matched.is_some() || message.discarded || message.long_write.is_some())
         };
         if self.arrivals.get(id).is_some_and(over) {
             self.finish(id, report);
@@ -256,37 +256,37 @@ impl Core {
         let Some(message) = self.arrivals.remove(id) else {
             return;
         };
-        if let Some(inlet) = &message.inlet {
-            return self.written(&message, inlet, report);
+        if let Some(long_write) = &message.long_write {
+            return self.long_write_done(&message, long_write, report);
         }
-        match &message.target {
-            Some(target) => self.deliver(&message.delivery(target), None, report),
+        match &message.matched {
+            Some(matched) => self.deliver(&message.delivery(matched), None, report),
             None => self.answer(message.from, message.answer()),
         }
     }
 
     pub fn answer(&mut self, to: PeerId, number: Option<u32>) {
         if let Some(number) = number {
-            self.say(to, done(number));
+            self.send_control(to, done_header(number));
         }
     }
 
     /// A receive takes a message that was held.
-    pub fn attach(&mut self, id: Id, target: Target, report: &mut impl Report) {
-        self.let_go(id);
+    pub fn attach(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
+        self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        if message.work.is_some() {
-            return self.work_attached(id, target, report);
+        if message.tagged_atomic.is_some() {
+            return self.tagged_atomic_attached(id, matched, report);
         }
-        target.iov.write(0, &std::mem::take(&mut message.head));
+        matched.iov.write(0, &std::mem::take(&mut message.head));
         for (at, bytes) in std::mem::take(&mut message.rest) {
-            target.iov.write(at, &bytes);
+            matched.iov.write(at, &bytes);
         }
-        message.target = Some(target);
+        message.matched = Some(matched);
         match message.phase {
-            Phase::Coming | Phase::Asked => self.settle(id, report),
+            Phase::Coming | Phase::Requested => self.finish_if_complete(id, report),
             Phase::Offered(_) if message.moving == 0 => self.accept(id, report),
             Phase::Offered(_) => {} // goes on when the `Remote` is here
         }
@@ -294,43 +294,43 @@ impl Core {
 
     /// A held message is not wanted.
     pub fn discard(&mut self, id: Id, report: &mut impl Report) {
-        self.let_go(id);
+        self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        if message.work.is_some() {
-            return self.work_discarded(id);
+        if message.tagged_atomic.is_some() {
+            return self.tagged_atomic_discarded(id);
         }
         message.discarded = true;
         message.head = Vec::new();
         message.rest = Vec::new();
         match message.phase {
-            Phase::Coming | Phase::Asked => self.settle(id, report),
+            Phase::Coming | Phase::Requested => self.finish_if_complete(id, report),
             Phase::Offered(_) if message.moving == 0 => self.finish(id, report),
             Phase::Offered(_) => {}
         }
     }
 
     /// A message is no longer held: what that cost is given back.
-    fn let_go(&mut self, id: Id) {
+    fn leave_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        message.held = None;
+        message.unexpected_id = None;
         let (from, kept) = (message.from, std::mem::take(&mut message.kept));
         if kept > 0 {
-            self.release(from, kept);
+            self.release_kept(from, kept);
         }
     }
 
     /// A message that has met no receive.
-    pub fn hold(&mut self, id: Id) {
+    pub fn hold_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get(id) else { return };
         let (kind, from, tag) = (message.kind, message.from, message.tag);
         let source = u64::from(self.source(from));
-        let held = self.matcher(kind).hold(source, tag, id);
+        let held = self.matcher(kind).add_unexpected(source, tag, id);
         if let Some(message) = self.arrivals.get_mut(id) {
-            message.held = Some(held);
+            message.unexpected_id = Some(held);
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::credit;
 use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
 use super::port::PeerId;
-use super::rma::What;
+use super::rma::OutgoingOp;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -15,26 +15,26 @@ use crate::util::user::UserIov;
 
 /// Where the bytes of a send are.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum LocalBuffer {
     User(UserIov),
     /// FI_INJECT: the application's memory may have changed since.
     Copy(Box<[u8]>),
 }
 
-impl Source {
-    pub fn new(iov: &UserIov, inject: bool) -> Source {
+impl LocalBuffer {
+    pub fn new(iov: &UserIov, inject: bool) -> LocalBuffer {
         if !inject {
-            return Source::User(*iov);
+            return LocalBuffer::User(*iov);
         }
         let mut bytes = vec![0; iov.len()].into_boxed_slice();
         iov.read(0, &mut bytes);
-        Source::Copy(bytes)
+        LocalBuffer::Copy(bytes)
     }
 
     pub fn len(&self) -> usize {
         match self {
-            Source::User(iov) => iov.len(),
-            Source::Copy(bytes) => bytes.len(),
+            LocalBuffer::User(iov) => iov.len(),
+            LocalBuffer::Copy(bytes) => bytes.len(),
         }
     }
 }
@@ -48,13 +48,13 @@ pub(super) enum Stage {
     /// The peer knows of it, and will fetch it or ask for it.
     Offered,
     /// The peer has asked for the bytes.
-    Asked,
+    Requested,
     /// All bytes are gone; the peer will say when they were delivered.
     Sent,
     /// The peer lets us fetch what we read.
     Fetching,
     /// That did not work: the peer is to be asked again.
-    Again,
+    AskAgain,
     /// It has failed, but some of what the peer sent is still on its way to our memory.
     Failed(Error),
 }
@@ -62,7 +62,7 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub to: PeerId,
-    pub what: What,
+    pub op: OutgoingOp,
     pub kind: MessageKind,
     pub stage: Stage,
     pub level: CompletionLevel,
@@ -74,7 +74,7 @@ pub(super) struct Outgoing {
     pub tag: u64,
     pub data: Option<u64>,
     pub context: Context,
-    pub source: Source,
+    pub local: LocalBuffer,
     pub len: usize,
     /// Bytes pushed; of what we asked for, bytes that a place was found for.
     pub at: usize,
@@ -90,16 +90,23 @@ impl Outgoing {
             fence: send.fence,
             tag: send.tag,
             data: send.data,
-            source: Source::new(&send.body, send.inject),
-            ..Outgoing::bare(send.to, What::Message, len, send.level, send.tell, send.context)
+            local: LocalBuffer::new(&send.body, send.inject),
+            ..Outgoing::bare(send.to, OutgoingOp::Message, len, send.level, send.tell, send.context)
         }
     }
 
     /// What all operations have.
-    pub fn bare(to: PeerId, what: What, len: usize, level: CompletionLevel, tell: Tell, context: Context) -> Outgoing {
+    pub fn bare(
+        to: PeerId,
+        op: OutgoingOp,
+        len: usize,
+        level: CompletionLevel,
+        tell: Tell,
+        context: Context,
+    ) -> Outgoing {
         Outgoing {
             to,
-            what,
+            op,
             kind: MessageKind::Untagged,
             stage: Stage::Queued,
             level,
@@ -109,7 +116,7 @@ impl Outgoing {
             tag: 0,
             data: None,
             context,
-            source: Source::User(UserIov::default()),
+            local: LocalBuffer::User(UserIov::default()),
             len,
             at: 0,
             until: len,
@@ -164,36 +171,36 @@ pub(super) fn message(packet: Packet, kind: MessageKind, tag: u64, data: Option<
 
 /// What kind of packet a `Job` is, for `pushed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    Answer,
+pub(super) enum Purpose {
+    Control,
     Credit,
     /// Acknowledges short operations.
     Acks,
     /// What a peer asked to read.
     Reply,
-    Serve,
+    ServedRead,
     /// Begins a send that is in the queue.
     Start(Id),
     /// Goes on with it.
     Segment(Id),
     /// Some of what the peer asked for.
-    Asked(Id),
+    Requested(Id),
 }
 
 /// One packet to be pushed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
-    pub work: Work,
+pub(super) struct NextPacket {
+    pub purpose: Purpose,
     pub header: Header,
     /// The part of the send's bytes that is its body.
     pub at: usize,
     pub len: usize,
 }
 
-impl Job {
-    pub fn bare(work: Work, header: Header) -> Job {
-        Job {
-            work,
+impl NextPacket {
+    pub fn bare(purpose: Purpose, header: Header) -> NextPacket {
+        NextPacket {
+            purpose,
             header,
             at: 0,
             len: 0,
@@ -203,68 +210,71 @@ impl Job {
 
 impl Core {
     /// The next packet for a peer, if one can go.
-    pub fn next(&self, to: PeerId) -> Option<Job> {
+    pub fn next(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         if let Some(header) = peer.control.front() {
-            return Some(Job::bare(Work::Answer, *header));
+            return Some(NextPacket::bare(Purpose::Control, *header));
         }
         if let Some(header) = self.credit_due(to) {
-            return Some(Job::bare(Work::Credit, header));
+            return Some(NextPacket::bare(Purpose::Credit, header));
         }
-        if peer.side.is_some() {
+        if peer.rma.is_some() {
             if let Some(header) = self.ack_due(to) {
-                return Some(Job::bare(Work::Acks, header));
+                return Some(NextPacket::bare(Purpose::Acks, header));
             }
             if let Some(reply) = self.first_reply(to) {
-                return Some(Job {
-                    len: reply.left().min(self.most(to)),
-                    ..Job::bare(Work::Reply, reply.header)
+                return Some(NextPacket {
+                    len: reply.left().min(self.max_body_to(to)),
+                    ..NextPacket::bare(Purpose::Reply, reply.header)
                 });
             }
         }
-        if peer.answer_next {
-            self.next_asked(to).or_else(|| self.next_queued(to))
+        if peer.requested_next {
+            self.next_requested(to).or_else(|| self.next_queued(to))
         } else {
-            self.next_queued(to).or_else(|| self.next_asked(to))
+            self.next_queued(to).or_else(|| self.next_requested(to))
         }
     }
 
-    fn next_asked(&self, to: PeerId) -> Option<Job> {
+    fn next_requested(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
-        let serves = peer.side.as_ref().is_some_and(|side| side.serve_next);
-        if let Some((header, len)) = (serves || peer.answers.is_empty())
+        let serves = peer.rma.as_ref().is_some_and(|rma| rma.serve_next);
+        if let Some((header, len)) = (serves || peer.requested.is_empty())
             .then(|| self.next_served(to))
             .flatten()
         {
-            return Some(Job {
-                work: Work::Serve,
+            return Some(NextPacket {
+                purpose: Purpose::ServedRead,
                 header,
                 at: 0,
                 len,
             });
         }
-        let id = *peer.answers.front()?;
+        let id = *peer.requested.front()?;
         let send = self.sends.get(id)?;
-        if let What::Read(away) = &send.what {
-            return Some(Job::bare(Work::Asked(id), self.read_header(id, send, away, false)));
+        if let OutgoingOp::Read(remote) = &send.op {
+            return Some(NextPacket::bare(
+                Purpose::Requested(id),
+                self.read_header(id, send, remote, false),
+            ));
         }
-        let (header, len) = send.segment(id, self.most(to));
-        Some(Job {
-            work: Work::Asked(id),
+        let (header, len) = send.segment(id, self.max_body_to(to));
+        Some(NextPacket {
+            purpose: Purpose::Requested(id),
             header,
             at: send.at,
             len,
         })
     }
 
-    fn next_queued(&self, to: PeerId) -> Option<Job> {
+    fn next_queued(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         let id = *peer.queue.front()?;
         let send = self.sends.get(id)?;
         if send.stage == Stage::Started {
-            let (header, len) = send.segment(id, self.most(to));
-            return Some(Job {
-                work: Work::Segment(id),
+            let (header, len) = send.segment(id, self.max_body_to(to));
+            return Some(NextPacket {
+                purpose: Purpose::Segment(id),
                 header,
                 at: send.at,
                 len,
@@ -273,27 +283,27 @@ impl Core {
         if send.fence && self.fenced(to) {
             return None;
         }
-        if !matches!(send.what, What::Message) {
+        if !matches!(send.op, OutgoingOp::Message) {
             return self.next_operation(to, id, send);
         }
-        if peer.special && peer.has_longs() {
+        if peer.off_fast_path && peer.has_long_rma() {
             return None; // it must not pass them
         }
         // What would have to be cut small is better fetched.
-        let asks = send.len > self.limits.eager || peer.narrow && send.len > self.limits.guaranteed_body;
-        if !asks && credit::cost(send.len) > peer.credit && !peer.pressed {
+        let asks = send.len > self.limits.eager || peer.small_packets_only && send.len > self.limits.guaranteed_body;
+        if !asks && credit::cost(send.len) > peer.credit && !peer.withholds_credit {
             return None; // credit will come
         }
         if asks || credit::cost(send.len) > peer.credit {
-            return Some(Job::bare(Work::Start(id), send.start(Packet::Rendezvous, id)));
+            return Some(NextPacket::bare(Purpose::Start(id), send.start(Packet::Rendezvous, id)));
         }
         let (packet, len) = if send.len <= self.small {
             (Packet::Eager, send.len)
         } else {
             (Packet::First, self.limits.max_body)
         };
-        Some(Job {
-            work: Work::Start(id),
+        Some(NextPacket {
+            purpose: Purpose::Start(id),
             header: send.start(packet, id),
             at: 0,
             len,
@@ -301,52 +311,52 @@ impl Core {
     }
 
     /// A job's packet is on its way.
-    pub fn pushed(&mut self, to: PeerId, job: &Job, report: &mut impl Report) {
-        match job.work {
-            Work::Answer => {
+    pub fn pushed(&mut self, to: PeerId, packet: &NextPacket, report: &mut impl Report) {
+        match packet.purpose {
+            Purpose::Control => {
                 self.peer(to).control.pop_front();
             }
-            Work::Credit => self.credit_given(to, &job.header),
-            Work::Acks => self.acks_given(to, &job.header),
-            Work::Reply => self.replied(to, job.len),
-            Work::Serve => self.served(to, &job.header, job.len, report),
-            Work::Start(id) => self.started(to, id, job, report),
-            Work::Segment(id) => {
-                self.peer(to).answer_next = true;
-                if self.advance(id, job.len) {
+            Purpose::Credit => self.credit_given(to, &packet.header),
+            Purpose::Acks => self.acks_given(to, &packet.header),
+            Purpose::Reply => self.replied(to, packet.len),
+            Purpose::ServedRead => self.served(to, &packet.header, packet.len, report),
+            Purpose::Start(id) => self.started(to, id, packet, report),
+            Purpose::Segment(id) => {
+                self.peer(to).requested_next = true;
+                if self.advance(id, packet.len) {
                     self.peer(to).queue.pop_front();
                     self.sent(id, report);
                 }
             }
-            Work::Asked(id) if job.header.packet == Packet::Read => self.asked_again(to, id),
-            Work::Asked(id) => {
-                let done = self.advance(id, job.len);
+            Purpose::Requested(id) if packet.header.packet == Packet::Read => self.read_requested_again(to, id),
+            Purpose::Requested(id) => {
+                let done = self.advance(id, packet.len);
                 let peer = self.peer(to);
-                peer.answer_next = false;
-                peer.answers.pop_front();
-                if let Some(side) = &mut peer.side {
-                    side.serve_next = true;
+                peer.requested_next = false;
+                peer.requested.pop_front();
+                if let Some(rma) = &mut peer.rma {
+                    rma.serve_next = true;
                 }
                 if done {
                     self.sent(id, report);
                 } else {
-                    self.peer(to).answers.push_back(id);
+                    self.peer(to).requested.push_back(id);
                 }
             }
         }
     }
 
-    fn started(&mut self, to: PeerId, id: Id, job: &Job, report: &mut impl Report) {
+    fn started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {
         if self
             .sends
             .get(id)
-            .is_some_and(|send| !matches!(send.what, What::Message))
+            .is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
         {
-            return self.operation_started(to, id, &job.header);
+            return self.operation_started(to, id, &packet.header);
         }
         let peer = self.peer(to);
-        peer.answer_next = true;
-        match job.header.packet {
+        peer.requested_next = true;
+        match packet.header.packet {
             Packet::Rendezvous => {
                 peer.queue.pop_front();
                 if let Some(send) = self.sends.get_mut(id) {
@@ -363,8 +373,8 @@ impl Core {
         }
         // As `next_queued` saw to it, `total` is a length of ours that credit covers.
         let peer = self.peer(to);
-        peer.credit = peer.credit.saturating_sub(credit::cost(job.header.total as usize));
-        if self.advance(id, job.len) {
+        peer.credit = peer.credit.saturating_sub(credit::cost(packet.header.total as usize));
+        if self.advance(id, packet.len) {
             self.peer(to).queue.pop_front();
             self.sent(id, report);
         }

@@ -1,7 +1,7 @@
 //! Looking at held messages without receiving them, and putting them aside (FI_PEEK, FI_CLAIM, FI_DISCARD).
 
 use super::op::{Completion, Error, Failure, Peek, Recv, Refused, Report};
-use super::receive::{Target, failed, want};
+use super::receive::{MatchedRecv, failed_recv, want};
 use super::state::{Claim, Core};
 use crate::util::slab::Id;
 
@@ -9,7 +9,7 @@ impl Core {
     /// Whether the look is for a message that is not here.
     pub fn lacks(&mut self, peek: Peek, recv: &Recv) -> bool {
         match peek {
-            Peek::Only | Peek::Claim | Peek::Discard => self.matcher(recv.kind).find_held(&want(recv)).is_none(),
+            Peek::Only | Peek::Claim | Peek::Discard => self.matcher(recv.kind).find_unexpected(&want(recv)).is_none(),
             Peek::ReceiveClaimed | Peek::DiscardClaimed => false,
         }
     }
@@ -27,20 +27,20 @@ impl Core {
             return Err(Refused::Invalid);
         }
         let matcher = self.matcher(recv.kind);
-        let Some(held) = matcher.find_held(&want(recv)) else {
-            report.report(nothing(recv, Error::NoMessage));
+        let Some(held) = matcher.find_unexpected(&want(recv)) else {
+            report.report(peek_failed(recv, Error::NoMessage));
             return Ok(false);
         };
-        let found = matcher.held_mut(held).copied();
+        let found = matcher.unexpected_mut(held).copied();
         report.report(self.seen(recv, found));
         match peek {
             Peek::Claim => {
                 self.matcher(recv.kind).claim(held);
                 let kind = recv.kind;
-                self.claims.insert(recv.context, Claim { kind, held });
+                self.claims.insert(recv.context, Claim { kind, unexpected: held });
             }
             Peek::Discard => {
-                self.matcher(recv.kind).release(held);
+                self.matcher(recv.kind).take_unexpected(held);
                 if let Some(message) = found {
                     self.discard(message, report);
                 }
@@ -54,9 +54,9 @@ impl Core {
     /// The message put aside for this context.
     fn claimed(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         let claim = self.claims.remove(&recv.context).ok_or(Refused::Invalid)?;
-        let Some(message) = self.matcher(claim.kind).release(claim.held) else {
+        let Some(message) = self.matcher(claim.kind).take_unexpected(claim.unexpected) else {
             // It had not all come when its sender went.
-            report.report(failed(claim.kind, recv.context, Error::PeerGone));
+            report.report(failed_recv(claim.kind, recv.context, Error::PeerGone));
             return Ok(false);
         };
         if peek == Peek::DiscardClaimed {
@@ -64,15 +64,15 @@ impl Core {
             report.report(Completion { peeked: false, ..seen });
             self.discard(message, report);
         } else {
-            let target = Target::single(recv.body, recv.context, recv.tell);
-            self.attach(message, target, report);
+            let matched = MatchedRecv::single(recv.body, recv.context, recv.tell);
+            self.attach(message, matched, report);
         }
         Ok(true)
     }
 
     fn seen(&self, recv: &Recv, message: Option<Id>) -> Completion {
         let Some(message) = message.and_then(|id| self.arrivals.get(id)) else {
-            return nothing(recv, Error::NoMessage);
+            return peek_failed(recv, Error::NoMessage);
         };
         Completion {
             tell: recv.tell,
@@ -81,16 +81,16 @@ impl Core {
             data: message.data,
             source: Some(message.from),
             failure: None,
-            ..nothing(recv, Error::NoMessage)
+            ..peek_failed(recv, Error::NoMessage)
         }
     }
 }
 
-fn nothing(recv: &Recv, error: Error) -> Completion {
+fn peek_failed(recv: &Recv, error: Error) -> Completion {
     Completion {
         tag: recv.tag,
         peeked: true,
         failure: Some(Failure { error, overflow: 0 }),
-        ..failed(recv.kind, recv.context, error)
+        ..failed_recv(recv.kind, recv.context, error)
     }
 }

@@ -1,9 +1,9 @@
 //! What an engine knows of one peer: what waits to go there, what it may send, how many sends are unfinished.
 
 use super::op::{Completion, CompletionLevel, Error, Failure};
-use super::outgoing::Work;
+use super::outgoing::Purpose;
 use super::port::PeerId;
-use super::rma_peer::Side;
+use super::rma_peer::RmaPeer;
 use super::state::{Config, Core};
 use super::wire::Header;
 use crate::engine::op::Report;
@@ -23,7 +23,7 @@ pub(super) struct Peer {
     /// Sends whose first packet has not gone, in order; the first may have segments left.
     pub queue: VecDeque<Id>,
     /// Sends that the peer asked the bytes of.
-    pub answers: VecDeque<Id>,
+    pub requested: VecDeque<Id>,
     /// Answers of ours that have no body.
     pub control: VecDeque<Header>,
     /// Sends that have not ended.
@@ -33,19 +33,19 @@ pub(super) struct Peer {
     /// Whether it is in `Core::busy`.
     pub busy: bool,
     /// Whose turn it is: `queue` or `answers`.
-    pub answer_next: bool,
+    pub requested_next: bool,
     /// It said that it withholds credit.
-    pub pressed: bool,
+    pub withholds_credit: bool,
     /// It was told that we withhold credit.
-    pub told: bool,
+    pub told_withholding: bool,
     /// It is shunned, or something long is under way: short ways are for others.
-    pub special: bool,
+    pub off_fast_path: bool,
     /// Its transport had no memory for a long packet: they are cut short for now.
-    pub narrow: bool,
+    pub small_packets_only: bool,
     /// It sent nonsense: nothing it sends is looked at again.
     pub shunned: bool,
     /// It was found not to look for packets.
-    pub absent: bool,
+    pub not_polling: bool,
     /// What it may still send unasked.
     pub allowed: usize,
     /// Credit to give back with the next packet.
@@ -55,7 +55,7 @@ pub(super) struct Peer {
     /// What its held messages take.
     pub kept: usize,
     /// Operations on memory.
-    pub side: Option<Box<Side>>,
+    pub rma: Option<Box<RmaPeer>>,
 }
 
 impl Peer {
@@ -64,23 +64,23 @@ impl Peer {
             source: None,
             credit: config.window,
             queue: VecDeque::new(),
-            answers: VecDeque::new(),
+            requested: VecDeque::new(),
             control: VecDeque::new(),
             unfinished: 0,
             deaths: 0,
             busy: false,
-            answer_next: false,
-            pressed: false,
-            told: false,
-            special: false,
-            narrow: false,
+            requested_next: false,
+            withholds_credit: false,
+            told_withholding: false,
+            off_fast_path: false,
+            small_packets_only: false,
             shunned: false,
-            absent: false,
+            not_polling: false,
             allowed: config.window,
             owed: 0,
             withheld: 0,
             kept: 0,
-            side: None,
+            rma: None,
         }
     }
 }
@@ -88,11 +88,11 @@ impl Peer {
 impl Peer {
     /// Whether all that is known of it is what is known of a stranger.
     pub fn is_idle(&self, config: &Config) -> bool {
-        let queues = self.queue.len() + self.answers.len() + self.control.len() + self.unfinished as usize;
+        let queues = self.queue.len() + self.requested.len() + self.control.len() + self.unfinished as usize;
         let counts = self.owed + self.withheld + self.kept;
         let credit = self.credit == config.window && self.allowed == config.window;
-        let marks = self.busy || self.special || self.pressed || self.told;
-        queues + counts == 0 && credit && !marks && self.side.is_none()
+        let marks = self.busy || self.off_fast_path || self.withholds_credit || self.told_withholding;
+        queues + counts == 0 && credit && !marks && self.rma.is_none()
     }
 }
 
@@ -120,17 +120,17 @@ impl Core {
     }
 
     /// The most body bytes of a packet to this peer, now.
-    pub fn most(&self, id: PeerId) -> usize {
+    pub fn max_body_to(&self, id: PeerId) -> usize {
         match self.peers.get(id as usize) {
-            Some(peer) if peer.narrow => self.limits.guaranteed_body,
+            Some(peer) if peer.small_packets_only => self.limits.guaranteed_body,
             _ => self.limits.max_body,
         }
     }
 
     /// There is no memory for a packet to this peer that cannot be cut: what it is of ends.
     #[cold]
-    pub fn no_memory(&mut self, to: PeerId, work: Work, report: &mut impl Report) {
-        let Work::Start(id) = work else {
+    pub fn no_memory(&mut self, to: PeerId, purpose: Purpose, report: &mut impl Report) {
+        let Purpose::Start(id) = purpose else {
             return self.unreached(to, Error::NoMemory, report);
         };
         self.peer(to).queue.pop_front();
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// Queues an answer.
-    pub fn say(&mut self, to: PeerId, header: Header) {
+    pub fn send_control(&mut self, to: PeerId, header: Header) {
         self.peer(to).control.push_back(header);
         self.wake(to);
     }
@@ -167,21 +167,21 @@ impl Core {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
-        if let Some(side) = peer.side.as_mut().filter(|_| send.long) {
-            side.longs = side.longs.saturating_sub(1);
-            peer.look_out();
+        if let Some(rma) = peer.rma.as_mut().filter(|_| send.long) {
+            rma.long_ops = rma.long_ops.saturating_sub(1);
+            peer.update_fast_path();
         }
         if !peer.queue.is_empty() {
             self.wake(send.to); // perhaps a fence was waiting for this
         }
         report.report(Completion {
-            op: send.what.completed_op(),
+            op: send.op.completed_op(),
             kind: send.kind,
             context: send.context,
             tell: send.tell,
             len: if failure.is_none() { send.len } else { 0 },
             buf: 0,
-            tag: if send.what.has_tag() { send.tag } else { 0 },
+            tag: if send.op.has_tag() { send.tag } else { 0 },
             data: None,
             source: Some(send.to),
             released: false,

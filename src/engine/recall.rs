@@ -10,22 +10,22 @@
 
 use super::endpoint::Engine;
 use super::op::{RemotePart, Report};
-use super::outgoing::{Outgoing, Source, Stage};
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::port::{PeerId, Recall, Transport};
-use super::rma::{Away, What};
+use super::rma::{OutgoingOp, RemoteSide};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
 /// Polls between two looks at those who owe an answer: several times what a target at work takes.
-const EVERY: u32 = 64;
+const POLLS_PER_CHECK: u32 = 64;
 /// Looks after which a caller may sleep. A target that has not looked between two does not.
-const LOOKS_BEFORE_SLEEP: u32 = 3;
+const CHECKS_BEFORE_SLEEP: u32 = 3;
 
 /// What is seen of a target that owes answers to short operations.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct AnswerWatch {
     /// It is in `Core::asked`.
     pub listed: bool,
     /// Answers that came.
@@ -33,15 +33,15 @@ pub(super) struct Watch {
     /// `heard` and the transport's `looks` when last looked at.
     before: (u32, u64),
     /// Looks since the last operation began, and how many of them found nothing new.
-    looks: u32,
+    checks: u32,
     still: u32,
 }
 
-impl Watch {
+impl AnswerWatch {
     /// An operation is on its way. True: its target is to be put into `Core::asked`.
     #[inline]
     pub fn begin(&mut self) -> bool {
-        self.looks = 0;
+        self.checks = 0;
         self.still = 0;
         !core::mem::replace(&mut self.listed, true)
     }
@@ -52,12 +52,12 @@ impl Watch {
 struct Unbegun {
     /// Those whose end is told by count (`Acked`).
     shorts: usize,
-    able: Vec<Able>,
+    recallable: Vec<Recallable>,
 }
 
 /// One that may be done without the target.
 #[derive(Clone, Copy)]
-enum Able {
+enum Recallable {
     /// So many shorts are before it.
     Write(usize),
     Read(Id),
@@ -67,16 +67,16 @@ impl Core {
     /// A short operation is on its way to a peer, which is to answer.
     #[inline]
     pub fn await_answer(&mut self, to: PeerId) {
-        if self.peer(to).side().watch.begin() {
-            self.asked.push(to);
+        if self.peer(to).rma_mut().watch.begin() {
+            self.awaiting_answers.push(to);
         }
     }
 
     /// Whether a peer owes an answer still. Looks at its `Watch`.
-    fn owes(&mut self, to: PeerId) -> Option<&mut Watch> {
+    fn owes(&mut self, to: PeerId) -> Option<&mut AnswerWatch> {
         let peer = self.peers.get_mut(to as usize)?;
         let owes = peer.unfinished > 0;
-        let watch = &mut peer.side.as_mut()?.watch;
+        let watch = &mut peer.rma.as_mut()?.watch;
         watch.listed = owes;
         owes.then_some(watch)
     }
@@ -90,7 +90,7 @@ impl Core {
                 if header.flags != 0 {
                     return Recall::Stop;
                 }
-                unbegun.able.push(Able::Write(before));
+                unbegun.recallable.push(Recallable::Write(before));
                 Recall::Write(RemotePart {
                     addr: header.tag,
                     len,
@@ -99,7 +99,7 @@ impl Core {
             }
             Packet::Read => match self.short_read(to, header) {
                 Some((id, part, local)) => {
-                    unbegun.able.push(Able::Read(id));
+                    unbegun.recallable.push(Recallable::Read(id));
                     Recall::Read(part, local)
                 }
                 None => Recall::Stop,
@@ -122,7 +122,7 @@ impl Core {
         let id = self.sends.find_short(header.id).filter(|_| header.flags == 0)?;
         let send: &Outgoing = self.sends.get(id)?;
         let waits = send.to == to && send.stage == Stage::Sent && !send.long && send.at == 0;
-        let (What::Read(Away::One { key }), Source::User(local)) = (&send.what, &send.source) else {
+        let (OutgoingOp::Read(RemoteSide::One { key }), LocalBuffer::User(local)) = (&send.op, &send.local) else {
             return None;
         };
         let part = RemotePart {
@@ -136,12 +136,12 @@ impl Core {
     /// The first `done` of these have been done.
     fn recalled(&mut self, to: PeerId, unbegun: &Unbegun, done: usize, report: &mut impl Report) {
         let mut taken = 0;
-        for able in unbegun.able.iter().take(done) {
-            match able {
-                Able::Read(id) => self.end_send(*id, None, report),
-                Able::Write(before) => {
+        for op in unbegun.recallable.iter().take(done) {
+            match op {
+                Recallable::Read(id) => self.end_send(*id, None, report),
+                Recallable::Write(before) => {
                     let peer = self.peer(to);
-                    let unacked = &mut peer.side().unacked;
+                    let unacked = &mut peer.rma_mut().unacked;
                     // The last ones of the queue are those that were not begun; of them some are gone already.
                     let first = (unacked.len() + taken).checked_sub(unbegun.shorts);
                     let place = first.and_then(|first| (first + before).checked_sub(taken));
@@ -156,7 +156,7 @@ impl Core {
             }
         }
         let peer = self.peer(to);
-        peer.absent = true;
+        peer.not_polling = true;
         if !peer.queue.is_empty() {
             self.wake(to);
         }
@@ -166,40 +166,40 @@ impl Core {
 impl<T: Transport> Engine<T> {
     /// To be called in a poll while peers owe answers to short operations.
     #[inline]
-    pub(super) fn wait_for_asked(&mut self, report: &mut impl Report) {
-        self.core.asked_polls += 1;
-        if self.core.asked_polls >= EVERY {
-            self.see_to_asked(report);
+    pub(super) fn poll_awaited(&mut self, report: &mut impl Report) {
+        self.core.polls_since_check += 1;
+        if self.core.polls_since_check >= POLLS_PER_CHECK {
+            self.check_awaited(report);
         }
     }
 
     /// To be called before a caller sleeps. False: what it waits for may be done without its target, so it is to call again.
     pub fn may_sleep(&mut self, report: &mut impl Report) -> bool {
-        self.core.asked.is_empty() || self.see_to_asked(report)
+        self.core.awaiting_answers.is_empty() || self.check_awaited(report)
     }
 
     /// Looks at all that owe an answer. Says whether that was done often enough.
     #[cold]
-    fn see_to_asked(&mut self, report: &mut impl Report) -> bool {
-        self.core.asked_polls = 0;
+    fn check_awaited(&mut self, report: &mut impl Report) -> bool {
+        self.core.polls_since_check = 0;
         let mut enough = true;
-        for place in (0..self.core.asked.len()).rev() {
-            let Some(to) = self.core.asked.get(place).copied() else {
+        for place in (0..self.core.awaiting_answers.len()).rev() {
+            let Some(to) = self.core.awaiting_answers.get(place).copied() else {
                 continue;
             };
             let Some(watch) = self.core.owes(to) else {
-                self.core.asked.swap_remove(place);
+                self.core.awaiting_answers.swap_remove(place);
                 continue;
             };
-            watch.looks = watch.looks.saturating_add(1);
-            enough &= watch.looks >= LOOKS_BEFORE_SLEEP;
+            watch.checks = watch.checks.saturating_add(1);
+            enough &= watch.checks >= CHECKS_BEFORE_SLEEP;
             // The word that says how often it looks is on its own line there, which is left alone while it answers.
-            let looks = if watch.heard == watch.before.0 {
+            let mark = if watch.heard == watch.before.0 {
                 self.transport.poll_mark(to)
             } else {
                 watch.before.1
             };
-            let now = (watch.heard, looks);
+            let now = (watch.heard, mark);
             if now != watch.before {
                 watch.before = now;
                 watch.still = 0;
@@ -228,12 +228,12 @@ impl<T: Transport> Engine<T> {
 
     /// Whether the kernel may copy this operation: what is long, and what is short while its target does not look.
     pub(super) fn may_be_copied(&self, to: PeerId, len: usize) -> bool {
-        len >= self.core.small || self.core.peers.get(to as usize).is_some_and(|peer| peer.absent)
+        len >= self.core.small || self.core.peers.get(to as usize).is_some_and(|peer| peer.not_polling)
     }
 
     /// A short one could not be copied: its target looks again.
     #[cold]
-    pub(super) fn is_back(&mut self, to: PeerId) {
-        self.core.peer(to).absent = false;
+    pub(super) fn polls_again(&mut self, to: PeerId) {
+        self.core.peer(to).not_polling = false;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::matching::{Receive, Want};
 use super::message::{Delivery, Landing, Message};
-use super::multi::After;
+use super::multi::AfterPiece;
 use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
@@ -12,7 +12,7 @@ use crate::util::user::UserIov;
 
 /// A posted receive.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct PostedRecv {
     pub body: UserIov,
     pub context: Context,
     pub from: Option<PeerId>,
@@ -21,7 +21,7 @@ pub(super) struct Post {
     pub multi: Option<Id>,
 }
 
-impl Receive for Post {
+impl Receive for PostedRecv {
     fn context(&self) -> usize {
         self.context
     }
@@ -29,7 +29,7 @@ impl Receive for Post {
 
 /// Where a message goes that has met its receive.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct MatchedRecv {
     pub iov: UserIov,
     pub context: Context,
     pub tell: Tell,
@@ -38,9 +38,9 @@ pub(super) struct Target {
     pub buf: usize,
 }
 
-impl Target {
-    pub fn single(body: UserIov, context: Context, tell: Tell) -> Target {
-        Target {
+impl MatchedRecv {
+    pub fn single(body: UserIov, context: Context, tell: Tell) -> MatchedRecv {
+        MatchedRecv {
             iov: body,
             context,
             tell,
@@ -68,7 +68,7 @@ pub(super) fn want(recv: &Recv) -> Want {
 }
 
 /// A receive that ends without a message.
-pub(super) fn failed(kind: MessageKind, context: Context, error: Error) -> Completion {
+pub(super) fn failed_recv(kind: MessageKind, context: Context, error: Error) -> Completion {
     Completion {
         op: CompletedOp::Recv,
         kind,
@@ -97,15 +97,15 @@ impl Core {
     #[inline(always)]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
-            return self.receive_many(*recv, least, report);
+            return self.post_multi(*recv, least, report);
         }
         let want = want(recv);
         let matcher = self.matcher(recv.kind);
-        if let Some(held) = matcher.find_held(&want) {
+        if let Some(held) = matcher.find_unexpected(&want) {
             self.receive_held(held, *recv, report);
             return true;
         }
-        matcher.post(want, || Post {
+        matcher.post(want, || PostedRecv {
             body: recv.body,
             context: recv.context,
             from: recv.from,
@@ -118,15 +118,15 @@ impl Core {
     #[inline(never)]
     fn receive_held(&mut self, held: Id, mut recv: Recv, report: &mut impl Report) {
         let recv = apart(&mut recv);
-        let target = Target::single(recv.body, recv.context, recv.tell);
-        if let Some(message) = self.matcher(recv.kind).release(held) {
-            self.attach(message, target, report);
+        let matched = MatchedRecv::single(recv.body, recv.context, recv.tell);
+        if let Some(message) = self.matcher(recv.kind).take_unexpected(held) {
+            self.attach(message, matched, report);
         }
     }
 
     /// The posted receive that a message goes to, taken away unless more can follow.
     #[inline]
-    pub fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<Target> {
+    pub fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
         let source = self.source(from);
         let matcher = self.matcher(kind);
         let id = matcher.find_posted(u64::from(source), tag)?;
@@ -134,16 +134,16 @@ impl Core {
             return self.carve(multi, total);
         }
         let post = matcher.unpost(id)?;
-        Some(Target::single(post.body, post.context, post.tell))
+        Some(MatchedRecv::single(post.body, post.context, post.tell))
     }
 
     /// Tells the application, and the sender if it wants to know.
     pub fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
         let after = match delivery.multi {
             Some(multi) => self.piece_done(multi),
-            None => After::Nothing,
+            None => AfterPiece::Nothing,
         };
-        let released = matches!(after, After::Release);
+        let released = matches!(after, AfterPiece::Release);
         let overflow = delivery.total.saturating_sub(delivery.room);
         let failure = match error {
             Some(error) => Some(Failure { error, overflow: 0 }),
@@ -167,7 +167,7 @@ impl Core {
         if error.is_none() {
             self.answer(delivery.from, delivery.answer);
         }
-        if let After::Failed(completion) = after {
+        if let AfterPiece::Failed(completion) = after {
             report.report(completion);
         }
     }
@@ -184,7 +184,7 @@ impl Core {
     /// its way into its receive, and nobody can stop it.
     #[cold]
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
-        let filled = |message: &Message| message.kind != MessageKind::Collective && message.target.is_some();
+        let filled = |message: &Message| message.kind != MessageKind::Collective && message.matched.is_some();
         let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != MessageKind::Collective);
         if self.arrivals.iter().any(|(_, message)| filled(message)) || self.landings.iter().any(|(_, at)| direct(at)) {
             return false;
@@ -215,7 +215,7 @@ impl Core {
             Some(multi) => self.close_multi(multi, error, report),
             None => report.report(Completion {
                 tell: post.tell.aloud(),
-                ..failed(kind, post.context, error)
+                ..failed_recv(kind, post.context, error)
             }),
         }
         true

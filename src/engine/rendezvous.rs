@@ -6,18 +6,18 @@
 
 use super::message::{Landing, Message, Phase, kind, tag};
 use super::op::{Access, Report};
-use super::outgoing::{Source, Stage};
+use super::outgoing::{LocalBuffer, Stage};
 use super::peer::Malformed;
-use super::pieces::error;
+use super::pieces::refusal_error;
 use super::port::{ExposedName, PeerId, Placement, Remote};
-use super::state::{Core, Fetching};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
 /// A message to be fetched.
-pub(super) struct Fetch {
+pub(super) struct GetRequest {
     pub from: PeerId,
     pub remote: Remote,
     pub into: UserIov,
@@ -39,14 +39,14 @@ impl Core {
         if len != 0 && len != Remote::SIZE {
             return Err(Malformed);
         }
-        let target = self.take_post(kind(header), from, tag(header), total);
-        let wanted = target.is_some();
+        let matched = self.take_post(kind(header), from, tag(header), total);
+        let wanted = matched.is_some();
         let mut message = Message::new(from, header, Phase::Offered(None), total);
-        message.target = target;
+        message.matched = matched;
         message.moving = u32::from(len > 0);
         let id = self.arrivals.insert(message);
         if !wanted {
-            self.hold(id);
+            self.hold_unexpected(id);
         }
         if len == 0 {
             if wanted {
@@ -72,7 +72,7 @@ impl Core {
         }
         if message.discarded {
             self.finish(id, report);
-        } else if message.target.is_some() {
+        } else if message.matched.is_some() {
             self.accept(id, report);
         }
     }
@@ -82,57 +82,57 @@ impl Core {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        let room = match (&message.inlet, &message.target) {
+        let room = match (&message.long_write, &message.matched) {
             (Some(_), _) => message.total,
-            (None, target) => target.as_ref().map_or(0, |target| target.iov.len()),
+            (None, matched) => matched.as_ref().map_or(0, |matched| matched.iov.len()),
         };
         message.goal = message.total.min(room);
         if message.goal == 0 {
             self.finish(id, report);
         } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
-            self.fetches.push_back(Fetching::Message(id));
+            self.gets.push_back(GetOwner::Message(id));
         } else {
-            self.ask(id, report);
+            self.request_bytes(id, report);
         }
     }
 
     /// The next message to be fetched, as `get` wants to know it.
-    pub fn fetch(&self, id: Id) -> Option<Fetch> {
+    pub fn message_get(&self, id: Id) -> Option<GetRequest> {
         let message = self.arrivals.get(id)?;
         let Phase::Offered(Some(remote)) = &message.phase else {
             return None;
         };
-        let into = match (&message.inlet, &message.target) {
-            (Some(inlet), _) => self.inlet_memory(inlet)?,
-            (None, target) => target.as_ref()?.iov,
+        let into = match (&message.long_write, &message.matched) {
+            (Some(long_write), _) => self.long_write_memory(long_write)?,
+            (None, matched) => matched.as_ref()?.iov,
         };
-        Some(Fetch {
+        Some(GetRequest {
             from: message.from,
             remote: **remote,
             into,
             len: message.goal,
-            now: message.inlet.is_some(),
+            now: message.long_write.is_some(),
         })
     }
 
     /// A get has ended.
-    pub fn fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    pub fn message_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let offered = |message: &Message| matches!(message.phase, Phase::Offered(Some(_)));
         if !self.arrivals.get(id).is_some_and(offered) {
         } else if ok {
             self.finish(id, report);
         } else {
-            self.ask(id, report);
+            self.request_bytes(id, report);
         }
     }
 
     /// Asks the sender of an accepted message for its bytes.
-    pub fn ask(&mut self, id: Id, report: &mut impl Report) {
+    pub fn request_bytes(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
         let (from, number) = (message.from, message.number);
-        message.phase = Phase::Asked;
+        message.phase = Phase::Requested;
         let header = Header {
             packet: Packet::Send,
             flags: 0,
@@ -145,20 +145,20 @@ impl Core {
         if self.streams.insert((from, number), id).is_some() {
             return self.shun(from, report); // it uses one number for two messages
         }
-        self.say(from, header);
+        self.send_control(from, header);
     }
 
     /// The receiver of a message of ours asks for its bytes.
-    pub fn asked(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
+    pub fn bytes_requested(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
         let wanted = usize::try_from(header.total).map_err(|_| Malformed)?;
         if send.to != from || send.stage != Stage::Offered || wanted == 0 || wanted > send.len {
             return Err(Malformed);
         }
-        send.stage = Stage::Asked;
+        send.stage = Stage::Requested;
         send.until = wanted;
-        self.peer(from).answers.push_back(id);
+        self.peer(from).requested.push_back(id);
         self.wake(from);
         Ok(())
     }
@@ -170,14 +170,14 @@ impl Core {
         match (name, access) {
             (ExposedName::Sent(number), Access::Read) => {
                 let send = self.sends.get(Id::from_bits(*number))?;
-                match &send.source {
-                    Source::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
+                match &send.local {
+                    LocalBuffer::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
                     _ => None,
                 }
             }
-            (ExposedName::Region(part), Access::Read) => Some(self.region(part, Rights::READ).ok()?.0),
+            (ExposedName::Region(part), Access::Read) => Some(self.find_region(part, Rights::READ).ok()?.0),
             (ExposedName::Region(part), Access::Write) => {
-                let (memory, counted) = self.region(part, Rights::WRITE).ok()?;
+                let (memory, counted) = self.find_region(part, Rights::WRITE).ok()?;
                 (!counted).then_some(memory)
             }
             (ExposedName::Sent(_), Access::Write) | (ExposedName::Nothing, _) => None,
@@ -192,7 +192,7 @@ impl Core {
             return Err(Malformed);
         }
         if header.flags & flag::FAILED != 0 {
-            self.operation_failed(id, error(header.data), report);
+            self.operation_failed(id, refusal_error(header.data), report);
             return Ok(());
         }
         if !send.may_be_done() {

@@ -8,7 +8,7 @@ use super::op::{Context, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
-use super::receive::Post;
+use super::receive::PostedRecv;
 use crate::util::fold::Map;
 use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
@@ -44,12 +44,12 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub kind: MessageKind,
-    pub held: Id,
+    pub unexpected: Id,
 }
 
 /// What peers may reach: see `Engine::expose_regions`.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct ExposedRegions {
     pub regions: Arc<Regions>,
     pub endpoint: u64,
     pub counted: bool,
@@ -57,7 +57,7 @@ pub(super) struct Open {
 
 /// What `get` is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fetching {
+pub(super) enum GetOwner {
     /// A message, or a long write of a peer's.
     Message(Id),
     /// A long read of ours, or a write that is copied like one.
@@ -67,7 +67,7 @@ pub(super) enum Fetching {
 #[derive(Debug)]
 pub(super) struct Core {
     /// None: nothing.
-    pub open: Option<Open>,
+    pub exposed_regions: Option<ExposedRegions>,
     pub config: Config,
     /// The transport's, cut to what credit and packets can carry.
     pub limits: Limits,
@@ -79,9 +79,9 @@ pub(super) struct Core {
     pub busy: VecDeque<PeerId>,
     /// Sends that have not ended.
     pub sends: Slab<Outgoing>,
-    pub messages: Matcher<Post, Id>,
-    pub tagged: Matcher<Post, Id>,
-    pub collective: Matcher<Post, Id>,
+    pub messages: Matcher<PostedRecv, Id>,
+    pub tagged: Matcher<PostedRecv, Id>,
+    pub collective: Matcher<PostedRecv, Id>,
     /// Messages on their way in, or held.
     pub arrivals: Slab<Message>,
     /// Bodies that the transport was told a place for.
@@ -89,12 +89,12 @@ pub(super) struct Core {
     /// Messages whose segments are coming, by sender and the sender's number.
     pub streams: Map<(PeerId, u32), Id>,
     /// What is to be fetched from peers' memory.
-    pub fetches: VecDeque<Fetching>,
+    pub gets: VecDeque<GetOwner>,
     /// Short operations that were not acknowledged, all peers together.
     pub unacked: usize,
     /// Peers that owe answers to short operations, and polls since they were last looked at (`recall`).
-    pub asked: Vec<PeerId>,
-    pub asked_polls: u32,
+    pub awaiting_answers: Vec<PeerId>,
+    pub polls_since_check: u32,
     /// Buffers for the next packets.
     pub spare: Vec<Vec<u8>>,
     /// For bodies put together.
@@ -113,7 +113,7 @@ impl Core {
     pub fn new(limits: Limits, config: Config) -> Core {
         let eager = limits.eager.min(credit::largest(config.window));
         Core {
-            open: None,
+            exposed_regions: None,
             config,
             limits: Limits {
                 eager,
@@ -130,10 +130,10 @@ impl Core {
             arrivals: Slab::default(),
             landings: Slab::default(),
             streams: Map::default(),
-            fetches: VecDeque::new(),
+            gets: VecDeque::new(),
             unacked: 0,
-            asked: Vec::new(),
-            asked_polls: 0,
+            awaiting_answers: Vec::new(),
+            polls_since_check: 0,
             spare: Vec::new(),
             scratch: Vec::new(),
             multis: Slab::default(),
@@ -145,7 +145,7 @@ impl Core {
     }
 
     #[inline]
-    pub fn matcher(&mut self, kind: MessageKind) -> &mut Matcher<Post, Id> {
+    pub fn matcher(&mut self, kind: MessageKind) -> &mut Matcher<PostedRecv, Id> {
         match kind {
             MessageKind::Untagged => &mut self.messages,
             MessageKind::Tagged => &mut self.tagged,
@@ -166,7 +166,7 @@ mod tests {
         let sizes = [
             ("Peer", size_of::<Peer>(), 176),
             ("Outgoing", size_of::<Outgoing>(), 184),
-            ("Post", size_of::<Post>(), 120),
+            ("PostedRecv", size_of::<PostedRecv>(), 120),
             ("Message", size_of::<Message>(), 288),
             ("Landing", size_of::<Landing>(), 104),
             ("Delivery", size_of::<Delivery>(), 104),
