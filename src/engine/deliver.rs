@@ -1,6 +1,7 @@
-//! The engine as its transport sees it: a packet has come, a body is in place, a get has ended, a peer is gone.
+//! The engine as its transport sees it (`port::Sink`): sends each packet to the file that handles it, and each body
+//! that is in place, finished get and dead peer likewise.
 //!
-//! While the transport delivers, nothing is pushed: answers go to their peer's queue and leave when `poll` is over.
+//! Nothing is pushed while the transport delivers: answers are queued per peer and leave when `poll` is over.
 
 use super::message::Landing;
 use super::op::{Access, Error, Report};
@@ -11,8 +12,8 @@ use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// Answers that one peer may have waiting. One that sends and takes nothing is not listened to for a while; peers of
-/// this version stay far below, since each answer belongs to an unfinished send of theirs.
+/// The most answers queued for one peer. A peer that sends but takes no answers is refused until it does. Honest peers
+/// stay far below, as each answer belongs to one of their operations in flight.
 pub(super) const ANSWERS: usize = 1 << 16;
 
 pub(super) struct EngineSink<'a, R: Report> {
@@ -44,7 +45,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
                 return Placement::Drop;
             }
             if peer.has_landing_rma() {
-                return Placement::Refuse; // what is coming now goes first
+                return Placement::Refuse; // an operation that is still landing goes first
             }
         }
         if peer.control.len() >= ANSWERS {
@@ -71,7 +72,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
             Some(Landing::Packet { from, header }) => core.whole_landed(from, &header, buffer, report),
             Some(Landing::Reply { operation, len }) => core.reply_landed(operation, len, report),
             Some(Landing::Exposed { operation, notify }) => core.exposed_landed(operation, notify, buffer),
-            None => {} // its peer is gone, or nobody is to be told
+            None => {} // its peer is gone, or nothing is to be reported
         }
     }
 

@@ -1,4 +1,4 @@
-//! Messages that go without asking: in one packet, or as the first of several.
+//! Arrival of eager messages: in one packet (`Eager`), or the first of several (`First`).
 
 use super::credit;
 use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
@@ -10,7 +10,8 @@ use super::state::Core;
 use super::wire::{Header, Packet, flag};
 
 impl Core {
-    /// The short way of most messages: all of it is here, and its receive is posted. False: nothing was done.
+    /// The short way of most messages: the whole message lies in the transport and its receive is posted, so it is
+    /// copied and completed here. False: nothing was done, and `place` follows.
     #[inline(always)]
     pub fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
@@ -27,7 +28,7 @@ impl Core {
             MessageKind::Tagged => &mut self.tagged,
             MessageKind::Collective => &mut self.collective,
         };
-        // The end is told while the receive is at hand: so its parts go from one place to the other.
+        // Reported inside the closure, so that fields of the receive are copied straight into the completion.
         let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
             if post.multi.is_some() {
                 return false;
@@ -61,7 +62,7 @@ impl Core {
         true
     }
 
-    /// A whole message has come.
+    /// A message of one packet has come.
     #[inline]
     pub fn place_eager(
         &mut self,
@@ -144,7 +145,7 @@ impl Core {
         Ok(self.place_part(id, 0, len, report))
     }
 
-    /// Nobody wants the message yet: it is kept.
+    /// No posted receive matches: the message is kept as unexpected.
     fn place_unexpected(
         &mut self,
         from: PeerId,

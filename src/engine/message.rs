@@ -1,7 +1,7 @@
-//! A message on its way in: from its first packet until the application has it, or until it is let go.
+//! An incoming message, from its first packet until it is delivered or discarded.
 //!
-//! Messages of one packet whose receive is posted take a shorter way: they are only a `Delivery` while their body is
-//! being placed. All others are a `Message`, whether or not they have met their receive yet.
+//! A message of one packet whose receive is posted needs only a `Delivery` while the transport places its body. All
+//! others are a `Message`, matched or unexpected. Long writes and tagged atomics use `Message` too.
 
 use super::op::{Context, MessageKind, Tell};
 use super::port::{PeerId, Placement, Remote};
@@ -14,7 +14,7 @@ use super::wire::{Header, Packet, flag};
 use crate::engine::op::Report;
 use crate::util::slab::Id;
 
-/// All there is to say to the application about a message that has met its receive.
+/// What the completion of a matched message reports.
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub from: PeerId,
@@ -23,46 +23,46 @@ pub(super) struct Delivery {
     pub tag: u64,
     pub data: Option<u64>,
     pub total: usize,
-    /// How many bytes its receive can take.
+    /// The size of the receive's buffer.
     pub room: usize,
-    /// The sender's number, if it waits for `Done`.
+    /// The sender's number for it, if the sender waits for `Done`.
     pub answer: Option<u32>,
     pub context: Context,
     pub multi: Option<Id>,
     pub buf: usize,
 }
 
-/// What a body belongs to that the transport was given a place for.
+/// What a body belongs to that the transport is moving to its place. Its name is the transport's token.
 #[derive(Debug)]
 pub(super) enum Landing {
     /// A whole message, straight into its receive.
     Direct(Delivery),
-    /// A message's bytes from `at` on.
+    /// A message's bytes from offset `at` on.
     Part { message: Id, at: usize },
-    /// What `get` needs for this message.
+    /// The `Remote` of an offered message.
     Remote { message: Id },
-    /// A short write of a peer's, which somebody is to be told of.
+    /// A peer's short write that is to be reported here.
     Write {
         from: PeerId,
         key: u64,
         len: usize,
         data: Option<u64>,
     },
-    /// An operation of a peer's that is looked at when all of it is here.
+    /// A peer's operation that is executed when its whole packet is here.
     Packet { from: PeerId, header: Header },
-    /// Bytes that an operation of ours asked for.
+    /// A part of the result of our read or atomic.
     Reply { operation: Id, len: usize },
-    /// What `get` needs for a read of ours.
+    /// The `Remote` for our long read.
     Exposed { operation: Id, notify: Option<GotNotice> },
 }
 
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Its bytes come without being asked for.
+    /// Eager: its bytes come unasked.
     Coming,
-    /// Its sender has it, and waits to hear what to do.
+    /// Rendezvous: its sender waits for `Done` or `Send`.
     Offered(Option<Box<Remote>>),
-    /// Its sender was asked for it.
+    /// Its bytes were requested with `Send`.
     Requested,
 }
 
@@ -70,9 +70,9 @@ pub(super) enum Phase {
 pub(super) struct Message {
     pub from: PeerId,
     pub kind: MessageKind,
-    /// The sender wants to know when it is delivered.
+    /// The sender waits for `Done` when it is delivered.
     pub ack: bool,
-    /// Nobody will receive it: what still comes is dropped.
+    /// It will not be received: drop what still comes.
     pub discarded: bool,
     /// The sender's number for it.
     pub number: u32,
@@ -80,28 +80,28 @@ pub(super) struct Message {
     pub data: Option<u64>,
     pub phase: Phase,
     pub total: usize,
-    /// How many bytes will come.
+    /// How many bytes will come: fewer than `total` if the receive is shorter.
     pub goal: usize,
-    /// Bytes that a place was found for.
+    /// Bytes that were given a place so far.
     pub next: usize,
-    /// Places found that the transport has not finished with.
+    /// Bodies that the transport is still moving to their place.
     pub moving: u32,
-    /// Bytes that came before the receive: those at the beginning, and others by where they belong.
+    /// Bytes that came before it was matched: the first part, and later ones with their offsets.
     pub head: Vec<u8>,
     pub rest: Vec<(usize, Vec<u8>)>,
-    /// Credit that its being held costs.
+    /// What it costs as an unexpected message (`credit`).
     pub kept: usize,
-    /// Its name in the matcher while no receive has taken it.
+    /// Its name in the matcher while it is unexpected.
     pub unexpected_id: Option<Id>,
     pub matched: Option<MatchedRecv>,
-    /// A long write of the peer's: where it goes, instead of to a receive.
+    /// For a peer's long write: the region it goes to, instead of a receive.
     pub long_write: Option<Box<LongWrite>>,
-    /// A tagged atomic: what is done to the receive's buffer. `head` has the operands.
+    /// For a tagged atomic: what to do to the receive's buffer. `head` has the operands.
     pub tagged_atomic: Option<Box<TaggedAtomic>>,
 }
 
 impl Message {
-    /// As the header of its first packet tells; nothing has come yet.
+    /// From the header of its first packet; no bytes have come yet.
     pub fn new(from: PeerId, header: &Header, phase: Phase, total: usize) -> Message {
         Message {
             from,
@@ -126,7 +126,7 @@ impl Message {
         }
     }
 
-    /// All its bytes are here.
+    /// All bytes that it waits for are in place.
     pub fn complete(&self) -> bool {
         self.moving == 0 && self.next >= self.goal && !matches!(self.phase, Phase::Offered(_))
     }
@@ -165,7 +165,7 @@ pub(super) fn kind(header: &Header) -> MessageKind {
     }
 }
 
-/// Untagged messages are matched by tag 0.
+/// The tag that matching compares: 0 for untagged messages.
 #[inline]
 pub(super) fn tag(header: &Header) -> u64 {
     if header.flags & (flag::TAGGED | flag::COLLECTIVE) != 0 {
@@ -180,7 +180,7 @@ pub(super) fn data(header: &Header) -> Option<u64> {
     (header.flags & flag::DATA != 0).then_some(header.data)
 }
 
-/// Tells a sender that its message is done with.
+/// The answer that message or operation `number` is complete.
 pub(super) fn done_header(number: u32) -> Header {
     Header {
         packet: Packet::Done,
@@ -194,7 +194,7 @@ pub(super) fn done_header(number: u32) -> Header {
 }
 
 impl Core {
-    /// A place for the next `len` bytes of a message that `at` says where they belong.
+    /// Where the next `len` bytes of a message go, which belong at offset `at`.
     pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(message) = self.arrivals.get_mut(id) else {
             return Placement::Drop;
@@ -220,7 +220,7 @@ impl Core {
         }
     }
 
-    /// The transport has put bytes of a message where it was told, or brings them.
+    /// The transport has placed bytes of a message, or hands them over in `buffer`.
     pub fn part_landed(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -230,7 +230,7 @@ impl Core {
             return self.landed_in_region(id, at, buffer, report);
         }
         match (buffer, &message.matched) {
-            // The receive came while the transport was at it.
+            // The message was matched while the transport filled the buffer.
             (Some(bytes), Some(matched)) => {
                 matched.iov.write(at, &bytes);
             }
@@ -241,7 +241,7 @@ impl Core {
         self.finish_if_complete(id, report);
     }
 
-    /// Ends a message that is complete, if somebody has received or dropped it.
+    /// Finishes a message that is complete and was matched or discarded.
     pub fn finish_if_complete(&mut self, id: Id, report: &mut impl Report) {
         let over = |message: &Message| {
             message.complete() && (message.matched.is_some() || message.discarded || message.long_write.is_some())
@@ -251,7 +251,7 @@ impl Core {
         }
     }
 
-    /// The application has the message, or dropped it.
+    /// Reports a message as delivered, or drops it if it was discarded.
     pub fn finish(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.remove(id) else {
             return;
@@ -271,7 +271,7 @@ impl Core {
         }
     }
 
-    /// A receive takes a message that was held.
+    /// Matches an unexpected message with a receive.
     pub fn attach(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
         self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
@@ -288,11 +288,11 @@ impl Core {
         match message.phase {
             Phase::Coming | Phase::Requested => self.finish_if_complete(id, report),
             Phase::Offered(_) if message.moving == 0 => self.accept(id, report),
-            Phase::Offered(_) => {} // goes on when the `Remote` is here
+            Phase::Offered(_) => {} // `remote_landed` goes on
         }
     }
 
-    /// A held message is not wanted.
+    /// Discards an unexpected message.
     pub fn discard(&mut self, id: Id, report: &mut impl Report) {
         self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
@@ -311,7 +311,7 @@ impl Core {
         }
     }
 
-    /// A message is no longer held: what that cost is given back.
+    /// A message is no longer unexpected: returns the credit that it cost.
     fn leave_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -323,7 +323,7 @@ impl Core {
         }
     }
 
-    /// A message that has met no receive.
+    /// Puts a message that matched no posted receive among the unexpected ones.
     pub fn hold_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get(id) else { return };
         let (kind, from, tag) = (message.kind, message.from, message.tag);

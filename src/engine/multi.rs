@@ -1,7 +1,7 @@
-//! Multi-receive (FI_MULTI_RECV): one buffer that takes message after message, until little is left of it.
+//! Multi-receive (FI_MULTI_RECV): one buffer takes message after message, until too little of it is free.
 //!
-//! A message gets its piece when it is matched, so pieces lie in matching order; they may be filled in any order. The
-//! buffer goes back to the application with the last piece to be filled, so that "released" means nobody writes to it.
+//! A message gets its piece of the buffer when it is matched, so pieces lie in matching order, but may be filled in any
+//! order. The buffer is released with the last piece to be filled: after that nothing writes to it.
 
 use super::op::{Completion, Context, Error, MessageKind, Recv, Report, Tell};
 use super::receive::{MatchedRecv, PostedRecv, failed_recv, want};
@@ -14,9 +14,9 @@ use crate::util::user::UserIov;
 enum MultiState {
     /// Takes messages.
     Open,
-    /// Takes no more: used up.
+    /// Takes no more: too little is free.
     Used,
-    /// Takes no more: cancelled, or its only peer is gone.
+    /// Takes no more: cancelled, or the peer it was directed to is gone.
     Closed(Error),
 }
 
@@ -34,17 +34,17 @@ pub(super) struct Multi {
     post: Option<Id>,
 }
 
-/// What follows when a piece has been filled.
+/// What to do after the completion of one piece.
 pub(super) enum AfterPiece {
     Nothing,
-    /// The buffer goes back with this message.
+    /// Release the buffer in this completion.
     Release,
-    /// The buffer goes back with this, after the message.
+    /// Report this completion too, which releases the buffer.
     Failed(Completion),
 }
 
 impl Core {
-    /// Fills the buffer with held messages, and posts it if there is room for more.
+    /// Fills the buffer with unexpected messages, and posts it if there is room for more.
     #[inline(never)]
     pub fn post_multi(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
         let recv = apart(&mut recv);
@@ -60,7 +60,7 @@ impl Core {
             post: None,
         });
         let (want, mut taken) = (want(recv), false);
-        // Only what is held now: reports go to the caller's queue, and nothing new comes in between.
+        // Terminates: no packet is delivered during this loop, so no new messages come.
         while self
             .multis
             .get(multi)
@@ -94,7 +94,7 @@ impl Core {
         taken
     }
 
-    /// The next piece of the buffer.
+    /// Takes the next piece of the buffer for a message; closes the buffer if too little is left.
     pub fn carve(&mut self, id: Id, total: usize) -> Option<MatchedRecv> {
         let multi = self.multis.get_mut(id)?;
         let iov = multi.body.part(multi.used, total);
@@ -117,7 +117,7 @@ impl Core {
         Some(matched)
     }
 
-    /// A piece has been filled, or never will be.
+    /// A piece has been filled, or its message has failed.
     pub fn piece_done(&mut self, id: Id) -> AfterPiece {
         let Some(multi) = self.multis.get_mut(id) else {
             return AfterPiece::Nothing;
@@ -134,7 +134,7 @@ impl Core {
         }
     }
 
-    /// The buffer takes no more messages. It has been unposted.
+    /// The buffer, which was unposted, takes no more messages.
     pub fn close_multi(&mut self, id: Id, error: Error, report: &mut impl Report) {
         let Some(multi) = self.multis.get_mut(id) else { return };
         multi.post = None;

@@ -1,8 +1,8 @@
-//! Sends that take more than one push: kept, in order per peer, until they have ended.
+//! Outgoing operations that need more than one push, and the order in which packets to one peer leave.
 //!
-//! `next` says which packet goes to a peer next, `pushed` what follows from it having gone; the push between the two is
-//! the endpoint's. Answers go before anything else, then new messages and bytes asked for take turns. A message starts
-//! only after all before it to that peer have started, which is all that matching order needs.
+//! `next` chooses the next packet for a peer, `endpoint` pushes it, and `pushed` records that it has gone. Answers go
+//! first; then queued operations and requested bytes take turns. A message starts only after all earlier ones to the
+//! same peer have started, which is all that matching order needs.
 
 use super::credit;
 use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
@@ -13,11 +13,11 @@ use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// Where the bytes of a send are.
+/// The local side of an outgoing operation: what is sent, or where the result of a read or atomic goes.
 #[derive(Debug)]
 pub(super) enum LocalBuffer {
     User(UserIov),
-    /// FI_INJECT: the application's memory may have changed since.
+    /// A copy, because of FI_INJECT or because an atomic's operands are kept together.
     Copy(Box<[u8]>),
 }
 
@@ -45,17 +45,17 @@ pub(super) enum Stage {
     Queued,
     /// In the queue, first packet sent.
     Started,
-    /// The peer knows of it, and will fetch it or ask for it.
+    /// Offered by rendezvous: the peer will fetch the bytes or request them.
     Offered,
-    /// The peer has asked for the bytes.
+    /// The peer has requested the bytes.
     Requested,
-    /// All bytes are gone; the peer will say when they were delivered.
+    /// All pushed. The peer is to acknowledge it or send the result.
     Sent,
-    /// The peer lets us fetch what we read.
+    /// A get or copy by the transport is in flight.
     Fetching,
-    /// That did not work: the peer is to be asked again.
+    /// The get failed: the peer is to be asked to send the bytes.
     AskAgain,
-    /// It has failed, but some of what the peer sent is still on its way to our memory.
+    /// It has failed, but the transport still writes some of the reply to our memory.
     Failed(Error),
 }
 
@@ -68,17 +68,17 @@ pub(super) struct Outgoing {
     pub level: CompletionLevel,
     pub fence: bool,
     pub tell: Tell,
-    /// A long read or write that has started.
+    /// A long read or write that was started: it counts in `RmaPeer::long_ops`.
     pub long: bool,
-    /// Of an operation on one remote piece, its address.
+    /// The tag; of an operation on one remote piece, its address.
     pub tag: u64,
     pub data: Option<u64>,
     pub context: Context,
     pub local: LocalBuffer,
     pub len: usize,
-    /// Bytes pushed; of what we asked for, bytes that a place was found for.
+    /// Bytes pushed; of a read, bytes that have arrived and were given a place.
     pub at: usize,
-    /// Bytes to push: less than `len` if the receiver has no room for all. Of what we asked for, bytes not yet here.
+    /// Bytes to push: less than `len` if the receiver requested less. Of a read, bytes not yet in place.
     pub until: usize,
 }
 
@@ -95,7 +95,7 @@ impl Outgoing {
         }
     }
 
-    /// What all operations have.
+    /// What all kinds of operations have in common.
     pub fn bare(
         to: PeerId,
         op: OutgoingOp,
@@ -169,30 +169,30 @@ pub(super) fn message(packet: Packet, kind: MessageKind, tag: u64, data: Option<
     }
 }
 
-/// What kind of packet a `Job` is, for `pushed`.
+/// What a `NextPacket` is for: `pushed` acts on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Control,
     Credit,
-    /// Acknowledges short operations.
+    /// Acknowledges the peer's short operations.
     Acks,
-    /// What a peer asked to read.
+    /// The result of a short read or atomic.
     Reply,
     ServedRead,
-    /// Begins a send that is in the queue.
+    /// Starts the operation at the front of the queue.
     Start(Id),
-    /// Goes on with it.
+    /// The next segment of the message at the front of the queue.
     Segment(Id),
-    /// Some of what the peer asked for.
+    /// Bytes that the peer requested, or a read that is asked for again.
     Requested(Id),
 }
 
-/// One packet to be pushed.
+/// The packet that goes to a peer next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextPacket {
     pub purpose: Purpose,
     pub header: Header,
-    /// The part of the send's bytes that is its body.
+    /// Which part of the operation's bytes is its body.
     pub at: usize,
     pub len: usize,
 }
@@ -287,12 +287,12 @@ impl Core {
             return self.next_operation(to, id, send);
         }
         if peer.off_fast_path && peer.has_long_rma() {
-            return None; // it must not pass them
+            return None; // a message must not overtake long reads and writes before it
         }
-        // What would have to be cut small is better fetched.
+        // A message that would go in many small packets is better fetched.
         let asks = send.len > self.limits.eager || peer.small_packets_only && send.len > self.limits.guaranteed_body;
         if !asks && credit::cost(send.len) > peer.credit && !peer.withholds_credit {
-            return None; // credit will come
+            return None; // the receiver returns credit without being asked
         }
         if asks || credit::cost(send.len) > peer.credit {
             return Some(NextPacket::bare(Purpose::Start(id), send.start(Packet::Rendezvous, id)));
@@ -310,7 +310,7 @@ impl Core {
         })
     }
 
-    /// A job's packet is on its way.
+    /// Records that a packet from `next` was pushed.
     pub fn pushed(&mut self, to: PeerId, packet: &NextPacket, report: &mut impl Report) {
         match packet.purpose {
             Purpose::Control => {
@@ -371,7 +371,7 @@ impl Core {
             }
             _ => {}
         }
-        // As `next_queued` saw to it, `total` is a length of ours that credit covers.
+        // `total` is the length of our own message, for which `next_queued` has checked the credit.
         let peer = self.peer(to);
         peer.credit = peer.credit.saturating_sub(credit::cost(packet.header.total as usize));
         if self.advance(id, packet.len) {
@@ -380,7 +380,7 @@ impl Core {
         }
     }
 
-    /// Counts bytes as pushed; says whether they were the last.
+    /// Counts bytes as pushed. Returns whether they were the last.
     fn advance(&mut self, id: Id, len: usize) -> bool {
         let Some(send) = self.sends.get_mut(id) else {
             return true;

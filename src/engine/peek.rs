@@ -1,4 +1,4 @@
-//! Looking at held messages without receiving them, and putting them aside (FI_PEEK, FI_CLAIM, FI_DISCARD).
+//! FI_PEEK, FI_CLAIM and FI_DISCARD: reporting, reserving and dropping unexpected messages without receiving them.
 
 use super::op::{Completion, Error, Failure, Peek, Recv, Refused, Report};
 use super::receive::{MatchedRecv, failed_recv, want};
@@ -6,7 +6,7 @@ use super::state::{Claim, Core};
 use crate::util::slab::Id;
 
 impl Core {
-    /// Whether the look is for a message that is not here.
+    /// Whether the peek will find no message.
     pub fn lacks(&mut self, peek: Peek, recv: &Recv) -> bool {
         match peek {
             Peek::Only | Peek::Claim | Peek::Discard => self.matcher(recv.kind).find_unexpected(&want(recv)).is_none(),
@@ -14,7 +14,7 @@ impl Core {
         }
     }
 
-    /// Says whether a message was taken or dropped, so that there may be something to answer.
+    /// Returns whether a message was received or dropped, so that there may be answers to push.
     pub fn peek(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         match peek {
             Peek::Only | Peek::Claim | Peek::Discard => self.find(peek, recv, report),
@@ -51,11 +51,11 @@ impl Core {
         Ok(false)
     }
 
-    /// The message put aside for this context.
+    /// Receives or drops the message that was reserved with this context.
     fn claimed(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         let claim = self.claims.remove(&recv.context).ok_or(Refused::Invalid)?;
         let Some(message) = self.matcher(claim.kind).take_unexpected(claim.unexpected) else {
-            // It had not all come when its sender went.
+            // Its sender died before all of it had come.
             report.report(failed_recv(claim.kind, recv.context, Error::PeerGone));
             return Ok(false);
         };

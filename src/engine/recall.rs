@@ -1,12 +1,12 @@
-//! Short operations whose target does not look: they are taken back from the transport and done without the target.
+//! Takes back short operations from a target that does not poll, and has the transport do them without the target.
 //!
-//! A short read or write travels as a packet, since a target that looks is quicker than the kernel. Whoever waits for such
-//! operations comes by here every few polls, and sees whether their target has answered or looked since. If not, what it
-//! has not begun is taken back (`Transport::recall`). From then on short operations are copied by the kernel at once,
-//! until the target is seen to look again (`Peer::absent`).
+//! A short read or write travels as a packet, which a polling target answers faster than the kernel copies. While such
+//! operations are unanswered, every few polls check whether the target has answered or polled since. If not, the
+//! packets that it has not begun to read are taken back (`Transport::recall`). From then on short operations are copied
+//! by the kernel at once, until the target polls again (`Peer::not_polling`).
 //!
-//! Only what is both safe and of use is decided here: whether a packet is begun is the transport's to know. Called by
-//! `endpoint` in every poll with such operations, and before a caller sleeps.
+//! This file decides which packets may be taken back; only the transport knows which were begun. Called by `endpoint`
+//! in each poll with unanswered operations, and before a caller sleeps.
 
 use super::endpoint::Engine;
 use super::op::{RemotePart, Report};
@@ -18,27 +18,27 @@ use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// Polls between two looks at those who owe an answer: several times what a target at work takes.
+/// Polls between two checks: several times as many as a polling target needs to answer.
 const POLLS_PER_CHECK: u32 = 64;
-/// Looks after which a caller may sleep. A target that has not looked between two does not.
+/// Checks after which a caller may sleep: by then a target that does not poll has been found out.
 const CHECKS_BEFORE_SLEEP: u32 = 3;
 
-/// What is seen of a target that owes answers to short operations.
+/// What is known of a target that owes answers to short operations.
 #[derive(Debug, Default)]
 pub(super) struct AnswerWatch {
-    /// It is in `Core::asked`.
+    /// It is in `Core::awaiting_answers`.
     pub listed: bool,
-    /// Answers that came.
+    /// Answers that have come.
     pub heard: u32,
-    /// `heard` and the transport's `looks` when last looked at.
+    /// `heard` and the transport's `poll_mark` at the last check.
     before: (u32, u64),
-    /// Looks since the last operation began, and how many of them found nothing new.
+    /// Checks since the last operation started, and how many in a row found nothing new.
     checks: u32,
     still: u32,
 }
 
 impl AnswerWatch {
-    /// An operation is on its way. True: its target is to be put into `Core::asked`.
+    /// An operation was pushed. Returns whether the caller must add the target to `Core::awaiting_answers`.
     #[inline]
     pub fn begin(&mut self) -> bool {
         self.checks = 0;
@@ -47,24 +47,24 @@ impl AnswerWatch {
     }
 }
 
-/// The packets that a target has not begun, as far as they concern us.
+/// Our operations among the packets that a target has not begun to read.
 #[derive(Default)]
 struct Unbegun {
-    /// Those whose end is told by count (`Acked`).
+    /// Those that are acknowledged by count (`Acked`).
     shorts: usize,
     recallable: Vec<Recallable>,
 }
 
-/// One that may be done without the target.
+/// An operation that may be done without the target.
 #[derive(Clone, Copy)]
 enum Recallable {
-    /// So many shorts are before it.
+    /// A short write, with the number of unbegun short operations before it.
     Write(usize),
     Read(Id),
 }
 
 impl Core {
-    /// A short operation is on its way to a peer, which is to answer.
+    /// Starts watching for a peer's answer to a short read.
     #[inline]
     pub fn await_answer(&mut self, to: PeerId) {
         if self.peer(to).rma_mut().watch.begin() {
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    /// Whether a peer owes an answer still. Looks at its `Watch`.
+    /// The watch of a peer that still owes an answer; else marks it as no longer listed.
     fn owes(&mut self, to: PeerId) -> Option<&mut AnswerWatch> {
         let peer = self.peers.get_mut(to as usize)?;
         let owes = peer.unfinished > 0;
@@ -81,7 +81,7 @@ impl Core {
         owes.then_some(watch)
     }
 
-    /// What may become of a packet of ours that its target has not begun.
+    /// Whether a packet that the target has not begun to read may be taken back.
     fn judge(&self, to: PeerId, header: &Header, len: usize, unbegun: &mut Unbegun) -> Recall {
         match header.packet {
             Packet::Write => {
@@ -108,16 +108,16 @@ impl Core {
                 unbegun.shorts += usize::from(header.flags & flag::TAGGED == 0);
                 Recall::Stop
             }
-            // Operations on memory keep their order among each other, and to messages.
+            // Must keep their order: nothing behind these may be done before them.
             Packet::FetchAtomic | Packet::CompareAtomic | Packet::Offer => Recall::Stop,
             Packet::Eager | Packet::First | Packet::Segment | Packet::Rendezvous => Recall::Stop,
-            // What answers the peer's own messages and operations.
+            // Answers to the peer's operations, which have no order with ours.
             Packet::Send | Packet::Done | Packet::Credit | Packet::Got | Packet::Acked => Recall::Leave,
             Packet::Reply | Packet::Exposed => Recall::Leave,
         }
     }
 
-    /// The read of one piece that a packet asked for.
+    /// Our short read of one remote piece that a packet carries.
     fn short_read(&self, to: PeerId, header: &Header) -> Option<(Id, RemotePart, UserIov)> {
         let id = self.sends.find_short(header.id).filter(|_| header.flags == 0)?;
         let send: &Outgoing = self.sends.get(id)?;
@@ -133,7 +133,7 @@ impl Core {
         waits.then_some((id, part, *local))
     }
 
-    /// The first `done` of these have been done.
+    /// Completes the first `done` of these operations, which the transport has performed.
     fn recalled(&mut self, to: PeerId, unbegun: &Unbegun, done: usize, report: &mut impl Report) {
         let mut taken = 0;
         for op in unbegun.recallable.iter().take(done) {
@@ -142,7 +142,7 @@ impl Core {
                 Recallable::Write(before) => {
                     let peer = self.peer(to);
                     let unacked = &mut peer.rma_mut().unacked;
-                    // The last ones of the queue are those that were not begun; of them some are gone already.
+                    // The unbegun ones are the last in the queue, less those removed in this loop.
                     let first = (unacked.len() + taken).checked_sub(unbegun.shorts);
                     let place = first.and_then(|first| (first + before).checked_sub(taken));
                     let Some(short) = place.and_then(|place| unacked.remove(place)) else {
@@ -164,7 +164,7 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    /// To be called in a poll while peers owe answers to short operations.
+    /// Called in each poll while peers owe answers to short operations.
     #[inline]
     pub(super) fn poll_awaited(&mut self, report: &mut impl Report) {
         self.core.polls_since_check += 1;
@@ -173,12 +173,14 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// To be called before a caller sleeps. False: what it waits for may be done without its target, so it is to call again.
+    /// Called before a caller sleeps. False: operations may soon be taken back from their target, so poll and call
+    /// again.
     pub fn may_sleep(&mut self, report: &mut impl Report) -> bool {
         self.core.awaiting_answers.is_empty() || self.check_awaited(report)
     }
 
-    /// Looks at all that owe an answer. Says whether that was done often enough.
+    /// Checks all peers that owe answers, and takes back from those that do not poll. Returns whether the caller may
+    /// sleep.
     #[cold]
     fn check_awaited(&mut self, report: &mut impl Report) -> bool {
         self.core.polls_since_check = 0;
@@ -193,7 +195,7 @@ impl<T: Transport> Engine<T> {
             };
             watch.checks = watch.checks.saturating_add(1);
             enough &= watch.checks >= CHECKS_BEFORE_SLEEP;
-            // The word that says how often it looks is on its own line there, which is left alone while it answers.
+            // Reads the target's word in shared memory only if no answer came, to leave its cache line alone.
             let mark = if watch.heard == watch.before.0 {
                 self.transport.poll_mark(to)
             } else {
@@ -206,7 +208,7 @@ impl<T: Transport> Engine<T> {
                 continue;
             }
             watch.still = watch.still.saturating_add(1);
-            // What could not be taken back is tried again at a slowing pace.
+            // After a failure, tries again at longer and longer intervals.
             if watch.still.is_power_of_two() {
                 enough &= !self.recall(to, report);
             }
@@ -214,7 +216,7 @@ impl<T: Transport> Engine<T> {
         enough
     }
 
-    /// Does without a peer what it has not begun. Says whether anything has ended.
+    /// Takes back and performs what a peer has not begun. Returns whether anything completed.
     fn recall(&mut self, to: PeerId, report: &mut impl Report) -> bool {
         let mut unbegun = Unbegun::default();
         let core = &self.core;
@@ -226,12 +228,12 @@ impl<T: Transport> Engine<T> {
         done > 0
     }
 
-    /// Whether the kernel may copy this operation: what is long, and what is short while its target does not look.
+    /// Whether the transport may copy this operation directly: it is long, or its target does not poll.
     pub(super) fn may_be_copied(&self, to: PeerId, len: usize) -> bool {
         len >= self.core.small || self.core.peers.get(to as usize).is_some_and(|peer| peer.not_polling)
     }
 
-    /// A short one could not be copied: its target looks again.
+    /// A short operation could not be copied, because the target polls again.
     #[cold]
     pub(super) fn polls_again(&mut self, to: PeerId) {
         self.core.peer(to).not_polling = false;

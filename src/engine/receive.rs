@@ -1,4 +1,4 @@
-//! Receives: posted, matched, told their end, or cancelled.
+//! Receives: posting, matching with a message, completing and cancelling them.
 
 use super::matching::{Receive, Want};
 use super::message::{Delivery, Landing, Message};
@@ -17,7 +17,7 @@ pub(super) struct PostedRecv {
     pub context: Context,
     pub from: Option<PeerId>,
     pub tell: Tell,
-    /// A multi-receive; then the rest of this is only a copy.
+    /// Its state, if it is a multi-receive; the other fields are then copies.
     pub multi: Option<Id>,
 }
 
@@ -27,14 +27,14 @@ impl Receive for PostedRecv {
     }
 }
 
-/// Where a message goes that has met its receive.
+/// The receive that a message was matched with: where it goes and how it is reported.
 #[derive(Debug)]
 pub(super) struct MatchedRecv {
     pub iov: UserIov,
     pub context: Context,
     pub tell: Tell,
     pub multi: Option<Id>,
-    /// Where `iov` begins, for a multi-receive.
+    /// The address of `iov`, for a multi-receive; else 0.
     pub buf: usize,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn want(recv: &Recv) -> Want {
     }
 }
 
-/// A receive that ends without a message.
+/// The completion of a receive that fails without a message.
 pub(super) fn failed_recv(kind: MessageKind, context: Context, error: Error) -> Completion {
     Completion {
         op: CompletedOp::Recv,
@@ -85,7 +85,7 @@ pub(super) fn failed_recv(kind: MessageKind, context: Context, error: Error) -> 
     }
 }
 
-/// A message that was longer than its receive.
+/// The failure of a message that did not fit its receive, if any bytes are over.
 #[inline]
 pub(super) fn truncated(overflow: usize) -> Option<Failure> {
     let error = Error::Truncated;
@@ -93,7 +93,7 @@ pub(super) fn truncated(overflow: usize) -> Option<Failure> {
 }
 
 impl Core {
-    /// Takes a held message, or posts. Says whether a message was taken.
+    /// Takes an unexpected message that matches, or posts the receive. Returns whether it took one.
     #[inline(always)]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// The posted receive that a message goes to, taken away unless more can follow.
+    /// Takes the posted receive that a message matches; a multi-receive with room left stays posted.
     #[inline]
     pub fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
         let source = self.source(from);
@@ -137,7 +137,7 @@ impl Core {
         Some(MatchedRecv::single(post.body, post.context, post.tell))
     }
 
-    /// Tells the application, and the sender if it wants to know.
+    /// Reports a matched message to the application, and answers its sender if that waits.
     pub fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
         let after = match delivery.multi {
             Some(multi) => self.piece_done(multi),
@@ -172,7 +172,7 @@ impl Core {
         }
     }
 
-    /// Cancels the oldest receive of the application's with this context that has not met a message.
+    /// Cancels the application's oldest posted receive with this context.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
             let found = self.matcher(kind).find_context(context, |post| post.tell != Tell::Own);
@@ -180,8 +180,8 @@ impl Core {
         })
     }
 
-    /// Ends all receives of the application's that have not met a message. False, and nothing was done: a message is on
-    /// its way into its receive, and nobody can stop it.
+    /// Cancels all posted receives of the application. False if a message is being written into a receive, which cannot
+    /// be stopped: then nothing was cancelled.
     #[cold]
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
         let filled = |message: &Message| message.kind != MessageKind::Collective && message.matched.is_some();
@@ -197,7 +197,7 @@ impl Core {
         true
     }
 
-    /// Ends the receives of a collective with this context that have not met a message.
+    /// Cancels a collective's posted receives with this context.
     #[cold]
     pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
         let kind = MessageKind::Collective;
@@ -206,7 +206,7 @@ impl Core {
         }
     }
 
-    /// Ends a posted receive that has not met a message.
+    /// Ends a posted receive with an error.
     pub fn withdraw(&mut self, kind: MessageKind, id: Id, error: Error, report: &mut impl Report) -> bool {
         let Some(post) = self.matcher(kind).unpost(id) else {
             return false;

@@ -1,8 +1,8 @@
-//! Messages that are offered before they are sent: because they are large, or because credit is short.
+//! Rendezvous: messages that are offered before they are sent, because they are long or credit is short.
 //!
-//! The sender says what it has (`Rendezvous`) and how its memory can be fetched, if it can. When the message has met
-//! its receive, the receiver fetches it and says `Done`; or asks for as much as it has room for (`Send`), and the sender
-//! sends that in segments. A get that fails is followed by asking.
+//! The sender offers the message (`Rendezvous`), with a `Remote` if its memory can be fetched. Once matched, the
+//! receiver fetches it and answers `Done`; or requests as many bytes as fit its buffer (`Send`), which the sender
+//! pushes as segments. A get that fails is followed by a request. Long writes use the same steps after their `Offer`.
 
 use super::message::{Landing, Message, Phase, kind, tag};
 use super::op::{Access, Report};
@@ -16,18 +16,18 @@ use crate::util::regions::Rights;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// A message to be fetched.
+/// The arguments of a transport's `get`.
 pub(super) struct GetRequest {
     pub from: PeerId,
     pub remote: Remote,
     pub into: UserIov,
     pub len: usize,
-    /// `into` is a region, which may be closed after this call.
+    /// `into` is a registered region, which may be closed after the call: the get must not go on longer.
     pub now: bool,
 }
 
 impl Core {
-    /// A message is offered.
+    /// A peer offers a message.
     pub fn place_offer(
         &mut self,
         from: PeerId,
@@ -61,7 +61,7 @@ impl Core {
         })
     }
 
-    /// What `get` needs is here.
+    /// The `Remote` of an offered message has come.
     pub fn remote_landed(&mut self, id: Id, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -77,7 +77,7 @@ impl Core {
         }
     }
 
-    /// An offered message has met its receive.
+    /// An offered message is matched: fetches it or requests its bytes.
     pub fn accept(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -96,7 +96,7 @@ impl Core {
         }
     }
 
-    /// The next message to be fetched, as `get` wants to know it.
+    /// The arguments for fetching a message. None if it cannot be fetched, or not in one piece.
     pub fn message_get(&self, id: Id) -> Option<GetRequest> {
         let message = self.arrivals.get(id)?;
         let Phase::Offered(Some(remote)) = &message.phase else {
@@ -115,7 +115,7 @@ impl Core {
         })
     }
 
-    /// A get has ended.
+    /// The get for a message is over.
     pub fn message_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let offered = |message: &Message| matches!(message.phase, Phase::Offered(Some(_)));
         if !self.arrivals.get(id).is_some_and(offered) {
@@ -126,7 +126,7 @@ impl Core {
         }
     }
 
-    /// Asks the sender of an accepted message for its bytes.
+    /// Requests the bytes of a matched message from its sender.
     pub fn request_bytes(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -143,12 +143,12 @@ impl Core {
             total: message.goal as u64,
         };
         if self.streams.insert((from, number), id).is_some() {
-            return self.shun(from, report); // it uses one number for two messages
+            return self.shun(from, report); // the peer uses one number for two messages
         }
         self.send_control(from, header);
     }
 
-    /// The receiver of a message of ours asks for its bytes.
+    /// The receiver of our message requests its bytes.
     pub fn bytes_requested(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
@@ -163,9 +163,9 @@ impl Core {
         Ok(())
     }
 
-    /// Memory of ours that a peer wants help with: what was offered to this very peer and has not ended, or a region that
-    /// peers may use so. A region whose uses are counted may be read, because the reader tells of that; a write there goes
-    /// through the engine.
+    /// Our memory that a peer wants help to copy: a message that was offered to this very peer and is in flight, or a
+    /// region that it may access. Where accesses are counted, reads are allowed, because the reader reports them with
+    /// `Got`; writes must come as packets.
     pub fn exposed_memory(&self, from: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         match (name, access) {
             (ExposedName::Sent(number), Access::Read) => {
@@ -184,7 +184,7 @@ impl Core {
         }
     }
 
-    /// The receiver of a message of ours is done with it.
+    /// The peer is done with our message or operation, or refuses it.
     pub fn done(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get(id).ok_or(Malformed)?;

@@ -1,4 +1,4 @@
-//! What comes back to the initiator of a read or an atomic: the bytes, leave to fetch them, or why not.
+//! What comes back to the initiator of a read or an atomic: the bytes, leave to fetch them, or a refusal.
 
 use super::message::Landing;
 use super::op::{Error, Failure, Form, Report};
@@ -11,10 +11,11 @@ use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 
-/// Marks the `Token` of a get that belongs to a read of ours. Names of arrivals stay below.
+/// Marks the `Token` of a get or copy that belongs to an operation of ours. Names in `Core::arrivals` never have this
+/// bit.
 const READ: Token = 1 << 63;
 
-/// What `Got` has to say: address and key of a piece, as `Exposed` gave them.
+/// The address and key that `Exposed` gave, which `Got` returns.
 pub(super) type GotNotice = (u64, u64);
 
 impl GetOwner {
@@ -35,7 +36,7 @@ impl GetOwner {
 }
 
 impl Outgoing {
-    /// Whether the peer owes bytes.
+    /// Whether the peer is to send bytes back.
     fn wants_bytes(&self) -> bool {
         matches!(
             self.op,
@@ -43,7 +44,7 @@ impl Outgoing {
         )
     }
 
-    /// Whether the peer may say that it is done, without more.
+    /// Whether a plain `Done` completes it.
     pub fn may_be_done(&self) -> bool {
         matches!(
             self.op,
@@ -51,14 +52,14 @@ impl Outgoing {
         )
     }
 
-    /// Bytes that are on their way to our memory.
+    /// Whether the transport is still writing a part of the result.
     fn moving(&self) -> bool {
         self.len - self.until < self.at
     }
 }
 
 impl Core {
-    /// A get has ended.
+    /// A get or copy is over.
     pub fn get_finished(&mut self, owner: GetOwner, ok: bool, report: &mut impl Report) {
         match owner {
             GetOwner::Message(id) => self.message_fetched(id, ok, report),
@@ -66,7 +67,7 @@ impl Core {
         }
     }
 
-    /// An operation of ours that this peer may speak of.
+    /// Our operation that a peer's answer names, if it waits for bytes from this peer.
     pub fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         if let Some(rma) = self.peers.get_mut(from as usize).and_then(|peer| peer.rma.as_mut()) {
@@ -77,7 +78,7 @@ impl Core {
         waits.then_some((id, send)).ok_or(Malformed)
     }
 
-    /// Bytes that we asked for.
+    /// A part of the result of our read or atomic has come.
     pub fn place_reply(
         &mut self,
         from: PeerId,
@@ -103,7 +104,7 @@ impl Core {
         Ok(Placement::Into { iov, at, token })
     }
 
-    /// They are in place.
+    /// That part is in place.
     pub fn reply_landed(&mut self, id: Id, len: usize, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         send.until = send.until.saturating_sub(len);
@@ -114,7 +115,7 @@ impl Core {
         }
     }
 
-    /// An operation of ours has failed at its target.
+    /// The target refuses our operation. It completes once the transport writes none of its result any more.
     pub fn operation_failed(&mut self, id: Id, error: Error, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         if send.wants_bytes() && send.moving() {
@@ -124,7 +125,7 @@ impl Core {
         }
     }
 
-    /// We may fetch what we wanted to read.
+    /// The target lets us fetch what we want to read.
     pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
         let can_get = self.limits.can_get;
         let (id, send) = self.operation(from, header)?;
@@ -154,7 +155,7 @@ impl Core {
         }
     }
 
-    /// The next read to be fetched, as `get` wants to know it.
+    /// The arguments for fetching a read.
     pub fn read_get(&self, id: Id) -> Option<GetRequest> {
         let send = self.sends.get(id)?;
         let (OutgoingOp::PulledRead(pull), LocalBuffer::User(into)) = (&send.op, &send.local) else {
@@ -169,7 +170,7 @@ impl Core {
         })
     }
 
-    /// A get for a read has ended, or what was copied without asking.
+    /// The get for a read is over, or a copy that `direct` started.
     pub fn read_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let (to, len) = (send.to, send.len);
@@ -201,7 +202,7 @@ impl Core {
         self.end_send(id, None, report);
     }
 
-    /// The peer has been asked for bytes that could not be fetched.
+    /// The peer was asked again for a read that could not be fetched.
     pub fn read_requested_again(&mut self, to: PeerId, id: Id) {
         let peer = self.peer(to);
         peer.requested_next = false;
