@@ -14,7 +14,7 @@ use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::engine::port::{Limits, PeerId};
 use crate::provider::on_engine::{OnEngine, Rdm};
-use crate::transport::loopback::{Hub, LIMITS, Loopback};
+use crate::transport::tests::loopback::{Hub, LIMITS, Loopback};
 use core::ffi::{CStr, c_void};
 use core::ptr::{null, null_mut};
 use std::os::fd::RawFd;

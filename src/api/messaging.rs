@@ -3,7 +3,7 @@
 //! The C calls are variations of three requests; the shims in `abi::object` fold them, an endpoint implements them.
 
 use crate::api::errno::Result;
-use crate::engine::op::{Context, Kind};
+use crate::engine::op::{Context, MessageKind};
 use crate::util::user::UserIov;
 
 /// Where the flags of a call come from.
@@ -25,7 +25,7 @@ pub enum Flags {
 /// known to be kept.
 #[derive(Clone, Copy, Debug)]
 pub struct SendCall {
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// fi_addr_t of the target.
     pub dest: u64,
     pub tag: u64,
@@ -37,7 +37,7 @@ pub struct SendCall {
 /// As `SendCall`.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvCall {
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// fi_addr_t of the only source wanted, or FI_ADDR_UNSPEC.
     pub source: u64,
     pub tag: u64,

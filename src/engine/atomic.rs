@@ -6,13 +6,14 @@
 use super::credit;
 use super::endpoint::Engine;
 use super::op::{
-    Atomic, AtomicTarget, Completion, Ended, Error, Failure, Form, Kind, Level, Refused, RemotePart, Report,
+    Atomic, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, MessageKind, Refused,
+    RemotePart, Report,
 };
-use super::outgoing::{Outgoing, Source, Stage};
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::pieces::LIST;
 use super::port::{Body, PeerId, Push, Transport};
-use super::rma::{Operation, What, aim};
-use super::side::{Short, ended};
+use super::rma::{OutgoingOp, QueuedAtomic, with_remote};
+use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -43,24 +44,24 @@ impl Outgoing {
         let (first, second) = operands.split_at_mut(operand);
         atomic.operand.read(0, first);
         atomic.compare.read(0, second);
-        let operation = Operation {
+        let operation = QueuedAtomic {
             form: atomic.form,
             code: code(atomic),
             target: atomic.target,
             result: atomic.result,
         };
         let (kind, tag) = match atomic.target {
-            AtomicTarget::Memory(_) => (Kind::Message, 0),
-            AtomicTarget::Tagged { tag, .. } => (Kind::Tagged, tag),
+            AtomicTarget::Memory(_) => (MessageKind::Untagged, 0),
+            AtomicTarget::Tagged { tag, .. } => (MessageKind::Tagged, tag),
         };
-        let (what, level) = (What::Atomic(Box::new(operation)), Level::Delivery);
+        let (op, level) = (OutgoingOp::Atomic(Box::new(operation)), CompletionLevel::Delivery);
         Outgoing {
             kind,
             tag,
             data: atomic.data,
-            source: Source::Copy(operands),
+            local: LocalBuffer::Copy(operands),
             fence: atomic.fence,
-            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.tell, atomic.context)
+            ..Outgoing::bare(atomic.to, op, atomic.len, level, atomic.tell, atomic.context)
         }
     }
 }
@@ -106,15 +107,15 @@ impl<T: Transport> Engine<T> {
 
     /// Starts an atomic operation on a peer's memory.
     pub fn atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
-        if self.atomic_at_once(atomic, report) {
+        if self.try_direct_atomic(atomic, report) {
             return Ok(());
         }
-        self.atomic_begun(atomic, report)
+        self.start_atomic(atomic, report)
     }
 
-    /// As `rma_at_once`.
+    /// As `try_direct_rma`.
     #[inline(always)]
-    pub fn atomic_at_once(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
+    pub fn try_direct_atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
         let may = atomic.len <= self.atomic_limit(atomic.form) && fits(atomic);
         let done = may && self.atomic_direct(atomic, code(atomic));
         if done {
@@ -123,9 +124,9 @@ impl<T: Transport> Engine<T> {
         done
     }
 
-    /// As `rma_begun`.
+    /// As `start_rma`.
     #[inline(always)]
-    pub fn atomic_begun(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
+    pub fn start_atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
         self.atomic_asked(*atomic, report)
     }
 
@@ -147,7 +148,7 @@ impl<T: Transport> Engine<T> {
             AtomicTarget::Memory(remote) if !atomic.fence => only(remote.parts()),
             _ => None,
         };
-        if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.free(atomic.to)) {
+        if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.may_start_short(atomic.to)) {
             return match atomic.form {
                 Form::Base => self.atomic_base(atomic, part, &operands, report),
                 Form::Fetch | Form::Compare => self.atomic_fetch(atomic, part, &operands, report),
@@ -168,19 +169,19 @@ impl<T: Transport> Engine<T> {
         operands: &UserIov,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        match Self::carry(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
+        match Self::push_out_of_line(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
             Push::Done => {
-                let short = Short {
+                let short = ShortOp {
                     context: atomic.context,
                     len: atomic.len,
                     tell: atomic.tell,
                     atomic: true,
                 };
-                self.core.short_begun(atomic.to, short);
+                self.core.short_op_started(atomic.to, short);
                 Ok(())
             }
             Push::Full => self.atomic_queued(atomic, report),
-            push => Self::not_begun(push, broken(atomic), report),
+            push => Self::not_started(push, broken(atomic), report),
         }
     }
 
@@ -194,21 +195,21 @@ impl<T: Transport> Engine<T> {
         if self.core.sends.len() >= Id::SHORT_MAX {
             return Err(Refused::Again);
         }
-        let what = What::Fetch(atomic.form);
-        let level = Level::Delivery;
+        let op = OutgoingOp::AtomicSent(atomic.form);
+        let level = CompletionLevel::Delivery;
         let id = self.core.sends.insert(Outgoing {
             stage: Stage::Sent,
-            source: Source::User(atomic.result),
-            ..Outgoing::bare(atomic.to, what, atomic.len, level, atomic.tell, atomic.context)
+            local: LocalBuffer::User(atomic.result),
+            ..Outgoing::bare(atomic.to, op, atomic.len, level, atomic.tell, atomic.context)
         });
-        match Self::carry(
+        match Self::push_out_of_line(
             &mut self.transport,
             atomic.to,
             &one(atomic, part, id.short()),
             whole(operands),
         ) {
             Push::Done => {
-                self.core.begun(atomic.to);
+                self.core.op_started(atomic.to);
                 Ok(())
             }
             push => {
@@ -216,7 +217,7 @@ impl<T: Transport> Engine<T> {
                 if push == Push::Full {
                     return self.atomic_queued(atomic, report);
                 }
-                Self::not_begun(push, broken(atomic), report)
+                Self::not_started(push, broken(atomic), report)
             }
         }
     }
@@ -266,15 +267,15 @@ fn broken(atomic: &Atomic) -> Completion {
     };
     Completion {
         failure: Some(failure),
-        ..ended(Ended::Atomic(atomic.form), atomic.to, atomic.context, atomic.tell)
+        ..rma_completion(CompletedOp::Atomic(atomic.form), atomic.to, atomic.context, atomic.tell)
     }
 }
 
 impl Core {
     /// The header of an atomic that was queued, if it may go now.
-    pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &Operation) -> Option<Header> {
+    pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &QueuedAtomic) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
-        if peer.special && peer.has_longs() {
+        if peer.off_fast_path && peer.has_long_rma() {
             return None; // it must not pass them
         }
         let (flags, total) = total(operation.form, send.data, send.len);
@@ -285,12 +286,12 @@ impl Core {
             ..Header::new(packet(operation.form), id.short())
         };
         match &operation.target {
-            AtomicTarget::Memory(remote) => Some(aim(header, remote)),
+            AtomicTarget::Memory(remote) => Some(with_remote(header, remote)),
             AtomicTarget::Tagged { tag, at } => {
                 // It may be held over there as messages are, so it costs as much.
-                let afford = credit::cost(send.source.len()) <= peer.credit;
+                let afford = credit::cost(send.local.len()) <= peer.credit;
                 let free = if afford { 0 } else { flag::WITHHELD };
-                (afford || peer.pressed).then_some(Header {
+                (afford || peer.withholds_credit).then_some(Header {
                     flags: flags | flag::TAGGED | free,
                     tag: *at,
                     data: *tag,

@@ -36,7 +36,7 @@ pub(super) fn cost(len: usize) -> usize {
 impl Core {
     /// A message came unasked: takes its cost from what the peer may send.
     #[inline]
-    pub fn charge(&mut self, from: PeerId, cost: usize) -> Result<(), Malformed> {
+    pub fn charge_credit(&mut self, from: PeerId, cost: usize) -> Result<(), Malformed> {
         let peer = self.peer(from);
         peer.allowed = peer.allowed.checked_sub(cost).ok_or(Malformed)?;
         Ok(())
@@ -44,7 +44,7 @@ impl Core {
 
     /// Gives credit back, in some time: a quarter of the window makes a packet worth it.
     #[inline]
-    pub fn repay(&mut self, to: PeerId, cost: usize) {
+    pub fn repay_credit(&mut self, to: PeerId, cost: usize) {
         let quarter = self.config.window / 4;
         let peer = self.peer(to);
         peer.owed += cost;
@@ -54,17 +54,17 @@ impl Core {
     }
 
     /// A message is held.
-    pub fn keep(&mut self, from: PeerId, cost: usize) {
+    pub fn charge_kept(&mut self, from: PeerId, cost: usize) {
         let (room, share) = (self.config.room, self.config.share);
         self.kept += cost;
         let full = self.kept > room;
         let peer = self.peer(from);
         peer.kept += cost;
         if !full && peer.kept <= share {
-            return self.repay(from, cost);
+            return self.repay_credit(from, cost);
         }
         peer.withheld += cost;
-        if !peer.told {
+        if !peer.told_withholding {
             self.wake(from);
         }
         if self.peer(from).withheld == cost && !self.starved.contains(&from) {
@@ -73,20 +73,20 @@ impl Core {
     }
 
     /// A message is held no longer.
-    pub fn release(&mut self, from: PeerId, cost: usize) {
+    pub fn release_kept(&mut self, from: PeerId, cost: usize) {
         self.kept = self.kept.saturating_sub(cost);
         let peer = self.peer(from);
         peer.kept = peer.kept.saturating_sub(cost);
         let back = cost.min(peer.withheld);
         peer.withheld -= back;
         if back > 0 {
-            self.repay(from, back);
+            self.repay_credit(from, back);
         }
-        self.feed();
+        self.repay_starved();
     }
 
     /// Half the room is free again: those who wait for credit because of others get theirs.
-    fn feed(&mut self) {
+    fn repay_starved(&mut self) {
         if self.starved.is_empty() || self.kept > self.config.room / 2 {
             return;
         }
@@ -99,7 +99,7 @@ impl Core {
                 continue;
             }
             let back = std::mem::take(&mut peer.withheld);
-            self.repay(id, back);
+            self.repay_credit(id, back);
             self.wake(id);
         }
     }
@@ -108,7 +108,7 @@ impl Core {
     pub fn credit_due(&self, to: PeerId) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         let withheld = peer.withheld > 0;
-        let due = peer.owed >= self.config.window / 4 || withheld != peer.told;
+        let due = peer.owed >= self.config.window / 4 || withheld != peer.told_withholding;
         due.then_some(Header {
             packet: Packet::Credit,
             flags: if withheld { flag::WITHHELD } else { 0 },
@@ -125,7 +125,7 @@ impl Core {
         let peer = self.peer(to);
         let given = std::mem::take(&mut peer.owed);
         peer.allowed += given;
-        peer.told = header.flags & flag::WITHHELD != 0;
+        peer.told_withholding = header.flags & flag::WITHHELD != 0;
     }
 
     /// A peer gave credit back.
@@ -138,7 +138,7 @@ impl Core {
             .checked_add(back)
             .filter(|sum| *sum <= window)
             .ok_or(Malformed)?;
-        peer.pressed = header.flags & flag::WITHHELD != 0;
+        peer.withholds_credit = header.flags & flag::WITHHELD != 0;
         if !peer.queue.is_empty() {
             self.wake(from);
         }

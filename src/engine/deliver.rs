@@ -1,26 +1,27 @@
-//! The engine as its transport sees it: a packet has come, a body is in place, a get has ended, a peer is gone.
+//! The engine as its transport sees it (`port::Sink`): sends each packet to the file that handles it, and each body
+//! that is in place, finished get and dead peer likewise.
 //!
-//! While the transport delivers, nothing is pushed: answers go to their peer's queue and leave when `poll` is over.
+//! Nothing is pushed while the transport delivers: answers are queued per peer and leave when `poll` is over.
 
 use super::message::Landing;
 use super::op::{Access, Error, Report};
 use super::peer::Malformed;
-use super::port::{Named, PeerId, Place, Sink, Token};
-use super::state::{Core, Fetching};
+use super::port::{ExposedName, PeerId, Placement, Sink, Token};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// Answers that one peer may have waiting. One that sends and takes nothing is not listened to for a while; peers of
-/// this version stay far below, since each answer belongs to an unfinished send of theirs.
+/// The most answers queued for one peer. A peer that sends but takes no answers is refused until it does. Honest peers
+/// stay far below, as each answer belongs to one of their operations in flight.
 pub(super) const ANSWERS: usize = 1 << 16;
 
-pub(super) struct Deliver<'a, R: Report> {
+pub(super) struct EngineSink<'a, R: Report> {
     pub core: &'a mut Core,
     pub report: &'a mut R,
 }
 
-impl<R: Report> Sink for Deliver<'_, R> {
+impl<R: Report> Sink for EngineSink<'_, R> {
     fn met(&mut self, peer: PeerId, source: PeerId) {
         self.core.peer(peer).source = Some(source);
         self.report.met();
@@ -36,25 +37,25 @@ impl<R: Report> Sink for Deliver<'_, R> {
     }
 
     #[inline(never)]
-    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let (core, report) = (&mut *self.core, &mut *self.report);
         let peer = core.peer(from);
-        if peer.special {
+        if peer.off_fast_path {
             if peer.shunned {
-                return Place::Drop;
+                return Placement::Drop;
             }
-            if peer.has_landing() {
-                return Place::Refuse; // what is coming now goes first
+            if peer.has_landing_rma() {
+                return Placement::Refuse; // an operation that is still landing goes first
             }
         }
         if peer.control.len() >= ANSWERS {
-            return Place::Refuse;
+            return Placement::Refuse;
         }
         match core.place(from, header, len, report) {
             Ok(place) => place,
             Err(Malformed) => {
                 core.shun(from, report);
-                Place::Drop
+                Placement::Drop
             }
         }
     }
@@ -67,24 +68,24 @@ impl<R: Report> Sink for Deliver<'_, R> {
             Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
             Some(Landing::Remote { message }) => core.remote_landed(message, buffer, report),
-            Some(Landing::Write { from, key, len, data }) => core.tell_write(from, key, len, data, report),
-            Some(Landing::Packet { from, header }) => core.packet_landed(from, &header, buffer, report),
+            Some(Landing::Write { from, key, len, data }) => core.report_write(from, key, len, data, report),
+            Some(Landing::Packet { from, header }) => core.whole_landed(from, &header, buffer, report),
             Some(Landing::Reply { operation, len }) => core.reply_landed(operation, len, report),
-            Some(Landing::Exposed { operation, tell }) => core.exposed_landed(operation, tell, buffer),
-            None => {} // its peer is gone, or nobody is to be told
+            Some(Landing::Exposed { operation, notify }) => core.exposed_landed(operation, notify, buffer),
+            None => {} // its peer is gone, or nothing is to be reported
         }
     }
 
-    fn named(&mut self, peer: PeerId, name: &Named, access: Access) -> Option<UserIov> {
-        self.core.named(peer, name, access)
+    fn exposed_memory(&mut self, peer: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
+        self.core.exposed_memory(peer, name, access)
     }
 
     fn finished(&mut self, token: Token, ok: bool) {
-        self.core.got_all(Fetching::of(token), ok, self.report);
+        self.core.get_finished(GetOwner::of(token), ok, self.report);
     }
 
     fn gone(&mut self, peer: PeerId) {
-        self.core.gone(peer, Error::PeerGone, self.report);
+        self.core.peer_gone(peer, Error::PeerGone, self.report);
         self.core.peer(peer).source = None;
     }
 }
@@ -97,7 +98,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let begins = matches!(header.packet, Packet::Eager | Packet::First | Packet::Rendezvous);
         if !flag::fit(header.flags) || header.flags & flag::COLLECTIVE != 0 && !begins {
             return Err(Malformed);
@@ -114,7 +115,7 @@ impl Core {
             Packet::Reply => self.place_reply(from, header, len, report),
             Packet::Exposed => self.place_exposed(from, header, len),
             Packet::Offer | Packet::Read | Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic => {
-                self.place_packet(from, header, len, report)
+                self.place_whole(from, header, len, report)
             }
         }
     }
@@ -125,18 +126,18 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         if len != 0 {
             return Err(Malformed);
         }
         match header.packet {
-            Packet::Send => self.asked(from, header)?,
+            Packet::Send => self.bytes_requested(from, header)?,
             Packet::Done => self.done(from, header, report)?,
             Packet::Credit => self.credited(from, header)?,
             Packet::Acked => self.acked(from, header, report)?,
             Packet::Got => self.got(from, header, report),
             _ => {}
         }
-        Ok(Place::Drop)
+        Ok(Placement::Drop)
     }
 }

@@ -5,11 +5,11 @@
 
 use super::endpoint::Engine;
 use super::kernel::Kernel;
-use super::op::{Access, Atomic, AtomicTarget, Completion, Ended, RemotePart, Report, Rma};
+use super::op::{Access, Atomic, AtomicTarget, CompletedOp, Completion, RemotePart, Report, Rma};
 use super::outgoing::{Outgoing, Stage};
 use super::port::{Get, PeerId, Transport};
-use super::side::ended;
-use super::state::{Core, Fetching};
+use super::rma_peer::rma_completion;
+use super::state::{Core, GetOwner};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
 use crate::util::user::{UserBuf, UserIov};
@@ -19,7 +19,7 @@ impl Rma {
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.local.len(),
-            ..ended(Ended::Rma(self.access), self.to, self.context, self.tell)
+            ..rma_completion(CompletedOp::Rma(self.access), self.to, self.context, self.tell)
         }
     }
 }
@@ -28,7 +28,7 @@ impl Atomic {
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.len,
-            ..ended(Ended::Atomic(self.form), self.to, self.context, self.tell)
+            ..rma_completion(CompletedOp::Atomic(self.form), self.to, self.context, self.tell)
         }
     }
 }
@@ -46,11 +46,11 @@ fn only(iov: &UserIov) -> Option<UserBuf> {
 impl Core {
     /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
     #[inline(always)]
-    fn is_clear(&self, to: PeerId, fence: bool) -> bool {
+    fn nothing_pending(&self, to: PeerId, fence: bool) -> bool {
         let Some(peer) = self.peers.get(to as usize) else {
             return true;
         };
-        peer.queue.is_empty() && !peer.special && !(fence && peer.unfinished > 0)
+        peer.queue.is_empty() && !peer.off_fast_path && !(fence && peer.unfinished > 0)
     }
 
     /// A copy goes on after the call that began it.
@@ -62,8 +62,8 @@ impl Core {
         let to = send.to;
         let peer = self.peer(to);
         peer.unfinished += 1;
-        peer.side().longs += 1;
-        peer.look_out();
+        peer.rma_mut().long_ops += 1;
+        peer.update_fast_path();
     }
 
     /// It has ended. If not well, the peer is asked to do it: nothing that would have to wait for it has begun.
@@ -77,9 +77,9 @@ impl Core {
         send.long = false;
         let to = send.to;
         let peer = self.peer(to);
-        let side = peer.side();
-        side.longs = side.longs.saturating_sub(1);
-        peer.look_out();
+        let rma = peer.rma_mut();
+        rma.long_ops = rma.long_ops.saturating_sub(1);
+        peer.update_fast_path();
         peer.queue.push_front(id);
         self.wake(to);
     }
@@ -89,7 +89,7 @@ impl<T: Transport> Engine<T> {
     /// Does a read or write of one piece where the peer's memory can be touched.
     #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
-        if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
+        if rma.data.is_some() || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         let Some(part) = rma.remote.only() else { return false };
@@ -116,7 +116,7 @@ impl<T: Transport> Engine<T> {
     /// The same with several pieces.
     #[cold]
     pub(super) fn rma_direct_pieces(&mut self, rma: &Rma) -> bool {
-        if rma.data.is_some() || !self.core.is_clear(rma.to, rma.fence) {
+        if rma.data.is_some() || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         let (parts, local) = (rma.remote.parts(), &rma.local);
@@ -136,11 +136,11 @@ impl<T: Transport> Engine<T> {
         let room = self.core.sends.len() < Id::SHORT_MAX;
         // What is injected is the program's again before a long copy may end.
         let gone = rma.inject && rma.local.len() >= self.core.small;
-        if gone || rma.data.is_some() || !room || !self.core.is_clear(rma.to, rma.fence) {
+        if gone || rma.data.is_some() || !room || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         let id = self.core.sends.insert(Outgoing::rma(rma));
-        let token = Fetching::Read(id).token();
+        let token = GetOwner::Read(id).token();
         match self.transport.copy(rma.to, part, &rma.local, rma.access, token) {
             Get::Later => self.core.copying(id),
             got => {
@@ -157,7 +157,7 @@ impl<T: Transport> Engine<T> {
     /// What an atomic operation does without the target; None: the target is to be asked.
     #[inline(always)]
     fn kernel(&self, atomic: &Atomic, code: u16) -> Option<Kernel> {
-        if atomic.data.is_some() || !self.core.is_clear(atomic.to, atomic.fence) {
+        if atomic.data.is_some() || !self.core.nothing_pending(atomic.to, atomic.fence) {
             return None;
         }
         Kernel::new(atomic.form, code)

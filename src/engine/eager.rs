@@ -1,20 +1,21 @@
-//! Messages that go without asking: in one packet, or as the first of several.
+//! Arrival of eager messages: in one packet (`Eager`), or the first of several (`First`).
 
 use super::credit;
 use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
-use super::op::{Completion, Ended, Kind, Report};
+use super::op::{CompletedOp, Completion, MessageKind, Report};
 use super::peer::Malformed;
-use super::port::{PeerId, Place};
-use super::receive::{Target, truncated};
+use super::port::{PeerId, Placement};
+use super::receive::{MatchedRecv, truncated};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 
 impl Core {
-    /// The short way of most messages: all of it is here, and its receive is posted. False: nothing was done.
+    /// The short way of most messages: the whole message lies in the transport and its receive is posted, so it is
+    /// copied and completed here. False: nothing was done, and `place` follows.
     #[inline(always)]
     pub fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
-        let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.special) else {
+        let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.off_fast_path) else {
             return false;
         };
         let cost = credit::cost(body.len());
@@ -23,11 +24,11 @@ impl Core {
         }
         let (kind, tag) = (kind(header), tag(header));
         let matcher = match kind {
-            Kind::Message => &mut self.messages,
-            Kind::Tagged => &mut self.tagged,
-            Kind::Collective => &mut self.collective,
+            MessageKind::Untagged => &mut self.messages,
+            MessageKind::Tagged => &mut self.tagged,
+            MessageKind::Collective => &mut self.collective,
         };
-        // The end is told while the receive is at hand: so its parts go from one place to the other.
+        // Reported inside the closure, so that fields of the receive are copied straight into the completion.
         let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
             if post.multi.is_some() {
                 return false;
@@ -35,7 +36,7 @@ impl Core {
             post.body.write(0, body);
             let overflow = body.len().saturating_sub(post.body.len());
             report.report(Completion {
-                ended: Ended::Recv,
+                op: CompletedOp::Recv,
                 kind,
                 context: post.context,
                 tell: post.tell,
@@ -61,7 +62,7 @@ impl Core {
         true
     }
 
-    /// A whole message has come.
+    /// A message of one packet has come.
     #[inline]
     pub fn place_eager(
         &mut self,
@@ -69,16 +70,16 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         if header.total != len as u64 {
             return Err(Malformed);
         }
         let cost = credit::cost(len);
-        self.charge(from, cost)?;
+        self.charge_credit(from, cost)?;
         match self.take_post(kind(header), from, tag(header), len) {
-            Some(target) => {
-                self.repay(from, cost);
-                Ok(self.place_direct(from, header, len, &target, report))
+            Some(matched) => {
+                self.repay_credit(from, cost);
+                Ok(self.place_direct(from, header, len, &matched, report))
             }
             None => Ok(self.place_unexpected(from, header, len, len, report)),
         }
@@ -90,29 +91,29 @@ impl Core {
         from: PeerId,
         header: &Header,
         len: usize,
-        target: &Target,
+        matched: &MatchedRecv,
         report: &mut impl Report,
-    ) -> Place {
+    ) -> Placement {
         let delivery = Delivery {
             from,
             kind: kind(header),
-            tell: target.tell,
+            tell: matched.tell,
             tag: tag(header),
             data: data(header),
             total: len,
-            room: target.iov.len(),
+            room: matched.iov.len(),
             answer: (header.flags & flag::ACK != 0).then_some(header.id),
-            context: target.context,
-            multi: target.multi,
-            buf: target.buf,
+            context: matched.context,
+            multi: matched.multi,
+            buf: matched.buf,
         };
-        if len == 0 || target.iov.is_empty() {
+        if len == 0 || matched.iov.is_empty() {
             self.deliver(&delivery, None, report);
-            return Place::Drop;
+            return Placement::Drop;
         }
         let token = self.landings.insert(Landing::Direct(delivery)).bits();
-        Place::Into {
-            iov: target.iov,
+        Placement::Into {
+            iov: matched.iov,
             at: 0,
             token,
         }
@@ -125,26 +126,26 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let total = usize::try_from(header.total).map_err(|_| Malformed)?;
         let key = (from, header.id);
         if len == 0 || len >= total || self.streams.contains_key(&key) {
             return Err(Malformed);
         }
         let cost = credit::cost(total);
-        self.charge(from, cost)?;
-        let Some(target) = self.take_post(kind(header), from, tag(header), total) else {
+        self.charge_credit(from, cost)?;
+        let Some(matched) = self.take_post(kind(header), from, tag(header), total) else {
             return Ok(self.place_unexpected(from, header, len, total, report));
         };
-        self.repay(from, cost);
+        self.repay_credit(from, cost);
         let mut message = Message::new(from, header, Phase::Coming, total);
-        message.target = Some(target);
+        message.matched = Some(matched);
         let id = self.arrivals.insert(message);
         self.streams.insert(key, id);
         Ok(self.place_part(id, 0, len, report))
     }
 
-    /// Nobody wants the message yet: it is kept.
+    /// No posted receive matches: the message is kept as unexpected.
     fn place_unexpected(
         &mut self,
         from: PeerId,
@@ -152,13 +153,13 @@ impl Core {
         len: usize,
         total: usize,
         report: &mut impl Report,
-    ) -> Place {
+    ) -> Placement {
         let cost = credit::cost(total);
         let mut message = Message::new(from, header, Phase::Coming, total);
         message.kept = cost;
         let id = self.arrivals.insert(message);
-        self.hold(id);
-        self.keep(from, cost);
+        self.hold_unexpected(id);
+        self.charge_kept(from, cost);
         if len < total {
             self.streams.insert((from, header.id), id);
         }

@@ -1,22 +1,23 @@
 //! The calls of an endpoint, and the short way of a message that fits one packet.
 //!
-//! Only this file pushes, polls and gets: what is to be done is decided by `Core`, which does not know the transport
-//! and is compiled once. Nothing here blocks; `progress` must be called as long as anything is unfinished.
+//! `Engine` joins a transport with `Core`. `Core` decides what is to be done; it does not know the transport, so it is
+//! compiled once. Pushes, polls and gets are made by `Engine` here and in `rma`, `atomic`, `direct` and `recall`.
+//! Nothing blocks: `progress` must be called while anything is in flight.
 
 use super::credit;
-use super::deliver::Deliver;
-use super::op::{Completion, Context, Ended, Error, Failure, Level, Look, Recv, Refused, Report, Send};
-use super::outgoing::{self, Job, Outgoing, Source, Work};
-use super::port::{Body, Get, Named, PeerId, Push, Transport};
-use super::rma::What;
-use super::state::{Config, Core, Fetching, Open};
+use super::deliver::EngineSink;
+use super::op::{CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send};
+use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
+use super::port::{Body, ExposedName, Get, PeerId, Push, Transport};
+use super::rma::OutgoingOp;
+use super::state::{Config, Core, ExposedRegions, GetOwner};
 use super::wire::Packet;
 use crate::util::apart;
 use crate::util::regions::Regions;
 use crate::util::slab::Id;
 use std::sync::Arc;
 
-/// Packets taken from the transport in one `progress`.
+/// The most packets taken from the transport in one `progress`.
 const POLL: usize = 64;
 /// Packets pushed to one peer before others have their turn.
 const BURST: usize = 32;
@@ -25,15 +26,15 @@ const BURST: usize = 32;
 pub struct Engine<T: Transport> {
     pub(super) transport: T,
     pub(super) core: Core,
-    /// A peer had more to be pushed than its turn allowed.
-    more: bool,
+    /// Some peer still had packets when its turn of `BURST` was over.
+    more_to_push: bool,
 }
 
-/// The end of a send that was never kept.
+/// The completion of a send that was never queued.
 #[inline]
 fn ended(send: &Send, error: Option<Error>) -> Completion {
     Completion {
-        ended: Ended::Send,
+        op: CompletedOp::Send,
         kind: send.kind,
         context: send.context,
         tell: send.tell,
@@ -48,7 +49,7 @@ fn ended(send: &Send, error: Option<Error>) -> Completion {
     }
 }
 
-/// What became of an attempt to push a peer's next packet.
+/// The outcome of pushing a peer's next packet.
 enum Step {
     Pushed,
     Nothing,
@@ -65,7 +66,7 @@ impl<T: Transport> Engine<T> {
         Engine {
             transport,
             core,
-            more: false,
+            more_to_push: false,
         }
     }
 
@@ -77,15 +78,15 @@ impl<T: Transport> Engine<T> {
         &mut self.transport
     }
 
-    /// Starts a send. Its end is reported, perhaps before this returns.
+    /// Starts a send. Its completion may be reported before this returns.
     #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
-        let short = len <= self.core.small && send.level < Level::Delivery && !send.fence;
+        let short = len <= self.core.small && send.level < CompletionLevel::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };
-        if !peer.queue.is_empty() || peer.special || peer.credit < credit::cost(len) {
+        if !peer.queue.is_empty() || peer.off_fast_path || peer.credit < credit::cost(len) {
             return self.send_long(*send, report);
         }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
@@ -106,15 +107,15 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// A send that needs more than one push: it is queued, and begun if it is the first. By value: on the short way the
-    /// send then need not exist in memory.
+    /// A send that cannot take the short way is queued, and started if it is the first. Takes the send by value, so
+    /// that on the short way it stays in registers.
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = apart(&mut send);
         self.queue(send.to, || Outgoing::new(send), report)
     }
 
-    /// Queues a send or operation, and begins it if it is the first.
+    /// Queues an operation, and starts it if nothing to this peer is queued before it.
     pub(super) fn queue(
         &mut self,
         to: PeerId,
@@ -140,7 +141,7 @@ impl<T: Transport> Engine<T> {
         Ok(())
     }
 
-    /// Takes a message that has come, or waits for one.
+    /// Receives an unexpected message that matches, or posts the receive.
     #[inline(always)]
     pub fn recv(&mut self, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
         if self.core.receive(recv, report) {
@@ -149,102 +150,103 @@ impl<T: Transport> Engine<T> {
         Ok(())
     }
 
-    /// Which regions peers may reach, `endpoint` being the number that regions know this endpoint by. `counted`: somebody
-    /// counts what peers do, whether or not the region is watched. Without this, peers reach nothing.
-    pub fn open(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
+    /// Lets peers access these regions; without this call they access nothing. `endpoint` is the number by which
+    /// regions know this endpoint. `counted`: a counter is bound to the endpoint for peers' operations, so each is
+    /// reported, whatever the region asks for; then the transport may not let peers access memory directly.
+    pub fn expose_regions(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
         if !counted {
-            self.transport.show(&regions, endpoint);
+            self.transport.publish_regions(&regions, endpoint);
         }
-        self.core.open = Some(Open {
+        self.core.exposed_regions = Some(ExposedRegions {
             regions,
             endpoint,
             counted,
         });
     }
 
-    /// FI_PEEK and FI_CLAIM: see `Look`. What is found or not found is reported.
+    /// A receive with FI_PEEK, FI_CLAIM or FI_DISCARD. Reports whether a message was found.
     #[inline(always)]
-    pub fn look(&mut self, look: Look, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
-        self.look_for(look, *recv, report)
+    pub fn peek(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<(), Refused> {
+        self.peek_off_fast_path(peek, *recv, report)
     }
 
     #[cold]
-    fn look_for(&mut self, look: Look, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
+    fn peek_off_fast_path(&mut self, peek: Peek, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
         let recv = apart(&mut recv);
-        let lacks = self.core.lacks(look, recv);
-        if self.core.look(look, recv, report)? {
+        let lacks = self.core.lacks(peek, recv);
+        if self.core.peek(peek, recv, report)? {
             self.push_all(report);
         }
-        // Reading a queue that holds the answer to a failed look does not drive the endpoint, so without this a program
-        // that only looks would never see what has come. Afterwards: what comes while a program looks is for its next look,
-        // after it has looked elsewhere.
+        // Reading a completion queue that already holds the failed peek's entry makes no progress, so a program that
+        // only peeks would never see a new message without this. It comes last: what arrives now is for the next peek.
         if lacks {
             self.progress(report);
         }
         Ok(())
     }
 
-    /// Cancels the oldest receive with this context, if it has not met a message. Says whether there was one.
+    /// Cancels the oldest unmatched receive with this context. Returns whether there was one.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         self.core.cancel(context, report)
     }
 
-    /// Ends the application's receives, if no message is on its way into one: says so.
+    /// Cancels all the application's receives, unless a message is being written into one. Returns whether it did.
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
         self.core.give_up_receives(report)
     }
 
-    /// Ends a receive of a collective that has met no message.
+    /// Cancels a collective's unmatched receive.
     pub fn withdraw(&mut self, context: Context, report: &mut impl Report) {
         self.core.withdraw_own(context, report);
     }
 
-    /// Moves everything on: what waited for room, what has come, what follows from it. Says how much came.
+    /// Pushes what is queued, delivers packets that have come, and pushes the answers. Returns how many packets came.
     #[inline]
     pub fn progress(&mut self, report: &mut impl Report) -> usize {
         self.push_all(report);
         let core = &mut self.core;
-        let came = self.transport.poll(&mut Deliver { core, report }, POLL);
-        if !self.core.asked.is_empty() {
-            self.wait_for_asked(report);
+        let came = self.transport.poll(&mut EngineSink { core, report }, POLL);
+        if !self.core.awaiting_answers.is_empty() {
+            self.poll_awaited(report);
         }
         self.push_all(report);
         came
     }
 
-    /// Whether something waits for room in the transport: then `progress` has work though nothing may come.
+    /// Whether packets or gets are queued, so `progress` has work even if nothing arrives.
     pub fn busy(&self) -> bool {
-        !self.core.busy.is_empty() || !self.core.fetches.is_empty()
+        !self.core.busy.is_empty() || !self.core.gets.is_empty()
     }
 
-    /// Whether `progress` could push something now. What waits for room is not counted: the transport tells of room.
+    /// Whether `progress` could push something now. Packets that found the transport full do not count: it tells when
+    /// there is room.
     pub fn has_work(&self) -> bool {
-        self.more || !self.core.fetches.is_empty()
+        self.more_to_push || !self.core.gets.is_empty()
     }
 
-    /// Whether an operation waits for a peer.
+    /// Whether any operation or receive is outstanding.
     pub fn unfinished(&self) -> bool {
         let posted = self.posted() + self.core.collective.posted_len();
-        self.sending() + posted + self.core.streams.len() + self.core.fetches.len() > 0
+        self.sending() + posted + self.core.streams.len() + self.core.gets.len() > 0
     }
 
-    /// Receives of the application's that have not met a message.
+    /// Posted receives of the application.
     pub fn posted(&self) -> usize {
         self.core.messages.posted_len() + self.core.tagged.posted_len()
     }
 
-    /// Sends and operations that have not ended.
+    /// Sends, RMA and atomic operations in flight.
     pub fn sending(&self) -> usize {
         self.core.sends.len() + self.core.unacked
     }
 
-    /// How often a peer was gone: whoever counts on one for longer than an operation sees by this that it is another.
+    /// How often this peer has died. A caller that keeps state about a peer sees by a change that it is a new instance.
     pub fn deaths(&self, peer: PeerId) -> u32 {
         self.core.peers.get(peer as usize).map_or(0, |peer| peer.deaths)
     }
 
-    /// Lets the numbers of peers that are gone be used for others, but for those that `held` names. It grows with the
-    /// number of peers, so it is worth it when the transport says so.
+    /// Frees the numbers of dead peers that neither the engine nor `held` uses, and returns them. It costs time for
+    /// each peer ever known, so call it when the transport `is_crowded`.
     #[cold]
     pub fn forget_peers(&mut self, held: impl Fn(PeerId) -> bool) -> Vec<PeerId> {
         let named = self.core.peers_in_use();
@@ -253,17 +255,17 @@ impl<T: Transport> Engine<T> {
         forgotten
     }
 
-    /// Packets that came and made no sense.
+    /// Packets that violated the protocol.
     pub fn malformed(&self) -> u64 {
         self.core.malformed
     }
 
-    /// What is unfinished: nothing may be, when nothing is under way.
+    /// Sizes of all tables: all are 0 when nothing is in flight.
     #[cfg(test)]
     pub fn leftovers(&self) -> [usize; 5] {
         let core = &self.core;
-        let sides = core.peers.iter().filter_map(|peer| peer.side.as_ref());
-        let sides = core.unacked + sides.map(|side| side.left()).sum::<usize>();
+        let sides = core.peers.iter().filter_map(|peer| peer.rma.as_ref());
+        let sides = core.unacked + sides.map(|rma| rma.left()).sum::<usize>();
         [
             core.sends.len(),
             core.arrivals.len(),
@@ -273,13 +275,17 @@ impl<T: Transport> Engine<T> {
         ]
     }
 
-    /// The names of sends that have not ended.
+    /// The names of all outgoing operations in flight.
     #[cfg(test)]
-    pub fn unfinished_names(&self) -> Vec<Named> {
-        self.core.sends.iter().map(|(id, _)| Named::Sent(id.bits())).collect()
+    pub fn unfinished_names(&self) -> Vec<ExposedName> {
+        self.core
+            .sends
+            .iter()
+            .map(|(id, _)| ExposedName::Sent(id.bits()))
+            .collect()
     }
 
-    /// What we may send to a peer unasked; what it may send to us, and what we have yet to give back.
+    /// Our credit at a peer; its credit here; and what we have yet to return to it.
     #[cfg(test)]
     pub fn credit(&self, peer: PeerId) -> (usize, usize, usize) {
         let stranger = super::peer::Peer::new(&self.core.config);
@@ -287,7 +293,7 @@ impl<T: Transport> Engine<T> {
         (peer.credit, peer.allowed, peer.owed + peer.withheld)
     }
 
-    /// Pushes what waits, to each peer in turn as long as it has room.
+    /// Pushes queued packets to each peer in turn.
     #[inline]
     fn push_all(&mut self, report: &mut impl Report) {
         if self.busy() {
@@ -297,8 +303,8 @@ impl<T: Transport> Engine<T> {
 
     #[inline(never)]
     fn push_waiting(&mut self, report: &mut impl Report) {
-        self.more = false;
-        self.fetch_all(report);
+        self.more_to_push = false;
+        self.start_gets(report);
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
             self.core.peer(to).busy = false;
@@ -311,23 +317,23 @@ impl<T: Transport> Engine<T> {
             match self.push_next(to, report) {
                 Step::Pushed => {}
                 Step::Nothing => {
-                    self.core.peer(to).narrow = false;
+                    self.core.peer(to).small_packets_only = false;
                     return;
                 }
                 Step::Full => return self.core.wake(to),
             }
         }
-        self.more = true;
+        self.more_to_push = true;
         self.core.wake(to);
     }
 
     fn push_next(&mut self, to: PeerId, report: &mut impl Report) -> Step {
-        let Some(job) = self.core.next(to) else {
+        let Some(packet) = self.core.next(to) else {
             return Step::Nothing;
         };
-        match self.push_job(to, &job) {
+        match self.push_packet(to, &packet) {
             Push::Done => {
-                self.core.pushed(to, &job, report);
+                self.core.pushed(to, &packet, report);
                 Step::Pushed
             }
             Push::Full => Step::Full,
@@ -344,69 +350,70 @@ impl<T: Transport> Engine<T> {
                 Step::Nothing
             }
             Push::TooLong => {
-                // It is cut, or begun otherwise; what cannot be ends.
-                if core::mem::replace(&mut self.core.peer(to).narrow, true) {
-                    self.core.no_memory(to, job.work, report);
+                // Retried with smaller packets or by rendezvous; a packet that cannot be made smaller fails.
+                if core::mem::replace(&mut self.core.peer(to).small_packets_only, true) {
+                    self.core.no_memory(to, packet.purpose, report);
                 }
                 Step::Pushed
             }
         }
     }
 
-    fn push_job(&mut self, to: PeerId, job: &Job) -> Push {
-        let sent = match job.work {
-            Work::Answer | Work::Credit | Work::Acks => None,
-            Work::Reply => return self.push_reply(to, job.len),
-            Work::Serve => return self.push_served(to, job),
-            Work::Start(id) | Work::Segment(id) | Work::Asked(id) => {
+    fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
+        let sent = match packet.purpose {
+            Purpose::Control | Purpose::Credit | Purpose::Acks => None,
+            Purpose::Reply => return self.push_reply(to, packet.len),
+            Purpose::ServedRead => return self.push_served(to, packet),
+            Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
                 let send = self.core.sends.get(id);
-                if send.is_some_and(|send| !matches!(send.what, What::Message)) && job.header.packet != Packet::Segment
+                if send.is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
+                    && packet.header.packet != Packet::Segment
                 {
-                    return self.push_operation(to, job, id);
+                    return self.push_operation(to, packet, id);
                 }
-                send.map(|send| (id, &send.source))
+                send.map(|send| (id, &send.local))
             }
         };
-        let (at, len) = (job.at, job.len);
-        let offer = job.header.packet == Packet::Rendezvous && self.core.limits.can_get;
+        let (at, len) = (packet.at, packet.len);
+        let offer = packet.header.packet == Packet::Rendezvous && self.core.limits.can_get;
         let remote;
         let body = match sent {
-            Some((id, Source::User(iov))) if offer && !iov.is_empty() => {
-                remote = self.transport.expose(to, iov, Named::Sent(id.bits()));
+            Some((id, LocalBuffer::User(iov))) if offer && !iov.is_empty() => {
+                remote = self.transport.expose(to, iov, ExposedName::Sent(id.bits()));
                 Body::Bytes(&remote.bytes)
             }
-            Some((_, Source::User(iov))) if len > 0 => Body::User { iov, at, len },
-            Some((_, Source::Copy(bytes))) if len > 0 => {
+            Some((_, LocalBuffer::User(iov))) if len > 0 => Body::User { iov, at, len },
+            Some((_, LocalBuffer::Copy(bytes))) if len > 0 => {
                 Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
             }
-            Some((_, Source::User(_) | Source::Copy(_))) | None => Body::Empty,
+            Some((_, LocalBuffer::User(_) | LocalBuffer::Copy(_))) | None => Body::Empty,
         };
-        // The only push besides that of a short send, so both can be inlined.
-        self.transport.push(to, &job.header, body)
+        // `push` is inlined here and in `send`, and nowhere else.
+        self.transport.push(to, &packet.header, body)
     }
 
-    /// Fetches messages that have met their receive.
-    fn fetch_all(&mut self, report: &mut impl Report) {
-        for _ in 0..self.core.fetches.len() {
-            let Some(what) = self.core.fetches.pop_front() else {
+    /// Starts the gets for matched messages, long writes and long reads.
+    fn start_gets(&mut self, report: &mut impl Report) {
+        for _ in 0..self.core.gets.len() {
+            let Some(owner) = self.core.gets.pop_front() else {
                 return;
             };
-            let fetch = match what {
-                Fetching::Message(id) => self.core.fetch(id),
-                Fetching::Read(id) => self.core.pull(id),
+            let get = match owner {
+                GetOwner::Message(id) => self.core.message_get(id),
+                GetOwner::Read(id) => self.core.read_get(id),
             };
-            let Some(fetch) = fetch else {
-                self.core.not_fetched(what, report);
+            let Some(get) = get else {
+                self.core.get_impossible(owner, report);
                 continue;
             };
-            let (from, len) = (fetch.from, fetch.len);
-            let token = (!fetch.now).then(|| what.token());
-            match self.transport.get(from, &fetch.remote, &fetch.into, 0, len, token) {
-                Get::Done => self.core.got_all(what, true, report),
+            let (from, len) = (get.from, get.len);
+            let token = (!get.now).then(|| owner.token());
+            match self.transport.get(from, &get.remote, &get.into, 0, len, token) {
+                Get::Done => self.core.get_finished(owner, true, report),
                 Get::Later => {}
-                Get::Full => self.core.fetches.push_back(what),
-                Get::Unsupported => self.core.got_all(what, false, report),
-                Get::Gone => {} // what waits for it ends when all that the peer sent is here
+                Get::Full => self.core.gets.push_back(owner),
+                Get::Unsupported => self.core.get_finished(owner, false, report),
+                Get::Gone => {} // `Sink::gone` follows and fails what waits for this get
             }
         }
     }

@@ -1,78 +1,78 @@
-//! A message on its way in: from its first packet until the application has it, or until it is let go.
+//! An incoming message, from its first packet until it is delivered or discarded.
 //!
-//! Messages of one packet whose receive is posted take a shorter way: they are only a `Delivery` while their body is
-//! being placed. All others are a `Message`, whether or not they have met their receive yet.
+//! A message of one packet whose receive is posted needs only a `Delivery` while the transport places its body. All
+//! others are a `Message`, matched or unexpected. Long writes and tagged atomics use `Message` too.
 
-use super::held::Task;
-use super::op::{Context, Kind, Tell};
-use super::port::{PeerId, Place, Remote};
-use super::receive::Target;
-use super::replies::Told;
+use super::op::{Context, MessageKind, Tell};
+use super::port::{PeerId, Placement, Remote};
+use super::receive::MatchedRecv;
+use super::replies::GotNotice;
+use super::rma_target::LongWrite;
 use super::state::Core;
-use super::target::Inlet;
+use super::tagged_atomic::TaggedAtomic;
 use super::wire::{Header, Packet, flag};
 use crate::engine::op::Report;
 use crate::util::slab::Id;
 
-/// All there is to say to the application about a message that has met its receive.
+/// What the completion of a matched message reports.
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub from: PeerId,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub tell: Tell,
     pub tag: u64,
     pub data: Option<u64>,
     pub total: usize,
-    /// How many bytes its receive can take.
+    /// The size of the receive's buffer.
     pub room: usize,
-    /// The sender's number, if it waits for `Done`.
+    /// The sender's number for it, if the sender waits for `Done`.
     pub answer: Option<u32>,
     pub context: Context,
     pub multi: Option<Id>,
     pub buf: usize,
 }
 
-/// What a body belongs to that the transport was given a place for.
+/// What a body belongs to that the transport is moving to its place. Its name is the transport's token.
 #[derive(Debug)]
 pub(super) enum Landing {
     /// A whole message, straight into its receive.
     Direct(Delivery),
-    /// A message's bytes from `at` on.
+    /// A message's bytes from offset `at` on.
     Part { message: Id, at: usize },
-    /// What `get` needs for this message.
+    /// The `Remote` of an offered message.
     Remote { message: Id },
-    /// A short write of a peer's, which somebody is to be told of.
+    /// A peer's short write that is to be reported here.
     Write {
         from: PeerId,
         key: u64,
         len: usize,
         data: Option<u64>,
     },
-    /// An operation of a peer's that is looked at when all of it is here.
+    /// A peer's operation that is executed when its whole packet is here.
     Packet { from: PeerId, header: Header },
-    /// Bytes that an operation of ours asked for.
+    /// A part of the result of our read or atomic.
     Reply { operation: Id, len: usize },
-    /// What `get` needs for a read of ours.
-    Exposed { operation: Id, tell: Option<Told> },
+    /// The `Remote` for our long read.
+    Exposed { operation: Id, notify: Option<GotNotice> },
 }
 
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Its bytes come without being asked for.
+    /// Eager: its bytes come unasked.
     Coming,
-    /// Its sender has it, and waits to hear what to do.
+    /// Rendezvous: its sender waits for `Done` or `Send`.
     Offered(Option<Box<Remote>>),
-    /// Its sender was asked for it.
-    Asked,
+    /// Its bytes were requested with `Send`.
+    Requested,
 }
 
 #[derive(Debug)]
 pub(super) struct Message {
     pub from: PeerId,
-    pub kind: Kind,
-    /// The sender wants to know when it is delivered.
+    pub kind: MessageKind,
+    /// The sender waits for `Done` when it is delivered.
     pub ack: bool,
-    /// Nobody will receive it: what still comes is dropped.
+    /// It will not be received: drop what still comes.
     pub discarded: bool,
     /// The sender's number for it.
     pub number: u32,
@@ -80,28 +80,28 @@ pub(super) struct Message {
     pub data: Option<u64>,
     pub phase: Phase,
     pub total: usize,
-    /// How many bytes will come.
+    /// How many bytes will come: fewer than `total` if the receive is shorter.
     pub goal: usize,
-    /// Bytes that a place was found for.
+    /// Bytes that were given a place so far.
     pub next: usize,
-    /// Places found that the transport has not finished with.
+    /// Bodies that the transport is still moving to their place.
     pub moving: u32,
-    /// Bytes that came before the receive: those at the beginning, and others by where they belong.
+    /// Bytes that came before it was matched: the first part, and later ones with their offsets.
     pub head: Vec<u8>,
     pub rest: Vec<(usize, Vec<u8>)>,
-    /// Credit that its being held costs.
+    /// What it costs as an unexpected message (`credit`).
     pub kept: usize,
-    /// Its name in the matcher while no receive has taken it.
-    pub held: Option<Id>,
-    pub target: Option<Target>,
-    /// A long write of the peer's: where it goes, instead of to a receive.
-    pub inlet: Option<Box<Inlet>>,
-    /// A tagged atomic: what is done to the receive's buffer. `head` has the operands.
-    pub work: Option<Box<Task>>,
+    /// Its name in the matcher while it is unexpected.
+    pub unexpected_id: Option<Id>,
+    pub matched: Option<MatchedRecv>,
+    /// For a peer's long write: the region it goes to, instead of a receive.
+    pub long_write: Option<Box<LongWrite>>,
+    /// For a tagged atomic: what to do to the receive's buffer. `head` has the operands.
+    pub tagged_atomic: Option<Box<TaggedAtomic>>,
 }
 
 impl Message {
-    /// As the header of its first packet tells; nothing has come yet.
+    /// From the header of its first packet; no bytes have come yet.
     pub fn new(from: PeerId, header: &Header, phase: Phase, total: usize) -> Message {
         Message {
             from,
@@ -119,53 +119,53 @@ impl Message {
             head: Vec::new(),
             rest: Vec::new(),
             kept: 0,
-            held: None,
-            target: None,
-            inlet: None,
-            work: None,
+            unexpected_id: None,
+            matched: None,
+            long_write: None,
+            tagged_atomic: None,
         }
     }
 
-    /// All its bytes are here.
+    /// All bytes that it waits for are in place.
     pub fn complete(&self) -> bool {
         self.moving == 0 && self.next >= self.goal && !matches!(self.phase, Phase::Offered(_))
     }
 
     fn answer(&self) -> Option<u32> {
         let due = match self.phase {
-            Phase::Coming | Phase::Asked => self.ack,
+            Phase::Coming | Phase::Requested => self.ack,
             Phase::Offered(_) => true,
         };
         due.then_some(self.number)
     }
 
-    pub fn delivery(&self, target: &Target) -> Delivery {
+    pub fn delivery(&self, matched: &MatchedRecv) -> Delivery {
         Delivery {
             from: self.from,
             kind: self.kind,
-            tell: target.tell,
+            tell: matched.tell,
             tag: self.tag,
             data: self.data,
             total: self.total,
-            room: target.iov.len(),
+            room: matched.iov.len(),
             answer: self.answer(),
-            context: target.context,
-            multi: target.multi,
-            buf: target.buf,
+            context: matched.context,
+            multi: matched.multi,
+            buf: matched.buf,
         }
     }
 }
 
 #[inline]
-pub(super) fn kind(header: &Header) -> Kind {
+pub(super) fn kind(header: &Header) -> MessageKind {
     match header.flags & (flag::TAGGED | flag::COLLECTIVE) {
-        0 => Kind::Message,
-        flag::TAGGED => Kind::Tagged,
-        _ => Kind::Collective,
+        0 => MessageKind::Untagged,
+        flag::TAGGED => MessageKind::Tagged,
+        _ => MessageKind::Collective,
     }
 }
 
-/// Untagged messages are matched by tag 0.
+/// The tag that matching compares: 0 for untagged messages.
 #[inline]
 pub(super) fn tag(header: &Header) -> u64 {
     if header.flags & (flag::TAGGED | flag::COLLECTIVE) != 0 {
@@ -180,8 +180,8 @@ pub(super) fn data(header: &Header) -> Option<u64> {
     (header.flags & flag::DATA != 0).then_some(header.data)
 }
 
-/// Tells a sender that its message is done with.
-pub(super) fn done(number: u32) -> Header {
+/// The answer that message or operation `number` is complete.
+pub(super) fn done_header(number: u32) -> Header {
     Header {
         packet: Packet::Done,
         flags: 0,
@@ -194,143 +194,143 @@ pub(super) fn done(number: u32) -> Header {
 }
 
 impl Core {
-    /// A place for the next `len` bytes of a message that `at` says where they belong.
-    pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Place {
+    /// Where the next `len` bytes of a message go, which belong at offset `at`.
+    pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(message) = self.arrivals.get_mut(id) else {
-            return Place::Drop;
+            return Placement::Drop;
         };
         message.next += len;
-        if message.inlet.is_some() {
+        if message.long_write.is_some() {
             return self.place_in_region(id, at, len, report);
         }
-        let into = message.target.as_ref().map(|target| target.iov);
+        let into = message.matched.as_ref().map(|matched| matched.iov);
         let unwanted = message.discarded || into.is_some_and(|iov| at >= iov.len());
         if unwanted || len == 0 {
-            self.settle(id, report);
-            return Place::Drop;
+            self.finish_if_complete(id, report);
+            return Placement::Drop;
         }
         message.moving += 1;
         let token = self.landings.insert(Landing::Part { message: id, at }).bits();
         match into {
-            Some(iov) => Place::Into { iov, at, token },
-            None => Place::Keep {
+            Some(iov) => Placement::Into { iov, at, token },
+            None => Placement::Keep {
                 buffer: vec![0; len],
                 token,
             },
         }
     }
 
-    /// The transport has put bytes of a message where it was told, or brings them.
+    /// The transport has placed bytes of a message, or hands them over in `buffer`.
     pub fn part_landed(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
         message.moving = message.moving.saturating_sub(1);
-        if message.inlet.is_some() {
+        if message.long_write.is_some() {
             return self.landed_in_region(id, at, buffer, report);
         }
-        match (buffer, &message.target) {
-            // The receive came while the transport was at it.
-            (Some(bytes), Some(target)) => {
-                target.iov.write(at, &bytes);
+        match (buffer, &message.matched) {
+            // The message was matched while the transport filled the buffer.
+            (Some(bytes), Some(matched)) => {
+                matched.iov.write(at, &bytes);
             }
             (Some(bytes), None) if at == 0 => message.head = bytes,
             (Some(bytes), None) => message.rest.push((at, bytes)),
             (None, _) => {}
         }
-        self.settle(id, report);
+        self.finish_if_complete(id, report);
     }
 
-    /// Ends a message that is complete, if somebody has received or dropped it.
-    pub fn settle(&mut self, id: Id, report: &mut impl Report) {
+    /// Finishes a message that is complete and was matched or discarded.
+    pub fn finish_if_complete(&mut self, id: Id, report: &mut impl Report) {
         let over = |message: &Message| {
-            message.complete() && (message.target.is_some() || message.discarded || message.inlet.is_some())
+            message.complete() && (message.matched.is_some() || message.discarded || message.long_write.is_some())
         };
         if self.arrivals.get(id).is_some_and(over) {
             self.finish(id, report);
         }
     }
 
-    /// The application has the message, or dropped it.
+    /// Reports a message as delivered, or drops it if it was discarded.
     pub fn finish(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.remove(id) else {
             return;
         };
-        if let Some(inlet) = &message.inlet {
-            return self.written(&message, inlet, report);
+        if let Some(long_write) = &message.long_write {
+            return self.long_write_done(&message, long_write, report);
         }
-        match &message.target {
-            Some(target) => self.deliver(&message.delivery(target), None, report),
+        match &message.matched {
+            Some(matched) => self.deliver(&message.delivery(matched), None, report),
             None => self.answer(message.from, message.answer()),
         }
     }
 
     pub fn answer(&mut self, to: PeerId, number: Option<u32>) {
         if let Some(number) = number {
-            self.say(to, done(number));
+            self.send_control(to, done_header(number));
         }
     }
 
-    /// A receive takes a message that was held.
-    pub fn attach(&mut self, id: Id, target: Target, report: &mut impl Report) {
-        self.let_go(id);
+    /// Matches an unexpected message with a receive.
+    pub fn attach(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
+        self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        if message.work.is_some() {
-            return self.work_attached(id, target, report);
+        if message.tagged_atomic.is_some() {
+            return self.tagged_atomic_attached(id, matched, report);
         }
-        target.iov.write(0, &std::mem::take(&mut message.head));
+        matched.iov.write(0, &std::mem::take(&mut message.head));
         for (at, bytes) in std::mem::take(&mut message.rest) {
-            target.iov.write(at, &bytes);
+            matched.iov.write(at, &bytes);
         }
-        message.target = Some(target);
+        message.matched = Some(matched);
         match message.phase {
-            Phase::Coming | Phase::Asked => self.settle(id, report),
+            Phase::Coming | Phase::Requested => self.finish_if_complete(id, report),
             Phase::Offered(_) if message.moving == 0 => self.accept(id, report),
-            Phase::Offered(_) => {} // goes on when the `Remote` is here
+            Phase::Offered(_) => {} // `remote_landed` goes on
         }
     }
 
-    /// A held message is not wanted.
+    /// Discards an unexpected message.
     pub fn discard(&mut self, id: Id, report: &mut impl Report) {
-        self.let_go(id);
+        self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        if message.work.is_some() {
-            return self.work_discarded(id);
+        if message.tagged_atomic.is_some() {
+            return self.tagged_atomic_discarded(id);
         }
         message.discarded = true;
         message.head = Vec::new();
         message.rest = Vec::new();
         match message.phase {
-            Phase::Coming | Phase::Asked => self.settle(id, report),
+            Phase::Coming | Phase::Requested => self.finish_if_complete(id, report),
             Phase::Offered(_) if message.moving == 0 => self.finish(id, report),
             Phase::Offered(_) => {}
         }
     }
 
-    /// A message is no longer held: what that cost is given back.
-    fn let_go(&mut self, id: Id) {
+    /// A message is no longer unexpected: returns the credit that it cost.
+    fn leave_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        message.held = None;
+        message.unexpected_id = None;
         let (from, kept) = (message.from, std::mem::take(&mut message.kept));
         if kept > 0 {
-            self.release(from, kept);
+            self.release_kept(from, kept);
         }
     }
 
-    /// A message that has met no receive.
-    pub fn hold(&mut self, id: Id) {
+    /// Puts a message that matched no posted receive among the unexpected ones.
+    pub fn hold_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get(id) else { return };
         let (kind, from, tag) = (message.kind, message.from, message.tag);
         let source = u64::from(self.source(from));
-        let held = self.matcher(kind).hold(source, tag, id);
+        let held = self.matcher(kind).add_unexpected(source, tag, id);
         if let Some(message) = self.arrivals.get_mut(id) {
-            message.held = Some(held);
+            message.unexpected_id = Some(held);
         }
     }
 }

@@ -1,26 +1,28 @@
-//! The protocol, written once for every transport: which receive a message belongs to, how it is cut and joined, what
-//! is reported when.
+//! The protocol of messages and remote memory, written once for every transport: matching, ordering, flow control, and
+//! when each operation completes.
 //!
-//! No `unsafe`, no system call, no clock, no socket, no lock: those are the transport's and the endpoint's. The engine
-//! is called with operations (`op`), calls its transport (`port`), and reports ends. Knows `util` and the kernels of
-//! `mem`; a test compiles them alone to hold that line. Called by `api::endpoint`.
+//! Has no `unsafe`, no system call, no clock, no socket and no lock. It is called with operations (`op`), calls its
+//! transport (`port`) and reports completions. Knows `util` and the atomic kernels of `mem` only;
+//! abi-tests/engine-alone compiles these three alone to hold that line. Called by `api::endpoint`. `state` holds what
+//! an engine knows, `peer` what it knows of one peer, `wire` the packet header.
 //!
-//! How a message travels, in files:
+//! A message. `endpoint` pushes one that fits a packet at once (`Eager`) if the peer's queue is empty and `credit`
+//! allows; else `outgoing` queues it per peer. Up to `Limits::eager` bytes it goes unasked, as `Eager` or as `First`
+//! and `Segment`s (`segment`). Above that, or when the receiver withholds credit, it is offered (`Rendezvous`,
+//! `rendezvous`): once it is matched, the receiver fetches it with the transport's `get` and answers `Done`, or asks
+//! for segments with `Send`. At the receiver `deliver` is what the transport calls for each packet. `eager` tries the
+//! short way, straight into a posted receive; else `matching` finds the receive, or a `message` is kept as unexpected
+//! until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK, FI_CLAIM) takes it.
 //!
-//! - `endpoint`: the calls, and the short way of a message that fits one packet.
-//! - `outgoing`: sends that take more than one push, and the order in which a peer's packets leave.
-//! - `deliver`: a packet has come; `eager`, `segment` and `rendezvous` say what it means.
-//! - `matching`: which receive it belongs to. `receive`, `multi`, `look`: what the application asked for.
-//! - `message`: one that is on its way in, or is held until its receive comes.
-//! - `credit`: why a flood neither fills memory nor stops the answers behind it.
-//! - `gone`: how everything ends when a peer does.
+//! A read or write (`rma`). `direct` first offers it to the transport, which may do it without the peer. Else a short
+//! write is one `Write` packet, acknowledged by count (`rma_peer`); a long one is an `Offer`, then a message whose
+//! receive is a region. A `Read` is answered with the bytes, or with leave to fetch them (`replies`). At the target
+//! `rma_fast` does short ones while the packet lies in the transport, `rma_target` all others; `pieces` turns keys and
+//! addresses into memory. `recall` takes short operations back whose target does not poll.
 //!
-//! And operations on a peer's memory:
-//!
-//! - `rma`, `atomic`: the calls, and the short ways. `replies`: what comes back. `side`: what is owed to whom.
-//! - `recall`: short ones whose target does not look.
-//! - `target`: reads and writes by a peer. `execute`: its atomics; `held`: those on the buffer of a tagged receive.
-//! - `pieces`: from addresses and keys to memory. `kernel`: the door to `mem`.
+//! An atomic (`atomic`) is always one packet; `atomic_target` checks and executes it with a `kernel` of `mem`.
+//! `tagged_atomic`: one on the buffer of a tagged receive, which goes through matching. `peer_death` ends what waits
+//! for a peer that is gone.
 
 #![forbid(unsafe_code)]
 
@@ -31,39 +33,33 @@ pub mod port;
 pub mod wire;
 
 mod atomic;
+mod atomic_target;
 mod credit;
 mod deliver;
 mod direct;
 mod eager;
-mod execute;
-mod gone;
-mod held;
 mod kernel;
-mod look;
 mod message;
 mod multi;
 mod outgoing;
+mod peek;
 mod peer;
+mod peer_death;
 mod pieces;
 mod recall;
 mod receive;
 mod rendezvous;
 mod replies;
 mod rma;
+mod rma_fast;
+mod rma_peer;
+mod rma_target;
 mod segment;
-mod side;
 mod state;
-mod take;
-mod target;
+mod tagged_atomic;
 
 #[cfg(test)]
-mod chance;
-#[cfg(test)]
-mod onesided;
-#[cfg(test)]
-mod script;
-#[cfg(test)]
-mod sim;
+mod tests;
 
 pub use endpoint::Engine;
 pub use state::Config;

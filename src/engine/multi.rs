@@ -1,30 +1,30 @@
-//! Multi-receive (FI_MULTI_RECV): one buffer that takes message after message, until little is left of it.
+//! Multi-receive (FI_MULTI_RECV): one buffer takes message after message, until too little of it is free.
 //!
-//! A message gets its piece when it is matched, so pieces lie in matching order; they may be filled in any order. The
-//! buffer goes back to the application with the last piece to be filled, so that "released" means nobody writes to it.
+//! A message gets its piece of the buffer when it is matched, so pieces lie in matching order, but may be filled in any
+//! order. The buffer is released with the last piece to be filled: after that nothing writes to it.
 
-use super::op::{Completion, Context, Error, Kind, Recv, Report, Tell};
-use super::receive::{Post, Target, failed, want};
+use super::op::{Completion, Context, Error, MessageKind, Recv, Report, Tell};
+use super::receive::{MatchedRecv, PostedRecv, failed_recv, want};
 use super::state::Core;
 use crate::util::apart;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum MultiState {
     /// Takes messages.
     Open,
-    /// Takes no more: used up.
+    /// Takes no more: too little is free.
     Used,
-    /// Takes no more: cancelled, or its only peer is gone.
+    /// Takes no more: cancelled, or the peer it was directed to is gone.
     Closed(Error),
 }
 
 #[derive(Debug)]
 pub(super) struct Multi {
-    kind: Kind,
+    kind: MessageKind,
     tell: Tell,
-    state: State,
+    state: MultiState,
     body: UserIov,
     context: Context,
     used: usize,
@@ -34,24 +34,24 @@ pub(super) struct Multi {
     post: Option<Id>,
 }
 
-/// What follows when a piece has been filled.
-pub(super) enum After {
+/// What to do after the completion of one piece.
+pub(super) enum AfterPiece {
     Nothing,
-    /// The buffer goes back with this message.
+    /// Release the buffer in this completion.
     Release,
-    /// The buffer goes back with this, after the message.
+    /// Report this completion too, which releases the buffer.
     Failed(Completion),
 }
 
 impl Core {
-    /// Fills the buffer with held messages, and posts it if there is room for more.
+    /// Fills the buffer with unexpected messages, and posts it if there is room for more.
     #[inline(never)]
-    pub fn receive_many(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
+    pub fn post_multi(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
         let recv = apart(&mut recv);
         let multi = self.multis.insert(Multi {
             kind: recv.kind,
             tell: recv.tell,
-            state: State::Open,
+            state: MultiState::Open,
             body: recv.body,
             context: recv.context,
             used: 0,
@@ -60,18 +60,26 @@ impl Core {
             post: None,
         });
         let (want, mut taken) = (want(recv), false);
-        // Only what is held now: reports go to the caller's queue, and nothing new comes in between.
-        while self.multis.get(multi).is_some_and(|multi| multi.state == State::Open) {
+        // Terminates: no packet is delivered during this loop, so no new messages come.
+        while self
+            .multis
+            .get(multi)
+            .is_some_and(|multi| multi.state == MultiState::Open)
+        {
             let matcher = self.matcher(recv.kind);
-            let Some(held) = matcher.find_held(&want) else { break };
-            let Some(message) = matcher.release(held) else { break };
+            let Some(held) = matcher.find_unexpected(&want) else {
+                break;
+            };
+            let Some(message) = matcher.take_unexpected(held) else {
+                break;
+            };
             let total = self.arrivals.get(message).map_or(0, |message| message.extent());
-            let Some(target) = self.carve(multi, total) else { break };
-            self.attach(message, target, report);
+            let Some(matched) = self.carve(multi, total) else { break };
+            self.attach(message, matched, report);
             taken = true;
         }
-        if let Some(open) = self.multis.get(multi).filter(|multi| multi.state == State::Open) {
-            let post = Post {
+        if let Some(open) = self.multis.get(multi).filter(|multi| multi.state == MultiState::Open) {
+            let post = PostedRecv {
                 body: open.body,
                 context: open.context,
                 from: recv.from,
@@ -86,11 +94,11 @@ impl Core {
         taken
     }
 
-    /// The next piece of the buffer.
-    pub fn carve(&mut self, id: Id, total: usize) -> Option<Target> {
+    /// Takes the next piece of the buffer for a message; closes the buffer if too little is left.
+    pub fn carve(&mut self, id: Id, total: usize) -> Option<MatchedRecv> {
         let multi = self.multis.get_mut(id)?;
         let iov = multi.body.part(multi.used, total);
-        let target = Target {
+        let matched = MatchedRecv {
             iov,
             context: multi.context,
             tell: multi.tell,
@@ -100,37 +108,37 @@ impl Core {
         multi.used += iov.len();
         multi.pieces += 1;
         if multi.body.len() - multi.used < multi.least {
-            multi.state = State::Used;
+            multi.state = MultiState::Used;
             let (kind, post) = (multi.kind, multi.post.take());
             if let Some(post) = post {
                 self.matcher(kind).unpost(post);
             }
         }
-        Some(target)
+        Some(matched)
     }
 
-    /// A piece has been filled, or never will be.
-    pub fn piece_done(&mut self, id: Id) -> After {
+    /// A piece has been filled, or its message has failed.
+    pub fn piece_done(&mut self, id: Id) -> AfterPiece {
         let Some(multi) = self.multis.get_mut(id) else {
-            return After::Nothing;
+            return AfterPiece::Nothing;
         };
         multi.pieces = multi.pieces.saturating_sub(1);
-        if multi.pieces > 0 || multi.state == State::Open {
-            return After::Nothing;
+        if multi.pieces > 0 || multi.state == MultiState::Open {
+            return AfterPiece::Nothing;
         }
         let (kind, context, state) = (multi.kind, multi.context, multi.state);
         self.multis.remove(id);
         match state {
-            State::Open | State::Used => After::Release,
-            State::Closed(error) => After::Failed(given_back(kind, context, error)),
+            MultiState::Open | MultiState::Used => AfterPiece::Release,
+            MultiState::Closed(error) => AfterPiece::Failed(given_back(kind, context, error)),
         }
     }
 
-    /// The buffer takes no more messages. It has been unposted.
+    /// The buffer, which was unposted, takes no more messages.
     pub fn close_multi(&mut self, id: Id, error: Error, report: &mut impl Report) {
         let Some(multi) = self.multis.get_mut(id) else { return };
         multi.post = None;
-        multi.state = State::Closed(error);
+        multi.state = MultiState::Closed(error);
         if multi.pieces == 0 {
             let (kind, context, tell) = (multi.kind, multi.context, multi.tell.aloud());
             self.multis.remove(id);
@@ -142,9 +150,9 @@ impl Core {
     }
 }
 
-fn given_back(kind: Kind, context: Context, error: Error) -> Completion {
+fn given_back(kind: MessageKind, context: Context, error: Error) -> Completion {
     Completion {
         released: true,
-        ..failed(kind, context, error)
+        ..failed_recv(kind, context, error)
     }
 }

@@ -1,41 +1,41 @@
-//! What an application asks of an endpoint and what it is told in the end, in one shape for all the calls of the API.
+//! Operations that an endpoint starts, and their completions: one type for each family of API calls.
 //!
-//! The C shims fold each family of calls (send, sendv, sendmsg, inject, senddata ...) into one of these; the endpoint
-//! turns a `Completion` into queue entries and counter steps.
+//! `abi` and `api` fold each family (send, sendv, sendmsg, inject, senddata ...) into one of these; `api::endpoint`
+//! turns a `Completion` into completion-queue entries and counter updates.
 
 use super::port::PeerId;
 use crate::util::few::Few;
 use crate::util::user::UserIov;
 
-/// The application's context pointer, carried through.
+/// The application's context pointer, returned in the completion.
 pub type Context = usize;
 
 /// Which matcher a message goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Message,
+pub enum MessageKind {
+    Untagged,
     Tagged,
-    /// Tagged too, but what a collective operation is made of: never the application's.
+    /// Messages that this library sends to carry out collectives. They have tags, and their own matcher.
     Collective,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Message, Kind::Tagged, Kind::Collective];
+impl MessageKind {
+    pub const ALL: [MessageKind; 3] = [MessageKind::Untagged, MessageKind::Tagged, MessageKind::Collective];
 }
 
-/// Who is told of an operation's end.
+/// Who gets the completion of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// The counter of the direction; of an error the queue too.
+    /// The counter of its direction; a failure also goes to the queue.
     Counters,
     /// Queue and counter.
     Queue,
-    /// Neither: whoever in this library began it, who knows it by its context.
+    /// Neither: the part of this library that started the operation, which knows it by its context.
     Own,
 }
 
 impl Tell {
-    /// With an entry, whatever the operation asked for. What is nobody else's stays so.
+    /// The same with a queue entry, unless the completion is internal (`Own`).
     pub fn aloud(self) -> Tell {
         match self {
             Tell::Own => Tell::Own,
@@ -44,22 +44,22 @@ impl Tell {
     }
 }
 
-/// How far a send must have come when it is reported.
+/// When a send completes (fi_cq: completion levels).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// The buffer may be used again.
+pub enum CompletionLevel {
+    /// When the buffer may be reused.
     #[default]
     Inject,
-    /// It will arrive whatever becomes of the sender's memory; with shared memory and streams, as good as `Inject`.
+    /// When it no longer depends on the sender's memory; with our transports that is as early as `Inject`.
     Transmit,
-    /// The target's application memory has it (the target said so).
+    /// When the target has acknowledged that it lies in the target's application memory.
     Delivery,
 }
 
 /// A send.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub to: PeerId,
     pub tag: u64,
     /// Remote CQ data.
@@ -67,42 +67,42 @@ pub struct Send {
     pub body: UserIov,
     /// FI_INJECT: the body may be used again as soon as the call returns.
     pub inject: bool,
-    pub level: Level,
-    /// FI_FENCE: starts only after everything before it to the same peer has ended.
+    pub level: CompletionLevel,
+    /// FI_FENCE: starts only after all earlier operations to the same peer have completed.
     pub fence: bool,
     pub context: Context,
-    /// Whether success is worth an entry in the completion queue.
+    /// Who gets the completion if it succeeds.
     pub tell: Tell,
 }
 
 /// A receive.
 #[derive(Clone, Copy, Debug)]
 pub struct Recv {
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// FI_DIRECTED_RECV; None: from anyone.
     pub from: Option<PeerId>,
     pub tag: u64,
     pub ignore: u64,
     pub body: UserIov,
-    /// FI_MULTI_RECV: the buffer takes messages one after the other until less than this many bytes are free.
+    /// FI_MULTI_RECV: the buffer takes messages until fewer than this many bytes are free.
     pub multi: Option<usize>,
     pub context: Context,
     pub tell: Tell,
 }
 
-/// FI_PEEK, and what may come with it or after it.
+/// A receive call with FI_PEEK, FI_CLAIM or FI_DISCARD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// Only says what is there.
-    Peek,
-    /// FI_PEEK | FI_CLAIM: keeps the message for the receive with FI_CLAIM and the same context.
+pub enum Peek {
+    /// FI_PEEK alone: reports the message and leaves it.
+    Only,
+    /// FI_PEEK | FI_CLAIM: reserves the message for a receive with FI_CLAIM and the same context.
     Claim,
     /// FI_PEEK | FI_DISCARD: drops the message found.
     Discard,
-    /// FI_CLAIM: receives the message kept for this context.
-    Take,
-    /// FI_CLAIM | FI_DISCARD: drops the message kept for this context.
-    Drop,
+    /// FI_CLAIM: receives the message reserved with this context.
+    ReceiveClaimed,
+    /// FI_CLAIM | FI_DISCARD: drops the message reserved with this context.
+    DiscardClaimed,
 }
 
 /// A piece of a peer's registered memory.
@@ -113,7 +113,7 @@ pub struct RemotePart {
     pub key: u64,
 }
 
-/// The remote side of one operation: up to `IOV_LIMIT` pieces, as if they were one.
+/// The remote side of one operation: up to `IOV_LIMIT` pieces that count as one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteIov {
     parts: Few<RemotePart>,
@@ -129,7 +129,7 @@ impl RemoteIov {
         }
     }
 
-    /// None when there are too many pieces, or more bytes than an address space has.
+    /// None if there are too many pieces, or their lengths overflow.
     pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Option<RemoteIov> {
         let parts = Few::new(parts)?;
         let len = parts
@@ -147,7 +147,7 @@ impl RemoteIov {
         self.len == 0
     }
 
-    /// As that of `UserIov`.
+    /// The piece, if there is exactly one.
     #[inline(always)]
     pub fn only(&self) -> Option<RemotePart> {
         self.parts.only()
@@ -158,14 +158,14 @@ impl RemoteIov {
     }
 }
 
-/// Which way bytes go.
+/// The direction of an RMA operation, as the initiator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,
     Write,
 }
 
-/// A read or write of a peer's memory. Local and remote side are of one length.
+/// A read or write of a peer's memory. Local and remote side have the same length.
 #[derive(Clone, Copy, Debug)]
 pub struct Rma {
     pub access: Access,
@@ -180,7 +180,7 @@ pub struct Rma {
     pub tell: Tell,
 }
 
-/// What an atomic operation gives back.
+/// The three families of atomic calls, by what they return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Nothing: fi_atomic.
@@ -195,7 +195,7 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicTarget {
     Memory(RemoteIov),
-    /// FI_TAGGED: the buffer of the receive that this tag meets, from byte `at` on.
+    /// FI_TAGGED: the buffer of the receive that matches this tag, from offset `at` on.
     Tagged {
         tag: u64,
         at: u64,
@@ -227,15 +227,15 @@ pub struct Atomic {
     pub tell: Tell,
 }
 
-/// What kind of operation has ended.
+/// Which kind of operation a completion is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CompletedOp {
     Send,
     Recv,
     Rma(Access),
     Atomic(Form),
-    /// A peer has worked on a region of ours: one event for each of its operations, when all of it is done. Told if the
-    /// operation had remote CQ data, or if anybody may count it. `len` is its bytes; `tell` is `Queue` with data only.
+    /// A peer has finished an operation on a region of ours. Reported if it carried remote CQ data, or if accesses to
+    /// the region or endpoint are counted. `len` is its bytes; `tell` is `Queue` if it carried data.
     Target {
         access: Access,
         key: u64,
@@ -243,23 +243,23 @@ pub enum Ended {
     },
 }
 
-/// The end of an operation.
+/// The completion of an operation, successful or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    pub ended: Ended,
-    pub kind: Kind,
+    pub op: CompletedOp,
+    pub kind: MessageKind,
     pub context: Context,
-    /// As the operation said: of success, while errors belong in the queue unless it is `Own`.
+    /// As the operation asked. Failures go to the queue whatever it says, unless it is `Own`.
     pub tell: Tell,
-    /// Bytes received; for a send, bytes sent.
+    /// Bytes received, or sent; 0 on failure, but the bytes placed if the message was truncated.
     pub len: usize,
-    /// Where the message lies, for a multi-receive; else 0.
+    /// The address of the message, for a multi-receive; else 0.
     pub buf: usize,
     pub tag: u64,
     pub data: Option<u64>,
-    /// Whom the message came from; for a send, whom it goes to.
+    /// The peer: the sender of a received message, else the target.
     pub source: Option<PeerId>,
-    /// FI_MULTI_RECV in the entry: the buffer is given back with this one.
+    /// The entry has FI_MULTI_RECV: the application owns the multi-receive buffer again.
     pub released: bool,
     /// The entry answers a FI_PEEK.
     pub peeked: bool,
@@ -274,26 +274,26 @@ pub struct Failure {
     pub overflow: usize,
 }
 
-/// The ends that are not success. `api` maps them to fi_errno.
+/// Why an operation failed. `api` maps these to fi_errno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// FI_ETRUNC: the message was longer than the buffer; what fitted is there.
+    /// FI_ETRUNC: the message was longer than the buffer, which has its beginning.
     Truncated,
     /// FI_ECANCELED
     Canceled,
-    /// FI_ENOMSG: a look found nothing.
+    /// FI_ENOMSG: FI_PEEK found no message.
     NoMessage,
-    /// FI_EIO and kin: the peer is gone.
+    /// The peer has died or disconnected.
     PeerGone,
     /// FI_ENOMEM
     NoMemory,
     /// FI_EHOSTUNREACH: there is nobody at that address.
     Unreachable,
-    /// FI_EPROTO: the peer sent something that cannot be.
+    /// FI_EPROTO: the peer violated the protocol.
     Protocol,
-    /// FI_EKEYREJECTED: the peer knows no such key.
+    /// FI_EKEYREJECTED: the peer has no region with this key.
     NoKey,
-    /// FI_EACCES: the peer's region was not registered for this.
+    /// FI_EACCES: the peer's region does not allow this access.
     NoRights,
     /// FI_EINVAL: outside the peer's region.
     OutOfRange,
@@ -301,10 +301,10 @@ pub enum Error {
     NoSuchAtomic,
 }
 
-/// Why an operation was not taken up: nothing has happened, nothing will be reported.
+/// Why an operation was not accepted: it has no effect and no completion follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// -FI_EAGAIN: no room now; call progress and try again.
+    /// -FI_EAGAIN: too many operations are in flight; retry after progress.
     Again,
     /// -FI_EMSGSIZE
     TooLong,
@@ -317,14 +317,14 @@ pub enum Refused {
     NoMemory,
 }
 
-/// Who is told of ends. The endpoint's shim implements it over its queues and counters.
+/// Receives completions. The endpoint implements it over its completion queues and counters.
 pub trait Report {
     fn report(&mut self, completion: Completion);
 
-    /// A peer came that had not been there, or that will not be.
+    /// A new peer has connected; the caller may want to check whether peer numbers run out.
     fn met(&mut self) {}
 
-    /// A peer was refused access to memory of ours. It has been told; this is for the log.
+    /// A peer was denied access to our memory. The peer is told by the engine; this is for the log.
     fn refused(&mut self, _from: PeerId, _part: &RemotePart, _error: Error) {}
 }
 

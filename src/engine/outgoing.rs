@@ -1,40 +1,40 @@
-//! Sends that take more than one push: kept, in order per peer, until they have ended.
+//! Outgoing operations that need more than one push, and the order in which packets to one peer leave.
 //!
-//! `next` says which packet goes to a peer next, `pushed` what follows from it having gone; the push between the two is
-//! the endpoint's. Answers go before anything else, then new messages and bytes asked for take turns. A message starts
-//! only after all before it to that peer have started, which is all that matching order needs.
+//! `next` chooses the next packet for a peer, `endpoint` pushes it, and `pushed` records that it has gone. Answers go
+//! first; then queued operations and requested bytes take turns. A message starts only after all earlier ones to the
+//! same peer have started, which is all that matching order needs.
 
 use super::credit;
-use super::op::{Context, Error, Kind, Level, Report, Send, Tell};
+use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
 use super::port::PeerId;
-use super::rma::What;
+use super::rma::OutgoingOp;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// Where the bytes of a send are.
+/// The local side of an outgoing operation: what is sent, or where the result of a read or atomic goes.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum LocalBuffer {
     User(UserIov),
-    /// FI_INJECT: the application's memory may have changed since.
+    /// A copy, because of FI_INJECT or because an atomic's operands are kept together.
     Copy(Box<[u8]>),
 }
 
-impl Source {
-    pub fn new(iov: &UserIov, inject: bool) -> Source {
+impl LocalBuffer {
+    pub fn new(iov: &UserIov, inject: bool) -> LocalBuffer {
         if !inject {
-            return Source::User(*iov);
+            return LocalBuffer::User(*iov);
         }
         let mut bytes = vec![0; iov.len()].into_boxed_slice();
         iov.read(0, &mut bytes);
-        Source::Copy(bytes)
+        LocalBuffer::Copy(bytes)
     }
 
     pub fn len(&self) -> usize {
         match self {
-            Source::User(iov) => iov.len(),
-            Source::Copy(bytes) => bytes.len(),
+            LocalBuffer::User(iov) => iov.len(),
+            LocalBuffer::Copy(bytes) => bytes.len(),
         }
     }
 }
@@ -45,40 +45,40 @@ pub(super) enum Stage {
     Queued,
     /// In the queue, first packet sent.
     Started,
-    /// The peer knows of it, and will fetch it or ask for it.
+    /// Offered by rendezvous: the peer will fetch the bytes or request them.
     Offered,
-    /// The peer has asked for the bytes.
-    Asked,
-    /// All bytes are gone; the peer will say when they were delivered.
+    /// The peer has requested the bytes.
+    Requested,
+    /// All pushed. The peer is to acknowledge it or send the result.
     Sent,
-    /// The peer lets us fetch what we read.
+    /// A get or copy by the transport is in flight.
     Fetching,
-    /// That did not work: the peer is to be asked again.
-    Again,
-    /// It has failed, but some of what the peer sent is still on its way to our memory.
+    /// The get failed: the peer is to be asked to send the bytes.
+    AskAgain,
+    /// It has failed, but the transport still writes some of the reply to our memory.
     Failed(Error),
 }
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub to: PeerId,
-    pub what: What,
-    pub kind: Kind,
+    pub op: OutgoingOp,
+    pub kind: MessageKind,
     pub stage: Stage,
-    pub level: Level,
+    pub level: CompletionLevel,
     pub fence: bool,
     pub tell: Tell,
-    /// A long read or write that has started.
+    /// A long read or write that was started: it counts in `RmaPeer::long_ops`.
     pub long: bool,
-    /// Of an operation on one remote piece, its address.
+    /// The tag; of an operation on one remote piece, its address.
     pub tag: u64,
     pub data: Option<u64>,
     pub context: Context,
-    pub source: Source,
+    pub local: LocalBuffer,
     pub len: usize,
-    /// Bytes pushed; of what we asked for, bytes that a place was found for.
+    /// Bytes pushed; of a read, bytes that have arrived and were given a place.
     pub at: usize,
-    /// Bytes to push: less than `len` if the receiver has no room for all. Of what we asked for, bytes not yet here.
+    /// Bytes to push: less than `len` if the receiver requested less. Of a read, bytes not yet in place.
     pub until: usize,
 }
 
@@ -90,17 +90,24 @@ impl Outgoing {
             fence: send.fence,
             tag: send.tag,
             data: send.data,
-            source: Source::new(&send.body, send.inject),
-            ..Outgoing::bare(send.to, What::Message, len, send.level, send.tell, send.context)
+            local: LocalBuffer::new(&send.body, send.inject),
+            ..Outgoing::bare(send.to, OutgoingOp::Message, len, send.level, send.tell, send.context)
         }
     }
 
-    /// What all operations have.
-    pub fn bare(to: PeerId, what: What, len: usize, level: Level, tell: Tell, context: Context) -> Outgoing {
+    /// What all kinds of operations have in common.
+    pub fn bare(
+        to: PeerId,
+        op: OutgoingOp,
+        len: usize,
+        level: CompletionLevel,
+        tell: Tell,
+        context: Context,
+    ) -> Outgoing {
         Outgoing {
             to,
-            what,
-            kind: Kind::Message,
+            op,
+            kind: MessageKind::Untagged,
             stage: Stage::Queued,
             level,
             fence: false,
@@ -109,7 +116,7 @@ impl Outgoing {
             tag: 0,
             data: None,
             context,
-            source: Source::User(UserIov::default()),
+            local: LocalBuffer::User(UserIov::default()),
             len,
             at: 0,
             until: len,
@@ -117,7 +124,11 @@ impl Outgoing {
     }
 
     fn start(&self, packet: Packet, id: Id) -> Header {
-        let ack = if self.level == Level::Delivery { flag::ACK } else { 0 };
+        let ack = if self.level == CompletionLevel::Delivery {
+            flag::ACK
+        } else {
+            0
+        };
         let mut header = message(packet, self.kind, self.tag, self.data, self.len);
         header.flags |= ack;
         header.id = id.short();
@@ -140,11 +151,11 @@ impl Outgoing {
 
 /// The header that begins a message.
 #[inline]
-pub(super) fn message(packet: Packet, kind: Kind, tag: u64, data: Option<u64>, len: usize) -> Header {
+pub(super) fn message(packet: Packet, kind: MessageKind, tag: u64, data: Option<u64>, len: usize) -> Header {
     let (tagged, tag) = match kind {
-        Kind::Message => (0, 0),
-        Kind::Tagged => (flag::TAGGED, tag),
-        Kind::Collective => (flag::COLLECTIVE, tag),
+        MessageKind::Untagged => (0, 0),
+        MessageKind::Tagged => (flag::TAGGED, tag),
+        MessageKind::Collective => (flag::COLLECTIVE, tag),
     };
     let with_data = if data.is_some() { flag::DATA } else { 0 };
     Header {
@@ -158,38 +169,38 @@ pub(super) fn message(packet: Packet, kind: Kind, tag: u64, data: Option<u64>, l
     }
 }
 
-/// What kind of packet a `Job` is, for `pushed`.
+/// What a `NextPacket` is for: `pushed` acts on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    Answer,
+pub(super) enum Purpose {
+    Control,
     Credit,
-    /// Acknowledges short operations.
+    /// Acknowledges the peer's short operations.
     Acks,
-    /// What a peer asked to read.
+    /// The result of a short read or atomic.
     Reply,
-    Serve,
-    /// Begins a send that is in the queue.
+    ServedRead,
+    /// Starts the operation at the front of the queue.
     Start(Id),
-    /// Goes on with it.
+    /// The next segment of the message at the front of the queue.
     Segment(Id),
-    /// Some of what the peer asked for.
-    Asked(Id),
+    /// Bytes that the peer requested, or a read that is asked for again.
+    Requested(Id),
 }
 
-/// One packet to be pushed.
+/// The packet that goes to a peer next.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
-    pub work: Work,
+pub(super) struct NextPacket {
+    pub purpose: Purpose,
     pub header: Header,
-    /// The part of the send's bytes that is its body.
+    /// Which part of the operation's bytes is its body.
     pub at: usize,
     pub len: usize,
 }
 
-impl Job {
-    pub fn bare(work: Work, header: Header) -> Job {
-        Job {
-            work,
+impl NextPacket {
+    pub fn bare(purpose: Purpose, header: Header) -> NextPacket {
+        NextPacket {
+            purpose,
             header,
             at: 0,
             len: 0,
@@ -199,68 +210,71 @@ impl Job {
 
 impl Core {
     /// The next packet for a peer, if one can go.
-    pub fn next(&self, to: PeerId) -> Option<Job> {
+    pub fn next(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         if let Some(header) = peer.control.front() {
-            return Some(Job::bare(Work::Answer, *header));
+            return Some(NextPacket::bare(Purpose::Control, *header));
         }
         if let Some(header) = self.credit_due(to) {
-            return Some(Job::bare(Work::Credit, header));
+            return Some(NextPacket::bare(Purpose::Credit, header));
         }
-        if peer.side.is_some() {
+        if peer.rma.is_some() {
             if let Some(header) = self.ack_due(to) {
-                return Some(Job::bare(Work::Acks, header));
+                return Some(NextPacket::bare(Purpose::Acks, header));
             }
             if let Some(reply) = self.first_reply(to) {
-                return Some(Job {
-                    len: reply.left().min(self.most(to)),
-                    ..Job::bare(Work::Reply, reply.header)
+                return Some(NextPacket {
+                    len: reply.left().min(self.max_body_to(to)),
+                    ..NextPacket::bare(Purpose::Reply, reply.header)
                 });
             }
         }
-        if peer.answer_next {
-            self.next_asked(to).or_else(|| self.next_queued(to))
+        if peer.requested_next {
+            self.next_requested(to).or_else(|| self.next_queued(to))
         } else {
-            self.next_queued(to).or_else(|| self.next_asked(to))
+            self.next_queued(to).or_else(|| self.next_requested(to))
         }
     }
 
-    fn next_asked(&self, to: PeerId) -> Option<Job> {
+    fn next_requested(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
-        let serves = peer.side.as_ref().is_some_and(|side| side.serve_next);
-        if let Some((header, len)) = (serves || peer.answers.is_empty())
+        let serves = peer.rma.as_ref().is_some_and(|rma| rma.serve_next);
+        if let Some((header, len)) = (serves || peer.requested.is_empty())
             .then(|| self.next_served(to))
             .flatten()
         {
-            return Some(Job {
-                work: Work::Serve,
+            return Some(NextPacket {
+                purpose: Purpose::ServedRead,
                 header,
                 at: 0,
                 len,
             });
         }
-        let id = *peer.answers.front()?;
+        let id = *peer.requested.front()?;
         let send = self.sends.get(id)?;
-        if let What::Read(away) = &send.what {
-            return Some(Job::bare(Work::Asked(id), self.read_header(id, send, away, false)));
+        if let OutgoingOp::Read(remote) = &send.op {
+            return Some(NextPacket::bare(
+                Purpose::Requested(id),
+                self.read_header(id, send, remote, false),
+            ));
         }
-        let (header, len) = send.segment(id, self.most(to));
-        Some(Job {
-            work: Work::Asked(id),
+        let (header, len) = send.segment(id, self.max_body_to(to));
+        Some(NextPacket {
+            purpose: Purpose::Requested(id),
             header,
             at: send.at,
             len,
         })
     }
 
-    fn next_queued(&self, to: PeerId) -> Option<Job> {
+    fn next_queued(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         let id = *peer.queue.front()?;
         let send = self.sends.get(id)?;
         if send.stage == Stage::Started {
-            let (header, len) = send.segment(id, self.most(to));
-            return Some(Job {
-                work: Work::Segment(id),
+            let (header, len) = send.segment(id, self.max_body_to(to));
+            return Some(NextPacket {
+                purpose: Purpose::Segment(id),
                 header,
                 at: send.at,
                 len,
@@ -269,80 +283,80 @@ impl Core {
         if send.fence && self.fenced(to) {
             return None;
         }
-        if !matches!(send.what, What::Message) {
+        if !matches!(send.op, OutgoingOp::Message) {
             return self.next_operation(to, id, send);
         }
-        if peer.special && peer.has_longs() {
-            return None; // it must not pass them
+        if peer.off_fast_path && peer.has_long_rma() {
+            return None; // a message must not overtake long reads and writes before it
         }
-        // What would have to be cut small is better fetched.
-        let asks = send.len > self.limits.eager || peer.narrow && send.len > self.limits.sure;
-        if !asks && credit::cost(send.len) > peer.credit && !peer.pressed {
-            return None; // credit will come
+        // A message that would go in many small packets is better fetched.
+        let asks = send.len > self.limits.eager || peer.small_packets_only && send.len > self.limits.guaranteed_body;
+        if !asks && credit::cost(send.len) > peer.credit && !peer.withholds_credit {
+            return None; // the receiver returns credit without being asked
         }
         if asks || credit::cost(send.len) > peer.credit {
-            return Some(Job::bare(Work::Start(id), send.start(Packet::Rendezvous, id)));
+            return Some(NextPacket::bare(Purpose::Start(id), send.start(Packet::Rendezvous, id)));
         }
         let (packet, len) = if send.len <= self.small {
             (Packet::Eager, send.len)
         } else {
             (Packet::First, self.limits.max_body)
         };
-        Some(Job {
-            work: Work::Start(id),
+        Some(NextPacket {
+            purpose: Purpose::Start(id),
             header: send.start(packet, id),
             at: 0,
             len,
         })
     }
 
-    /// A job's packet is on its way.
-    pub fn pushed(&mut self, to: PeerId, job: &Job, report: &mut impl Report) {
-        match job.work {
-            Work::Answer => {
+    /// Records that a packet from `next` was pushed.
+    pub fn pushed(&mut self, to: PeerId, packet: &NextPacket, report: &mut impl Report) {
+        match packet.purpose {
+            Purpose::Control => {
                 self.peer(to).control.pop_front();
             }
-            Work::Credit => self.credit_given(to, &job.header),
-            Work::Acks => self.acks_given(to, &job.header),
-            Work::Reply => self.replied(to, job.len),
-            Work::Serve => self.served(to, &job.header, job.len, report),
-            Work::Start(id) => self.started(to, id, job, report),
-            Work::Segment(id) => {
-                self.peer(to).answer_next = true;
-                if self.advance(id, job.len) {
+            Purpose::Credit => self.credit_given(to, &packet.header),
+            Purpose::Acks => self.acks_given(to, &packet.header),
+            Purpose::Reply => self.replied(to, packet.len),
+            Purpose::ServedRead => self.served(to, &packet.header, packet.len, report),
+            Purpose::Start(id) => self.started(to, id, packet, report),
+            Purpose::Segment(id) => {
+                self.peer(to).requested_next = true;
+                if self.advance(id, packet.len) {
                     self.peer(to).queue.pop_front();
                     self.sent(id, report);
                 }
             }
-            Work::Asked(id) if job.header.packet == Packet::Read => self.asked_again(to, id),
-            Work::Asked(id) => {
-                let done = self.advance(id, job.len);
+            Purpose::Requested(id) if packet.header.packet == Packet::Read => self.read_requested_again(to, id),
+            Purpose::Requested(id) => {
+                let done = self.advance(id, packet.len);
                 let peer = self.peer(to);
-                peer.answer_next = false;
-                peer.answers.pop_front();
-                if let Some(side) = &mut peer.side {
-                    side.serve_next = true;
+                peer.requested_next = false;
+                peer.requested.pop_front();
+                if let Some(rma) = &mut peer.rma {
+                    rma.serve_next = true;
                 }
                 if done {
                     self.sent(id, report);
                 } else {
-                    self.peer(to).answers.push_back(id);
+                    self.peer(to).requested.push_back(id);
                 }
             }
         }
     }
 
-    fn started(&mut self, to: PeerId, id: Id, job: &Job, report: &mut impl Report) {
+    fn started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {
         if self
             .sends
             .get(id)
-            .is_some_and(|send| !matches!(send.what, What::Message))
+            .is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
         {
-            return self.operation_started(to, id, &job.header);
+            return self.operation_started(to, id, &packet.header);
         }
         let peer = self.peer(to);
-        peer.answer_next = true;
-        match job.header.packet {
+        peer.requested_next = true;
+        match packet.header.packet {
             Packet::Rendezvous => {
                 peer.queue.pop_front();
                 if let Some(send) = self.sends.get_mut(id) {
@@ -357,16 +371,16 @@ impl Core {
             }
             _ => {}
         }
-        // As `next_queued` saw to it, `total` is a length of ours that credit covers.
+        // `total` is the length of our own message, for which `next_queued` has checked the credit.
         let peer = self.peer(to);
-        peer.credit = peer.credit.saturating_sub(credit::cost(job.header.total as usize));
-        if self.advance(id, job.len) {
+        peer.credit = peer.credit.saturating_sub(credit::cost(packet.header.total as usize));
+        if self.advance(id, packet.len) {
             self.peer(to).queue.pop_front();
             self.sent(id, report);
         }
     }
 
-    /// Counts bytes as pushed; says whether they were the last.
+    /// Counts bytes as pushed. Returns whether they were the last.
     fn advance(&mut self, id: Id, len: usize) -> bool {
         let Some(send) = self.sends.get_mut(id) else {
             return true;

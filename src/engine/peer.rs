@@ -1,61 +1,61 @@
-//! What an engine knows of one peer: what waits to go there, what it may send, how many sends are unfinished.
+//! What an engine knows of one peer: packets queued for it, credit both ways, how many operations are in flight.
 
-use super::op::{Completion, Error, Failure, Level};
-use super::outgoing::Work;
+use super::op::{Completion, CompletionLevel, Error, Failure};
+use super::outgoing::Purpose;
 use super::port::PeerId;
-use super::side::Side;
+use super::rma_peer::RmaPeer;
 use super::state::{Config, Core};
 use super::wire::Header;
 use crate::engine::op::Report;
 use crate::util::slab::Id;
 use std::collections::VecDeque;
 
-/// A peer sent what no engine of this version sends.
+/// A packet that violates the protocol: its sender is shunned (`Core::shun`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Whom receives name to get its messages; None: itself.
+    /// The peer as whose its messages match (`Sink::met`); None: itself.
     pub source: Option<PeerId>,
-    /// What we may still send unasked.
+    /// Credit left for eager messages to this peer.
     pub credit: usize,
-    /// Sends whose first packet has not gone, in order; the first may have segments left.
+    /// Operations whose first packet was not pushed, in order. The first may have been started and have segments left.
     pub queue: VecDeque<Id>,
-    /// Sends that the peer asked the bytes of.
-    pub answers: VecDeque<Id>,
-    /// Answers of ours that have no body.
+    /// Offered messages whose bytes the peer requested, and reads to be asked for again.
+    pub requested: VecDeque<Id>,
+    /// Answers without a body, to be pushed before anything else.
     pub control: VecDeque<Header>,
-    /// Sends that have not ended.
+    /// Operations to this peer that have not completed.
     pub unfinished: u32,
-    /// How often it was gone.
+    /// How often this peer has died.
     pub deaths: u32,
-    /// Whether it is in `Core::busy`.
+    /// It is in `Core::busy`.
     pub busy: bool,
-    /// Whose turn it is: `queue` or `answers`.
-    pub answer_next: bool,
-    /// It said that it withholds credit.
-    pub pressed: bool,
-    /// It was told that we withhold credit.
-    pub told: bool,
-    /// It is shunned, or something long is under way: short ways are for others.
-    pub special: bool,
-    /// Its transport had no memory for a long packet: they are cut short for now.
-    pub narrow: bool,
-    /// It sent nonsense: nothing it sends is looked at again.
+    /// `requested` goes before `queue` next: they take turns.
+    pub requested_next: bool,
+    /// The peer said that it withholds credit from us.
+    pub withholds_credit: bool,
+    /// We have told the peer that we withhold credit from it.
+    pub told_withholding: bool,
+    /// The short ways are closed: the peer is shunned, or long operations are in flight or landing.
+    pub off_fast_path: bool,
+    /// The transport had no memory for a long packet: keep to `Limits::guaranteed_body` until the queue is empty.
+    pub small_packets_only: bool,
+    /// It violated the protocol: all its packets are dropped.
     pub shunned: bool,
-    /// It was found not to look for packets.
-    pub absent: bool,
-    /// What it may still send unasked.
+    /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
+    pub not_polling: bool,
+    /// Credit that the peer has left for eager messages to us.
     pub allowed: usize,
-    /// Credit to give back with the next packet.
+    /// Credit to return with the next `Credit` packet.
     pub owed: usize,
-    /// Credit to give back when its messages have been received.
+    /// Credit that is returned only when its unexpected messages are received.
     pub withheld: usize,
-    /// What its held messages take.
+    /// Memory that its unexpected messages take.
     pub kept: usize,
-    /// Operations on memory.
-    pub side: Option<Box<Side>>,
+    /// State of RMA and atomics with this peer, made with the first such operation.
+    pub rma: Option<Box<RmaPeer>>,
 }
 
 impl Peer {
@@ -64,35 +64,35 @@ impl Peer {
             source: None,
             credit: config.window,
             queue: VecDeque::new(),
-            answers: VecDeque::new(),
+            requested: VecDeque::new(),
             control: VecDeque::new(),
             unfinished: 0,
             deaths: 0,
             busy: false,
-            answer_next: false,
-            pressed: false,
-            told: false,
-            special: false,
-            narrow: false,
+            requested_next: false,
+            withholds_credit: false,
+            told_withholding: false,
+            off_fast_path: false,
+            small_packets_only: false,
             shunned: false,
-            absent: false,
+            not_polling: false,
             allowed: config.window,
             owed: 0,
             withheld: 0,
             kept: 0,
-            side: None,
+            rma: None,
         }
     }
 }
 
 impl Peer {
-    /// Whether all that is known of it is what is known of a stranger.
+    /// Whether its state is that of a peer never heard of, so that its number may be reused.
     pub fn is_idle(&self, config: &Config) -> bool {
-        let queues = self.queue.len() + self.answers.len() + self.control.len() + self.unfinished as usize;
+        let queues = self.queue.len() + self.requested.len() + self.control.len() + self.unfinished as usize;
         let counts = self.owed + self.withheld + self.kept;
         let credit = self.credit == config.window && self.allowed == config.window;
-        let marks = self.busy || self.special || self.pressed || self.told;
-        queues + counts == 0 && credit && !marks && self.side.is_none()
+        let marks = self.busy || self.off_fast_path || self.withholds_credit || self.told_withholding;
+        queues + counts == 0 && credit && !marks && self.rma.is_none()
     }
 }
 
@@ -112,25 +112,25 @@ impl Core {
         self.peers.resize_with(index + 1, || Peer::new(&config));
     }
 
-    /// Whom its messages come from, as matching sees it.
+    /// The source that matching compares for this peer's messages.
     #[inline]
     pub fn source(&self, id: PeerId) -> PeerId {
         let peer = self.peers.get(id as usize);
         peer.and_then(|peer| peer.source).unwrap_or(id)
     }
 
-    /// The most body bytes of a packet to this peer, now.
-    pub fn most(&self, id: PeerId) -> usize {
+    /// The most body bytes of a packet to this peer at this time.
+    pub fn max_body_to(&self, id: PeerId) -> usize {
         match self.peers.get(id as usize) {
-            Some(peer) if peer.narrow => self.limits.sure,
+            Some(peer) if peer.small_packets_only => self.limits.guaranteed_body,
             _ => self.limits.max_body,
         }
     }
 
-    /// There is no memory for a packet to this peer that cannot be cut: what it is of ends.
+    /// The transport has no memory for a packet that cannot be made smaller: its operation fails.
     #[cold]
-    pub fn no_memory(&mut self, to: PeerId, work: Work, report: &mut impl Report) {
-        let Work::Start(id) = work else {
+    pub fn no_memory(&mut self, to: PeerId, purpose: Purpose, report: &mut impl Report) {
+        let Purpose::Start(id) = purpose else {
             return self.unreached(to, Error::NoMemory, report);
         };
         self.peer(to).queue.pop_front();
@@ -141,7 +141,7 @@ impl Core {
         self.end_send(id, Some(failure), report);
     }
 
-    /// There is something to push to this peer.
+    /// Schedules this peer for pushing, because it has packets to send.
     pub fn wake(&mut self, id: PeerId) {
         let peer = self.peer(id);
         if !peer.busy {
@@ -150,38 +150,38 @@ impl Core {
         }
     }
 
-    /// Queues an answer.
-    pub fn say(&mut self, to: PeerId, header: Header) {
+    /// Queues an answer without a body.
+    pub fn send_control(&mut self, to: PeerId, header: Header) {
         self.peer(to).control.push_back(header);
         self.wake(to);
     }
 
-    /// Whether a fenced send, next in its peer's queue, must wait for those before it.
+    /// Whether a fenced operation at the front of the queue must still wait: something outside the queue is in flight.
     pub fn fenced(&self, id: PeerId) -> bool {
         let peer = self.peers.get(id as usize);
         peer.is_some_and(|peer| peer.unfinished as usize > peer.queue.len())
     }
 
-    /// A send ends, well or not.
+    /// Completes an outgoing operation, successfully or not.
     pub fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
-        if let Some(side) = peer.side.as_mut().filter(|_| send.long) {
-            side.longs = side.longs.saturating_sub(1);
-            peer.look_out();
+        if let Some(rma) = peer.rma.as_mut().filter(|_| send.long) {
+            rma.long_ops = rma.long_ops.saturating_sub(1);
+            peer.update_fast_path();
         }
         if !peer.queue.is_empty() {
-            self.wake(send.to); // perhaps a fence was waiting for this
+            self.wake(send.to); // a fence or a message may have waited for this one
         }
         report.report(Completion {
-            ended: send.what.ended(),
+            op: send.op.completed_op(),
             kind: send.kind,
             context: send.context,
             tell: send.tell,
             len: if failure.is_none() { send.len } else { 0 },
             buf: 0,
-            tag: if send.what.has_tag() { send.tag } else { 0 },
+            tag: if send.op.has_tag() { send.tag } else { 0 },
             data: None,
             source: Some(send.to),
             released: false,
@@ -190,10 +190,10 @@ impl Core {
         });
     }
 
-    /// All of a send has been pushed: it ends here, unless the target is to say so.
+    /// All of a send has been pushed: it completes, unless the target must acknowledge its delivery.
     pub fn sent(&mut self, id: Id, report: &mut impl Report) {
         match self.sends.get_mut(id) {
-            Some(send) if send.level == Level::Delivery => send.stage = super::outgoing::Stage::Sent,
+            Some(send) if send.level == CompletionLevel::Delivery => send.stage = super::outgoing::Stage::Sent,
             _ => self.end_send(id, None, report),
         }
     }

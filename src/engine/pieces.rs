@@ -4,7 +4,7 @@
 
 use super::op::{Error, RemoteIov, RemotePart};
 use super::peer::Malformed;
-use super::port::{Named, PeerId};
+use super::port::{ExposedName, PeerId};
 use super::state::Core;
 use super::wire::{Header, flag};
 use crate::util::regions::{Denied, Rights};
@@ -17,7 +17,7 @@ pub(super) const LIST: usize = IOV_LIMIT * PIECE;
 
 /// Pieces of memory that were found, in order.
 #[derive(Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct RegionMemory {
     parts: [UserIov; IOV_LIMIT],
     count: usize,
     /// The first piece in a region that is watched, or else the first.
@@ -26,16 +26,16 @@ pub(super) struct Reached {
     pub counted: bool,
 }
 
-impl Reached {
+impl RegionMemory {
     pub fn parts(&self) -> &[UserIov] {
         self.parts.get(..self.count).unwrap_or_default()
     }
 
     /// How a peer that is shown this may name it later.
-    pub fn name(&self) -> Named {
+    pub fn name(&self) -> ExposedName {
         match self.parts() {
-            [_] => Named::Region(self.part),
-            _ => Named::Nothing,
+            [_] => ExposedName::Region(self.part),
+            _ => ExposedName::Nothing,
         }
     }
 
@@ -100,7 +100,7 @@ fn piece(bytes: &[u8]) -> RemotePart {
 }
 
 /// The part of each piece that holds the `len` bytes from byte `at` on.
-fn window(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item = RemotePart> + '_ {
+fn parts_within(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item = RemotePart> + '_ {
     let (mut skip, mut left) = (at, len);
     let whole = at == 0 && len == remote.len();
     remote.parts().iter().filter_map(move |part| {
@@ -120,8 +120,8 @@ fn window(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item = Rem
 impl Core {
     /// The memory of one piece.
     #[inline]
-    pub fn region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
-        let open = self.open.as_ref().ok_or(Error::NoKey)?;
+    pub fn find_region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
+        let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
         match open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted) {
             Ok(found) => Ok((found.memory, found.watched || open.counted)),
             Err(Denied::Key) => Err(Error::NoKey),
@@ -132,8 +132,8 @@ impl Core {
 
     /// The same without a reason, of memory that is in one piece.
     #[inline]
-    pub fn region_in_one(&self, part: &RemotePart, wanted: Rights) -> Option<(UserBuf, bool)> {
-        let open = self.open.as_ref()?;
+    pub fn find_region_in_one_piece(&self, part: &RemotePart, wanted: Rights) -> Option<(UserBuf, bool)> {
+        let open = self.exposed_regions.as_ref()?;
         let found = open
             .regions
             .find_one(open.endpoint, part.key, part.addr, part.len, wanted);
@@ -141,33 +141,33 @@ impl Core {
     }
 
     /// The memory of the `len` bytes from byte `at` on; or the piece that is not allowed.
-    pub fn reach(
+    pub fn find_regions(
         &self,
         remote: &RemoteIov,
         at: usize,
         len: usize,
         wanted: Rights,
-    ) -> Result<Reached, (RemotePart, Error)> {
-        let mut reached = Reached::default();
+    ) -> Result<RegionMemory, (RemotePart, Error)> {
+        let mut found = RegionMemory::default();
         let mut watched = false;
-        for part in window(remote, at, len) {
-            let (memory, counted) = self.region(&part, wanted).map_err(|error| (part, error))?;
-            if reached.count == 0 || counted && !watched {
-                reached.part = part;
+        for part in parts_within(remote, at, len) {
+            let (memory, counted) = self.find_region(&part, wanted).map_err(|error| (part, error))?;
+            if found.count == 0 || counted && !watched {
+                found.part = part;
             }
             watched |= counted;
-            if let Some(place) = reached.parts.get_mut(reached.count) {
+            if let Some(place) = found.parts.get_mut(found.count) {
                 *place = memory;
-                reached.count += 1;
+                found.count += 1;
             }
         }
-        reached.counted = watched;
-        Ok(reached)
+        found.counted = watched;
+        Ok(found)
     }
 }
 
 /// How a refusal is told.
-pub(super) fn code(error: Error) -> u64 {
+pub(super) fn refusal_code(error: Error) -> u64 {
     match error {
         Error::NoKey => 1,
         Error::NoRights => 2,
@@ -178,7 +178,7 @@ pub(super) fn code(error: Error) -> u64 {
     }
 }
 
-pub(super) fn error(code: u64) -> Error {
+pub(super) fn refusal_error(code: u64) -> Error {
     match code {
         1 => Error::NoKey,
         2 => Error::NoRights,
@@ -190,11 +190,11 @@ pub(super) fn error(code: u64) -> Error {
 }
 
 /// The answer that operation `id` has failed.
-pub(super) fn failed(id: u32, error: Error) -> Header {
+pub(super) fn done_failed(id: u32, error: Error) -> Header {
     Header {
         flags: flag::FAILED,
-        data: code(error),
-        ..super::message::done(id)
+        data: refusal_code(error),
+        ..super::message::done_header(id)
     }
 }
 

@@ -1,87 +1,87 @@
-//! Short operations whose target does not look: they are taken back from the transport and done without the target.
+//! Takes back short operations from a target that does not poll, and has the transport do them without the target.
 //!
-//! A short read or write travels as a packet, since a target that looks is quicker than the kernel. Whoever waits for such
-//! operations comes by here every few polls, and sees whether their target has answered or looked since. If not, what it
-//! has not begun is taken back (`Transport::recall`). From then on short operations are copied by the kernel at once,
-//! until the target is seen to look again (`Peer::absent`).
+//! A short read or write travels as a packet, which a polling target answers faster than the kernel copies. While such
+//! operations are unanswered, every few polls check whether the target has answered or polled since. If not, the
+//! packets that it has not begun to read are taken back (`Transport::recall`). From then on short operations are copied
+//! by the kernel at once, until the target polls again (`Peer::not_polling`).
 //!
-//! Only what is both safe and of use is decided here: whether a packet is begun is the transport's to know. Called by
-//! `endpoint` in every poll with such operations, and before a caller sleeps.
+//! This file decides which packets may be taken back; only the transport knows which were begun. Called by `endpoint`
+//! in each poll with unanswered operations, and before a caller sleeps.
 
 use super::endpoint::Engine;
 use super::op::{RemotePart, Report};
-use super::outgoing::{Outgoing, Source, Stage};
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::port::{PeerId, Recall, Transport};
-use super::rma::{Away, What};
+use super::rma::{OutgoingOp, RemoteSide};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// Polls between two looks at those who owe an answer: several times what a target at work takes.
-const EVERY: u32 = 64;
-/// Looks after which a caller may sleep. A target that has not looked between two does not.
-const LOOKS_BEFORE_SLEEP: u32 = 3;
+/// Polls between two checks: several times as many as a polling target needs to answer.
+const POLLS_PER_CHECK: u32 = 64;
+/// Checks after which a caller may sleep: by then a target that does not poll has been found out.
+const CHECKS_BEFORE_SLEEP: u32 = 3;
 
-/// What is seen of a target that owes answers to short operations.
+/// What is known of a target that owes answers to short operations.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
-    /// It is in `Core::asked`.
+pub(super) struct AnswerWatch {
+    /// It is in `Core::awaiting_answers`.
     pub listed: bool,
-    /// Answers that came.
+    /// Answers that have come.
     pub heard: u32,
-    /// `heard` and the transport's `looks` when last looked at.
+    /// `heard` and the transport's `poll_mark` at the last check.
     before: (u32, u64),
-    /// Looks since the last operation began, and how many of them found nothing new.
-    looks: u32,
+    /// Checks since the last operation started, and how many in a row found nothing new.
+    checks: u32,
     still: u32,
 }
 
-impl Watch {
-    /// An operation is on its way. True: its target is to be put into `Core::asked`.
+impl AnswerWatch {
+    /// An operation was pushed. Returns whether the caller must add the target to `Core::awaiting_answers`.
     #[inline]
     pub fn begin(&mut self) -> bool {
-        self.looks = 0;
+        self.checks = 0;
         self.still = 0;
         !core::mem::replace(&mut self.listed, true)
     }
 }
 
-/// The packets that a target has not begun, as far as they concern us.
+/// Our operations among the packets that a target has not begun to read.
 #[derive(Default)]
 struct Unbegun {
-    /// Those whose end is told by count (`Acked`).
+    /// Those that are acknowledged by count (`Acked`).
     shorts: usize,
-    able: Vec<Able>,
+    recallable: Vec<Recallable>,
 }
 
-/// One that may be done without the target.
+/// An operation that may be done without the target.
 #[derive(Clone, Copy)]
-enum Able {
-    /// So many shorts are before it.
+enum Recallable {
+    /// A short write, with the number of unbegun short operations before it.
     Write(usize),
     Read(Id),
 }
 
 impl Core {
-    /// A short operation is on its way to a peer, which is to answer.
+    /// Starts watching for a peer's answer to a short read.
     #[inline]
     pub fn await_answer(&mut self, to: PeerId) {
-        if self.peer(to).side().watch.begin() {
-            self.asked.push(to);
+        if self.peer(to).rma_mut().watch.begin() {
+            self.awaiting_answers.push(to);
         }
     }
 
-    /// Whether a peer owes an answer still. Looks at its `Watch`.
-    fn owes(&mut self, to: PeerId) -> Option<&mut Watch> {
+    /// The watch of a peer that still owes an answer; else marks it as no longer listed.
+    fn owes(&mut self, to: PeerId) -> Option<&mut AnswerWatch> {
         let peer = self.peers.get_mut(to as usize)?;
         let owes = peer.unfinished > 0;
-        let watch = &mut peer.side.as_mut()?.watch;
+        let watch = &mut peer.rma.as_mut()?.watch;
         watch.listed = owes;
         owes.then_some(watch)
     }
 
-    /// What may become of a packet of ours that its target has not begun.
+    /// Whether a packet that the target has not begun to read may be taken back.
     fn judge(&self, to: PeerId, header: &Header, len: usize, unbegun: &mut Unbegun) -> Recall {
         match header.packet {
             Packet::Write => {
@@ -90,7 +90,7 @@ impl Core {
                 if header.flags != 0 {
                     return Recall::Stop;
                 }
-                unbegun.able.push(Able::Write(before));
+                unbegun.recallable.push(Recallable::Write(before));
                 Recall::Write(RemotePart {
                     addr: header.tag,
                     len,
@@ -99,7 +99,7 @@ impl Core {
             }
             Packet::Read => match self.short_read(to, header) {
                 Some((id, part, local)) => {
-                    unbegun.able.push(Able::Read(id));
+                    unbegun.recallable.push(Recallable::Read(id));
                     Recall::Read(part, local)
                 }
                 None => Recall::Stop,
@@ -108,21 +108,21 @@ impl Core {
                 unbegun.shorts += usize::from(header.flags & flag::TAGGED == 0);
                 Recall::Stop
             }
-            // Operations on memory keep their order among each other, and to messages.
+            // Must keep their order: nothing behind these may be done before them.
             Packet::FetchAtomic | Packet::CompareAtomic | Packet::Offer => Recall::Stop,
             Packet::Eager | Packet::First | Packet::Segment | Packet::Rendezvous => Recall::Stop,
-            // What answers the peer's own messages and operations.
+            // Answers to the peer's operations, which have no order with ours.
             Packet::Send | Packet::Done | Packet::Credit | Packet::Got | Packet::Acked => Recall::Leave,
             Packet::Reply | Packet::Exposed => Recall::Leave,
         }
     }
 
-    /// The read of one piece that a packet asked for.
+    /// Our short read of one remote piece that a packet carries.
     fn short_read(&self, to: PeerId, header: &Header) -> Option<(Id, RemotePart, UserIov)> {
         let id = self.sends.find_short(header.id).filter(|_| header.flags == 0)?;
         let send: &Outgoing = self.sends.get(id)?;
         let waits = send.to == to && send.stage == Stage::Sent && !send.long && send.at == 0;
-        let (What::Read(Away::One { key }), Source::User(local)) = (&send.what, &send.source) else {
+        let (OutgoingOp::Read(RemoteSide::One { key }), LocalBuffer::User(local)) = (&send.op, &send.local) else {
             return None;
         };
         let part = RemotePart {
@@ -133,16 +133,16 @@ impl Core {
         waits.then_some((id, part, *local))
     }
 
-    /// The first `done` of these have been done.
+    /// Completes the first `done` of these operations, which the transport has performed.
     fn recalled(&mut self, to: PeerId, unbegun: &Unbegun, done: usize, report: &mut impl Report) {
         let mut taken = 0;
-        for able in unbegun.able.iter().take(done) {
-            match able {
-                Able::Read(id) => self.end_send(*id, None, report),
-                Able::Write(before) => {
+        for op in unbegun.recallable.iter().take(done) {
+            match op {
+                Recallable::Read(id) => self.end_send(*id, None, report),
+                Recallable::Write(before) => {
                     let peer = self.peer(to);
-                    let unacked = &mut peer.side().unacked;
-                    // The last ones of the queue are those that were not begun; of them some are gone already.
+                    let unacked = &mut peer.rma_mut().unacked;
+                    // The unbegun ones are the last in the queue, less those removed in this loop.
                     let first = (unacked.len() + taken).checked_sub(unbegun.shorts);
                     let place = first.and_then(|first| (first + before).checked_sub(taken));
                     let Some(short) = place.and_then(|place| unacked.remove(place)) else {
@@ -156,7 +156,7 @@ impl Core {
             }
         }
         let peer = self.peer(to);
-        peer.absent = true;
+        peer.not_polling = true;
         if !peer.queue.is_empty() {
             self.wake(to);
         }
@@ -164,49 +164,51 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    /// To be called in a poll while peers owe answers to short operations.
+    /// Called in each poll while peers owe answers to short operations.
     #[inline]
-    pub(super) fn wait_for_asked(&mut self, report: &mut impl Report) {
-        self.core.asked_polls += 1;
-        if self.core.asked_polls >= EVERY {
-            self.see_to_asked(report);
+    pub(super) fn poll_awaited(&mut self, report: &mut impl Report) {
+        self.core.polls_since_check += 1;
+        if self.core.polls_since_check >= POLLS_PER_CHECK {
+            self.check_awaited(report);
         }
     }
 
-    /// To be called before a caller sleeps. False: what it waits for may be done without its target, so it is to call again.
+    /// Called before a caller sleeps. False: operations may soon be taken back from their target, so poll and call
+    /// again.
     pub fn may_sleep(&mut self, report: &mut impl Report) -> bool {
-        self.core.asked.is_empty() || self.see_to_asked(report)
+        self.core.awaiting_answers.is_empty() || self.check_awaited(report)
     }
 
-    /// Looks at all that owe an answer. Says whether that was done often enough.
+    /// Checks all peers that owe answers, and takes back from those that do not poll. Returns whether the caller may
+    /// sleep.
     #[cold]
-    fn see_to_asked(&mut self, report: &mut impl Report) -> bool {
-        self.core.asked_polls = 0;
+    fn check_awaited(&mut self, report: &mut impl Report) -> bool {
+        self.core.polls_since_check = 0;
         let mut enough = true;
-        for place in (0..self.core.asked.len()).rev() {
-            let Some(to) = self.core.asked.get(place).copied() else {
+        for place in (0..self.core.awaiting_answers.len()).rev() {
+            let Some(to) = self.core.awaiting_answers.get(place).copied() else {
                 continue;
             };
             let Some(watch) = self.core.owes(to) else {
-                self.core.asked.swap_remove(place);
+                self.core.awaiting_answers.swap_remove(place);
                 continue;
             };
-            watch.looks = watch.looks.saturating_add(1);
-            enough &= watch.looks >= LOOKS_BEFORE_SLEEP;
-            // The word that says how often it looks is on its own line there, which is left alone while it answers.
-            let looks = if watch.heard == watch.before.0 {
-                self.transport.looks(to)
+            watch.checks = watch.checks.saturating_add(1);
+            enough &= watch.checks >= CHECKS_BEFORE_SLEEP;
+            // Reads the target's word in shared memory only if no answer came, to leave its cache line alone.
+            let mark = if watch.heard == watch.before.0 {
+                self.transport.poll_mark(to)
             } else {
                 watch.before.1
             };
-            let now = (watch.heard, looks);
+            let now = (watch.heard, mark);
             if now != watch.before {
                 watch.before = now;
                 watch.still = 0;
                 continue;
             }
             watch.still = watch.still.saturating_add(1);
-            // What could not be taken back is tried again at a slowing pace.
+            // After a failure, tries again at longer and longer intervals.
             if watch.still.is_power_of_two() {
                 enough &= !self.recall(to, report);
             }
@@ -214,7 +216,7 @@ impl<T: Transport> Engine<T> {
         enough
     }
 
-    /// Does without a peer what it has not begun. Says whether anything has ended.
+    /// Takes back and performs what a peer has not begun. Returns whether anything completed.
     fn recall(&mut self, to: PeerId, report: &mut impl Report) -> bool {
         let mut unbegun = Unbegun::default();
         let core = &self.core;
@@ -226,14 +228,14 @@ impl<T: Transport> Engine<T> {
         done > 0
     }
 
-    /// Whether the kernel may copy this operation: what is long, and what is short while its target does not look.
+    /// Whether the transport may copy this operation directly: it is long, or its target does not poll.
     pub(super) fn may_be_copied(&self, to: PeerId, len: usize) -> bool {
-        len >= self.core.small || self.core.peers.get(to as usize).is_some_and(|peer| peer.absent)
+        len >= self.core.small || self.core.peers.get(to as usize).is_some_and(|peer| peer.not_polling)
     }
 
-    /// A short one could not be copied: its target looks again.
+    /// A short operation could not be copied, because the target polls again.
     #[cold]
-    pub(super) fn is_back(&mut self, to: PeerId) {
-        self.core.peer(to).absent = false;
+    pub(super) fn polls_again(&mut self, to: PeerId) {
+        self.core.peer(to).not_polling = false;
     }
 }

@@ -1,9 +1,9 @@
-//! Receives: posted, matched, told their end, or cancelled.
+//! Receives: posting, matching with a message, completing and cancelling them.
 
 use super::matching::{Receive, Want};
 use super::message::{Delivery, Landing, Message};
-use super::multi::After;
-use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
+use super::multi::AfterPiece;
+use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
 use crate::util::apart;
@@ -12,35 +12,35 @@ use crate::util::user::UserIov;
 
 /// A posted receive.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct PostedRecv {
     pub body: UserIov,
     pub context: Context,
     pub from: Option<PeerId>,
     pub tell: Tell,
-    /// A multi-receive; then the rest of this is only a copy.
+    /// Its state, if it is a multi-receive; the other fields are then copies.
     pub multi: Option<Id>,
 }
 
-impl Receive for Post {
+impl Receive for PostedRecv {
     fn context(&self) -> usize {
         self.context
     }
 }
 
-/// Where a message goes that has met its receive.
+/// The receive that a message was matched with: where it goes and how it is reported.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct MatchedRecv {
     pub iov: UserIov,
     pub context: Context,
     pub tell: Tell,
     pub multi: Option<Id>,
-    /// Where `iov` begins, for a multi-receive.
+    /// The address of `iov`, for a multi-receive; else 0.
     pub buf: usize,
 }
 
-impl Target {
-    pub fn single(body: UserIov, context: Context, tell: Tell) -> Target {
-        Target {
+impl MatchedRecv {
+    pub fn single(body: UserIov, context: Context, tell: Tell) -> MatchedRecv {
+        MatchedRecv {
             iov: body,
             context,
             tell,
@@ -54,12 +54,12 @@ impl Target {
 pub(super) fn want(recv: &Recv) -> Want {
     let source = recv.from.map(u64::from);
     match recv.kind {
-        Kind::Message => Want {
+        MessageKind::Untagged => Want {
             source,
             tag: 0,
             ignore: 0,
         },
-        Kind::Tagged | Kind::Collective => Want {
+        MessageKind::Tagged | MessageKind::Collective => Want {
             source,
             tag: recv.tag,
             ignore: recv.ignore,
@@ -67,10 +67,10 @@ pub(super) fn want(recv: &Recv) -> Want {
     }
 }
 
-/// A receive that ends without a message.
-pub(super) fn failed(kind: Kind, context: Context, error: Error) -> Completion {
+/// The completion of a receive that fails without a message.
+pub(super) fn failed_recv(kind: MessageKind, context: Context, error: Error) -> Completion {
     Completion {
-        ended: Ended::Recv,
+        op: CompletedOp::Recv,
         kind,
         context,
         tell: Tell::Queue,
@@ -85,7 +85,7 @@ pub(super) fn failed(kind: Kind, context: Context, error: Error) -> Completion {
     }
 }
 
-/// A message that was longer than its receive.
+/// The failure of a message that did not fit its receive, if any bytes are over.
 #[inline]
 pub(super) fn truncated(overflow: usize) -> Option<Failure> {
     let error = Error::Truncated;
@@ -93,19 +93,19 @@ pub(super) fn truncated(overflow: usize) -> Option<Failure> {
 }
 
 impl Core {
-    /// Takes a held message, or posts. Says whether a message was taken.
+    /// Takes an unexpected message that matches, or posts the receive. Returns whether it took one.
     #[inline(always)]
     pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
-            return self.receive_many(*recv, least, report);
+            return self.post_multi(*recv, least, report);
         }
         let want = want(recv);
         let matcher = self.matcher(recv.kind);
-        if let Some(held) = matcher.find_held(&want) {
+        if let Some(held) = matcher.find_unexpected(&want) {
             self.receive_held(held, *recv, report);
             return true;
         }
-        matcher.post(want, || Post {
+        matcher.post(want, || PostedRecv {
             body: recv.body,
             context: recv.context,
             from: recv.from,
@@ -118,15 +118,15 @@ impl Core {
     #[inline(never)]
     fn receive_held(&mut self, held: Id, mut recv: Recv, report: &mut impl Report) {
         let recv = apart(&mut recv);
-        let target = Target::single(recv.body, recv.context, recv.tell);
-        if let Some(message) = self.matcher(recv.kind).release(held) {
-            self.attach(message, target, report);
+        let matched = MatchedRecv::single(recv.body, recv.context, recv.tell);
+        if let Some(message) = self.matcher(recv.kind).take_unexpected(held) {
+            self.attach(message, matched, report);
         }
     }
 
-    /// The posted receive that a message goes to, taken away unless more can follow.
+    /// Takes the posted receive that a message matches; a multi-receive with room left stays posted.
     #[inline]
-    pub fn take_post(&mut self, kind: Kind, from: PeerId, tag: u64, total: usize) -> Option<Target> {
+    pub fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
         let source = self.source(from);
         let matcher = self.matcher(kind);
         let id = matcher.find_posted(u64::from(source), tag)?;
@@ -134,16 +134,16 @@ impl Core {
             return self.carve(multi, total);
         }
         let post = matcher.unpost(id)?;
-        Some(Target::single(post.body, post.context, post.tell))
+        Some(MatchedRecv::single(post.body, post.context, post.tell))
     }
 
-    /// Tells the application, and the sender if it wants to know.
+    /// Reports a matched message to the application, and answers its sender if that waits.
     pub fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
         let after = match delivery.multi {
             Some(multi) => self.piece_done(multi),
-            None => After::Nothing,
+            None => AfterPiece::Nothing,
         };
-        let released = matches!(after, After::Release);
+        let released = matches!(after, AfterPiece::Release);
         let overflow = delivery.total.saturating_sub(delivery.room);
         let failure = match error {
             Some(error) => Some(Failure { error, overflow: 0 }),
@@ -151,7 +151,7 @@ impl Core {
         };
         let len = delivery.total - overflow;
         report.report(Completion {
-            ended: Ended::Recv,
+            op: CompletedOp::Recv,
             kind: delivery.kind,
             context: delivery.context,
             tell: if released { delivery.tell.aloud() } else { delivery.tell },
@@ -167,29 +167,29 @@ impl Core {
         if error.is_none() {
             self.answer(delivery.from, delivery.answer);
         }
-        if let After::Failed(completion) = after {
+        if let AfterPiece::Failed(completion) = after {
             report.report(completion);
         }
     }
 
-    /// Cancels the oldest receive of the application's with this context that has not met a message.
+    /// Cancels the application's oldest posted receive with this context.
     pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
-        [Kind::Message, Kind::Tagged].into_iter().any(|kind| {
+        [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
             let found = self.matcher(kind).find_context(context, |post| post.tell != Tell::Own);
             found.is_some_and(|id| self.withdraw(kind, id, Error::Canceled, report))
         })
     }
 
-    /// Ends all receives of the application's that have not met a message. False, and nothing was done: a message is on
-    /// its way into its receive, and nobody can stop it.
+    /// Cancels all posted receives of the application. False if a message is being written into a receive, which cannot
+    /// be stopped: then nothing was cancelled.
     #[cold]
     pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
-        let filled = |message: &Message| message.kind != Kind::Collective && message.target.is_some();
-        let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != Kind::Collective);
+        let filled = |message: &Message| message.kind != MessageKind::Collective && message.matched.is_some();
+        let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != MessageKind::Collective);
         if self.arrivals.iter().any(|(_, message)| filled(message)) || self.landings.iter().any(|(_, at)| direct(at)) {
             return false;
         }
-        for kind in [Kind::Message, Kind::Tagged] {
+        for kind in [MessageKind::Untagged, MessageKind::Tagged] {
             for id in self.matcher(kind).search_posted(|_| true) {
                 self.withdraw(kind, id, Error::Canceled, report);
             }
@@ -197,17 +197,17 @@ impl Core {
         true
     }
 
-    /// Ends the receives of a collective with this context that have not met a message.
+    /// Cancels a collective's posted receives with this context.
     #[cold]
     pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
-        let kind = Kind::Collective;
+        let kind = MessageKind::Collective;
         for id in self.matcher(kind).search_posted(|post| post.context == context) {
             self.withdraw(kind, id, Error::Canceled, report);
         }
     }
 
-    /// Ends a posted receive that has not met a message.
-    pub fn withdraw(&mut self, kind: Kind, id: Id, error: Error, report: &mut impl Report) -> bool {
+    /// Ends a posted receive with an error.
+    pub fn withdraw(&mut self, kind: MessageKind, id: Id, error: Error, report: &mut impl Report) -> bool {
         let Some(post) = self.matcher(kind).unpost(id) else {
             return false;
         };
@@ -215,7 +215,7 @@ impl Core {
             Some(multi) => self.close_multi(multi, error, report),
             None => report.report(Completion {
                 tell: post.tell.aloud(),
-                ..failed(kind, post.context, error)
+                ..failed_recv(kind, post.context, error)
             }),
         }
         true

@@ -1,67 +1,67 @@
-//! Messages that are offered before they are sent: because they are large, or because credit is short.
+//! Rendezvous: messages that are offered before they are sent, because they are long or credit is short.
 //!
-//! The sender says what it has (`Rendezvous`) and how its memory can be fetched, if it can. When the message has met
-//! its receive, the receiver fetches it and says `Done`; or asks for as much as it has room for (`Send`), and the sender
-//! sends that in segments. A get that fails is followed by asking.
+//! The sender offers the message (`Rendezvous`), with a `Remote` if its memory can be fetched. Once matched, the
+//! receiver fetches it and answers `Done`; or requests as many bytes as fit its buffer (`Send`), which the sender
+//! pushes as segments. A get that fails is followed by a request. Long writes use the same steps after their `Offer`.
 
 use super::message::{Landing, Message, Phase, kind, tag};
 use super::op::{Access, Report};
-use super::outgoing::{Source, Stage};
+use super::outgoing::{LocalBuffer, Stage};
 use super::peer::Malformed;
-use super::pieces::error;
-use super::port::{Named, PeerId, Place, Remote};
-use super::state::{Core, Fetching};
+use super::pieces::refusal_error;
+use super::port::{ExposedName, PeerId, Placement, Remote};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// A message to be fetched.
-pub(super) struct Fetch {
+/// The arguments of a transport's `get`.
+pub(super) struct GetRequest {
     pub from: PeerId,
     pub remote: Remote,
     pub into: UserIov,
     pub len: usize,
-    /// `into` is a region, which may be closed after this call.
+    /// `into` is a registered region, which may be closed after the call: the get must not go on longer.
     pub now: bool,
 }
 
 impl Core {
-    /// A message is offered.
+    /// A peer offers a message.
     pub fn place_offer(
         &mut self,
         from: PeerId,
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let total = usize::try_from(header.total).map_err(|_| Malformed)?;
         if len != 0 && len != Remote::SIZE {
             return Err(Malformed);
         }
-        let target = self.take_post(kind(header), from, tag(header), total);
-        let wanted = target.is_some();
+        let matched = self.take_post(kind(header), from, tag(header), total);
+        let wanted = matched.is_some();
         let mut message = Message::new(from, header, Phase::Offered(None), total);
-        message.target = target;
+        message.matched = matched;
         message.moving = u32::from(len > 0);
         let id = self.arrivals.insert(message);
         if !wanted {
-            self.hold(id);
+            self.hold_unexpected(id);
         }
         if len == 0 {
             if wanted {
                 self.accept(id, report);
             }
-            return Ok(Place::Drop);
+            return Ok(Placement::Drop);
         }
         let token = self.landings.insert(Landing::Remote { message: id }).bits();
-        Ok(Place::Keep {
+        Ok(Placement::Keep {
             buffer: vec![0; len],
             token,
         })
     }
 
-    /// What `get` needs is here.
+    /// The `Remote` of an offered message has come.
     pub fn remote_landed(&mut self, id: Id, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -72,67 +72,67 @@ impl Core {
         }
         if message.discarded {
             self.finish(id, report);
-        } else if message.target.is_some() {
+        } else if message.matched.is_some() {
             self.accept(id, report);
         }
     }
 
-    /// An offered message has met its receive.
+    /// An offered message is matched: fetches it or requests its bytes.
     pub fn accept(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
-        let room = match (&message.inlet, &message.target) {
+        let room = match (&message.long_write, &message.matched) {
             (Some(_), _) => message.total,
-            (None, target) => target.as_ref().map_or(0, |target| target.iov.len()),
+            (None, matched) => matched.as_ref().map_or(0, |matched| matched.iov.len()),
         };
         message.goal = message.total.min(room);
         if message.goal == 0 {
             self.finish(id, report);
         } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
-            self.fetches.push_back(Fetching::Message(id));
+            self.gets.push_back(GetOwner::Message(id));
         } else {
-            self.ask(id, report);
+            self.request_bytes(id, report);
         }
     }
 
-    /// The next message to be fetched, as `get` wants to know it.
-    pub fn fetch(&self, id: Id) -> Option<Fetch> {
+    /// The arguments for fetching a message. None if it cannot be fetched, or not in one piece.
+    pub fn message_get(&self, id: Id) -> Option<GetRequest> {
         let message = self.arrivals.get(id)?;
         let Phase::Offered(Some(remote)) = &message.phase else {
             return None;
         };
-        let into = match (&message.inlet, &message.target) {
-            (Some(inlet), _) => self.inlet_memory(inlet)?,
-            (None, target) => target.as_ref()?.iov,
+        let into = match (&message.long_write, &message.matched) {
+            (Some(long_write), _) => self.long_write_memory(long_write)?,
+            (None, matched) => matched.as_ref()?.iov,
         };
-        Some(Fetch {
+        Some(GetRequest {
             from: message.from,
             remote: **remote,
             into,
             len: message.goal,
-            now: message.inlet.is_some(),
+            now: message.long_write.is_some(),
         })
     }
 
-    /// A get has ended.
-    pub fn fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    /// The get for a message is over.
+    pub fn message_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let offered = |message: &Message| matches!(message.phase, Phase::Offered(Some(_)));
         if !self.arrivals.get(id).is_some_and(offered) {
         } else if ok {
             self.finish(id, report);
         } else {
-            self.ask(id, report);
+            self.request_bytes(id, report);
         }
     }
 
-    /// Asks the sender of an accepted message for its bytes.
-    pub fn ask(&mut self, id: Id, report: &mut impl Report) {
+    /// Requests the bytes of a matched message from its sender.
+    pub fn request_bytes(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
         let (from, number) = (message.from, message.number);
-        message.phase = Phase::Asked;
+        message.phase = Phase::Requested;
         let header = Header {
             packet: Packet::Send,
             flags: 0,
@@ -143,48 +143,48 @@ impl Core {
             total: message.goal as u64,
         };
         if self.streams.insert((from, number), id).is_some() {
-            return self.shun(from, report); // it uses one number for two messages
+            return self.shun(from, report); // the peer uses one number for two messages
         }
-        self.say(from, header);
+        self.send_control(from, header);
     }
 
-    /// The receiver of a message of ours asks for its bytes.
-    pub fn asked(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
+    /// The receiver of our message requests its bytes.
+    pub fn bytes_requested(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
         let wanted = usize::try_from(header.total).map_err(|_| Malformed)?;
         if send.to != from || send.stage != Stage::Offered || wanted == 0 || wanted > send.len {
             return Err(Malformed);
         }
-        send.stage = Stage::Asked;
+        send.stage = Stage::Requested;
         send.until = wanted;
-        self.peer(from).answers.push_back(id);
+        self.peer(from).requested.push_back(id);
         self.wake(from);
         Ok(())
     }
 
-    /// Memory of ours that a peer wants help with: what was offered to this very peer and has not ended, or a region that
-    /// peers may use so. A region whose uses are counted may be read, because the reader tells of that; a write there goes
-    /// through the engine.
-    pub fn named(&self, from: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+    /// Our memory that a peer wants help to copy: a message that was offered to this very peer and is in flight, or a
+    /// region that it may access. Where accesses are counted, reads are allowed, because the reader reports them with
+    /// `Got`; writes must come as packets.
+    pub fn exposed_memory(&self, from: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         match (name, access) {
-            (Named::Sent(number), Access::Read) => {
+            (ExposedName::Sent(number), Access::Read) => {
                 let send = self.sends.get(Id::from_bits(*number))?;
-                match &send.source {
-                    Source::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
+                match &send.local {
+                    LocalBuffer::User(iov) if send.to == from && send.stage == Stage::Offered => Some(*iov),
                     _ => None,
                 }
             }
-            (Named::Region(part), Access::Read) => Some(self.region(part, Rights::READ).ok()?.0),
-            (Named::Region(part), Access::Write) => {
-                let (memory, counted) = self.region(part, Rights::WRITE).ok()?;
+            (ExposedName::Region(part), Access::Read) => Some(self.find_region(part, Rights::READ).ok()?.0),
+            (ExposedName::Region(part), Access::Write) => {
+                let (memory, counted) = self.find_region(part, Rights::WRITE).ok()?;
                 (!counted).then_some(memory)
             }
-            (Named::Sent(_), Access::Write) | (Named::Nothing, _) => None,
+            (ExposedName::Sent(_), Access::Write) | (ExposedName::Nothing, _) => None,
         }
     }
 
-    /// The receiver of a message of ours is done with it.
+    /// The peer is done with our message or operation, or refuses it.
     pub fn done(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get(id).ok_or(Malformed)?;
@@ -192,7 +192,7 @@ impl Core {
             return Err(Malformed);
         }
         if header.flags & flag::FAILED != 0 {
-            self.operation_failed(id, error(header.data), report);
+            self.operation_failed(id, refusal_error(header.data), report);
             return Ok(());
         }
         if !send.may_be_done() {

@@ -1,84 +1,91 @@
-//! What comes back to the initiator of a read or an atomic: the bytes, leave to fetch them, or why not.
+//! What comes back to the initiator of a read or an atomic: the bytes, leave to fetch them, or a refusal.
 
 use super::message::Landing;
 use super::op::{Error, Failure, Form, Report};
-use super::outgoing::{Outgoing, Source, Stage};
+use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::peer::Malformed;
-use super::port::{PeerId, Place, Remote, Token};
-use super::rendezvous::Fetch;
-use super::rma::{Pull, What};
-use super::state::{Core, Fetching};
+use super::port::{PeerId, Placement, Remote, Token};
+use super::rendezvous::GetRequest;
+use super::rma::{OutgoingOp, PulledRead};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 
-/// Marks the `Token` of a get that belongs to a read of ours. Names of arrivals stay below.
+/// Marks the `Token` of a get or copy that belongs to an operation of ours. Names in `Core::arrivals` never have this
+/// bit.
 const READ: Token = 1 << 63;
 
-/// What `Got` has to say: address and key of a piece, as `Exposed` gave them.
-pub(super) type Told = (u64, u64);
+/// The address and key that `Exposed` gave, which `Got` returns.
+pub(super) type GotNotice = (u64, u64);
 
-impl Fetching {
+impl GetOwner {
     pub fn token(self) -> Token {
         match self {
-            Fetching::Message(id) => id.bits(),
-            Fetching::Read(id) => id.bits() | READ,
+            GetOwner::Message(id) => id.bits(),
+            GetOwner::Read(id) => id.bits() | READ,
         }
     }
 
-    pub fn of(token: Token) -> Fetching {
+    pub fn of(token: Token) -> GetOwner {
         if token & READ == 0 {
-            Fetching::Message(Id::from_bits(token))
+            GetOwner::Message(Id::from_bits(token))
         } else {
-            Fetching::Read(Id::from_bits(token & !READ))
+            GetOwner::Read(Id::from_bits(token & !READ))
         }
     }
 }
 
 impl Outgoing {
-    /// Whether the peer owes bytes.
+    /// Whether the peer is to send bytes back.
     fn wants_bytes(&self) -> bool {
-        matches!(self.what, What::Read(_) | What::Fetch(Form::Fetch | Form::Compare))
+        matches!(
+            self.op,
+            OutgoingOp::Read(_) | OutgoingOp::AtomicSent(Form::Fetch | Form::Compare)
+        )
     }
 
-    /// Whether the peer may say that it is done, without more.
+    /// Whether a plain `Done` completes it.
     pub fn may_be_done(&self) -> bool {
-        matches!(self.what, What::Message | What::Write(_) | What::Fetch(Form::Base))
+        matches!(
+            self.op,
+            OutgoingOp::Message | OutgoingOp::Write(_) | OutgoingOp::AtomicSent(Form::Base)
+        )
     }
 
-    /// Bytes that are on their way to our memory.
+    /// Whether the transport is still writing a part of the result.
     fn moving(&self) -> bool {
         self.len - self.until < self.at
     }
 }
 
 impl Core {
-    /// A get has ended.
-    pub fn got_all(&mut self, what: Fetching, ok: bool, report: &mut impl Report) {
-        match what {
-            Fetching::Message(id) => self.fetched(id, ok, report),
-            Fetching::Read(id) => self.pulled(id, ok, report),
+    /// A get or copy is over.
+    pub fn get_finished(&mut self, owner: GetOwner, ok: bool, report: &mut impl Report) {
+        match owner {
+            GetOwner::Message(id) => self.message_fetched(id, ok, report),
+            GetOwner::Read(id) => self.read_fetched(id, ok, report),
         }
     }
 
-    /// An operation of ours that this peer may speak of.
+    /// Our operation that a peer's answer names, if it waits for bytes from this peer.
     pub fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
-        if let Some(side) = self.peers.get_mut(from as usize).and_then(|peer| peer.side.as_mut()) {
-            side.watch.heard = side.watch.heard.wrapping_add(1);
+        if let Some(rma) = self.peers.get_mut(from as usize).and_then(|peer| peer.rma.as_mut()) {
+            rma.watch.heard = rma.watch.heard.wrapping_add(1);
         }
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
         let waits = send.to == from && send.stage == Stage::Sent && send.wants_bytes();
         waits.then_some((id, send)).ok_or(Malformed)
     }
 
-    /// Bytes that we asked for.
+    /// A part of the result of our read or atomic has come.
     pub fn place_reply(
         &mut self,
         from: PeerId,
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let (id, send) = self.operation(from, header)?;
         let at = send.at;
         let end = at.checked_add(len).ok_or(Malformed)?;
@@ -86,18 +93,18 @@ impl Core {
             return Err(Malformed);
         }
         send.at = end;
-        let Source::User(iov) = send.source else {
+        let LocalBuffer::User(iov) = send.local else {
             return Err(Malformed);
         };
         if len == 0 {
             self.end_send(id, None, report);
-            return Ok(Place::Drop);
+            return Ok(Placement::Drop);
         }
         let token = self.landings.insert(Landing::Reply { operation: id, len }).bits();
-        Ok(Place::Into { iov, at, token })
+        Ok(Placement::Into { iov, at, token })
     }
 
-    /// They are in place.
+    /// That part is in place.
     pub fn reply_landed(&mut self, id: Id, len: usize, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         send.until = send.until.saturating_sub(len);
@@ -108,7 +115,7 @@ impl Core {
         }
     }
 
-    /// An operation of ours has failed at its target.
+    /// The target refuses our operation. It completes once the transport writes none of its result any more.
     pub fn operation_failed(&mut self, id: Id, error: Error, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         if send.wants_bytes() && send.moving() {
@@ -118,39 +125,43 @@ impl Core {
         }
     }
 
-    /// We may fetch what we wanted to read.
-    pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Place, Malformed> {
+    /// The target lets us fetch what we want to read.
+    pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
         let can_get = self.limits.can_get;
         let (id, send) = self.operation(from, header)?;
-        if !can_get || !send.long || send.at > 0 || len != Remote::SIZE || !matches!(send.what, What::Read(_)) {
+        if !can_get || !send.long || send.at > 0 || len != Remote::SIZE || !matches!(send.op, OutgoingOp::Read(_)) {
             return Err(Malformed);
         }
         send.stage = Stage::Fetching;
-        let tell = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
+        let notify = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
         let buffer = self.spare(len);
-        let token = self.landings.insert(Landing::Exposed { operation: id, tell }).bits();
-        Ok(Place::Keep { buffer, token })
+        let token = self.landings.insert(Landing::Exposed { operation: id, notify }).bits();
+        Ok(Placement::Keep { buffer, token })
     }
 
-    pub fn exposed_landed(&mut self, id: Id, tell: Option<Told>, buffer: Option<Vec<u8>>) {
+    pub fn exposed_landed(&mut self, id: Id, notify: Option<GotNotice>, buffer: Option<Vec<u8>>) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let Some(Ok(bytes)) = buffer.map(<[u8; Remote::SIZE]>::try_from) else {
             return;
         };
-        if let What::Read(away) = std::mem::replace(&mut send.what, What::Message) {
+        if let OutgoingOp::Read(remote_side) = std::mem::replace(&mut send.op, OutgoingOp::Message) {
             let remote = Remote { bytes };
-            send.what = What::Pull(Box::new(Pull { away, remote, tell }));
-            self.fetches.push_back(Fetching::Read(id));
+            send.op = OutgoingOp::PulledRead(Box::new(PulledRead {
+                remote_side,
+                remote,
+                notify,
+            }));
+            self.gets.push_back(GetOwner::Read(id));
         }
     }
 
-    /// The next read to be fetched, as `get` wants to know it.
-    pub fn pull(&self, id: Id) -> Option<Fetch> {
+    /// The arguments for fetching a read.
+    pub fn read_get(&self, id: Id) -> Option<GetRequest> {
         let send = self.sends.get(id)?;
-        let (What::Pull(pull), Source::User(into)) = (&send.what, &send.source) else {
+        let (OutgoingOp::PulledRead(pull), LocalBuffer::User(into)) = (&send.op, &send.local) else {
             return None;
         };
-        Some(Fetch {
+        Some(GetRequest {
             from: send.to,
             remote: pull.remote,
             into: *into,
@@ -159,43 +170,45 @@ impl Core {
         })
     }
 
-    /// A get for a read has ended, or what was copied without asking.
-    pub fn pulled(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    /// The get for a read is over, or a copy that `direct` started.
+    pub fn read_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let (to, len) = (send.to, send.len);
-        let Pull { away, tell, .. } = match std::mem::replace(&mut send.what, What::Message) {
-            What::Pull(pull) => *pull,
-            what => {
-                send.what = what;
+        let PulledRead {
+            remote_side, notify, ..
+        } = match std::mem::replace(&mut send.op, OutgoingOp::Message) {
+            OutgoingOp::PulledRead(pull) => *pull,
+            op => {
+                send.op = op;
                 return self.copied(id, ok, report);
             }
         };
         if !ok {
-            send.what = What::Read(away);
-            send.stage = Stage::Again;
-            self.peer(to).answers.push_back(id);
+            send.op = OutgoingOp::Read(remote_side);
+            send.stage = Stage::AskAgain;
+            self.peer(to).requested.push_back(id);
             return self.wake(to);
         }
-        send.what = What::Read(away);
-        if let Some((addr, key)) = tell {
+        send.op = OutgoingOp::Read(remote_side);
+        if let Some((addr, key)) = notify {
             let header = Header {
                 tag: addr,
                 data: key,
                 total: len as u64,
                 ..Header::new(Packet::Got, 0)
             };
-            self.say(to, header);
+            self.send_control(to, header);
         }
         self.end_send(id, None, report);
     }
 
-    /// The peer has been asked for bytes that could not be fetched.
-    pub fn asked_again(&mut self, to: PeerId, id: Id) {
+    /// The peer was asked again for a read that could not be fetched.
+    pub fn read_requested_again(&mut self, to: PeerId, id: Id) {
         let peer = self.peer(to);
-        peer.answer_next = false;
-        peer.answers.pop_front();
-        if let Some(side) = &mut peer.side {
-            side.serve_next = true;
+        peer.requested_next = false;
+        peer.requested.pop_front();
+        if let Some(rma) = &mut peer.rma {
+            rma.serve_next = true;
         }
         if let Some(send) = self.sends.get_mut(id) {
             send.stage = Stage::Sent;

@@ -7,13 +7,14 @@
 
 use super::endpoint::Engine;
 use super::op::{
-    Access, AtomicTarget, Completion, Ended, Error, Failure, Form, Level, Refused, RemoteIov, RemotePart, Report, Rma,
+    Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, Refused, RemoteIov,
+    RemotePart, Report, Rma,
 };
-use super::outgoing::{Job, Outgoing, Source, Stage, Work};
-use super::pieces::{self, LIST, Reached};
-use super::port::{Body, Named, PeerId, Push, Remote, Transport};
-use super::replies::Told;
-use super::side::{Short, ended};
+use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
+use super::pieces::{self, LIST, RegionMemory};
+use super::port::{Body, ExposedName, PeerId, Push, Remote, Transport};
+use super::replies::GotNotice;
+use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -22,111 +23,114 @@ use crate::util::user::UserIov;
 
 /// What a queued operation is.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum OutgoingOp {
     Message,
-    Write(Away),
+    Write(RemoteSide),
     /// Its bytes go to `Outgoing::source`.
-    Read(Away),
+    Read(RemoteSide),
     /// A read that the target gave leave to fetch.
-    Pull(Box<Pull>),
+    PulledRead(Box<PulledRead>),
     /// An atomic that has not been pushed; `Outgoing::source` has its operands.
-    Atomic(Box<Operation>),
+    Atomic(Box<QueuedAtomic>),
     /// An atomic that has: its result goes to `Outgoing::source`.
-    Fetch(Form),
+    AtomicSent(Form),
 }
 
 /// The remote side. One piece needs no list: its address is `Outgoing::tag`.
 #[derive(Debug)]
-pub(super) enum Away {
+pub(super) enum RemoteSide {
     One { key: u64 },
     Several(Box<RemoteIov>),
 }
 
 #[derive(Debug)]
-pub(super) struct Pull {
-    pub away: Away,
+pub(super) struct PulledRead {
+    pub remote_side: RemoteSide,
     pub remote: Remote,
     /// The target wants to know when it is over.
-    pub tell: Option<Told>,
+    pub notify: Option<GotNotice>,
 }
 
 #[derive(Debug)]
-pub(super) struct Operation {
+pub(super) struct QueuedAtomic {
     pub form: Form,
     pub code: u16,
     pub target: AtomicTarget,
     pub result: UserIov,
 }
 
-impl Away {
-    fn of(remote: &RemoteIov) -> (u64, Away) {
+impl RemoteSide {
+    fn of(remote: &RemoteIov) -> (u64, RemoteSide) {
         match remote.parts() {
-            [part] => (part.addr, Away::One { key: part.key }),
-            _ => (0, Away::Several(Box::new(*remote))),
+            [part] => (part.addr, RemoteSide::One { key: part.key }),
+            _ => (0, RemoteSide::Several(Box::new(*remote))),
         }
     }
 
     /// What its list takes in a body.
     fn list(&self) -> usize {
         match self {
-            Away::One { .. } => 0,
-            Away::Several(_) => LIST,
+            RemoteSide::One { .. } => 0,
+            RemoteSide::Several(_) => LIST,
         }
     }
 
     fn count(&self) -> u64 {
         match self {
-            Away::One { .. } => 1,
-            Away::Several(remote) => remote.parts().len() as u64,
+            RemoteSide::One { .. } => 1,
+            RemoteSide::Several(remote) => remote.parts().len() as u64,
         }
     }
 
-    pub fn remote(&self, addr: u64, len: usize) -> RemoteIov {
+    pub fn iov(&self, addr: u64, len: usize) -> RemoteIov {
         match self {
-            Away::One { key } => RemoteIov::one(RemotePart { addr, len, key: *key }),
-            Away::Several(remote) => **remote,
+            RemoteSide::One { key } => RemoteIov::one(RemotePart { addr, len, key: *key }),
+            RemoteSide::Several(remote) => **remote,
         }
     }
 }
 
-impl What {
+impl OutgoingOp {
     /// Whether `Outgoing::tag` is a tag.
     pub fn has_tag(&self) -> bool {
-        matches!(self, What::Message | What::Atomic(_) | What::Fetch(_))
+        matches!(
+            self,
+            OutgoingOp::Message | OutgoingOp::Atomic(_) | OutgoingOp::AtomicSent(_)
+        )
     }
 
-    pub fn ended(&self) -> Ended {
+    pub fn completed_op(&self) -> CompletedOp {
         match self {
-            What::Message => Ended::Send,
-            What::Write(_) => Ended::Rma(Access::Write),
-            What::Read(_) | What::Pull(_) => Ended::Rma(Access::Read),
-            What::Atomic(operation) => Ended::Atomic(operation.form),
-            What::Fetch(form) => Ended::Atomic(*form),
+            OutgoingOp::Message => CompletedOp::Send,
+            OutgoingOp::Write(_) => CompletedOp::Rma(Access::Write),
+            OutgoingOp::Read(_) | OutgoingOp::PulledRead(_) => CompletedOp::Rma(Access::Read),
+            OutgoingOp::Atomic(operation) => CompletedOp::Atomic(operation.form),
+            OutgoingOp::AtomicSent(form) => CompletedOp::Atomic(*form),
         }
     }
 }
 
 impl Outgoing {
     pub(super) fn rma(rma: &Rma) -> Outgoing {
-        let (tag, away) = Away::of(&rma.remote);
-        let what = match rma.access {
-            Access::Write => What::Write(away),
-            Access::Read => What::Read(away),
+        let (tag, remote_side) = RemoteSide::of(&rma.remote);
+        let op = match rma.access {
+            Access::Write => OutgoingOp::Write(remote_side),
+            Access::Read => OutgoingOp::Read(remote_side),
         };
         let inject = rma.inject && rma.access == Access::Write;
-        let level = Level::Delivery;
+        let level = CompletionLevel::Delivery;
         Outgoing {
             tag,
             data: rma.data,
-            source: Source::new(&rma.local, inject),
+            local: LocalBuffer::new(&rma.local, inject),
             fence: rma.fence,
-            ..Outgoing::bare(rma.to, what, rma.local.len(), level, rma.tell, rma.context)
+            ..Outgoing::bare(rma.to, op, rma.local.len(), level, rma.tell, rma.context)
         }
     }
 }
 
 /// The header for one remote piece, or for a list.
-pub(super) fn aim(header: Header, remote: &RemoteIov) -> Header {
+pub(super) fn with_remote(header: Header, remote: &RemoteIov) -> Header {
     match remote.parts() {
         [part] => Header {
             tag: part.addr,
@@ -144,15 +148,15 @@ pub(super) fn aim(header: Header, remote: &RemoteIov) -> Header {
 impl<T: Transport> Engine<T> {
     /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
     pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        if self.rma_at_once(rma, report) {
+        if self.try_direct_rma(rma, report) {
             return Ok(());
         }
-        self.rma_begun(rma, report)
+        self.start_rma(rma, report)
     }
 
     /// Does it without the target, if that can be: then it has been reported, and nothing else has happened.
     #[inline(always)]
-    pub fn rma_at_once(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
+    pub fn try_direct_rma(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
         let done = rma.local.len() == rma.remote.len() && self.rma_direct(rma);
         if done {
             report.report(rma.done());
@@ -162,7 +166,7 @@ impl<T: Transport> Engine<T> {
 
     /// Starts one that could not be done at once.
     #[inline(always)]
-    pub fn rma_begun(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
+    pub fn start_rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
         self.rma_asked(*rma, report)
     }
 
@@ -182,10 +186,10 @@ impl<T: Transport> Engine<T> {
                 return Ok(());
             }
             if len < self.core.small {
-                self.is_back(rma.to);
+                self.polls_again(rma.to);
             }
         }
-        let short = len <= self.core.small && !rma.fence && self.core.free(rma.to);
+        let short = len <= self.core.small && !rma.fence && self.core.may_start_short(rma.to);
         match (rma.access, short) {
             (Access::Write, true) => self.write_short(rma, &part, report),
             (Access::Read, true) => self.read_short(rma, &part, report),
@@ -216,7 +220,7 @@ impl<T: Transport> Engine<T> {
             at: 0,
             len,
         };
-        let short = Short {
+        let short = ShortOp {
             context: rma.context,
             len,
             tell: rma.tell,
@@ -225,11 +229,11 @@ impl<T: Transport> Engine<T> {
         // Inlined as that of a short message is: what is written in words and then read in vectors stalls the processor.
         match self.transport.push(rma.to, &header, body) {
             Push::Done => {
-                self.core.short_begun(rma.to, short);
+                self.core.short_op_started(rma.to, short);
                 Ok(())
             }
             Push::Full | Push::TooLong => self.rma_queued(rma, report),
-            push => Self::not_begun(push, short.end(rma.to, Some(Error::PeerGone)), report),
+            push => Self::not_started(push, short.end(rma.to, Some(Error::PeerGone)), report),
         }
     }
 
@@ -247,9 +251,9 @@ impl<T: Transport> Engine<T> {
             total: rma.local.len() as u64,
             ..Header::new(Packet::Read, id.short())
         };
-        match Self::carry(&mut self.transport, rma.to, &header, Body::Empty) {
+        match Self::push_out_of_line(&mut self.transport, rma.to, &header, Body::Empty) {
             Push::Done => {
-                self.core.begun(rma.to);
+                self.core.op_started(rma.to);
                 self.core.await_answer(rma.to);
                 Ok(())
             }
@@ -264,9 +268,9 @@ impl<T: Transport> Engine<T> {
                 });
                 let end = Completion {
                     failure,
-                    ..ended(Ended::Rma(Access::Read), rma.to, rma.context, rma.tell)
+                    ..rma_completion(CompletedOp::Rma(Access::Read), rma.to, rma.context, rma.tell)
                 };
-                Self::not_begun(push, end, report)
+                Self::not_started(push, end, report)
             }
         }
     }
@@ -281,49 +285,49 @@ impl<T: Transport> Engine<T> {
 
     /// The one push of all that is not the short way of a message or a write: there it is inlined.
     #[inline(never)]
-    pub(super) fn carry(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    pub(super) fn push_out_of_line(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         transport.push(to, header, body)
     }
 
     /// Pushes the first packet of an operation, or asks again for a read that could not be fetched.
-    pub(super) fn push_operation(&mut self, to: PeerId, job: &Job, id: Id) -> Push {
+    pub(super) fn push_operation(&mut self, to: PeerId, packet: &NextPacket, id: Id) -> Push {
         let mut body = std::mem::take(&mut self.core.scratch);
         body.clear();
-        let push = self.push_built(to, job, id, &mut body);
+        let push = self.push_built(to, packet, id, &mut body);
         self.core.scratch = body;
         push
     }
 
-    fn push_built(&mut self, to: PeerId, job: &Job, id: Id, body: &mut Vec<u8>) -> Push {
+    fn push_built(&mut self, to: PeerId, packet: &NextPacket, id: Id, body: &mut Vec<u8>) -> Push {
         let Some(send) = self.core.sends.get(id) else {
             return Push::Full;
         };
-        let (header, len) = (&job.header, send.len);
+        let (header, len) = (&packet.header, send.len);
         if let Some(list) = list(send, header) {
             pieces::write_list(&list, body);
         }
-        match (&send.source, header.packet) {
-            (_, Packet::Read) | (Source::Copy(_), Packet::Offer) => {}
-            (Source::User(iov), Packet::Offer) if self.core.limits.can_get => {
-                body.extend_from_slice(&self.transport.expose(to, iov, Named::Sent(id.bits())).bytes);
+        match (&send.local, header.packet) {
+            (_, Packet::Read) | (LocalBuffer::Copy(_), Packet::Offer) => {}
+            (LocalBuffer::User(iov), Packet::Offer) if self.core.limits.can_get => {
+                body.extend_from_slice(&self.transport.expose(to, iov, ExposedName::Sent(id.bits())).bytes);
             }
-            (Source::User(_), Packet::Offer) => {}
-            (Source::User(iov), _) if body.is_empty() && len > 0 => {
-                return Self::carry(&mut self.transport, to, header, Body::User { iov, at: 0, len });
+            (LocalBuffer::User(_), Packet::Offer) => {}
+            (LocalBuffer::User(iov), _) if body.is_empty() && len > 0 => {
+                return Self::push_out_of_line(&mut self.transport, to, header, Body::User { iov, at: 0, len });
             }
-            (Source::User(iov), _) => {
+            (LocalBuffer::User(iov), _) => {
                 let at = body.len();
                 body.resize(at + len, 0);
                 iov.read(0, body.get_mut(at..).unwrap_or_default());
             }
-            (Source::Copy(bytes), _) => body.extend_from_slice(bytes),
+            (LocalBuffer::Copy(bytes), _) => body.extend_from_slice(bytes),
         }
         let body = if body.is_empty() {
             Body::Empty
         } else {
             Body::Bytes(body)
         };
-        Self::carry(&mut self.transport, to, header, body)
+        Self::push_out_of_line(&mut self.transport, to, header, body)
     }
 
     /// Pushes bytes that a peer asked for.
@@ -335,28 +339,33 @@ impl<T: Transport> Engine<T> {
             [] => Body::Empty,
             body => Body::Bytes(body),
         };
-        Self::carry(&mut self.transport, to, &reply.header, body)
+        Self::push_out_of_line(&mut self.transport, to, &reply.header, body)
     }
 
     /// Pushes some of a region that a peer reads.
-    pub(super) fn push_served(&mut self, to: PeerId, job: &Job) -> Push {
-        if job.header.packet == Packet::Done {
-            return Self::carry(&mut self.transport, to, &job.header, Body::Empty);
+    pub(super) fn push_served(&mut self, to: PeerId, packet: &NextPacket) -> Push {
+        if packet.header.packet == Packet::Done {
+            return Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Empty);
         }
-        let Some(reached) = self.core.serving(to, job) else {
+        let Some(found) = self.core.served_memory(to, packet) else {
             return Push::Full; // closed since we looked: the next packet tells
         };
-        let (at, len) = (0, job.len);
-        match (job.header.packet, reached.one()) {
+        let (at, len) = (0, packet.len);
+        match (packet.header.packet, found.one()) {
             (Packet::Exposed, Some(iov)) => {
-                let remote = self.transport.expose(to, &iov, reached.name());
-                Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&remote.bytes))
+                let remote = self.transport.expose(to, &iov, found.name());
+                Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Bytes(&remote.bytes))
             }
-            (_, Some(iov)) => Self::carry(&mut self.transport, to, &job.header, Body::User { iov: &iov, at, len }),
+            (_, Some(iov)) => Self::push_out_of_line(
+                &mut self.transport,
+                to,
+                &packet.header,
+                Body::User { iov: &iov, at, len },
+            ),
             (_, None) => {
                 let mut body = self.core.spare(len);
-                reached.read(&mut body);
-                let push = Self::carry(&mut self.transport, to, &job.header, Body::Bytes(&body));
+                found.read(&mut body);
+                let push = Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Bytes(&body));
                 self.core.recycle(body);
                 push
             }
@@ -365,7 +374,7 @@ impl<T: Transport> Engine<T> {
 
     /// The first packet of an operation did not go.
     #[cold]
-    pub(super) fn not_begun(push: Push, end: Completion, report: &mut impl Report) -> Result<(), Refused> {
+    pub(super) fn not_started(push: Push, end: Completion, report: &mut impl Report) -> Result<(), Refused> {
         match push {
             Push::Unreachable => Err(Refused::Unreachable),
             Push::NoMemory | Push::TooLong => Err(Refused::NoMemory),
@@ -382,69 +391,71 @@ fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
     if header.flags & flag::LIST == 0 {
         return None;
     }
-    match &send.what {
-        What::Write(away) | What::Read(away) => Some(away.remote(send.tag, send.len)),
-        What::Atomic(operation) => match operation.target {
+    match &send.op {
+        OutgoingOp::Write(remote_side) | OutgoingOp::Read(remote_side) => Some(remote_side.iov(send.tag, send.len)),
+        OutgoingOp::Atomic(operation) => match operation.target {
             AtomicTarget::Memory(remote) => Some(remote),
             AtomicTarget::Tagged { .. } => None,
         },
-        What::Message | What::Pull(_) | What::Fetch(_) => None,
+        OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => None,
     }
 }
 
 impl Core {
     /// Whether a short operation may go to a peer at once.
     #[inline]
-    pub fn free(&self, to: PeerId) -> bool {
+    pub fn may_start_short(&self, to: PeerId) -> bool {
         let most = self.config.sends;
         let peer = self.peers.get(to as usize);
-        peer.is_some_and(|peer| peer.queue.is_empty() && !peer.special && (peer.unfinished as usize) < most)
+        peer.is_some_and(|peer| peer.queue.is_empty() && !peer.off_fast_path && (peer.unfinished as usize) < most)
     }
 
     /// An operation that was not queued has begun.
     #[inline]
-    pub fn begun(&mut self, to: PeerId) {
+    pub fn op_started(&mut self, to: PeerId) {
         self.peer(to).unfinished += 1;
     }
 
     /// The first packet of an operation that is first in its queue, if it may go.
-    pub fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<Job> {
-        let header = match &send.what {
-            What::Write(away) => self.write_header(to, id, send, away),
-            What::Read(away) => self.read_header(id, send, away, self.limits.can_get && send.len > self.small),
-            What::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
-            What::Message | What::Pull(_) | What::Fetch(_) => return None,
+    pub fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
+        let header = match &send.op {
+            OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
+            OutgoingOp::Read(remote_side) => {
+                self.read_header(id, send, remote_side, self.limits.can_get && send.len > self.small)
+            }
+            OutgoingOp::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
+            OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => return None,
         };
-        Some(Job::bare(Work::Start(id), header))
+        Some(NextPacket::bare(Purpose::Start(id), header))
     }
 
-    fn write_header(&self, to: PeerId, id: Id, send: &Outgoing, away: &Away) -> Header {
+    fn write_header(&self, to: PeerId, id: Id, send: &Outgoing, remote_side: &RemoteSide) -> Header {
         let flags = if send.data.is_some() { flag::DATA } else { 0 };
         let data = send.data.unwrap_or(0);
-        if send.len <= self.small && away.list() + send.len <= self.most(to) {
+        if send.len <= self.small && remote_side.list() + send.len <= self.max_body_to(to) {
             let header = Header {
                 flags,
                 total: data,
                 ..Header::new(Packet::Write, 0)
             };
-            return aim(header, &away.remote(send.tag, send.len));
+            return with_remote(header, &remote_side.iov(send.tag, send.len));
         }
         Header {
             flags: flags | flag::LIST,
-            tag: away.count(),
+            tag: remote_side.count(),
             data,
             total: send.len as u64,
             ..Header::new(Packet::Offer, id.short())
         }
     }
 
-    pub fn read_header(&self, id: Id, send: &Outgoing, away: &Away, get: bool) -> Header {
+    pub fn read_header(&self, id: Id, send: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
         let header = Header {
             flags: if get { flag::GET } else { 0 },
             total: send.len as u64,
             ..Header::new(Packet::Read, id.short())
         };
-        aim(header, &away.remote(send.tag, send.len))
+        with_remote(header, &remote_side.iov(send.tag, send.len))
     }
 
     /// An operation's first packet is on its way.
@@ -462,24 +473,24 @@ impl Core {
         } else {
             Stage::Sent
         };
-        if let What::Atomic(operation) = &send.what {
+        if let OutgoingOp::Atomic(operation) = &send.op {
             let (form, result) = (operation.form, operation.result);
             if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
-                let cost = super::credit::cost(send.source.len());
+                let cost = super::credit::cost(send.local.len());
                 let peer = self.peer(to);
                 peer.credit = peer.credit.saturating_sub(cost);
             }
             if let Some(send) = self.sends.get_mut(id) {
-                send.what = What::Fetch(form);
-                send.source = Source::User(result);
+                send.op = OutgoingOp::AtomicSent(form);
+                send.local = LocalBuffer::User(result);
             }
         }
         let peer = self.peer(to);
-        peer.answer_next = true;
+        peer.requested_next = true;
         peer.queue.pop_front();
         if long {
-            peer.side().longs += 1;
-            peer.look_out();
+            peer.rma_mut().long_ops += 1;
+            peer.update_fast_path();
         }
         let short = match header.packet {
             Packet::Write => true,
@@ -491,23 +502,23 @@ impl Core {
         }
         let Some(id) = short.then_some(id) else { return };
         if let Some(send) = self.sends.remove(id) {
-            let short = Short {
+            let short = ShortOp {
                 context: send.context,
                 len: send.len,
                 tell: send.tell,
-                atomic: matches!(send.what, What::Fetch(_)),
+                atomic: matches!(send.op, OutgoingOp::AtomicSent(_)),
             };
             self.expect_ack(to, short);
         }
     }
 
     /// The memory that a packet of a long read shows or carries.
-    pub fn serving(&self, to: PeerId, job: &Job) -> Option<Reached> {
-        let serve = self.peers.get(to as usize)?.side.as_ref()?.serving.front()?;
-        let (at, len) = match job.header.packet {
+    pub fn served_memory(&self, to: PeerId, packet: &NextPacket) -> Option<RegionMemory> {
+        let serve = self.peers.get(to as usize)?.rma.as_ref()?.served_reads.front()?;
+        let (at, len) = match packet.header.packet {
             Packet::Exposed => (0, serve.remote.len()),
-            _ => (serve.at, job.len),
+            _ => (serve.at, packet.len),
         };
-        self.reach(&serve.remote, at, len, Rights::READ).ok()
+        self.find_regions(&serve.remote, at, len, Rights::READ).ok()
     }
 }

@@ -1,10 +1,10 @@
-//! Messages in pieces: a body that belongs to a message whose beginning has come, or that was asked for.
+//! Arrival of a segment: the next part of a message that began with `First`, or whose bytes were requested.
 //!
-//! Packets of a peer arrive in order, so a message's segments do too; only where they lie in it is checked.
+//! Packets of a peer arrive in order, so the segments of a message do too: each must begin where the last one ended.
 
 use super::op::Report;
 use super::peer::Malformed;
-use super::port::{PeerId, Place};
+use super::port::{PeerId, Placement};
 use super::state::Core;
 use super::wire::Header;
 
@@ -15,7 +15,7 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
+    ) -> Result<Placement, Malformed> {
         let key = (from, header.id);
         let id = *self.streams.get(&key).ok_or(Malformed)?;
         let message = self.arrivals.get(id).ok_or(Malformed)?;

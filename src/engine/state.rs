@@ -1,14 +1,14 @@
-//! All that an engine knows except its transport. The rules are in the other files; here is what they work on.
+//! All state of an engine except its transport. The other files of this folder hold the rules that change it.
 
 use super::credit;
 use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
-use super::op::{Context, Kind};
+use super::op::{Context, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
-use super::receive::Post;
+use super::receive::PostedRecv;
 use crate::util::fold::Map;
 use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 /// What an endpoint may choose about its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How much a peer may send unasked before the receiver must have given credit back. Both ends must have the same:
-    /// it is part of the protocol.
+    /// Credit of each peer: bytes of eager messages it may send before the receiver returns credit. Part of the
+    /// protocol, so both ends must have the same value.
     pub window: usize,
-    /// How much the endpoint keeps of messages that no receive was posted for, before it withholds credit.
+    /// Bytes of unexpected messages that the endpoint keeps before it withholds credit.
     pub room: usize,
     /// The part of `room` that one peer may fill.
     pub share: usize,
-    /// The most unfinished sends to one peer.
+    /// The most operations in flight to one peer.
     pub sends: usize,
 }
 
@@ -40,72 +40,72 @@ impl Default for Config {
     }
 }
 
-/// A message that FI_PEEK with FI_CLAIM put aside.
+/// An unexpected message that FI_PEEK | FI_CLAIM reserved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
-    pub kind: Kind,
-    pub held: Id,
+    pub kind: MessageKind,
+    pub unexpected: Id,
 }
 
-/// What peers may reach: see `Engine::open`.
+/// The regions that peers may access: see `Engine::expose_regions`.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct ExposedRegions {
     pub regions: Arc<Regions>,
     pub endpoint: u64,
     pub counted: bool,
 }
 
-/// What `get` is used for.
+/// The operation that a transport's `get` or `copy` belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fetching {
-    /// A message, or a long write of a peer's.
+pub(super) enum GetOwner {
+    /// A message from a peer, or a peer's long write: a name in `Core::arrivals`.
     Message(Id),
-    /// A long read of ours, or a write that is copied like one.
+    /// A long read or a copy of ours: a name in `Core::sends`.
     Read(Id),
 }
 
 #[derive(Debug)]
 pub(super) struct Core {
-    /// None: nothing.
-    pub open: Option<Open>,
+    /// None: peers may access no memory.
+    pub exposed_regions: Option<ExposedRegions>,
     pub config: Config,
-    /// The transport's, cut to what credit and packets can carry.
+    /// The transport's, reduced to what credit and packet size allow.
     pub limits: Limits,
-    /// Messages up to this size go in one packet.
+    /// The longest message or operation that goes in one packet.
     pub small: usize,
     /// By `PeerId`.
     pub peers: Vec<Peer>,
     /// Peers with packets to push.
     pub busy: VecDeque<PeerId>,
-    /// Sends that have not ended.
+    /// Outgoing operations in flight.
     pub sends: Slab<Outgoing>,
-    pub messages: Matcher<Post, Id>,
-    pub tagged: Matcher<Post, Id>,
-    pub collective: Matcher<Post, Id>,
-    /// Messages on their way in, or held.
+    pub messages: Matcher<PostedRecv, Id>,
+    pub tagged: Matcher<PostedRecv, Id>,
+    pub collective: Matcher<PostedRecv, Id>,
+    /// Messages that are arriving or unexpected.
     pub arrivals: Slab<Message>,
-    /// Bodies that the transport was told a place for.
+    /// Bodies that the transport is moving to their place.
     pub landings: Slab<Landing>,
-    /// Messages whose segments are coming, by sender and the sender's number.
+    /// Messages whose segments are arriving, by sender and the sender's number.
     pub streams: Map<(PeerId, u32), Id>,
-    /// What is to be fetched from peers' memory.
-    pub fetches: VecDeque<Fetching>,
-    /// Short operations that were not acknowledged, all peers together.
+    /// Gets to be started.
+    pub gets: VecDeque<GetOwner>,
+    /// Unacknowledged short operations of all peers.
     pub unacked: usize,
-    /// Peers that owe answers to short operations, and polls since they were last looked at (`recall`).
-    pub asked: Vec<PeerId>,
-    pub asked_polls: u32,
-    /// Buffers for the next packets.
+    /// Peers that owe answers to short operations, and polls since the last check of them (`recall`).
+    pub awaiting_answers: Vec<PeerId>,
+    pub polls_since_check: u32,
+    /// Buffers for reuse: see `Core::spare`.
     pub spare: Vec<Vec<u8>>,
-    /// For bodies put together.
+    /// For bodies that are assembled from several parts.
     pub scratch: Vec<u8>,
     pub multis: Slab<Multi>,
     pub claims: Map<Context, Claim>,
-    /// What held messages take, all peers together.
+    /// Memory of the unexpected messages of all peers.
     pub kept: usize,
-    /// Peers whose credit is withheld.
+    /// Peers from which credit is withheld.
     pub starved: VecDeque<PeerId>,
-    /// Packets that no engine of this version would have sent.
+    /// Packets that violated the protocol.
     pub malformed: u64,
 }
 
@@ -113,7 +113,7 @@ impl Core {
     pub fn new(limits: Limits, config: Config) -> Core {
         let eager = limits.eager.min(credit::largest(config.window));
         Core {
-            open: None,
+            exposed_regions: None,
             config,
             limits: Limits {
                 eager,
@@ -130,10 +130,10 @@ impl Core {
             arrivals: Slab::default(),
             landings: Slab::default(),
             streams: Map::default(),
-            fetches: VecDeque::new(),
+            gets: VecDeque::new(),
             unacked: 0,
-            asked: Vec::new(),
-            asked_polls: 0,
+            awaiting_answers: Vec::new(),
+            polls_since_check: 0,
             spare: Vec::new(),
             scratch: Vec::new(),
             multis: Slab::default(),
@@ -145,11 +145,11 @@ impl Core {
     }
 
     #[inline]
-    pub fn matcher(&mut self, kind: Kind) -> &mut Matcher<Post, Id> {
+    pub fn matcher(&mut self, kind: MessageKind) -> &mut Matcher<PostedRecv, Id> {
         match kind {
-            Kind::Message => &mut self.messages,
-            Kind::Tagged => &mut self.tagged,
-            Kind::Collective => &mut self.collective,
+            MessageKind::Untagged => &mut self.messages,
+            MessageKind::Tagged => &mut self.tagged,
+            MessageKind::Collective => &mut self.collective,
         }
     }
 }
@@ -160,13 +160,13 @@ mod tests {
     use super::*;
     use std::mem::size_of;
 
-    /// Each is touched by every message or kept in great number: growing one is a decision.
+    /// Every message touches these or there are many of them, so growing one must be deliberate.
     #[test]
     fn sizes() {
         let sizes = [
             ("Peer", size_of::<Peer>(), 176),
             ("Outgoing", size_of::<Outgoing>(), 184),
-            ("Post", size_of::<Post>(), 120),
+            ("PostedRecv", size_of::<PostedRecv>(), 120),
             ("Message", size_of::<Message>(), 288),
             ("Landing", size_of::<Landing>(), 104),
             ("Delivery", size_of::<Delivery>(), 104),

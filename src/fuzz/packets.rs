@@ -6,9 +6,10 @@
 
 use crate::engine::Engine;
 use crate::engine::op::{
-    Access, Atomic, AtomicTarget, Completion, Form, Kind, Level, Recv, RemoteIov, RemotePart, Rma, Send, Tell,
+    Access, Atomic, AtomicTarget, Completion, CompletionLevel, Form, MessageKind, Recv, RemoteIov, RemotePart, Rma,
+    Send, Tell,
 };
-use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::regions::{Region, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
@@ -59,7 +60,7 @@ impl Reader<'_> {
 /// What is on its way to the endpoint.
 enum Coming {
     Record(PeerId, Header, Vec<u8>),
-    Named(PeerId, Named, Access),
+    ExposedName(PeerId, ExposedName, Access),
     Finished(bool),
     Gone(PeerId),
 }
@@ -86,21 +87,21 @@ impl Feed {
                     return None;
                 }
                 match sink.place(from, &header, body.len()) {
-                    Place::Into { iov, at, token } => {
+                    Placement::Into { iov, at, token } => {
                         iov.write(at, &body);
                         sink.placed(token, None);
                     }
-                    Place::Keep { mut buffer, token } => {
+                    Placement::Keep { mut buffer, token } => {
                         assert_eq!(buffer.len(), body.len());
                         buffer.copy_from_slice(&body);
                         sink.placed(token, Some(buffer));
                     }
-                    Place::Drop => {}
-                    Place::Refuse => return Some(Coming::Record(from, header, body)),
+                    Placement::Drop => {}
+                    Placement::Refuse => return Some(Coming::Record(from, header, body)),
                 }
             }
-            Coming::Named(from, name, access) => {
-                if let Some(found) = sink.named(from, &name, access) {
+            Coming::ExposedName(from, name, access) => {
+                if let Some(found) = sink.exposed_memory(from, &name, access) {
                     let wire = self.0.borrow();
                     let inside = |part: &crate::util::user::UserBuf| {
                         let within = |whole: &UserIov| {
@@ -136,8 +137,8 @@ impl Transport for Feed {
             max_body: MAX_BODY,
             eager: 4096,
             can_get: true,
-            at_once: true,
-            sure: MAX_BODY,
+            sync_placement: true,
+            guaranteed_body: MAX_BODY,
         }
     }
 
@@ -168,7 +169,7 @@ impl Transport for Feed {
         budget
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: Named) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }
@@ -309,11 +310,11 @@ impl Scene<'_> {
         let from = PeerId::from(self.input.byte()) % PEERS;
         let access = [Access::Read, Access::Write][usize::from(self.input.byte() % 2)];
         let name = match self.input.byte() % 3 {
-            0 => Named::Sent(self.input.number() << 32 | self.input.number()),
-            1 => Named::Region(self.part()),
-            _ => Named::Nothing,
+            0 => ExposedName::Sent(self.input.number() << 32 | self.input.number()),
+            1 => ExposedName::Region(self.part()),
+            _ => ExposedName::Nothing,
         };
-        Coming::Named(from, name, access)
+        Coming::ExposedName(from, name, access)
     }
 
     fn tell(&mut self) -> Tell {
@@ -322,14 +323,14 @@ impl Scene<'_> {
 
     fn receive(&mut self) {
         let byte = self.input.byte();
-        let kind = Kind::ALL[usize::from(byte) % 3];
+        let kind = MessageKind::ALL[usize::from(byte) % 3];
         let recv = Recv {
             kind,
             from: (byte & 8 != 0).then_some(PeerId::from(byte) % PEERS),
             tag: self.input.number(),
             ignore: if byte & 16 != 0 { u64::MAX } else { 0 },
             body: self.memory.iov([RECEIVED, RECEIVED_SHORT][usize::from(byte >> 5 & 1)]),
-            multi: (byte & 64 != 0 && kind != Kind::Collective).then_some(1000),
+            multi: (byte & 64 != 0 && kind != MessageKind::Collective).then_some(1000),
             context: usize::from(byte),
             tell: self.tell(),
         };
@@ -340,13 +341,13 @@ impl Scene<'_> {
         let byte = self.input.byte();
         let len = [0, 8, SHORT, 1025, 5000, LONG][usize::from(byte) % 6];
         let send = Send {
-            kind: Kind::ALL[usize::from(byte >> 3) % 3],
+            kind: MessageKind::ALL[usize::from(byte >> 3) % 3],
             to: PeerId::from(byte >> 5) % PEERS,
             tag: self.input.number(),
             data: (byte & 64 != 0).then_some(5),
             body: self.memory.iov(SENT).part(0, len),
             inject: byte & 128 != 0,
-            level: [Level::Inject, Level::Delivery][usize::from(byte & 1)],
+            level: [CompletionLevel::Inject, CompletionLevel::Delivery][usize::from(byte & 1)],
             fence: byte == 255,
             context: 1,
             tell: self.tell(),
@@ -444,7 +445,7 @@ impl Scene<'_> {
             assert!(
                 end.failure.is_some()
                     || end.len <= LONG
-                    || matches!(end.ended, crate::engine::op::Ended::Target { .. })
+                    || matches!(end.op, crate::engine::op::CompletedOp::Target { .. })
             );
         }
     }
@@ -456,7 +457,7 @@ pub fn packets(data: &[u8]) {
         let wire = Rc::new(RefCell::new(Wire::default()));
         wire.borrow_mut().mine = [OPEN, READ_ONLY, SENT].map(|at| memory.iov(at)).to_vec();
         let mut engine = Engine::new(Feed(wire.clone()));
-        engine.open(regions(memory), 1, false);
+        engine.expose_regions(regions(memory), 1, false);
         let mut scene = Scene {
             input: Reader(data),
             memory,

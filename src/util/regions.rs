@@ -50,7 +50,7 @@ pub struct Region {
     pub enabled: bool,
     /// FI_MR_ENDPOINT: reached through this endpoint only. Numbers of the domain's choosing.
     pub endpoint: Option<u64>,
-    /// Somebody counts the accesses: the engine reports each with the key (`op::Ended::Target`).
+    /// Somebody counts the accesses: the engine reports each with the key (`op::CompletedOp::Target`).
     pub watched: bool,
 }
 

@@ -6,7 +6,7 @@ use super::posting::{Opened, Request, many, one, post};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, RecvCall, SendCall};
-use crate::engine::op::Kind;
+use crate::engine::op::MessageKind;
 use crate::util::user::UserIov;
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -45,7 +45,7 @@ impl<O: Opened> Tables<O> {
 
 /// A send, with what the calls have in common filled in.
 #[inline(always)]
-fn plain(kind: Kind, dest: u64, context: *mut c_void) -> SendCall {
+fn plain(kind: MessageKind, dest: u64, context: *mut c_void) -> SendCall {
     SendCall {
         kind,
         dest,
@@ -57,7 +57,7 @@ fn plain(kind: Kind, dest: u64, context: *mut c_void) -> SendCall {
 }
 
 #[inline(always)]
-fn wanted(kind: Kind, source: u64, context: *mut c_void) -> RecvCall {
+fn wanted(kind: MessageKind, source: u64, context: *mut c_void) -> RecvCall {
     RecvCall {
         kind,
         source,
@@ -81,7 +81,7 @@ pub(super) unsafe fn send_by_msg(msg: *const fi_msg, flags: u64) -> Result<(Send
         let call = SendCall {
             data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
             flags: Flags::Call(flags),
-            ..plain(Kind::Message, msg.addr, msg.context)
+            ..plain(MessageKind::Untagged, msg.addr, msg.context)
         };
         Ok((call, body))
     }
@@ -97,7 +97,7 @@ pub(super) unsafe fn recv_by_msg(msg: *const fi_msg, flags: u64) -> Result<(Recv
         let body = many(msg.msg_iov, msg.iov_count)?;
         let call = RecvCall {
             flags: Flags::Call(flags),
-            ..wanted(Kind::Message, msg.addr, msg.context)
+            ..wanted(MessageKind::Untagged, msg.addr, msg.context)
         };
         Ok((call, body))
     }
@@ -115,7 +115,7 @@ pub(super) unsafe fn tsend_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Resu
             tag: msg.tag,
             data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
             flags: Flags::Call(flags),
-            ..plain(Kind::Tagged, msg.addr, msg.context)
+            ..plain(MessageKind::Tagged, msg.addr, msg.context)
         };
         Ok((call, body))
     }
@@ -133,7 +133,7 @@ pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Resu
             tag: msg.tag,
             ignore: msg.ignore,
             flags: Flags::Call(flags),
-            ..wanted(Kind::Tagged, msg.addr, msg.context)
+            ..wanted(MessageKind::Tagged, msg.addr, msg.context)
         };
         Ok((call, body))
     }
@@ -167,7 +167,7 @@ unsafe extern "C" fn send<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { post::<O>(ep, (plain(Kind::Message, dest, context), one(buf, len))) }
+    unsafe { post::<O>(ep, (plain(MessageKind::Untagged, dest, context), one(buf, len))) }
 }
 
 unsafe extern "C" fn sendv<O: Opened>(
@@ -182,7 +182,7 @@ unsafe extern "C" fn sendv<O: Opened>(
     unsafe {
         post_made::<O, _>(
             ep,
-            many(iov, count).map(|body| (plain(Kind::Message, dest, context), body)),
+            many(iov, count).map(|body| (plain(MessageKind::Untagged, dest, context), body)),
         )
     }
 }
@@ -195,7 +195,7 @@ unsafe extern "C" fn sendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, fla
 unsafe extern "C" fn inject<O: Opened>(ep: *mut fid_ep, buf: *const c_void, len: usize, dest: fi_addr_t) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Message, dest, core::ptr::null_mut());
+        let call = plain(MessageKind::Untagged, dest, core::ptr::null_mut());
         post::<O>(
             ep,
             (
@@ -220,7 +220,7 @@ unsafe extern "C" fn senddata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Message, dest, context);
+        let call = plain(MessageKind::Untagged, dest, context);
         post::<O>(
             ep,
             (
@@ -243,7 +243,7 @@ unsafe extern "C" fn injectdata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Message, dest, core::ptr::null_mut());
+        let call = plain(MessageKind::Untagged, dest, core::ptr::null_mut());
         post::<O>(
             ep,
             (
@@ -267,7 +267,7 @@ unsafe extern "C" fn recv<O: Opened>(
     context: *mut c_void,
 ) -> ssize_t {
     // SAFETY: see above.
-    unsafe { post::<O>(ep, (wanted(Kind::Message, source, context), one(buf, len))) }
+    unsafe { post::<O>(ep, (wanted(MessageKind::Untagged, source, context), one(buf, len))) }
 }
 
 unsafe extern "C" fn recvv<O: Opened>(
@@ -282,7 +282,7 @@ unsafe extern "C" fn recvv<O: Opened>(
     unsafe {
         post_made::<O, _>(
             ep,
-            many(iov, count).map(|body| (wanted(Kind::Message, source, context), body)),
+            many(iov, count).map(|body| (wanted(MessageKind::Untagged, source, context), body)),
         )
     }
 }
@@ -308,7 +308,7 @@ unsafe extern "C" fn tsend<O: Opened>(
             (
                 SendCall {
                     tag,
-                    ..plain(Kind::Tagged, dest, context)
+                    ..plain(MessageKind::Tagged, dest, context)
                 },
                 one(buf, len),
             ),
@@ -329,7 +329,7 @@ unsafe extern "C" fn tsendv<O: Opened>(
     unsafe {
         let call = SendCall {
             tag,
-            ..plain(Kind::Tagged, dest, context)
+            ..plain(MessageKind::Tagged, dest, context)
         };
         post_made::<O, _>(ep, many(iov, count).map(|body| (call, body)))
     }
@@ -349,7 +349,7 @@ unsafe extern "C" fn tinject<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Tagged, dest, core::ptr::null_mut());
+        let call = plain(MessageKind::Tagged, dest, core::ptr::null_mut());
         post::<O>(
             ep,
             (
@@ -376,7 +376,7 @@ unsafe extern "C" fn tsenddata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Tagged, dest, context);
+        let call = plain(MessageKind::Tagged, dest, context);
         post::<O>(
             ep,
             (
@@ -401,7 +401,7 @@ unsafe extern "C" fn tinjectdata<O: Opened>(
 ) -> ssize_t {
     // SAFETY: see above.
     unsafe {
-        let call = plain(Kind::Tagged, dest, core::ptr::null_mut());
+        let call = plain(MessageKind::Tagged, dest, core::ptr::null_mut());
         post::<O>(
             ep,
             (
@@ -435,7 +435,7 @@ unsafe extern "C" fn trecv<O: Opened>(
                 RecvCall {
                     tag,
                     ignore,
-                    ..wanted(Kind::Tagged, source, context)
+                    ..wanted(MessageKind::Tagged, source, context)
                 },
                 one(buf, len),
             ),
@@ -458,7 +458,7 @@ unsafe extern "C" fn trecvv<O: Opened>(
         let call = RecvCall {
             tag,
             ignore,
-            ..wanted(Kind::Tagged, source, context)
+            ..wanted(MessageKind::Tagged, source, context)
         };
         post_made::<O, _>(ep, many(iov, count).map(|body| (call, body)))
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::cntr::CntrAttr;
 use crate::api::messaging::SendCall;
-use crate::engine::op::{Ended, Error, Failure, Kind, Tell};
+use crate::engine::op::{CompletedOp, Error, Failure, MessageKind, Tell};
 use crate::util::user::UserIov;
 use std::sync::Mutex;
 
@@ -65,7 +65,7 @@ const FLAGS: u64 = FI_MORE;
 impl Bed {
     fn send(&self, threshold: u64, tag: u64, endpoint: usize, flags: u64) -> Work {
         let send = SendCall {
-            kind: Kind::Tagged,
+            kind: MessageKind::Tagged,
             dest: 0,
             tag,
             data: None,
@@ -99,8 +99,8 @@ impl Bed {
 
     fn end(&self, which: usize, failure: Option<Error>) -> Completion {
         Completion {
-            ended: Ended::Send,
-            kind: Kind::Tagged,
+            op: CompletedOp::Send,
+            kind: MessageKind::Tagged,
             context: self.noted.begun.lock().unwrap()[which].2,
             tell: Tell::Own,
             len: 0,

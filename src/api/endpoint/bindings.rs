@@ -6,7 +6,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Access, Completion, Ended, Error, Failure, Form, Kind, Tell};
+use crate::engine::op::{Access, CompletedOp, Completion, Error, Failure, Form, MessageKind, Tell};
 use std::sync::Arc;
 
 /// A counter for each kind of operation.
@@ -45,16 +45,16 @@ impl Cntrs {
 
     /// That of an operation. What gives old values back counts as a read.
     #[inline]
-    fn of(&self, ended: Ended) -> &Option<Arc<Cntr>> {
+    fn of(&self, ended: CompletedOp) -> &Option<Arc<Cntr>> {
         match ended {
-            Ended::Send => &self.send,
-            Ended::Recv => &self.recv,
-            Ended::Rma(Access::Read) | Ended::Atomic(Form::Fetch | Form::Compare) => &self.read,
-            Ended::Rma(Access::Write) | Ended::Atomic(Form::Base) => &self.write,
-            Ended::Target {
+            CompletedOp::Send => &self.send,
+            CompletedOp::Recv => &self.recv,
+            CompletedOp::Rma(Access::Read) | CompletedOp::Atomic(Form::Fetch | Form::Compare) => &self.read,
+            CompletedOp::Rma(Access::Write) | CompletedOp::Atomic(Form::Base) => &self.write,
+            CompletedOp::Target {
                 access: Access::Read, ..
             } => &self.remote_read,
-            Ended::Target {
+            CompletedOp::Target {
                 access: Access::Write, ..
             } => &self.remote_write,
         }
@@ -246,7 +246,7 @@ impl Bindings {
     }
 
     /// Whether this is the counter of such operations.
-    pub fn counts_with(&self, ended: Ended, cntr: &Arc<Cntr>) -> bool {
+    pub fn counts_with(&self, ended: CompletedOp, cntr: &Arc<Cntr>) -> bool {
         self.cntrs
             .of(ended)
             .as_ref()
@@ -281,11 +281,11 @@ impl Bindings {
     /// Tells queue and counter of the direction.
     #[inline(always)]
     pub fn report(&self, end: &Completion, source: fi_addr_t) {
-        let bound = match end.ended {
-            Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => &self.tx,
-            Ended::Recv | Ended::Target { .. } => &self.rx,
+        let bound = match end.op {
+            CompletedOp::Send | CompletedOp::Rma(_) | CompletedOp::Atomic(_) => &self.tx,
+            CompletedOp::Recv | CompletedOp::Target { .. } => &self.rx,
         };
-        let cntr = self.cntrs.of(end.ended);
+        let cntr = self.cntrs.of(end.op);
         if let Some(failure) = end.failure {
             return fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
         }
@@ -328,17 +328,17 @@ impl Bindings {
 #[inline(always)]
 fn flags(end: &Completion) -> u64 {
     let message = match end.kind {
-        Kind::Message => FI_MSG,
-        Kind::Tagged => FI_TAGGED,
-        Kind::Collective => FI_COLLECTIVE,
+        MessageKind::Untagged => FI_MSG,
+        MessageKind::Tagged => FI_TAGGED,
+        MessageKind::Collective => FI_COLLECTIVE,
     };
-    let what = match end.ended {
-        Ended::Send => message | FI_SEND,
-        Ended::Recv => message | FI_RECV,
-        Ended::Rma(access) => FI_RMA | direction(access),
-        Ended::Atomic(Form::Base) => FI_ATOMIC | FI_WRITE,
-        Ended::Atomic(Form::Fetch | Form::Compare) => FI_ATOMIC | FI_READ,
-        Ended::Target { access, atomic, .. } => {
+    let what = match end.op {
+        CompletedOp::Send => message | FI_SEND,
+        CompletedOp::Recv => message | FI_RECV,
+        CompletedOp::Rma(access) => FI_RMA | direction(access),
+        CompletedOp::Atomic(Form::Base) => FI_ATOMIC | FI_WRITE,
+        CompletedOp::Atomic(Form::Fetch | Form::Compare) => FI_ATOMIC | FI_READ,
+        CompletedOp::Target { access, atomic, .. } => {
             let family = if atomic { FI_ATOMIC } else { FI_RMA };
             let direction = match access {
                 Access::Read => FI_REMOTE_READ,

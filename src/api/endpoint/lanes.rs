@@ -6,7 +6,9 @@
 
 use super::EndpointTransport;
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Recall, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    Body, ExposedName, Get, Limits, PeerId, Placement, Push, Recall, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
@@ -102,7 +104,7 @@ impl<T: EndpointTransport> Lanes<T> {
     /// endpoint's, which may be no target, or count what peers do.
     pub fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
         if let Some(transport) = self.transport_mut(lane) {
-            transport.show(regions, endpoint);
+            transport.publish_regions(regions, endpoint);
         }
     }
 
@@ -211,10 +213,10 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 
     #[inline]
-    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let Some(Some(known)) = self.known.get_mut(from as usize) else {
             self.fresh.push(from);
-            return Place::Refuse;
+            return Placement::Refuse;
         };
         if !known.met {
             known.met = true;
@@ -228,9 +230,9 @@ impl<S: Sink> Sink for Tap<'_, S> {
         self.sink.placed(token, buffer);
     }
 
-    fn named(&mut self, peer: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+    fn exposed_memory(&mut self, peer: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         let known = self.known.get(peer as usize).copied().flatten()?;
-        self.sink.named(known.id, name, access)
+        self.sink.exposed_memory(known.id, name, access)
     }
 
     fn finished(&mut self, token: Token, ok: bool) {
@@ -318,7 +320,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         done
     }
 
-    fn expose(&self, to: PeerId, iov: &UserIov, name: Named) -> Remote {
+    fn expose(&self, to: PeerId, iov: &UserIov, name: ExposedName) -> Remote {
         let nothing = Remote {
             bytes: [0; Remote::SIZE],
         };
@@ -374,11 +376,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
-    fn looks(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> u64 {
         match self.numbers.get(to as usize) {
-            Some(NumberOf::Peer { lane, number }) => {
-                self.transport(*lane).map_or(0, |transport| transport.looks(*number))
-            }
+            Some(NumberOf::Peer { lane, number }) => self
+                .transport(*lane)
+                .map_or(0, |transport| transport.poll_mark(*number)),
             Some(NumberOf::Source | NumberOf::Nothing) | None => 0,
         }
     }

@@ -26,7 +26,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Error, Kind, RemotePart, Report};
+use crate::engine::op::{Completion, Context, Error, MessageKind, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
@@ -236,7 +236,8 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         let core = &mut *guard;
         if core.state.settings.is_target && !core.state.enabled {
             let counted = core.state.bindings.counts_peers();
-            core.engine.open(self.domain.memory.regions.clone(), number, counted);
+            core.engine
+                .expose_regions(self.domain.memory.regions.clone(), number, counted);
         }
     }
 }
@@ -337,7 +338,7 @@ impl<T: EndpointTransport> Core<T> {
     fn report_pending(&mut self) {
         let transport = self.engine.transport();
         for completion in self.pending.completions.drain(..) {
-            if completion.kind == Kind::Collective {
+            if completion.kind == MessageKind::Collective {
                 self.runner.ended(&completion);
             } else {
                 self.state.report::<T>(&completion, |peer| transport.address_of(peer));
@@ -401,7 +402,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
                 let (engine, mut reporter) = core.parts();
                 engine.recv(&recv, &mut reporter)
             }
-            Some(look) => core.engine.look(look, &recv, &mut core.pending),
+            Some(look) => core.engine.peek(look, &recv, &mut core.pending),
         };
         core.report();
         if core.deep_sleep || core.state.driven.is_some() {
@@ -421,11 +422,11 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let rma = core.state.rma_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let done = engine.rma_at_once(&rma, &mut reporter);
+        let done = engine.try_direct_rma(&rma, &mut reporter);
         let result = if done {
             Ok(())
         } else {
-            engine.rma_begun(&rma, &mut reporter)
+            engine.start_rma(&rma, &mut reporter)
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.report();
@@ -446,11 +447,11 @@ impl<T: EndpointTransport> Atomics for Endpoint<T> {
         let transport = core.engine.transport_mut();
         let atomic = core.state.atomic_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let done = engine.atomic_at_once(&atomic, &mut reporter);
+        let done = engine.try_direct_atomic(&atomic, &mut reporter);
         let result = if done {
             Ok(())
         } else {
-            engine.atomic_begun(&atomic, &mut reporter)
+            engine.start_atomic(&atomic, &mut reporter)
         };
         // What is done at once may be deferred work, whose end starts the next.
         core.report();

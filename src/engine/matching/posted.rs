@@ -13,7 +13,7 @@ use crate::util::slab::{Id, Slab};
 const USUAL: usize = 8;
 
 #[derive(Debug)]
-struct Post<P> {
+struct Entry<P> {
     value: P,
     key: Key,
     group: usize,
@@ -21,7 +21,7 @@ struct Post<P> {
     link: Link,
 }
 
-impl<P> Links for Slab<Post<P>> {
+impl<P> Links for Slab<Entry<P>> {
     #[inline]
     fn link(&mut self, place: u32) -> Option<&mut Link> {
         Some(&mut self.at_mut(place)?.link)
@@ -37,7 +37,7 @@ struct Group {
 
 #[derive(Debug)]
 pub(super) struct Posted<P> {
-    slab: Slab<Post<P>>,
+    slab: Slab<Entry<P>>,
     groups: Vec<Group>,
     order: u64,
     /// While receives are cancelled.
@@ -82,7 +82,7 @@ impl<P: Receive> Posted<P> {
         let key = want.key();
         let place = self.slab.next_place();
         let link = group.chains.push(&mut self.slab, key.hash(), place);
-        let id = self.slab.insert(Post {
+        let id = self.slab.insert(Entry {
             value: value(),
             key,
             group: at,
@@ -131,8 +131,8 @@ impl<P: Receive> Posted<P> {
 
     /// The oldest of those that are the oldest of their group.
     #[inline]
-    fn find(&self, source: Source, tag: u64) -> Option<(u32, &Post<P>)> {
-        let mut oldest: Option<(u32, &Post<P>)> = None;
+    fn find(&self, source: Source, tag: u64) -> Option<(u32, &Entry<P>)> {
+        let mut oldest: Option<(u32, &Entry<P>)> = None;
         for group in self.groups.iter().filter(|group| !group.chains.is_empty()) {
             let key = group.pattern.key(source, tag);
             let at = |place| self.slab.at(place).map(|post| (post, post.link));
@@ -216,7 +216,7 @@ impl<P: Receive> Posted<P> {
                 self.slab.name(place)
             }
             None => {
-                let meant = |post: &Post<P>| {
+                let meant = |post: &Entry<P>| {
                     #[cfg(test)]
                     super::chains::looks::count();
                     post.value.context() == context && means(&post.value)

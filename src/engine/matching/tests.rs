@@ -13,7 +13,7 @@ impl Receive for u32 {
 #[derive(Default)]
 struct Model {
     posted: Vec<(Want, u32)>,
-    held: Vec<(Source, u64, u32)>,
+    unexpected: Vec<(Source, u64, u32)>,
 }
 
 impl Model {
@@ -21,17 +21,19 @@ impl Model {
         match self.posted.iter().position(|(want, _)| want.fits(source, tag)) {
             Some(place) => Some(self.posted.remove(place).1),
             None => {
-                self.held.push((source, tag, name));
+                self.unexpected.push((source, tag, name));
                 None
             }
         }
     }
     fn peek(&self, want: Want) -> Option<usize> {
-        self.held.iter().position(|(source, tag, _)| want.fits(*source, *tag))
+        self.unexpected
+            .iter()
+            .position(|(source, tag, _)| want.fits(*source, *tag))
     }
     fn receive(&mut self, want: Want, name: u32) -> Option<u32> {
         match self.peek(want) {
-            Some(place) => Some(self.held.remove(place).2),
+            Some(place) => Some(self.unexpected.remove(place).2),
             None => {
                 self.posted.push((want, name));
                 None
@@ -50,15 +52,15 @@ fn arrive(matcher: &mut Numbers, source: Source, tag: u64, name: u32) -> Option<
     match matcher.find_posted(source, tag) {
         Some(receive) => matcher.unpost(receive),
         None => {
-            matcher.hold(source, tag, name);
+            matcher.add_unexpected(source, tag, name);
             None
         }
     }
 }
 
 fn receive(matcher: &mut Numbers, want: Want, name: u32) -> Option<u32> {
-    match matcher.find_held(&want) {
-        Some(message) => matcher.release(message),
+    match matcher.find_unexpected(&want) {
+        Some(message) => matcher.take_unexpected(message),
         None => {
             matcher.post(want, || name);
             None
@@ -67,8 +69,8 @@ fn receive(matcher: &mut Numbers, want: Want, name: u32) -> Option<u32> {
 }
 
 fn peek(matcher: &mut Numbers, want: Want) -> Option<u32> {
-    let found = matcher.find_held(&want)?;
-    matcher.held_mut(found).copied()
+    let found = matcher.find_unexpected(&want)?;
+    matcher.unexpected_mut(found).copied()
 }
 
 fn cancel(matcher: &mut Numbers, context: u32) -> Option<u32> {
@@ -103,19 +105,22 @@ fn step(matcher: &mut Numbers, model: &mut Model, claims: &mut Vec<(Id, u32)>, a
     let want = want((source > 0).then_some(source), tag, MASKS[mask]);
     match act {
         0 => assert_eq!(cancel(matcher, name % 64), model.cancel(name % 64)),
-        1 | 2 => assert_eq!(peek(matcher, want), model.peek(want).map(|place| model.held[place].2)),
+        1 | 2 => assert_eq!(
+            peek(matcher, want),
+            model.peek(want).map(|place| model.unexpected[place].2)
+        ),
         3 => {
-            let found = matcher.find_held(&want);
+            let found = matcher.find_unexpected(&want);
             let place = model.peek(want);
             assert_eq!(found.is_some(), place.is_some());
             if let (Some(found), Some(place)) = (found, place) {
                 assert!(matcher.claim(found));
-                claims.push((found, model.held.remove(place).2));
+                claims.push((found, model.unexpected.remove(place).2));
             }
         }
         4 if !claims.is_empty() => {
             let (message, is) = claims.remove(name as usize % claims.len());
-            assert_eq!(matcher.release(message), Some(is));
+            assert_eq!(matcher.take_unexpected(message), Some(is));
         }
         _ => {
             let context = name % 64;
@@ -137,7 +142,7 @@ proptest::proptest! {
                 step(&mut matcher, &mut model, &mut claims, roll - bias, ask, name);
             }
             assert_eq!(matcher.posted_len(), model.posted.len());
-            assert_eq!(matcher.held_len(), model.held.len() + claims.len());
+            assert_eq!(matcher.unexpected_len(), model.unexpected.len() + claims.len());
         }
         // What is left comes out in order, whatever it is found by.
         while let Some(next) = model.receive(ANY, 0) {
@@ -223,7 +228,7 @@ fn each(what: &str, many: u32, mut act: impl FnMut(u32)) {
 fn holding(many: u32) -> Numbers {
     let mut matcher = Matcher::default();
     for name in 0..many {
-        matcher.hold(source(name), tag(name), name);
+        matcher.add_unexpected(source(name), tag(name), name);
     }
     matcher
 }
@@ -235,7 +240,7 @@ fn receives_of_held_messages_look_at_few() {
         each(&format!("held, {style:?}"), many, |name| {
             assert!(receive(&mut matcher, style.want(name), name).is_some());
         });
-        assert_eq!((matcher.held_len(), matcher.posted_len()), (0, 0));
+        assert_eq!((matcher.unexpected_len(), matcher.posted_len()), (0, 0));
     }
 }
 
@@ -244,12 +249,12 @@ fn looking_at_held_messages_looks_at_few() {
     for (style, many) in STYLES.into_iter().flat_map(|style| SIZES.map(|many| (style, many))) {
         let mut matcher = holding(many);
         each(&format!("peek, {style:?}"), many, |name| {
-            assert!(matcher.find_held(&style.want(name)).is_some());
+            assert!(matcher.find_unexpected(&style.want(name)).is_some());
         });
         each(&format!("peek at nothing, {style:?}"), many, |name| {
             assert!(
                 matcher
-                    .find_held(&Want {
+                    .find_unexpected(&Want {
                         tag: 1 << 40,
                         ..style.want(name)
                     })
@@ -257,9 +262,9 @@ fn looking_at_held_messages_looks_at_few() {
             );
         });
         each(&format!("claim, {style:?}"), many, |name| {
-            let found = matcher.find_held(&style.want(name)).unwrap();
+            let found = matcher.find_unexpected(&style.want(name)).unwrap();
             assert!(matcher.claim(found));
-            assert!(matcher.release(found).is_some());
+            assert!(matcher.take_unexpected(found).is_some());
         });
     }
 }
@@ -337,7 +342,7 @@ fn many_patterns_do_not_drive_each_other_out() {
     for _ in 0..rounds {
         for bit in 0..16 {
             let missing = want(None, 1 << 40, 1 << (48 + bit));
-            assert!(matcher.find_held(&missing).is_none());
+            assert!(matcher.find_unexpected(&missing).is_none());
         }
     }
     let looked = looks::take();
@@ -354,12 +359,12 @@ fn memory_follows_use() {
         let receive = matcher.post(want, || 0);
         assert_eq!(matcher.find_posted(1, tag), Some(receive));
         matcher.unpost(receive);
-        let message = matcher.hold(1, tag, 0u32);
-        assert_eq!(matcher.find_held(&want), Some(message));
-        matcher.release(message);
+        let message = matcher.add_unexpected(1, tag, 0u32);
+        assert_eq!(matcher.find_unexpected(&want), Some(message));
+        matcher.take_unexpected(message);
     }
     assert!(matcher.posted.width() <= 65);
-    assert_eq!(matcher.held.indices(), 0);
+    assert_eq!(matcher.unexpected.indices(), 0);
 }
 
 #[test]
@@ -367,15 +372,15 @@ fn indices_go_when_nobody_asks() {
     let mut matcher = holding(1_000);
     for bit in 0..20 {
         let missing = want(None, 1 << 40, 1 << bit);
-        (0..20).for_each(|_| assert!(matcher.find_held(&missing).is_none()));
+        (0..20).for_each(|_| assert!(matcher.find_unexpected(&missing).is_none()));
     }
-    assert!(matcher.held.indices() > 4 && matcher.held.indices() <= 8);
+    assert!(matcher.unexpected.indices() > 4 && matcher.unexpected.indices() <= 8);
     for name in 0..3_000 {
-        matcher.hold(0, 1 << 50, name);
-        let newest = matcher.find_held(&want(None, 1 << 50, 0)).unwrap();
-        matcher.release(newest);
+        matcher.add_unexpected(0, 1 << 50, name);
+        let newest = matcher.find_unexpected(&want(None, 1 << 50, 0)).unwrap();
+        matcher.take_unexpected(newest);
     }
-    assert_eq!(matcher.held.indices(), 1);
+    assert_eq!(matcher.unexpected.indices(), 1);
 }
 
 #[test]
@@ -403,7 +408,7 @@ fn chains_grow_and_shrink() {
     const MANY: u32 = 10_000;
     for name in 0..MANY {
         matcher.post(want(u64::from(name) % 600), || name);
-        matcher.hold(u64::from(name) % 3, u64::from(name) % 300, name);
+        matcher.add_unexpected(u64::from(name) % 3, u64::from(name) % 300, name);
     }
     let mut last = vec![None; 600];
     for name in 0..MANY {
@@ -415,19 +420,19 @@ fn chains_grow_and_shrink() {
     }
     assert_eq!(matcher.posted.width(), 0);
     for name in 0..MANY {
-        let found = matcher.find_held(&ANY).and_then(|id| matcher.release(id));
+        let found = matcher.find_unexpected(&ANY).and_then(|id| matcher.take_unexpected(id));
         assert_eq!(found, Some(name));
     }
-    assert_eq!(matcher.held_len(), 0);
+    assert_eq!(matcher.unexpected_len(), 0);
 }
 
 #[test]
 fn a_claimed_message_is_out_of_matching_until_released() {
     let mut matcher = Numbers::default();
-    let (first, second) = (matcher.hold(1, 5, 10), matcher.hold(1, 5, 11));
+    let (first, second) = (matcher.add_unexpected(1, 5, 10), matcher.add_unexpected(1, 5, 11));
     assert!(matcher.claim(first));
     assert!(!matcher.claim(first));
-    assert_eq!(matcher.find_held(&ANY), Some(second));
-    assert_eq!(matcher.find_held(&want(Some(1), 5, 0)), Some(second));
-    assert_eq!(matcher.release(first), Some(10));
+    assert_eq!(matcher.find_unexpected(&ANY), Some(second));
+    assert_eq!(matcher.find_unexpected(&want(Some(1), 5, 0)), Some(second));
+    assert_eq!(matcher.take_unexpected(first), Some(10));
 }

@@ -18,7 +18,7 @@ const MOST: usize = 8;
 const DEARER: usize = 8;
 
 #[derive(Debug)]
-struct Message<M> {
+struct Entry<M> {
     value: M,
     source: Source,
     tag: u64,
@@ -27,7 +27,7 @@ struct Message<M> {
     link: Link,
 }
 
-impl<M> Links for Slab<Message<M>> {
+impl<M> Links for Slab<Entry<M>> {
     #[inline]
     fn link(&mut self, place: u32) -> Option<&mut Link> {
         Some(&mut self.at_mut(place)?.link)
@@ -36,7 +36,7 @@ impl<M> Links for Slab<Message<M>> {
 
 #[derive(Debug)]
 pub(super) struct Unexpected<M> {
-    slab: Slab<Message<M>>,
+    slab: Slab<Entry<M>>,
     /// One chain, in order of arrival.
     all: Chains,
     /// Each has all that `all` has.
@@ -71,7 +71,7 @@ impl<M> Unexpected<M> {
             self.index_message(source, tag, place);
         }
         let link = self.all.push(&mut self.slab, 0, place);
-        self.slab.insert(Message {
+        self.slab.insert(Entry {
             value,
             source,
             tag,
@@ -133,7 +133,7 @@ impl<M> Unexpected<M> {
     }
 
     /// The messages that can be found, oldest first.
-    fn in_order(&self) -> impl Iterator<Item = (u32, &Message<M>)> {
+    fn in_order(&self) -> impl Iterator<Item = (u32, &Entry<M>)> {
         let at = |place: u32| Some((place, self.slab.at(place)?));
         std::iter::successors(at(self.all.first()), move |(_, message)| at(message.link.after()))
     }

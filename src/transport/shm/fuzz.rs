@@ -8,7 +8,7 @@ use super::lane::{CONTROL_BYTES, LARGE, SMALL, lane_at};
 use super::layout::{self, ENTRY_WORDS, Header, MAX_RINGS, Owner, Ring};
 use super::name;
 use super::ring::LINE;
-use crate::engine::port::{PeerId, Place, Sink, Token};
+use crate::engine::port::{PeerId, Placement, Sink, Token};
 use crate::engine::wire;
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
@@ -27,12 +27,12 @@ impl Sink for Taker {
         self.bytes += body.iter().map(|byte| usize::from(*byte & 1)).sum::<usize>();
         self.mood % 3 == 0
     }
-    fn place(&mut self, _: PeerId, _: &wire::Header, len: usize) -> Place {
+    fn place(&mut self, _: PeerId, _: &wire::Header, len: usize) -> Placement {
         assert!(len <= super::ring::longest(LARGE.lines()));
         match self.mood % 4 {
-            0 => Place::Drop,
-            1 => Place::Refuse,
-            _ => Place::Keep {
+            0 => Placement::Drop,
+            1 => Placement::Refuse,
+            _ => Placement::Keep {
                 buffer: vec![0; len],
                 token: 1,
             },

@@ -4,7 +4,7 @@
 //! has the peer send instead.
 
 use crate::engine::op::RemotePart;
-use crate::engine::port::{Get, Named, Remote};
+use crate::engine::port::{ExposedName, Get, Remote};
 use crate::sys::process_vm::{self, Range};
 use crate::util::user::{IOV_LIMIT, UserIov};
 
@@ -15,18 +15,18 @@ struct ParsedRemote {
     pid: u32,
     count: u32,
     ranges: [Range; IOV_LIMIT],
-    named: Named,
+    named: ExposedName,
 }
 
 // Kinds of name.
 const SENT: u64 = 1;
 const REGION: u64 = 2;
 
-pub fn expose(instance: u64, pid: u32, iov: &UserIov, name: Named) -> Remote {
+pub fn expose(instance: u64, pid: u32, iov: &UserIov, name: ExposedName) -> Remote {
     let (kind, name) = match name {
-        Named::Nothing => (0, [0, 0]),
-        Named::Sent(number) => (SENT, [number, 0]),
-        Named::Region(part) => (REGION, [part.key, part.addr]),
+        ExposedName::Nothing => (0, [0, 0]),
+        ExposedName::Sent(number) => (SENT, [number, 0]),
+        ExposedName::Region(part) => (REGION, [part.key, part.addr]),
     };
     let who = u64::from(pid) | (iov.parts().len() as u64) << 32 | kind << 40;
     let mut words = [0; Remote::SIZE / 8];
@@ -62,13 +62,13 @@ fn parse(remote: &Remote) -> ParsedRemote {
         .take(count as usize)
         .try_fold(0u64, |len, range| len.checked_add(range.len));
     let named = match (who >> 40, len.and_then(|len| usize::try_from(len).ok())) {
-        (SENT, _) => Named::Sent(first),
-        (REGION, Some(len)) => Named::Region(RemotePart {
+        (SENT, _) => ExposedName::Sent(first),
+        (REGION, Some(len)) => ExposedName::Region(RemotePart {
             key: first,
             addr: second,
             len,
         }),
-        _ => Named::Nothing,
+        _ => ExposedName::Nothing,
     };
     ParsedRemote {
         instance,
@@ -80,7 +80,7 @@ fn parse(remote: &Remote) -> ParsedRemote {
 }
 
 /// How its owner looks this memory up again.
-pub fn named(remote: &Remote) -> Named {
+pub fn named(remote: &Remote) -> ExposedName {
     parse(remote).named
 }
 
@@ -217,7 +217,7 @@ mod tests {
             (&[10], &[10], 10, 5, 0..0),
             (&[10], &[10], 500, 5, 0..0),
         ] {
-            let remote = expose(5, pid, &iov(&mut from, theirs), Named::Nothing);
+            let remote = expose(5, pid, &iov(&mut from, theirs), ExposedName::Nothing);
             let mut to = [255u8; 200];
             let local = iov(&mut to, ours);
             assert_eq!(get(5, pid, &remote, &local, at, len), Get::Done);
@@ -233,7 +233,7 @@ mod tests {
         let pid = std::process::id();
         let mut to = [0u8; 16];
         let local = iov(&mut to, &[16]);
-        let mut good = expose(5, pid, &local, Named::Nothing);
+        let mut good = expose(5, pid, &local, ExposedName::Nothing);
         assert_eq!(get(6, pid, &good, &local, 0, 16), Get::Gone);
         assert_eq!(get(5, pid ^ 1, &good, &local, 0, 16), Get::Gone);
         good.bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
@@ -254,13 +254,17 @@ mod tests {
                 addr: u64::MAX - 5,
                 len: 70,
             };
-            for name in [Named::Nothing, Named::Sent(u64::MAX - 9), Named::Region(part)] {
+            for name in [
+                ExposedName::Nothing,
+                ExposedName::Sent(u64::MAX - 9),
+                ExposedName::Region(part),
+            ] {
                 assert_eq!(named(&expose(5, 6, &iov, name)), name);
             }
         }
         let wild = Remote {
             bytes: [255; Remote::SIZE],
         };
-        assert_eq!(named(&wild), Named::Nothing);
+        assert_eq!(named(&wild), ExposedName::Nothing);
     }
 }

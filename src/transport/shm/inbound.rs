@@ -10,7 +10,7 @@ use super::lane::{self, Ring};
 use super::layout::Header;
 use super::recall::RECALLED;
 use super::ring::{Consumer, RingEnd};
-use crate::engine::port::{PeerId, Place, Sink};
+use crate::engine::port::{PeerId, Placement, Sink};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io;
@@ -174,19 +174,19 @@ fn deliver<S: Sink>(
         };
     };
     match sink.place(peer, &header, body.len()) {
-        Place::Into { iov, at, token } => {
+        Placement::Into { iov, at, token } => {
             iov.write(at, body);
             sink.placed(token, None);
         }
-        Place::Keep { mut buffer, token } => {
+        Placement::Keep { mut buffer, token } => {
             let fits = buffer.len().min(body.len());
             if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
                 to.copy_from_slice(from);
             }
             sink.placed(token, Some(buffer));
         }
-        Place::Drop => {}
-        Place::Refuse => return Delivery::Refused,
+        Placement::Drop => {}
+        Placement::Refuse => return Delivery::Refused,
     }
     Delivery::Done
 }

@@ -39,7 +39,7 @@ mod sweep;
 mod tests;
 
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{self, Body, Limits, Named, PeerId, Push, Recall, Remote, Sink, Token, Transport};
+use crate::engine::port::{self, Body, ExposedName, Limits, PeerId, Push, Recall, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
@@ -103,8 +103,8 @@ impl Config {
             max_body: MAX_BODY,
             eager: self.eager,
             can_get: self.fetch,
-            sure: ring::longest(lane::SMALL.lines()),
-            at_once: true,
+            guaranteed_body: ring::longest(lane::SMALL.lines()),
+            sync_placement: true,
         }
     }
 }
@@ -375,7 +375,7 @@ impl Transport for ShmTransport {
         done
     }
 
-    fn show(&mut self, regions: &Arc<Regions>, endpoint: u64) {
+    fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
         // Without memory for it, peers ask.
         if let Ok(table) = RegionTable::new(&self.own, endpoint) {
             let table = Arc::new(table);
@@ -434,7 +434,7 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn looks(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> u64 {
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
         out.map_or(0, |out| out.header.polls().load(Ordering::Relaxed))
     }
@@ -446,7 +446,7 @@ impl Transport for ShmTransport {
         self.direct_path(to)?.recall(judge)
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov, name: Named) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov, name: ExposedName) -> Remote {
         get::expose(self.own.instance, self.own.pid, iov, name)
     }
 

@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::collections::{HashMap, VecDeque};
@@ -17,8 +17,8 @@ pub const LIMITS: Limits = Limits {
     max_body: 4096,
     eager: 16384,
     can_get: false,
-    sure: 4096,
-    at_once: true,
+    guaranteed_body: 4096,
+    sync_placement: true,
 };
 
 type Packet = (Header, Vec<u8>);
@@ -96,16 +96,16 @@ impl Loopback {
             return false;
         };
         match sink.place(from, &header, body.len()) {
-            Place::Into { iov, at, token } => {
+            Placement::Into { iov, at, token } => {
                 iov.write(at, &body);
                 sink.placed(token, None);
             }
-            Place::Keep { mut buffer, token } => {
+            Placement::Keep { mut buffer, token } => {
                 buffer.copy_from_slice(&body);
                 sink.placed(token, Some(buffer));
             }
-            Place::Drop => {}
-            Place::Refuse => {
+            Placement::Drop => {}
+            Placement::Refuse => {
                 let mut lanes = self.hub.lanes();
                 let lane = lanes.packets.entry((from, self.me)).or_default();
                 lane.push_front((header, body));
@@ -175,7 +175,7 @@ impl Transport for Loopback {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: Named) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }

@@ -4,7 +4,7 @@
 //! A buffer is posted again only when its body has been moved, which a later poll does, in any order. Gets end by
 //! completions that come out of band, and need a key that the owner of the memory gave out.
 
-use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::cell::RefCell;
@@ -114,8 +114,8 @@ impl Transport for QueuePair {
             max_body: 256,
             eager: 2000,
             can_get: true,
-            sure: 256,
-            at_once: false,
+            guaranteed_body: 256,
+            sync_placement: false,
         }
     }
 
@@ -153,10 +153,10 @@ impl Transport for QueuePair {
             let filled = self.end(self.me, |mine| mine.filled.pop_front());
             let Some((header, bytes)) = filled else { break };
             match sink.place(PEER, &header, bytes.len()) {
-                Place::Into { iov, at, token } => self.begun.push(Work::Into(iov, at, token, bytes)),
-                Place::Keep { buffer, token } => self.begun.push(Work::Keep(buffer, token, bytes)),
-                Place::Drop => self.post(),
-                Place::Refuse => {
+                Placement::Into { iov, at, token } => self.begun.push(Work::Into(iov, at, token, bytes)),
+                Placement::Keep { buffer, token } => self.begun.push(Work::Keep(buffer, token, bytes)),
+                Placement::Drop => self.post(),
+                Placement::Refuse => {
                     self.end(self.me, |mine| mine.filled.push_front((header, bytes)));
                     break;
                 }
@@ -171,7 +171,7 @@ impl Transport for QueuePair {
         done
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov, _: Named) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov, _: ExposedName) -> Remote {
         let mut bytes = [0; Remote::SIZE];
         let key = self.end(self.me, |mine| {
             mine.exposed.push(*iov);

@@ -3,7 +3,7 @@
 //! It shows that the seam fits streams: the header is known before the body, the body is read to its place as it comes,
 //! over many polls, and what is refused stays in the socket.
 
-use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::io::{ErrorKind, Read, Write};
@@ -99,10 +99,10 @@ impl Stream {
             let len = u32::from_le_bytes(len.try_into().unwrap()) as usize;
             let header = Header::decode(header.try_into().unwrap()).expect("a header of ours");
             let to = match sink.place(PEER, &header, len) {
-                Place::Into { iov, at, token } => Sinking::Into(iov, at, token),
-                Place::Keep { buffer, token } => Sinking::Keep(buffer, token),
-                Place::Drop => Sinking::Drop,
-                Place::Refuse => return None,
+                Placement::Into { iov, at, token } => Sinking::Into(iov, at, token),
+                Placement::Keep { buffer, token } => Sinking::Keep(buffer, token),
+                Placement::Drop => Sinking::Drop,
+                Placement::Refuse => return None,
             };
             self.body = Some((to, 0, len));
         }
@@ -138,8 +138,8 @@ impl Transport for Stream {
             max_body: 1000,
             eager: 5000,
             can_get: false,
-            sure: 1000,
-            at_once: false,
+            guaranteed_body: 1000,
+            sync_placement: false,
         }
     }
 
@@ -182,7 +182,7 @@ impl Transport for Stream {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: Named) -> Remote {
+    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
         Remote {
             bytes: [0; Remote::SIZE],
         }

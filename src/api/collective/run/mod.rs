@@ -17,7 +17,7 @@ use crate::abi::types::*;
 use crate::api::endpoint::errno;
 use crate::api::errno::{Errno, Result};
 use crate::engine;
-use crate::engine::op::{Completion, Context, Error, Level, Recv, Refused, Send, Tell};
+use crate::engine::op::{Completion, CompletionLevel, Context, Error, Recv, Refused, Send, Tell};
 use crate::engine::port::PeerId;
 use crate::mem::atomic::{Datatype, combine_iov};
 use crate::util::slab::{Id, Slab};
@@ -486,7 +486,7 @@ impl Run {
 
     fn send(&self, to: PeerId, rank: Rank, memory: &UserIov, context: Context) -> Send {
         Send {
-            kind: engine::op::Kind::Collective,
+            kind: engine::op::MessageKind::Collective,
             to,
             tag: self.tag_for(rank),
             data: self.failure.map(|error| error as u64),
@@ -495,7 +495,7 @@ impl Run {
                 None => *memory,
             },
             inject: false,
-            level: Level::Inject,
+            level: CompletionLevel::Inject,
             fence: false,
             context,
             tell: Tell::Own,
@@ -504,7 +504,7 @@ impl Run {
 
     fn recv(&self, from: PeerId, memory: &UserIov, context: Context) -> Recv {
         Recv {
-            kind: engine::op::Kind::Collective,
+            kind: engine::op::MessageKind::Collective,
             from: Some(from),
             tag: self.tag_for(self.rank),
             ignore: 0,

@@ -24,7 +24,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Context, Kind, Refused};
+use crate::engine::op::{Context, MessageKind, Refused};
 use crate::engine::port::{Limits, PeerId, Transport};
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
@@ -106,7 +106,7 @@ impl<T: EndpointTransport> SharedRx<T> {
         core.counted |= counted;
         let (any_counted, regions) = (core.counted, &self.domain.memory.regions);
         if core.target {
-            core.engine.open(regions.clone(), SHARED_NUMBER, any_counted);
+            core.engine.expose_regions(regions.clone(), SHARED_NUMBER, any_counted);
         }
         if target && !counted {
             core.engine.transport_mut().show_by(lane, regions, SHARED_NUMBER);
@@ -152,7 +152,7 @@ impl<T: EndpointTransport> Core<T> {
     pub(super) fn report_pending(&mut self) {
         let lanes = self.engine.transport();
         for end in self.pending.completions.drain(..) {
-            if end.kind == Kind::Collective {
+            if end.kind == MessageKind::Collective {
                 self.runner.ended(&end);
                 continue;
             }
@@ -293,7 +293,7 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
         let (recv, look) = core.state.recv_op::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
             None => core.engine.recv(&recv, &mut core.pending),
-            Some(look) => core.engine.look(look, &recv, &mut core.pending),
+            Some(look) => core.engine.peek(look, &recv, &mut core.pending),
         };
         core.report();
         core.begun(self.domain.driver.as_ref());

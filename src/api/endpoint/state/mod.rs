@@ -21,7 +21,7 @@ use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
-use crate::engine::op::{Access, Atomic, AtomicTarget, Form, Level, Look, Recv, Refused, Rma, Send, Tell};
+use crate::engine::op::{Access, Atomic, AtomicTarget, CompletionLevel, Form, Peek, Recv, Refused, Rma, Send, Tell};
 use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
@@ -282,7 +282,7 @@ impl EndpointState {
         call: &RecvCall,
         body: &UserIov,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<(Recv, Option<Look>)> {
+    ) -> Result<(Recv, Option<Peek>)> {
         if !(self.enabled && self.settings.can_recv) {
             return Err(self.unable());
         }
@@ -362,13 +362,13 @@ fn not_now(provider: Speaker, flags: u64) -> Errno {
 /// The level that flags ask for. Delivery is told of when a receive has the message, or somebody discards it: so is a
 /// match.
 #[inline]
-fn level(flags: u64) -> Level {
+fn level(flags: u64) -> CompletionLevel {
     if flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
-        Level::Delivery
+        CompletionLevel::Delivery
     } else if flags & FI_TRANSMIT_COMPLETE != 0 {
-        Level::Transmit
+        CompletionLevel::Transmit
     } else {
-        Level::Inject
+        CompletionLevel::Inject
     }
 }
 
@@ -399,17 +399,17 @@ fn check_arrays(call: &AtomicCall) -> Result<()> {
 }
 
 #[inline]
-fn look(flags: u64) -> Option<Look> {
+fn look(flags: u64) -> Option<Peek> {
     let looks = flags & (FI_PEEK | FI_CLAIM | FI_DISCARD);
     if looks == 0 {
         return None;
     }
     match looks {
-        FI_PEEK => Some(Look::Peek),
-        FI_CLAIM => Some(Look::Take),
-        both if both == FI_PEEK | FI_CLAIM => Some(Look::Claim),
-        both if both == FI_CLAIM | FI_DISCARD => Some(Look::Drop),
-        _ => Some(Look::Discard),
+        FI_PEEK => Some(Peek::Only),
+        FI_CLAIM => Some(Peek::ReceiveClaimed),
+        both if both == FI_PEEK | FI_CLAIM => Some(Peek::Claim),
+        both if both == FI_CLAIM | FI_DISCARD => Some(Peek::DiscardClaimed),
+        _ => Some(Peek::Discard),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::abi::types::*;
 use crate::api::deferred::work::Call;
 use crate::api::endpoint::EndpointTransport;
 use crate::api::log::Speaker;
-use crate::engine::op::{Completion, Ended, Error, Failure, Kind, RemotePart, Report, Tell};
+use crate::engine::op::{CompletedOp, Completion, Error, Failure, MessageKind, RemotePart, Report, Tell};
 use crate::engine::port::PeerId;
 
 /// What the engine tells: ends, which the queues are then told of, and refusals, which the log is.
@@ -69,11 +69,11 @@ impl EndpointState {
     /// What an end's entry says of its source; None: it must be looked up.
     #[inline(always)]
     pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
-        match (end.ended, end.source) {
+        match (end.op, end.source) {
             // Not the queues' and counters' alone.
-            _ if end.kind == Kind::Collective || end.tell == Tell::Own => None,
-            (Ended::Target { .. }, _) => None,
-            (Ended::Recv, Some(peer)) if self.settings.sourced => {
+            _ if end.kind == MessageKind::Collective || end.tell == Tell::Own => None,
+            (CompletedOp::Target { .. }, _) => None,
+            (CompletedOp::Recv, Some(peer)) if self.settings.sourced => {
                 let known = self.peers.known_source(peer);
                 known.filter(|source| *source != FI_ADDR_NOTAVAIL || !self.settings.names_strangers)
             }
@@ -87,15 +87,15 @@ impl EndpointState {
         if end.tell == Tell::Own {
             return self.report_own(end);
         }
-        let named = match end.ended {
-            Ended::Recv => true,
-            Ended::Target { .. } => end.tell == Tell::Queue,
-            Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => false,
+        let named = match end.op {
+            CompletedOp::Recv => true,
+            CompletedOp::Target { .. } => end.tell == Tell::Queue,
+            CompletedOp::Send | CompletedOp::Rma(_) | CompletedOp::Atomic(_) => false,
         };
         let source = match end.source {
             Some(peer) if named && self.settings.sourced => {
                 let source = self.peers.source::<T>(peer, || address(peer));
-                let stranger = source == FI_ADDR_NOTAVAIL && end.ended == Ended::Recv && !end.peeked;
+                let stranger = source == FI_ADDR_NOTAVAIL && end.op == CompletedOp::Recv && !end.peeked;
                 if stranger && self.settings.names_strangers && end.failure.is_none() {
                     let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
                     return self.bindings.report_stranger(end, raw);
@@ -104,7 +104,7 @@ impl EndpointState {
             }
             _ => FI_ADDR_NOTAVAIL,
         };
-        if let (Ended::Target { access, key, atomic }, Some(memory)) = (end.ended, &self.memory) {
+        if let (CompletedOp::Target { access, key, atomic }, Some(memory)) = (end.op, &self.memory) {
             memory.touched(key, access, atomic, end.len);
         }
         self.bindings.report(end, source);
@@ -126,7 +126,7 @@ impl EndpointState {
         }
         let Some(counted) = &landed.counted else { return };
         // A counter that the endpoint has counted with already counts an operation once.
-        let twice = landed.entry.is_some() && self.bindings.counts_with(end.ended, counted.cntr());
+        let twice = landed.entry.is_some() && self.bindings.counts_with(end.op, counted.cntr());
         match end.failure {
             _ if twice => {}
             None => counted.cntr().advance(1),
@@ -137,14 +137,14 @@ impl EndpointState {
     /// An operation with FI_TRIGGER was cancelled before it began.
     #[cold]
     pub fn report_canceled(&self, call: &Call) {
-        let (ended, kind) = match call {
-            Call::Send(call, _) => (Ended::Send, call.kind),
-            Call::Recv(call, _) => (Ended::Recv, call.kind),
-            Call::Rma(call) => (Ended::Rma(call.access), Kind::Message),
-            Call::Atomic(call) => (Ended::Atomic(call.kind.form), Kind::Message),
+        let (op, kind) = match call {
+            Call::Send(call, _) => (CompletedOp::Send, call.kind),
+            Call::Recv(call, _) => (CompletedOp::Recv, call.kind),
+            Call::Rma(call) => (CompletedOp::Rma(call.access), MessageKind::Untagged),
+            Call::Atomic(call) => (CompletedOp::Atomic(call.kind.form), MessageKind::Untagged),
         };
         let end = Completion {
-            ended,
+            op,
             kind,
             context: call.context(),
             tell: Tell::Queue,

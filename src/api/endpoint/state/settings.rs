@@ -6,7 +6,7 @@ use crate::abi::types::*;
 use crate::api::info::caps::is_rma_target;
 use crate::api::info::model::Info;
 use crate::engine::Config;
-use crate::engine::op::Kind;
+use crate::engine::op::MessageKind;
 
 /// What the attributes and options of an endpoint come down to.
 #[derive(Clone, Debug)]
@@ -63,11 +63,11 @@ impl Directed {
     }
 
     #[inline]
-    pub(super) fn is(self, kind: Kind) -> bool {
+    pub(super) fn is(self, kind: MessageKind) -> bool {
         match kind {
-            Kind::Message => self.messages,
-            Kind::Tagged => self.tagged,
-            Kind::Collective => true,
+            MessageKind::Untagged => self.messages,
+            MessageKind::Tagged => self.tagged,
+            MessageKind::Collective => true,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::api::endpoint::stx::Stx;
 use crate::api::endpoint::{Endpoint, EndpointOps};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
-use crate::engine::op::Kind;
+use crate::engine::op::MessageKind;
 use crate::util::user::Lent;
 use std::sync::Arc;
 
@@ -158,7 +158,7 @@ pub(super) fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
     let memory = Lent::new(&[text.len()], 0);
     memory.set(text);
     let call = SendCall {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         dest,
         tag,
         data: None,
@@ -171,7 +171,7 @@ pub(super) fn send(from: &impl Messaging, dest: u64, tag: u64, text: &[u8]) {
 pub(super) fn recv(to: &impl Messaging, source: u64, tag: u64, context: usize, flags: Flags, room: usize) -> Lent {
     let memory = Lent::new(&[room], 0);
     let call = RecvCall {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         source,
         tag,
         ignore: 0,
@@ -222,7 +222,7 @@ fn an_endpoint_takes_as_much_as_its_sizes_say() {
     let memory = Lent::new(&[text.len()], 0);
     memory.set(&text);
     let call = |tag| SendCall {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         dest: b_name,
         tag,
         data: None,
@@ -332,7 +332,7 @@ fn a_context_does_one_thing() {
     let (rx, _) = bed.context(&whole, Direction::Receive, 0);
     let memory = Lent::new(&[1], 0);
     let send = SendCall {
-        kind: Kind::Message,
+        kind: MessageKind::Untagged,
         dest: name,
         tag: 0,
         data: None,
@@ -340,7 +340,7 @@ fn a_context_does_one_thing() {
         context: 0,
     };
     let recv = RecvCall {
-        kind: Kind::Message,
+        kind: MessageKind::Untagged,
         source: FI_ADDR_UNSPEC,
         tag: 0,
         ignore: 0,

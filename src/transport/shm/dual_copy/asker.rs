@@ -9,7 +9,7 @@ use super::super::outbound::{Outbound, Written};
 use super::helper::{RequestedMemory, encode_request};
 use super::{Cut, HelperWord, PiecesLeft, TakeFrom, take_piece};
 use crate::engine::op::Access;
-use crate::engine::port::{Get, Named, PeerId, Remote, Sink, Token};
+use crate::engine::port::{ExposedName, Get, PeerId, Remote, Sink, Token};
 use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl PeerMemory {
                 access: Access::Read,
             },
             PeerMemory::Region(range) => RequestedMemory {
-                name: Named::Region(range.part),
+                name: ExposedName::Region(range.part),
                 access: range.access,
             },
         }
@@ -98,7 +98,7 @@ impl ShmTransport {
         }
         let number = peer.last_dual_copy.wrapping_add(1).max(1);
         let back = cut.count;
-        let ours = get::expose(self.own.instance, self.own.pid, local, Named::Nothing);
+        let ours = get::expose(self.own.instance, self.own.pid, local, ExposedName::Nothing);
         let (words, body) = encode_request(number, &cut, &ours, &far.requested())?;
         // SYNC POINT pieces: before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };

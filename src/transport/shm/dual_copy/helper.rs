@@ -1,7 +1,7 @@
 //! Helping a peer that copies from or to our memory (`dual_copy`): what it asks for in a record of its ring, and our part of it.
 //!
 //! Nothing in a request says where memory of ours is. It names a message of ours to this peer, or a region, and what of it
-//! is wanted; the engine looks that up when the request is carried out (`Sink::named`), and we are in a call of the engine
+//! is wanted; the engine looks that up when the request is carried out (`Sink::exposed_memory`), and we are in a call of the engine
 //! until we are done, so it stays what it is. What is written is the peer's memory, of the process that was proven to be
 //! the peer's, where the peer says.
 
@@ -10,7 +10,7 @@ use super::super::get::{self, PeerWindow};
 use super::super::outbound::Outbound;
 use super::{Cut, HelperState, TakeFrom, helper_word, take_piece};
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{Get, Named, PeerId, Remote, Sink};
+use crate::engine::port::{ExposedName, Get, PeerId, Remote, Sink};
 use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 
@@ -27,7 +27,7 @@ pub struct HelpRequest {
 /// Our side of it, and whether it is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedMemory {
-    pub name: Named,
+    pub name: ExposedName,
     pub access: Access,
 }
 
@@ -49,10 +49,10 @@ pub fn encode_request(
     ours: &RequestedMemory,
 ) -> Option<([u64; 4], [u8; REQUEST_BODY])> {
     let (what, name) = match (ours.name, ours.access) {
-        (Named::Sent(sent), Access::Read) => (MESSAGE, [sent, 0, 0]),
-        (Named::Region(part), Access::Read) => (READ, [part.key, part.addr, part.len as u64]),
-        (Named::Region(part), Access::Write) => (WRITE, [part.key, part.addr, part.len as u64]),
-        (Named::Sent(_), Access::Write) | (Named::Nothing, _) => return None,
+        (ExposedName::Sent(sent), Access::Read) => (MESSAGE, [sent, 0, 0]),
+        (ExposedName::Region(part), Access::Read) => (READ, [part.key, part.addr, part.len as u64]),
+        (ExposedName::Region(part), Access::Write) => (WRITE, [part.key, part.addr, part.len as u64]),
+        (ExposedName::Sent(_), Access::Write) | (ExposedName::Nothing, _) => return None,
     };
     let mut body = [0; REQUEST_BODY];
     let (first, second) = body.split_at_mut(Remote::SIZE);
@@ -85,9 +85,9 @@ impl HelpRequest {
             key,
         };
         let (name, access) = match what {
-            MESSAGE => (Named::Sent(key), Access::Read),
-            READ => (Named::Region(part), Access::Read),
-            WRITE => (Named::Region(part), Access::Write),
+            MESSAGE => (ExposedName::Sent(key), Access::Read),
+            READ => (ExposedName::Region(part), Access::Read),
+            WRITE => (ExposedName::Region(part), Access::Write),
             _ => return None,
         };
         Some(HelpRequest {
@@ -125,7 +125,7 @@ impl ShmTransport {
         let out = &*out;
         let helped = out.ring().helped();
         let memory = works
-            .then(|| sink.named(to, &help.ours.name, help.ours.access))
+            .then(|| sink.exposed_memory(to, &help.ours.name, help.ours.access))
             .flatten();
         let Some(way) = memory.and_then(|memory| direction_of(out, help, memory)) else {
             return helped.store(helper_word(help.number, HelperState::Over, 0), Ordering::Release);
@@ -181,11 +181,11 @@ mod tests {
         };
         let cut = Cut::checked(5, 70_000, 4096, 18).unwrap();
         for (name, access, has_one) in [
-            (Named::Sent(u64::MAX - 7), Access::Read, true),
-            (Named::Region(part), Access::Read, true),
-            (Named::Region(part), Access::Write, true),
-            (Named::Sent(7), Access::Write, false),
-            (Named::Nothing, Access::Read, false),
+            (ExposedName::Sent(u64::MAX - 7), Access::Read, true),
+            (ExposedName::Region(part), Access::Read, true),
+            (ExposedName::Region(part), Access::Write, true),
+            (ExposedName::Sent(7), Access::Write, false),
+            (ExposedName::Nothing, Access::Read, false),
         ] {
             let asked = RequestedMemory { name, access };
             let Some((words, body)) = encode_request(9, &cut, &theirs, &asked) else {

@@ -22,8 +22,8 @@ struct Count {
 
 impl Sink for Count {
     #[inline]
-    fn place(&mut self, _: PeerId, header: &Header, _: usize) -> Place {
-        Place::Into {
+    fn place(&mut self, _: PeerId, header: &Header, _: usize) -> Placement {
+        Placement::Into {
             iov: self.into,
             at: header.total as usize,
             token: 0,
@@ -201,7 +201,7 @@ fn fetch_latency() {
         let dir = Dir::new();
         let from = memory(len);
         let mut a = dir.open("a");
-        let remote = a.expose(0, &from, Named::Nothing);
+        let remote = a.expose(0, &from, ExposedName::Nothing);
         // The child reads the parent's memory.
         let child = Child::run(|| {
             let mut end = dir.open("b");

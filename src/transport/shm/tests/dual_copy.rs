@@ -19,7 +19,7 @@ struct Ends {
 }
 
 /// What a message is called.
-const SENT: Named = Named::Sent(3);
+const SENT: ExposedName = ExposedName::Sent(3);
 
 impl Ends {
     fn sending(iov: UserIov) -> Ends {
@@ -38,13 +38,13 @@ impl Ends {
 }
 
 impl Sink for Ends {
-    fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Place {
-        Place::Drop
+    fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Placement {
+        Placement::Drop
     }
     fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
-    fn named(&mut self, _: PeerId, name: &Named, access: Access) -> Option<UserIov> {
+    fn exposed_memory(&mut self, _: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         match name {
-            Named::Region(part) => {
+            ExposedName::Region(part) => {
                 let rights = crate::transport::shm::direct_access::rights(access);
                 let found = self.regions.as_ref()?.find(1, part.key, part.addr, part.len, rights);
                 Some(found.ok()?.memory)
@@ -306,7 +306,7 @@ const KEY: u64 = 5;
 /// Lets peers of an end at this memory, which nobody else can map.
 fn open(end: &mut ShmTransport, memory: &mut [u8]) -> Arc<Regions> {
     let regions = Arc::new(Regions::new(false, true));
-    end.show(&regions, 1);
+    end.publish_regions(&regions, 1);
     // SAFETY: the memory outlives the calls in every test.
     let memory = UserIov::one(unsafe { UserBuf::new(memory.as_mut_ptr(), memory.len()) });
     assert_eq!(regions.add(region(memory), KEY), Some(KEY));

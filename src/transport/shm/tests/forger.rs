@@ -7,7 +7,7 @@
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::op::{Completion, Ended, Kind, Level, Recv, RemoteIov, Rma, Send, Tell};
+use crate::engine::op::{CompletedOp, Completion, CompletionLevel, MessageKind, Recv, RemoteIov, Rma, Send, Tell};
 use crate::transport::shm::dual_copy::{Cut, HelperState, helper_word};
 use crate::transport::shm::dual_copy::{RequestedMemory, encode_request};
 use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
@@ -120,13 +120,13 @@ type Party = Engine<ShmTransport>;
 
 fn send(to: PeerId, body: UserIov, tag: u64) -> Send {
     Send {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         to,
         tag,
         data: None,
         body,
         inject: false,
-        level: Level::Inject,
+        level: CompletionLevel::Inject,
         fence: false,
         context: 1,
         tell: Tell::Queue,
@@ -135,7 +135,7 @@ fn send(to: PeerId, body: UserIov, tag: u64) -> Send {
 
 fn recv(body: UserIov, from: Option<PeerId>, tag: u64) -> Recv {
     Recv {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         from,
         tag,
         ignore: 0,
@@ -149,7 +149,7 @@ fn recv(body: UserIov, from: Option<PeerId>, tag: u64) -> Recv {
 struct Story {
     dice: Dice,
     /// What the victim offers, to whomever.
-    offered: Vec<Named>,
+    offered: Vec<ExposedName>,
     secret: Guarded,
     to_honest: Guarded,
     to_forger: Guarded,
@@ -240,16 +240,16 @@ impl Story {
         remote
     }
 
-    fn named(&mut self) -> Named {
+    fn named(&mut self) -> ExposedName {
         let part = RemotePart {
             addr: self.dice.number(),
             len: self.dice.number() as usize,
             key: self.dice.of(&[KEY, HIDDEN, READABLE, 3]),
         };
         match self.dice.below(5) {
-            0 => Named::Sent(self.dice.number()),
+            0 => ExposedName::Sent(self.dice.number()),
             1 | 2 if !self.offered.is_empty() => self.dice.of(&self.offered),
-            _ => Named::Region(part),
+            _ => ExposedName::Region(part),
         }
     }
 
@@ -409,7 +409,7 @@ impl Story {
             .recv(&recv(self.at_honest.iov(), None, TAG), &mut at_honest)
             .unwrap();
         let start = Instant::now();
-        while !at_honest.iter().any(|end| end.ended == Ended::Recv) {
+        while !at_honest.iter().any(|end| end.op == CompletedOp::Recv) {
             victim.progress(&mut told);
             honest.progress(&mut at_honest);
             assert!(start.elapsed() < PATIENCE, "the honest peer is not served");
@@ -425,7 +425,7 @@ impl Story {
         );
         let short = self.received.iov().part(0, SHORT);
         victim.recv(&recv(short, Some(to_honest), TAG + 1), &mut told).unwrap();
-        let came = |told: &Vec<Completion>| told.iter().any(|end| end.ended == Ended::Recv && end.tag == TAG + 1);
+        let came = |told: &Vec<Completion>| told.iter().any(|end| end.op == CompletedOp::Recv && end.tag == TAG + 1);
         while !came(&told) || victim.sending() > 0 {
             victim.progress(&mut told);
             honest.progress(&mut at_honest);
@@ -486,7 +486,7 @@ fn a_forger_gets_nothing_and_breaks_nothing() {
     let mut story = Story::new(setting("FORGER_SEED", 0x9e37_79b9_7f4a_7c15));
     let mut victim = Engine::new(dir.open_quietly("victim"));
     let mut honest = Engine::new(dir.open_quietly("honest"));
-    victim.open(story.regions(), 1, false);
+    victim.expose_regions(story.regions(), 1, false);
     for _ in 0..setting("FORGER_ROUNDS", 60) {
         story.round(&dir, &mut victim, &mut honest);
     }

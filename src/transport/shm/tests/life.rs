@@ -1,7 +1,7 @@
 //! Endpoints that die, close, or come back under their name.
 
 use super::*;
-use crate::engine::op::{Kind, Level, Recv, Send, Tell};
+use crate::engine::op::{CompletionLevel, MessageKind, Recv, Send, Tell};
 use crate::engine::{self, Engine};
 use crate::util::user::Lent;
 use std::os::fd::AsFd;
@@ -221,13 +221,13 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     let send = |engine: &mut Engine<ShmTransport>, to: &[u8], tag| {
         let to = engine.transport_mut().peer(to).unwrap();
         let send = Send {
-            kind: Kind::Tagged,
+            kind: MessageKind::Tagged,
             to,
             tag,
             data: None,
             body: UserIov::NONE,
             inject: true,
-            level: Level::Inject,
+            level: CompletionLevel::Inject,
             fence: false,
             context: 0,
             tell: Tell::Queue,
@@ -242,7 +242,7 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     let mut ends = Vec::new();
     for (tag, memory) in memory.iter().enumerate() {
         let recv = Recv {
-            kind: Kind::Tagged,
+            kind: MessageKind::Tagged,
             from: Some(there),
             tag: tag as u64,
             ignore: 0,

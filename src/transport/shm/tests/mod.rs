@@ -13,7 +13,7 @@ mod suite;
 mod waking;
 
 use super::*;
-use crate::engine::port::Place;
+use crate::engine::port::Placement;
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
 use crate::sys::shared;
@@ -72,12 +72,12 @@ struct Kept {
 }
 
 impl Sink for Kept {
-    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         if self.refuse {
-            return Place::Refuse;
+            return Placement::Refuse;
         }
         self.at = Some((from, *header));
-        Place::Keep {
+        Placement::Keep {
             buffer: vec![0; len],
             token: 7,
         }

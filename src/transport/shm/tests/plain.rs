@@ -52,8 +52,8 @@ fn an_endpoint_reaches_itself() {
 fn user_memory_goes_straight_through() {
     struct Into(UserIov);
     impl Sink for Into {
-        fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Place {
-            Place::Into {
+        fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Placement {
+            Placement::Into {
                 iov: self.0,
                 at: 3,
                 token: 1,
@@ -272,7 +272,7 @@ fn memory_of_a_peer_is_fetched() {
     // SAFETY: both vectors outlive the calls.
     let iov = |bytes: &mut [u8]| UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
     let (source, target) = (iov(&mut from), iov(&mut to));
-    let remote = a.expose(0, &source, Named::Nothing);
+    let remote = a.expose(0, &source, ExposedName::Nothing);
     assert_eq!(b.get(to_a, &remote, &target, 5, 90_000, Some(0)), port::Get::Done);
     assert!(to[5..90_005] == from[5..90_005] && to[90_005..].iter().all(|byte| *byte == 0));
     // A name from another life of the address.

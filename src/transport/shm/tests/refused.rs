@@ -40,7 +40,7 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::NoMemory);
     // What is too long for it cannot go, what is short goes on, as far as there is room.
     assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7))), Push::TooLong);
-    let longest = vec![3; ends[0].limits().sure];
+    let longest = vec![3; ends[0].limits().guaranteed_body];
     assert_eq!(ends[0].push(a, &header(1), Body::Bytes(&longest)), Push::Done);
     while ends[0].push(a, &header(2), Body::Empty) != Push::Full {}
     let told = WARNED.lock().unwrap().join("\n");
@@ -88,7 +88,7 @@ fn fetching_may_be_forbidden() {
     let byte = Box::leak(Box::new([1u8; 64]));
     // SAFETY: leaked, so valid for ever.
     let iov = UserIov::one(unsafe { crate::util::user::UserBuf::new(byte.as_mut_ptr(), 64) });
-    let remote = end.expose(0, &iov, Named::Nothing);
+    let remote = end.expose(0, &iov, ExposedName::Nothing);
     let child = Child::run(|| {
         let to_a = |end: &mut ShmTransport| end.peer(b"a").unwrap();
         let mut free = dir.open("b");

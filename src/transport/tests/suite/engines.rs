@@ -1,7 +1,7 @@
 //! The part of the suite that has engines on top: messages of all lengths, floods, and the end of a peer.
 
 use super::{Ends, Pair, bytes, until};
-use crate::engine::op::{Completion, Ended, Error, Kind, Level, Recv, Refused, Send, Tell};
+use crate::engine::op::{CompletedOp, Completion, CompletionLevel, Error, MessageKind, Recv, Refused, Send, Tell};
 use crate::engine::port::*;
 use crate::engine::{Config, Engine};
 use crate::util::user::Lent;
@@ -18,9 +18,9 @@ impl<T: Transport> Side<T> {
         self.engine.progress(&mut self.ends);
     }
 
-    pub fn send(&mut self, tag: u64, memory: &Lent, level: Level) -> Result<(), Refused> {
+    pub fn send(&mut self, tag: u64, memory: &Lent, level: CompletionLevel) -> Result<(), Refused> {
         let send = Send {
-            kind: Kind::Tagged,
+            kind: MessageKind::Tagged,
             to: self.peer,
             tag,
             data: Some(!tag),
@@ -36,7 +36,7 @@ impl<T: Transport> Side<T> {
 
     pub fn recv(&mut self, tag: u64, memory: &Lent) {
         let recv = Recv {
-            kind: Kind::Tagged,
+            kind: MessageKind::Tagged,
             from: Some(self.peer),
             tag,
             ignore: 0,
@@ -48,8 +48,8 @@ impl<T: Transport> Side<T> {
         self.engine.recv(&recv, &mut self.ends).unwrap();
     }
 
-    fn ended(&self, ended: Ended) -> usize {
-        self.ends.iter().filter(|end| end.ended == ended).count()
+    fn ended(&self, ended: CompletedOp) -> usize {
+        self.ends.iter().filter(|end| end.op == ended).count()
     }
 }
 
@@ -94,7 +94,11 @@ pub fn engines_exchange_messages<P: Pair>() {
         for (side, end) in sides.iter_mut().enumerate() {
             let memory = Lent::new(&[len / 3, len - len / 3], 0);
             memory.set(&bytes(number(side, tag), *len));
-            let level = if tag % 3 == 0 { Level::Delivery } else { Level::Transmit };
+            let level = if tag % 3 == 0 {
+                CompletionLevel::Delivery
+            } else {
+                CompletionLevel::Transmit
+            };
             end.send(tag as u64, &memory, level).unwrap();
             end.progress();
         }
@@ -113,12 +117,12 @@ pub fn engines_exchange_messages<P: Pair>() {
     });
     for (side, end) in sides.iter().enumerate() {
         assert!(end.ends.iter().all(|end| end.failure.is_none()), "{:?}", end.ends);
-        assert_eq!(end.ended(Ended::Recv), lens.len());
+        assert_eq!(end.ended(CompletedOp::Recv), lens.len());
         for (tag, len) in lens.iter().enumerate() {
             let got = end
                 .ends
                 .iter()
-                .find(|end| end.ended == Ended::Recv && end.context == tag)
+                .find(|end| end.op == CompletedOp::Recv && end.context == tag)
                 .unwrap();
             assert_eq!(
                 (got.len, got.data, got.source),
@@ -148,7 +152,7 @@ pub fn engines_stand_a_flood<P: Pair>() {
     until("both refused", || {
         let before = sent;
         for (side, end) in sides.iter_mut().enumerate() {
-            if end.send(sent[side], &memory, Level::Transmit).is_ok() {
+            if end.send(sent[side], &memory, CompletionLevel::Transmit).is_ok() {
                 sent[side] += 1;
             }
             end.progress();
@@ -182,8 +186,8 @@ pub fn engines_notice_the_end_of_a_peer<P: Pair>() {
     let ([mut a, mut b], _keep) = sides::<P>(Config::default());
     let memory = Lent::new(&[100_000], 5);
     let small = Lent::new(&[10], 5);
-    a.send(1, &memory, Level::Delivery).unwrap();
-    a.send(2, &small, Level::Delivery).unwrap();
+    a.send(1, &memory, CompletionLevel::Delivery).unwrap();
+    a.send(2, &small, CompletionLevel::Delivery).unwrap();
     a.recv(3, &memory);
     for _ in 0..100 {
         a.progress();
@@ -197,11 +201,15 @@ pub fn engines_notice_the_end_of_a_peer<P: Pair>() {
     let ends: Vec<_> = a
         .ends
         .iter()
-        .map(|end| (end.ended, end.context, end.failure.map(|f| f.error)))
+        .map(|end| (end.op, end.context, end.failure.map(|f| f.error)))
         .collect();
     let gone = Some(Error::PeerGone);
     assert_eq!(
         ends,
-        [(Ended::Send, 1, gone), (Ended::Send, 2, gone), (Ended::Recv, 3, gone)]
+        [
+            (CompletedOp::Send, 1, gone),
+            (CompletedOp::Send, 2, gone),
+            (CompletedOp::Recv, 3, gone)
+        ]
     );
 }

@@ -23,7 +23,7 @@ fn open<T: Transport>(side: &mut Side<T>, memory: &Lent, rights: Rights) {
         watched: true,
     };
     assert_eq!(regions.add(region, KEY), Some(KEY));
-    side.engine.open(regions, 0, false);
+    side.engine.expose_regions(regions, 0, false);
 }
 
 fn rma<T: Transport>(side: &mut Side<T>, access: Access, local: &Lent, addr: u64, context: usize) {
@@ -71,15 +71,8 @@ fn add<T: Transport>(side: &mut Side<T>, operand: &Lent, result: &Lent, context:
     assert_eq!(began, Ok(()));
 }
 
-fn ends<T: Transport>(side: &Side<T>) -> Vec<(Ended, usize, usize, Option<Error>)> {
-    let row = |end: &Completion| {
-        (
-            end.ended,
-            end.context,
-            end.len,
-            end.failure.map(|failure| failure.error),
-        )
-    };
+fn ends<T: Transport>(side: &Side<T>) -> Vec<(CompletedOp, usize, usize, Option<Error>)> {
+    let row = |end: &Completion| (end.op, end.context, end.len, end.failure.map(|failure| failure.error));
     side.ends.iter().map(row).collect()
 }
 
@@ -100,12 +93,12 @@ pub fn engines_reach_each_others_memory<P: Pair>() {
                 sides.iter_mut().for_each(Side::progress);
                 sides.iter().all(|side| side.ends.len() == 1)
             });
-            let target = Ended::Target {
+            let target = CompletedOp::Target {
                 access,
                 key: KEY,
                 atomic: false,
             };
-            assert_eq!(ends(&sides[0]), [(Ended::Rma(access), number, len, None)]);
+            assert_eq!(ends(&sides[0]), [(CompletedOp::Rma(access), number, len, None)]);
             assert_eq!(ends(&sides[1]), [(target, 0, len, None)]);
             sides.iter_mut().for_each(|side| side.ends.clear());
         }
@@ -129,8 +122,8 @@ pub fn engines_refuse_what_is_not_open<P: Pair>() {
         sides[0].ends.len() == 4
     });
     let mut found = ends(&sides[0]);
-    found.sort_by_key(|(ended, context, ..)| (*context, *ended == Ended::Rma(Access::Read)));
-    let (write, read) = (Ended::Rma(Access::Write), Ended::Rma(Access::Read));
+    found.sort_by_key(|(ended, context, ..)| (*context, *ended == CompletedOp::Rma(Access::Read)));
+    let (write, read) = (CompletedOp::Rma(Access::Write), CompletedOp::Rma(Access::Read));
     let (rights, range) = (Some(Error::NoRights), Some(Error::OutOfRange));
     let rows = [
         (write, 0, 0, rights),
@@ -159,10 +152,10 @@ pub fn engines_keep_short_operations_and_messages_in_order<P: Pair>() {
         rma(&mut sides[0], Access::Read, &after, 0, 2);
         let message = Lent::new(&[8], 0);
         sides[1].recv(round, &message);
-        sides[0].send(round, &after, Level::Transmit).unwrap();
+        sides[0].send(round, &after, CompletionLevel::Transmit).unwrap();
         until("the message", || {
             sides.iter_mut().for_each(Side::progress);
-            let came = |end: &Completion| end.ended == Ended::Recv;
+            let came = |end: &Completion| end.op == CompletedOp::Recv;
             let ended = sides[0].ends.len() >= 4;
             ended && sides[1].ends.iter().any(came)
         });
@@ -172,8 +165,8 @@ pub fn engines_keep_short_operations_and_messages_in_order<P: Pair>() {
             [0, 1, 1].map(|add| round * 1000 + add)
         );
         // Of the target's own memory, the message was told last.
-        let told: Vec<Ended> = sides[1].ends.iter().map(|end| end.ended).collect();
-        assert_eq!((told.len(), told.last()), (4, Some(&Ended::Recv)));
+        let told: Vec<CompletedOp> = sides[1].ends.iter().map(|end| end.op).collect();
+        assert_eq!((told.len(), told.last()), (4, Some(&CompletedOp::Recv)));
         assert!(sides[0].ends.iter().all(|end| end.failure.is_none()));
         sides.iter_mut().for_each(|side| side.ends.clear());
     }

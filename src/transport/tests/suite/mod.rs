@@ -157,29 +157,29 @@ impl<F: FnMut(&Header, usize) -> Wish> Taker<F> {
 }
 
 impl<F: FnMut(&Header, usize) -> Wish> Sink for Taker<F> {
-    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Place {
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         assert_eq!(from, self.from);
         assert!(!self.refused, "a packet after one that was refused, in one poll");
         assert!(self.gone.is_empty(), "a packet of a peer that is gone");
         let wish = (self.wish)(header, len);
         if wish == Wish::Refuse {
             self.refused = true;
-            return Place::Refuse;
+            return Placement::Refuse;
         }
         let token = self.came.len() as Token + 1000;
         self.came.push((*header, len));
         match wish {
-            Wish::Drop | Wish::Refuse => Place::Drop,
+            Wish::Drop | Wish::Refuse => Placement::Drop,
             Wish::Keep => {
                 self.waiting.insert(token, (header.id, None));
                 let buffer = vec![0; len];
-                Place::Keep { buffer, token }
+                Placement::Keep { buffer, token }
             }
             Wish::Into(at, room) => {
                 let memory = Lent::new(&[room / 3, 0, room - room / 3], 0xee);
                 self.waiting.insert(token, (header.id, Some((memory, at))));
                 let iov = memory.iov();
-                Place::Into { iov, at, token }
+                Placement::Into { iov, at, token }
             }
         }
     }

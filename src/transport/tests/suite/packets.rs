@@ -238,7 +238,7 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
     for (token, (len, at, part)) in (1..).zip([(1, 0, 1), (5000, 0, 5000), (100_000, 77, 90_000), (3, 2, 1)]) {
         let theirs = Lent::new(&[len / 3, len - len / 3], 0);
         theirs.set(&bytes(len as u32, len));
-        let remote = b.expose(a_of_b, &theirs.iov(), Named::Nothing);
+        let remote = b.expose(a_of_b, &theirs.iov(), ExposedName::Nothing);
         let ours = Lent::new(&[len / 2, 0, len - len / 2], 0xee);
         let mut taker = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
         let mut begun = None;

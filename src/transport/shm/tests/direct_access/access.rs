@@ -208,7 +208,7 @@ fn a_target_that_does_nothing_is_reached() {
             let regions = Arc::new(Regions::new(false, true));
             regions.add(memory.region(Rights::BOTH), KEY).unwrap();
             let mut target = dir.open("target");
-            target.show(&regions, 1);
+            target.publish_regions(&regions, 1);
             memory.byte(5).store(5, Ordering::Relaxed);
             to_parent.write_all(&[1]).unwrap();
             let mut byte = [0];

@@ -85,7 +85,7 @@ fn a_killed_target_is_missed() {
         let regions = Arc::new(Regions::new(false, true));
         regions.add(memory.region(Rights::BOTH), KEY).unwrap();
         let mut target = dir.open("target");
-        target.show(&regions, 1);
+        target.publish_regions(&regions, 1);
         to_parent.write_all(&[1]).unwrap();
         std::thread::sleep(Duration::from_secs(60));
     });

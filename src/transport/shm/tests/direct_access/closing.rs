@@ -61,7 +61,7 @@ fn closing_does_not_wait_for_the_dead() {
     let regions = Arc::new(Regions::new(false, true));
     regions.add(memory.region(Rights::BOTH), KEY).unwrap();
     let mut target = dir.open("target");
-    target.show(&regions, 1);
+    target.publish_regions(&regions, 1);
     let child = Child::run(|| {
         let mut end = dir.open("end");
         let to = end.peer(b"target").unwrap();

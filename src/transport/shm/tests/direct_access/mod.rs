@@ -131,7 +131,7 @@ fn pair(region: Registered) -> Pair {
     let regions = Arc::new(Regions::new(false, true));
     assert_eq!(regions.add(region, KEY), Some(KEY));
     let (mut target, mut end) = (dir.open("target"), dir.open("end"));
-    target.show(&regions, 3);
+    target.publish_regions(&regions, 3);
     let to = end.peer(b"target").unwrap();
     Pair {
         dir,

@@ -2,7 +2,7 @@
 
 use super::atomic::{SUM, bytes, operation, words};
 use super::*;
-use crate::engine::script::sends_ended;
+use crate::engine::tests::stories::sends_ended;
 
 const CSWAP: u8 = 12;
 
@@ -13,9 +13,9 @@ fn at(tag: u64, at: u64) -> AtomicTarget {
 /// How the end of one should look.
 fn ended(form: Form, tag: u64, len: usize, error: Option<Error>) -> Completion {
     Completion {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         tag,
-        ..end(Ended::Atomic(form), 1, len, error)
+        ..end(CompletedOp::Atomic(form), 1, len, error)
     }
 }
 
@@ -35,7 +35,7 @@ fn received(bed: &Bed, recv: usize) -> Completion {
 
 fn as_received(recv: usize, tag: u64, len: usize, data: Option<u64>, overflow: usize) -> Completion {
     Completion {
-        ended: Ended::Recv,
+        op: CompletedOp::Recv,
         context: recv,
         data,
         source: Some(0),
@@ -166,27 +166,27 @@ fn a_buffer_that_is_too_small_is_not_touched_and_both_are_told() {
 
 #[test]
 fn a_held_one_is_seen_claimed_and_dropped_like_a_message() {
-    for (look, then) in [
-        (Look::Discard, None),
-        (Look::Claim, Some(Look::Drop)),
-        (Look::Claim, Some(Look::Take)),
+    for (peek, then) in [
+        (Peek::Discard, None),
+        (Peek::Claim, Some(Peek::DiscardClaimed)),
+        (Peek::Claim, Some(Peek::ReceiveClaimed)),
     ] {
         let mut bed = Bed::new(2, 4, manners()[0], small());
         let operand = words(&[3, 4]);
         bed.atomic(0, &operation(Form::Base, SUM, at(9, 0), &operand)).unwrap();
         bed.settle();
         let recv = Recv {
-            context: LOOK,
+            context: PEEK,
             ..tagged(9)
         };
-        bed.look(1, Look::Peek, recv).unwrap();
-        bed.look(1, look, recv).unwrap();
+        bed.peek(1, Peek::Only, recv).unwrap();
+        bed.peek(1, peek, recv).unwrap();
         let seen: Vec<(usize, bool)> = bed.ends(1).iter().map(|end| (end.len, end.peeked)).collect();
         assert_eq!(seen, [(16, true), (16, true)]);
         let mut memory = None;
         match then {
-            Some(Look::Take) => memory = Some(bed.take(1, 16, recv)),
-            Some(look) => bed.look(1, look, recv).unwrap(),
+            Some(Peek::ReceiveClaimed) => memory = Some(bed.take(1, 16, recv)),
+            Some(peek) => bed.peek(1, peek, recv).unwrap(),
             None => {}
         }
         bed.settle();

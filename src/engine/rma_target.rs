@@ -6,13 +6,13 @@
 //! write is a message (`message`) whose receive is a region.
 
 use super::deliver::ANSWERS;
-use super::message::{Landing, Message, Phase, data, done};
-use super::op::{Access, Completion, Ended, Error, RemoteIov, RemotePart, Report, Tell};
+use super::message::{Landing, Message, Phase, data, done_header};
+use super::op::{Access, CompletedOp, Completion, Error, RemoteIov, RemotePart, Report, Tell};
 use super::peer::Malformed;
-use super::pieces::{Reached, Refusal, failed, read_list};
-use super::port::{PeerId, Place, Remote, Token};
-use super::side::{Serve, ended};
-use super::state::{Core, Fetching};
+use super::pieces::{Refusal, RegionMemory, done_failed, read_list};
+use super::port::{PeerId, Placement, Remote, Token};
+use super::rma_peer::{ServedRead, rma_completion};
+use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
@@ -23,7 +23,7 @@ const NOBODY: Token = u64::MAX;
 
 /// Where a long write goes.
 #[derive(Debug)]
-pub(super) struct Inlet {
+pub(super) struct LongWrite {
     pub remote: RemoteIov,
     /// Its region is gone, or no longer for peers: what still comes is dropped.
     pub failed: Option<Error>,
@@ -40,13 +40,13 @@ impl Core {
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
-        if header.flags & flag::LIST != 0 || !self.limits.at_once {
-            return self.place_packet(from, header, len, report);
+    ) -> Result<Placement, Malformed> {
+        if header.flags & flag::LIST != 0 || !self.limits.sync_placement {
+            return self.place_whole(from, header, len, report);
         }
         let (addr, key) = (header.tag, header.data);
         let part = RemotePart { addr, len, key };
-        match self.region(&part, Rights::WRITE) {
+        match self.find_region(&part, Rights::WRITE) {
             Ok((iov, counted)) => {
                 let token = match short_data(header) {
                     None if !counted => NOBODY,
@@ -54,59 +54,59 @@ impl Core {
                 };
                 self.ack(from);
                 if len > 0 {
-                    return Ok(Place::Into { iov, at: 0, token });
+                    return Ok(Placement::Into { iov, at: 0, token });
                 }
                 if self.landings.remove(Id::from_bits(token)).is_some() {
-                    self.tell_write(from, key, len, short_data(header), report);
+                    self.report_write(from, key, len, short_data(header), report);
                 }
             }
             Err(error) => self.refuse_short(&Refusal { from, part, error }, report),
         }
-        Ok(Place::Drop)
+        Ok(Placement::Drop)
     }
 
     /// An operation has come that is looked at when its packet is here.
-    pub fn place_packet(
+    pub fn place_whole(
         &mut self,
         from: PeerId,
         header: &Header,
         len: usize,
         report: &mut impl Report,
-    ) -> Result<Place, Malformed> {
-        if self.owes_much(from, ANSWERS) {
-            return Ok(Place::Refuse);
+    ) -> Result<Placement, Malformed> {
+        if self.has_many_replies(from, ANSWERS) {
+            return Ok(Placement::Refuse);
         }
         if len == 0 {
-            self.carry_out(from, header, &[], report)?;
-            return Ok(Place::Drop);
+            self.execute_packet(from, header, &[], report)?;
+            return Ok(Placement::Drop);
         }
-        if !self.limits.at_once {
+        if !self.limits.sync_placement {
             let peer = self.peer(from);
-            peer.side().landing += 1;
-            peer.look_out();
+            peer.rma_mut().landing += 1;
+            peer.update_fast_path();
         }
         let buffer = self.spare(len);
         let header = *header;
         let token = self.landings.insert(Landing::Packet { from, header }).bits();
-        Ok(Place::Keep { buffer, token })
+        Ok(Placement::Keep { buffer, token })
     }
 
     /// It is here.
-    pub fn packet_landed(&mut self, from: PeerId, header: &Header, buffer: Option<Vec<u8>>, report: &mut impl Report) {
-        if !self.limits.at_once {
+    pub fn whole_landed(&mut self, from: PeerId, header: &Header, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+        if !self.limits.sync_placement {
             let peer = self.peer(from);
-            let side = peer.side();
-            side.landing = side.landing.saturating_sub(1);
-            peer.look_out();
+            let rma = peer.rma_mut();
+            rma.landing = rma.landing.saturating_sub(1);
+            peer.update_fast_path();
         }
         let buffer = buffer.unwrap_or_default();
-        if self.carry_out(from, header, &buffer, report).is_err() {
+        if self.execute_packet(from, header, &buffer, report).is_err() {
             self.shun(from, report);
         }
         self.recycle(buffer);
     }
 
-    fn carry_out(
+    fn execute_packet(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -126,11 +126,11 @@ impl Core {
         if remote.len() != bytes.len() {
             return Err(Malformed);
         }
-        match self.reach(&remote, 0, bytes.len(), Rights::WRITE) {
-            Ok(reached) => {
-                reached.write(bytes);
+        match self.find_regions(&remote, 0, bytes.len(), Rights::WRITE) {
+            Ok(found) => {
+                found.write(bytes);
                 self.ack(from);
-                self.tell(from, Access::Write, &reached, bytes.len(), short_data(header), report);
+                self.report_target(from, Access::Write, &found, bytes.len(), short_data(header), report);
             }
             Err((part, error)) => self.refuse_short(&Refusal { from, part, error }, report),
         }
@@ -144,18 +144,18 @@ impl Core {
             return Err(Malformed);
         }
         let number = header.id;
-        match self.reach(&remote, 0, len, Rights::READ) {
+        match self.find_regions(&remote, 0, len, Rights::READ) {
             Err((part, error)) => self.refuse(number, &Refusal { from, part, error }, report),
-            Ok(reached) if len <= self.small => {
+            Ok(found) if len <= self.small => {
                 let mut bytes = self.spare(len);
-                reached.read(&mut bytes);
+                found.read(&mut bytes);
                 self.reply(from, number, bytes);
-                self.tell(from, Access::Read, &reached, len, None, report);
+                self.report_target(from, Access::Read, &found, len, None, report);
             }
             Ok(_) => {
                 let get = header.flags & flag::GET != 0 && self.limits.can_get;
                 let at = 0;
-                let serve = Serve {
+                let serve = ServedRead {
                     number,
                     remote,
                     at,
@@ -187,13 +187,13 @@ impl Core {
                 Some(Box::new(Remote { bytes }))
             }
         };
-        if let Err((part, error)) = self.reach(&remote, 0, total, Rights::WRITE) {
+        if let Err((part, error)) = self.find_regions(&remote, 0, total, Rights::WRITE) {
             self.refuse(header.id, &Refusal { from, part, error }, report);
             return Ok(());
         }
         let mut message = Message::new(from, header, Phase::Offered(source), total);
         message.data = data(header);
-        message.inlet = Some(Box::new(Inlet { remote, failed: None }));
+        message.long_write = Some(Box::new(LongWrite { remote, failed: None }));
         let id = self.arrivals.insert(message);
         self.accept(id, report);
         Ok(())
@@ -202,60 +202,60 @@ impl Core {
     // ---- long writes ----
 
     /// The memory that a long write is fetched into.
-    pub fn inlet_memory(&self, inlet: &Inlet) -> Option<UserIov> {
-        let reached = self.reach(&inlet.remote, 0, inlet.remote.len(), Rights::WRITE);
-        reached.ok()?.one()
+    pub fn long_write_memory(&self, long_write: &LongWrite) -> Option<UserIov> {
+        let found = self.find_regions(&long_write.remote, 0, long_write.remote.len(), Rights::WRITE);
+        found.ok()?.one()
     }
 
     /// What was to be fetched has no one place any more: its region was closed, or there are too many pieces.
-    pub fn not_fetched(&mut self, what: Fetching, report: &mut impl Report) {
-        let Fetching::Message(id) = what else { return };
+    pub fn get_impossible(&mut self, owner: GetOwner, report: &mut impl Report) {
+        let GetOwner::Message(id) = owner else { return };
         let Some(message) = self.arrivals.get(id) else { return };
-        let Some(inlet) = &message.inlet else { return };
-        match self.reach(&inlet.remote, 0, inlet.remote.len(), Rights::WRITE) {
-            Ok(_) => self.ask(id, report),
+        let Some(long_write) = &message.long_write else { return };
+        match self.find_regions(&long_write.remote, 0, long_write.remote.len(), Rights::WRITE) {
+            Ok(_) => self.request_bytes(id, report),
             Err((_, error)) => {
-                self.fail_inlet(id, error);
+                self.fail_long_write(id, error);
                 self.finish(id, report);
             }
         }
     }
 
-    fn fail_inlet(&mut self, id: Id, error: Error) {
+    fn fail_long_write(&mut self, id: Id, error: Error) {
         let message = self.arrivals.get_mut(id);
-        if let Some(inlet) = message.and_then(|message| message.inlet.as_mut()) {
-            inlet.failed = inlet.failed.or(Some(error));
+        if let Some(long_write) = message.and_then(|message| message.long_write.as_mut()) {
+            long_write.failed = long_write.failed.or(Some(error));
         }
     }
 
     /// The memory for `len` bytes of a long write, if it may still be written.
-    fn window(&mut self, id: Id, at: usize, len: usize) -> Option<Reached> {
-        let inlet = self.arrivals.get(id)?.inlet.as_ref()?;
-        if inlet.failed.is_some() {
+    fn long_write_window(&mut self, id: Id, at: usize, len: usize) -> Option<RegionMemory> {
+        let long_write = self.arrivals.get(id)?.long_write.as_ref()?;
+        if long_write.failed.is_some() {
             return None;
         }
-        match self.reach(&inlet.remote, at, len, Rights::WRITE) {
-            Ok(reached) => Some(reached),
+        match self.find_regions(&long_write.remote, at, len, Rights::WRITE) {
+            Ok(found) => Some(found),
             Err((_, error)) => {
-                self.fail_inlet(id, error);
+                self.fail_long_write(id, error);
                 None
             }
         }
     }
 
     /// A place for bytes of a long write, which `place_part` has counted.
-    pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Place {
-        let Some(reached) = self.window(id, at, len) else {
-            self.settle(id, report);
-            return Place::Drop;
+    pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
+        let Some(found) = self.long_write_window(id, at, len) else {
+            self.finish_if_complete(id, report);
+            return Placement::Drop;
         };
         if let Some(message) = self.arrivals.get_mut(id) {
             message.moving += 1;
         }
         let token = self.landings.insert(Landing::Part { message: id, at }).bits();
-        match reached.one() {
-            Some(iov) if self.limits.at_once => Place::Into { iov, at: 0, token },
-            _ => Place::Keep {
+        match found.one() {
+            Some(iov) if self.limits.sync_placement => Placement::Into { iov, at: 0, token },
+            _ => Placement::Keep {
                 buffer: self.spare(len),
                 token,
             },
@@ -265,48 +265,48 @@ impl Core {
     /// They are there, or here.
     pub fn landed_in_region(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         if let Some(bytes) = buffer {
-            if let Some(reached) = self.window(id, at, bytes.len()) {
-                reached.write(&bytes);
+            if let Some(found) = self.long_write_window(id, at, bytes.len()) {
+                found.write(&bytes);
             }
             self.recycle(bytes);
         }
-        self.settle(id, report);
+        self.finish_if_complete(id, report);
     }
 
     /// A long write has ended.
-    pub fn written(&mut self, message: &Message, inlet: &Inlet, report: &mut impl Report) {
+    pub fn long_write_done(&mut self, message: &Message, long_write: &LongWrite, report: &mut impl Report) {
         let (from, number, len) = (message.from, message.number, message.total);
-        let Some(error) = inlet.failed else {
-            self.say(from, done(number));
+        let Some(error) = long_write.failed else {
+            self.send_control(from, done_header(number));
             // A region may have been closed just now; the bytes were there before.
-            if let Ok(reached) = self.reach(&inlet.remote, 0, len, Rights::WRITE) {
-                self.tell(from, Access::Write, &reached, len, message.data, report);
+            if let Ok(found) = self.find_regions(&long_write.remote, 0, len, Rights::WRITE) {
+                self.report_target(from, Access::Write, &found, len, message.data, report);
             }
             return;
         };
-        self.say(from, failed(number, error));
-        report.refused(from, &Core::some_part(&inlet.remote), error);
+        self.send_control(from, done_failed(number, error));
+        report.refused(from, &Core::some_part(&long_write.remote), error);
     }
 
     // ---- telling the application ----
 
     /// All of a peer's operation is done: says so if there is anybody who wants to know.
-    pub fn tell(
+    pub fn report_target(
         &mut self,
         from: PeerId,
         access: Access,
-        reached: &Reached,
+        found: &RegionMemory,
         len: usize,
         data: Option<u64>,
         report: &mut impl Report,
     ) {
-        if reached.counted || data.is_some() {
-            report.report(told(from, access, reached.part.key, false, len, data));
+        if found.counted || data.is_some() {
+            report.report(target_completion(from, access, found.part.key, false, len, data));
         }
     }
 
-    pub fn tell_write(&mut self, from: PeerId, key: u64, len: usize, data: Option<u64>, report: &mut impl Report) {
-        report.report(told(from, Access::Write, key, false, len, data));
+    pub fn report_write(&mut self, from: PeerId, key: u64, len: usize, data: Option<u64>, report: &mut impl Report) {
+        report.report(target_completion(from, Access::Write, key, false, len, data));
     }
 
     /// A peer has fetched what it was shown.
@@ -314,8 +314,8 @@ impl Core {
         let len = usize::try_from(header.total).unwrap_or(usize::MAX);
         let (addr, key) = (header.tag, header.data);
         let part = RemotePart { addr, len: 0, key };
-        if let Ok((_, true)) = self.region(&part, Rights::READ) {
-            report.report(told(from, Access::Read, key, false, len, None));
+        if let Ok((_, true)) = self.find_region(&part, Rights::READ) {
+            report.report(target_completion(from, Access::Read, key, false, len, None));
         }
     }
 }
@@ -325,11 +325,18 @@ pub(super) fn short_data(header: &Header) -> Option<u64> {
     (header.flags & flag::DATA != 0).then_some(header.total)
 }
 
-pub(super) fn told(from: PeerId, access: Access, key: u64, atomic: bool, len: usize, data: Option<u64>) -> Completion {
+pub(super) fn target_completion(
+    from: PeerId,
+    access: Access,
+    key: u64,
+    atomic: bool,
+    len: usize,
+    data: Option<u64>,
+) -> Completion {
     let tell = if data.is_some() { Tell::Queue } else { Tell::Counters };
     Completion {
         len,
         data,
-        ..ended(Ended::Target { access, key, atomic }, from, 0, tell)
+        ..rma_completion(CompletedOp::Target { access, key, atomic }, from, 0, tell)
     }
 }

@@ -3,22 +3,22 @@
 //! At the target such an operation is a message: it meets the oldest receive that fits, or is held until there is one.
 //! Then it works on that receive's buffer, and both ends are told.
 
+use super::atomic_target::IncomingAtomic;
 use super::credit;
-use super::execute::Work;
-use super::message::{Delivery, Message, Phase, done};
-use super::op::{Error, Form, Kind, Report};
+use super::message::{Delivery, Message, Phase, done_header};
+use super::op::{Error, Form, MessageKind, Report};
 use super::peer::Malformed;
-use super::pieces::failed;
+use super::pieces::done_failed;
 use super::port::PeerId;
-use super::receive::Target;
+use super::receive::MatchedRecv;
+use super::rma_target::short_data;
 use super::state::Core;
-use super::target::short_data;
 use super::wire::{Header, flag};
 use crate::util::slab::Id;
 
 /// What is done to the receive's buffer.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct TaggedAtomic {
     pub form: Form,
     pub code: u16,
     /// Where in the buffer.
@@ -29,7 +29,7 @@ pub(super) struct Task {
 impl Message {
     /// How long a buffer must be to take it.
     pub fn extent(&self) -> usize {
-        self.work
+        self.tagged_atomic
             .as_ref()
             .map_or(self.total, |task| task.at.saturating_add(task.len))
     }
@@ -42,82 +42,82 @@ impl Core {
         from: PeerId,
         header: &Header,
         body: &[u8],
-        work: &Work,
+        atomic: &IncomingAtomic,
         report: &mut impl Report,
     ) -> Result<(), Malformed> {
         let at = usize::try_from(header.tag).map_err(|_| Malformed)?;
-        let task = Task {
-            form: work.form,
+        let task = TaggedAtomic {
+            form: atomic.form,
             code: header.code,
             at,
-            len: work.len,
+            len: atomic.len,
         };
         let cost = credit::cost(body.len());
         let charged = header.flags & flag::WITHHELD == 0;
         if charged {
-            self.charge(from, cost)?;
+            self.charge_credit(from, cost)?;
         }
         let tag = header.data;
-        if let Err(error) = work.kernel() {
-            self.say(from, failed(header.id, error));
+        if let Err(error) = atomic.kernel() {
+            self.send_control(from, done_failed(header.id, error));
             if charged {
-                self.repay(from, cost);
+                self.repay_credit(from, cost);
             }
             return Ok(());
         }
-        let mut message = Message::new(from, header, Phase::Coming, work.len);
+        let mut message = Message::new(from, header, Phase::Coming, atomic.len);
         message.tag = tag;
         message.data = short_data(header);
         message.ack = true;
-        message.next = work.len;
+        message.next = atomic.len;
         message.head = body.to_vec();
-        let extent = at.saturating_add(work.len);
-        message.work = Some(Box::new(task));
-        if let Some(target) = self.take_post(Kind::Tagged, from, tag, extent) {
+        let extent = at.saturating_add(atomic.len);
+        message.tagged_atomic = Some(Box::new(task));
+        if let Some(matched) = self.take_post(MessageKind::Tagged, from, tag, extent) {
             if charged {
-                self.repay(from, cost);
+                self.repay_credit(from, cost);
             }
-            self.work_on(&message, &target, report);
+            self.execute_tagged_atomic(&message, &matched, report);
             return Ok(());
         }
         message.kept = if charged { cost } else { 0 };
         let id = self.arrivals.insert(message);
-        self.hold(id);
+        self.hold_unexpected(id);
         if charged {
-            self.keep(from, cost);
+            self.charge_kept(from, cost);
         }
         Ok(())
     }
 
     /// A held one has met its receive.
-    pub fn work_attached(&mut self, id: Id, target: Target, report: &mut impl Report) {
+    pub fn tagged_atomic_attached(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
         if let Some(message) = self.arrivals.remove(id) {
-            self.work_on(&message, &target, report);
+            self.execute_tagged_atomic(&message, &matched, report);
         }
     }
 
     /// Nobody wants it: it is not done.
-    pub fn work_discarded(&mut self, id: Id) {
+    pub fn tagged_atomic_discarded(&mut self, id: Id) {
         if let Some(message) = self.arrivals.remove(id).filter(|message| message.ack) {
-            self.say(message.from, failed(message.number, Error::Canceled));
+            self.send_control(message.from, done_failed(message.number, Error::Canceled));
         }
     }
 
-    fn work_on(&mut self, message: &Message, target: &Target, report: &mut impl Report) {
-        let Some(task) = &message.work else { return };
-        let room = target.iov.len().saturating_sub(task.at);
+    fn execute_tagged_atomic(&mut self, message: &Message, matched: &MatchedRecv, report: &mut impl Report) {
+        let Some(task) = &message.tagged_atomic else { return };
+        let room = matched.iov.len().saturating_sub(task.at);
         let delivery = Delivery {
             total: task.len,
             room,
             answer: None,
-            ..message.delivery(target)
+            ..message.delivery(matched)
         };
-        let work = Work::of(task.form, task.code, task.len, &message.head);
-        let done_or_not = match work {
-            Some(work) if room >= task.len => {
-                let buffer = target.iov.part(task.at, task.len);
-                let mut result = self.spare(work.result());
-                work.execute(&[buffer], &mut result).map(|()| result)
+        let atomic = IncomingAtomic::of(task.form, task.code, task.len, &message.head);
+        let done_or_not = match atomic {
+            Some(atomic) if room >= task.len => {
+                let buffer = matched.iov.part(task.at, task.len);
+                let mut result = self.spare(atomic.result());
+                atomic.execute(&[buffer], &mut result).map(|()| result)
             }
             _ => Err(Error::OutOfRange),
         };
@@ -126,7 +126,7 @@ impl Core {
                 self.deliver(&delivery, None, report);
                 match (message.ack, task.form) {
                     (false, _) => {}
-                    (true, Form::Base) => self.say(message.from, done(message.number)),
+                    (true, Form::Base) => self.send_control(message.from, done_header(message.number)),
                     (true, _) => return self.reply(message.from, message.number, result),
                 }
                 self.recycle(result);
@@ -136,7 +136,7 @@ impl Core {
                 let error_here = (room >= task.len).then_some(error);
                 self.deliver(&delivery, error_here, report);
                 if message.ack {
-                    self.say(message.from, failed(message.number, error));
+                    self.send_control(message.from, done_failed(message.number, error));
                 }
             }
         }

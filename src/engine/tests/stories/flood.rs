@@ -113,7 +113,7 @@ struct InOrder(u64);
 impl Report for InOrder {
     fn report(&mut self, end: Completion) {
         assert_eq!(end.failure, None);
-        if end.ended == Ended::Recv {
+        if end.op == CompletedOp::Recv {
             assert_eq!((end.tag, end.len), (self.0, 8));
             self.0 += 1;
         }
@@ -170,13 +170,13 @@ fn a_million_messages_that_nobody_receives_take_bounded_memory_and_all_arrive() 
 
 fn plain_send() -> Send {
     Send {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         to: 1,
         tag: 0,
         data: None,
         body: UserIov::NONE,
         inject: false,
-        level: Level::Inject,
+        level: CompletionLevel::Inject,
         fence: false,
         context: 0,
         tell: Tell::Counters,

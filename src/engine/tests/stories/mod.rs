@@ -1,14 +1,14 @@
 //! Stories of two or three endpoints, each with one feature in it.
 
-mod ends;
 mod flood;
-mod looks;
+mod peeks;
+mod peer_death;
 
-use super::Config;
-use super::op::*;
-use super::port::*;
-use super::sim::*;
-use super::wire::Packet;
+use crate::engine::Config;
+use crate::engine::op::*;
+use crate::engine::port::*;
+use crate::engine::tests::sim::*;
+use crate::engine::wire::Packet;
 
 fn bed() -> Bed {
     Bed::new(3, 1, Manner::default(), small())
@@ -25,7 +25,7 @@ fn small() -> Config {
 }
 
 pub(super) fn sends_ended(bed: &Bed, node: PeerId) -> Vec<usize> {
-    let sends = bed.ends(node).into_iter().filter(|end| end.ended == Ended::Send);
+    let sends = bed.ends(node).into_iter().filter(|end| end.op == CompletedOp::Send);
     sends.map(|end| end.context).collect()
 }
 
@@ -44,7 +44,7 @@ fn check(bed: &Bed, recv: usize, sent: usize) {
     let world = bed.world.borrow();
     let send = &world.sent[sent].send;
     let expected = Completion {
-        ended: Ended::Recv,
+        op: CompletedOp::Recv,
         kind: send.kind,
         context: recv,
         tell: Tell::Queue,
@@ -107,14 +107,14 @@ fn a_small_message_is_one_packet_and_ends_at_once() {
 fn untagged_messages_have_matching_of_their_own() {
     let mut bed = bed();
     let untagged = Recv {
-        kind: Kind::Message,
+        kind: MessageKind::Untagged,
         ..tagged(3)
     };
     let (first, second) = (bed.recv(1, &[8], untagged), bed.recv(1, &[8], tagged(3)));
     let two = bed.send(letter(0, 1, 3, 8)).unwrap();
     let one = bed
         .send(Letter {
-            kind: Kind::Message,
+            kind: MessageKind::Untagged,
             tag: 0,
             ..letter(0, 1, 0, 8)
         })
@@ -128,8 +128,8 @@ fn untagged_messages_have_matching_of_their_own() {
 fn collectives_have_matching_of_their_own_and_no_look_at_the_applications() {
     for len in LENGTHS {
         let mut bed = bed();
-        let kinds = [Kind::Collective, Kind::Tagged, Kind::Message];
-        let tag = |kind| if kind == Kind::Message { 0 } else { 3 };
+        let kinds = [MessageKind::Collective, MessageKind::Tagged, MessageKind::Untagged];
+        let tag = |kind| if kind == MessageKind::Untagged { 0 } else { 3 };
         let recvs = kinds.map(|kind| bed.recv(1, &[len], Recv { kind, ..tagged(3) }));
         assert!(!bed.cancel(1, recvs[0]), "not the application's to cancel");
         let sent = [2, 1, 0].map(|at| {
@@ -171,7 +171,7 @@ fn directed_receives_take_only_their_sources_messages() {
 fn delivery_is_told_when_the_message_is_in_place() {
     for len in LENGTHS {
         let mut bed = bed();
-        let level = Level::Delivery;
+        let level = CompletionLevel::Delivery;
         let sent = bed
             .send(Letter {
                 level,
@@ -191,7 +191,7 @@ fn delivery_is_told_when_the_message_is_in_place() {
 fn a_fence_waits_for_all_before_it_and_holds_all_after_it() {
     for len in [8, 200, 1000] {
         let mut bed = bed();
-        let level = Level::Delivery;
+        let level = CompletionLevel::Delivery;
         bed.send(Letter {
             level,
             ..letter(0, 1, 1, len)

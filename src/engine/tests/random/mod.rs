@@ -6,12 +6,12 @@
 
 mod rules;
 
-use super::Config;
-use super::op::*;
-use super::port::*;
-use super::receive::want;
-use super::sim::*;
-use super::wire::{Header, flag};
+use crate::engine::Config;
+use crate::engine::op::*;
+use crate::engine::port::*;
+use crate::engine::receive::want;
+use crate::engine::tests::sim::*;
+use crate::engine::wire::{Header, flag};
 use proptest::prelude::*;
 use rules::*;
 use std::collections::HashMap;
@@ -60,8 +60,8 @@ fn manner() -> impl Strategy<Value = Manner> {
                 max_body,
                 eager: 300,
                 can_get,
-                sure: max_body.min(100),
-                at_once: true,
+                guaranteed_body: max_body.min(100),
+                sync_placement: true,
             },
             depth,
             delay,
@@ -91,10 +91,19 @@ fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
         len,
         how,
     } = step;
-    let kind = if bit(how, 0) { Kind::Message } else { Kind::Tagged };
+    let kind = if bit(how, 0) {
+        MessageKind::Untagged
+    } else {
+        MessageKind::Tagged
+    };
     match what {
         0..5 => {
-            let level = [Level::Inject, Level::Transmit, Level::Delivery, Level::Delivery][usize::from(how >> 6)];
+            let level = [
+                CompletionLevel::Inject,
+                CompletionLevel::Transmit,
+                CompletionLevel::Delivery,
+                CompletionLevel::Delivery,
+            ][usize::from(how >> 6)];
             let sent = bed.send(Letter {
                 kind,
                 data: bit(how, 1).then_some(u64::from(how)),
@@ -118,23 +127,23 @@ fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
             }
         }
         10 => {
-            let (look, number) = (how >> 6, bed.world.borrow().looks.len());
+            let (peek, number) = (how >> 6, bed.world.borrow().peeks.len());
             let recv = Recv {
-                context: LOOK + number,
+                context: PEEK + number,
                 ..recv(kind, peer, tag, how)
             };
-            let look = [Look::Peek, Look::Claim, Look::Claim, Look::Discard][usize::from(look)];
-            bed.look(node, look, recv).unwrap();
+            let peek = [Peek::Only, Peek::Claim, Peek::Claim, Peek::Discard][usize::from(peek)];
+            bed.peek(node, peek, recv).unwrap();
             let answer = bed.ends(node).into_iter().find(|end| end.context == recv.context);
             let found = answer.is_some_and(|end| end.failure.is_none());
-            if look == Look::Claim && found {
+            if peek == Peek::Claim && found {
                 claims.push((node, recv));
             }
         }
         11 => {
             if let Some((node, recv)) = claims.pop() {
                 if bit(how, 1) {
-                    bed.look(node, Look::Drop, recv).unwrap();
+                    bed.peek(node, Peek::DiscardClaimed, recv).unwrap();
                 } else {
                     bed.take(node, len, recv);
                 }
@@ -147,7 +156,7 @@ fn act(bed: &mut Bed, claims: &mut Claims, step: Step) {
     }
 }
 
-fn recv(kind: Kind, peer: PeerId, tag: u64, how: u8) -> Recv {
+fn recv(kind: MessageKind, peer: PeerId, tag: u64, how: u8) -> Recv {
     Recv {
         kind,
         from: bit(how, 1).then_some(peer),
@@ -160,7 +169,7 @@ fn recv(kind: Kind, peer: PeerId, tag: u64, how: u8) -> Recv {
 fn finish(bed: &mut Bed, claims: Claims) {
     bed.settle();
     for (node, claim) in claims {
-        bed.look(node, Look::Drop, claim).unwrap();
+        bed.peek(node, Peek::DiscardClaimed, claim).unwrap();
     }
     let sent: Vec<Send> = bed.world.borrow().sent.iter().map(|sent| sent.send).collect();
     for send in sent {
@@ -201,7 +210,7 @@ fn lanes(world: &World) -> HashMap<(PeerId, PeerId), Vec<usize>> {
 }
 
 fn check_header(header: &Header, sent: &Sent) {
-    let tagged = sent.send.kind == Kind::Tagged;
+    let tagged = sent.send.kind == MessageKind::Tagged;
     let data = (header.flags & flag::DATA != 0).then_some(header.data);
     let told = (header.flags & flag::TAGGED != 0, header.total, data, header.tag);
     let tag = if tagged { sent.send.tag } else { 0 };
@@ -240,11 +249,11 @@ fn judge(bed: &Bed) {
                     rules.fail(&posted.recv, Error::Canceled);
                 }
             }
-            Event::Look { look } => {
-                let (node, look, recv) = &world.looks[look];
-                rules[*node as usize].look(&world, *look, recv);
+            Event::Peek { peek } => {
+                let (node, peek, recv) = &world.peeks[peek];
+                rules[*node as usize].peek(&world, *peek, recv);
             }
-            Event::Ended(..) => {}
+            Event::CompletedOp(..) => {}
         }
     }
     for (node, rules) in rules.iter().enumerate() {
@@ -259,7 +268,7 @@ fn check_receives(bed: &Bed, node: PeerId, expected: &[Completion]) {
     let mut told: Vec<Completion> = bed
         .ends(node)
         .into_iter()
-        .filter(|end| end.ended == Ended::Recv)
+        .filter(|end| end.op == CompletedOp::Recv)
         .collect();
     told.iter_mut().for_each(|end| end.released = false);
     let mut expected = expected.to_vec();
@@ -302,16 +311,16 @@ fn check_sends(
 ) {
     let when = |meant: &dyn Fn(PeerId, &Completion) -> bool| -> Vec<usize> {
         let at = |(time, event): (usize, &Event)| match event {
-            Event::Ended(node, end) if meant(*node, end) => Some(time),
+            Event::CompletedOp(node, end) if meant(*node, end) => Some(time),
             _ => None,
         };
         world.log.iter().enumerate().filter_map(at).collect()
     };
-    let ended = |number: usize| when(&|_, end| end.ended == Ended::Send && end.context == number);
+    let ended = |number: usize| when(&|_, end| end.op == CompletedOp::Send && end.context == number);
     for (number, sent) in world.sent.iter().enumerate() {
         let times = ended(number);
         assert_eq!(times.len(), 1, "ends of send {number}");
-        let Event::Ended(node, end) = world.log[times[0]] else {
+        let Event::CompletedOp(node, end) = world.log[times[0]] else {
             panic!()
         };
         assert_eq!(
@@ -320,10 +329,10 @@ fn check_sends(
             "send {number}"
         );
         let went = rules[sent.send.to as usize].went.get(&number);
-        if let Some((context, buf)) = went.filter(|_| sent.send.level == Level::Delivery) {
+        if let Some((context, buf)) = went.filter(|_| sent.send.level == CompletionLevel::Delivery) {
             let there = |node, end: &Completion| {
-                (node, end.ended, end.context, end.buf, end.peeked)
-                    == (sent.send.to, Ended::Recv, *context, *buf, false)
+                (node, end.op, end.context, end.buf, end.peeked)
+                    == (sent.send.to, CompletedOp::Recv, *context, *buf, false)
             };
             assert!(when(&there)[0] < times[0], "send {number} ended before its delivery");
         }
@@ -371,9 +380,9 @@ fn judge_survivors(bed: &Bed) {
     let mut sends: HashMap<usize, Vec<Completion>> = HashMap::new();
     let mut recvs: HashMap<usize, Vec<Completion>> = HashMap::new();
     for event in &world.log {
-        let Event::Ended(node, end) = event else { continue };
+        let Event::CompletedOp(node, end) = event else { continue };
         if !dead(*node) {
-            let ends = if end.ended == Ended::Send {
+            let ends = if end.op == CompletedOp::Send {
                 &mut sends
             } else {
                 &mut recvs
@@ -446,7 +455,7 @@ proptest! {
             let tag = bed.world.borrow().sent.len() as u64;
             match step.what {
                 0..5 => drop(bed.send(Letter {
-                    level: if bit(step.how, 0) { Level::Delivery } else { Level::Inject },
+                    level: if bit(step.how, 0) { CompletionLevel::Delivery } else { CompletionLevel::Inject },
                     inject: bit(step.how, 1),
                     ..letter(step.node, step.peer, tag, step.len)
                 })),

@@ -12,7 +12,7 @@ fn the_dead_leave_nothing_waiting() {
     let kinds = [8, 200, 1000];
     for len in kinds {
         bed.send(Letter {
-            level: Level::Delivery,
+            level: CompletionLevel::Delivery,
             ..letter(0, 1, 5, len)
         })
         .unwrap();
@@ -45,14 +45,14 @@ fn the_dead_leave_nothing_waiting() {
     let ends: Vec<_> = bed
         .ends(0)
         .iter()
-        .map(|end| (end.ended, end.context, end.failure, end.released))
+        .map(|end| (end.op, end.context, end.failure, end.released))
         .collect();
     let expected = [
-        (Ended::Send, 0, gone, false),
-        (Ended::Send, 1, gone, false),
-        (Ended::Send, 2, gone, false),
-        (Ended::Recv, directed, gone, false),
-        (Ended::Recv, multi, gone, true),
+        (CompletedOp::Send, 0, gone, false),
+        (CompletedOp::Send, 1, gone, false),
+        (CompletedOp::Send, 2, gone, false),
+        (CompletedOp::Recv, directed, gone, false),
+        (CompletedOp::Recv, multi, gone, true),
     ];
     assert_eq!(ends, expected);
     // A send that finds nobody is told so, once.
@@ -84,9 +84,9 @@ fn nobody_there_yet_ends_sends_but_not_receives() {
     let ends: Vec<_> = bed
         .ends(0)
         .iter()
-        .map(|end| (end.ended, end.failure.unwrap().error))
+        .map(|end| (end.op, end.failure.unwrap().error))
         .collect();
-    assert_eq!(ends, [(Ended::Send, Error::Unreachable)]);
+    assert_eq!(ends, [(CompletedOp::Send, Error::Unreachable)]);
     assert_eq!(bed.send(letter(0, nobody, 1, 8)), Err(Refused::Unreachable));
     assert_eq!(bed.found(recv).len(), 0);
     assert_eq!(bed.nodes[0].engine.posted(), 1);
@@ -95,7 +95,7 @@ fn nobody_there_yet_ends_sends_but_not_receives() {
 #[test]
 fn what_the_dead_sent_whole_can_still_be_received() {
     let mut bed = bed();
-    let level = Level::Delivery;
+    let level = CompletionLevel::Delivery;
     let mut send = |len: usize| {
         bed.send(Letter {
             level,
@@ -106,23 +106,23 @@ fn what_the_dead_sent_whole_can_still_be_received() {
     let sent = [8, 300, 1000].map(&mut send);
     bed.settle();
     let claim = Recv {
-        context: LOOK,
+        context: PEEK,
         ..tagged(1000)
     };
-    bed.look(0, Look::Claim, claim).unwrap();
+    bed.peek(0, Peek::Claim, claim).unwrap();
     bed.kill(1);
     bed.settle();
     let whole = [bed.recv(0, &[300], tagged(300)), bed.recv(0, &[300], tagged(8))];
     check(&bed, whole[0], sent[1]);
     check(&bed, whole[1], sent[0]);
     // The large one was only offered.
-    bed.look(0, Look::Take, claim).unwrap();
+    bed.peek(0, Peek::ReceiveClaimed, claim).unwrap();
     let end = *bed.ends(0).last().unwrap();
     let gone = Some(Failure {
         error: Error::PeerGone,
         overflow: 0,
     });
-    assert_eq!((end.context, end.failure), (LOOK, gone));
+    assert_eq!((end.context, end.failure), (PEEK, gone));
     assert_eq!(bed.world.borrow().knocks, 0, "an answer to the dead");
 }
 
@@ -239,7 +239,7 @@ fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
     for (header, len) in nonsense {
         let mut bed = bed();
         bed.send(Letter {
-            level: Level::Delivery,
+            level: CompletionLevel::Delivery,
             ..letter(0, 1, 1, 8)
         })
         .unwrap();
@@ -259,11 +259,11 @@ fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
         let failed: Vec<_> = bed
             .ends(0)
             .iter()
-            .map(|end| (end.ended, end.context, end.failure.unwrap().error))
+            .map(|end| (end.op, end.context, end.failure.unwrap().error))
             .collect();
         let expected = [
-            (Ended::Send, 0, Error::Protocol),
-            (Ended::Recv, directed, Error::Protocol),
+            (CompletedOp::Send, 0, Error::Protocol),
+            (CompletedOp::Recv, directed, Error::Protocol),
         ];
         assert_eq!(failed, expected, "{header:?}");
         assert_eq!(bed.send(letter(0, 1, 1, 8)), Err(Refused::Unreachable));
@@ -337,23 +337,26 @@ fn a_name_is_worth_what_it_was_given_for() {
     bed.settle();
     let core = &bed.nodes[0].engine.core;
     let (id, send) = core.sends.iter().next().unwrap();
-    let offered = Named::Sent(id.bits());
+    let offered = ExposedName::Sent(id.bits());
     assert_eq!(send.stage, Stage::Offered);
-    assert_eq!(core.named(1, &offered, Access::Read).map(|iov| iov.len()), Some(5000));
+    assert_eq!(
+        core.exposed_memory(1, &offered, Access::Read).map(|iov| iov.len()),
+        Some(5000)
+    );
     let refused = [
         (2, offered, Access::Read),
         (1, offered, Access::Write),
-        (1, Named::Sent(id.bits() + 1), Access::Read),
-        (1, Named::Sent(u64::MAX), Access::Read),
-        (1, Named::Nothing, Access::Read),
+        (1, ExposedName::Sent(id.bits() + 1), Access::Read),
+        (1, ExposedName::Sent(u64::MAX), Access::Read),
+        (1, ExposedName::Nothing, Access::Read),
     ];
     for (peer, name, access) in refused {
-        assert_eq!(core.named(peer, &name, access), None, "{peer} {name:?}");
+        assert_eq!(core.exposed_memory(peer, &name, access), None, "{peer} {name:?}");
     }
     let recv = bed.recv(1, &[5000], tagged(5));
     bed.settle();
     assert_eq!(bed.found(recv).len(), 1);
-    assert_eq!(bed.nodes[0].engine.core.named(1, &offered, Access::Read), None);
+    assert_eq!(bed.nodes[0].engine.core.exposed_memory(1, &offered, Access::Read), None);
 }
 
 /// A region is named by whoever may use it so; one whose uses are counted is written through the engine only.
@@ -378,8 +381,8 @@ fn a_region_is_named_by_its_rights() {
         bed.nodes[0].regions.add(region, key).unwrap();
         for (access, may) in [Access::Read, Access::Write].into_iter().zip(expected) {
             for (addr, len, fits) in [(0, 100, true), (1, 100, false), (u64::MAX, 2, false)] {
-                let name = Named::Region(RemotePart { addr, len, key });
-                let found = bed.nodes[0].engine.core.named(1, &name, access);
+                let name = ExposedName::Region(RemotePart { addr, len, key });
+                let found = bed.nodes[0].engine.core.exposed_memory(1, &name, access);
                 assert_eq!(found.is_some(), may && fits, "{key} {access:?} {addr}");
             }
         }

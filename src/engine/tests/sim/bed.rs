@@ -11,15 +11,15 @@ pub(in crate::engine) struct Teller {
 impl Report for Teller {
     fn report(&mut self, completion: Completion) {
         let mut world = self.world.borrow_mut();
-        world.log.push(Event::Ended(self.node, completion));
+        world.log.push(Event::CompletedOp(self.node, completion));
         let watched = world.watched.get(self.node as usize);
-        if let Some(memory) = watched.filter(|_| completion.ended == Ended::Recv) {
+        if let Some(memory) = watched.filter(|_| completion.op == CompletedOp::Recv) {
             let seen = memory.bytes();
             world.shots.push((self.node, completion, seen));
         }
-        match completion.ended {
-            Ended::Send => scribble(&world.sent[completion.context].memory),
-            Ended::Recv if completion.context < LOOK => {
+        match completion.op {
+            CompletedOp::Send => scribble(&world.sent[completion.context].memory),
+            CompletedOp::Recv if completion.context < PEEK => {
                 let received = &mut world.received[completion.context];
                 let iov = received.memory.iov();
                 let at = (0..=iov.len()).find(|at| completion.buf != 0 && iov.address(*at) == completion.buf);
@@ -28,9 +28,9 @@ impl Report for Teller {
                 assert!(whole || completion.peeked, "more bytes than the buffer has");
                 received.found.push((completion, bytes));
             }
-            Ended::Recv | Ended::Target { .. } => {}
+            CompletedOp::Recv | CompletedOp::Target { .. } => {}
             // As for sends: nobody looks at operands any more.
-            Ended::Rma(_) | Ended::Atomic(_) => world.done.push((self.node, completion)),
+            CompletedOp::Rma(_) | CompletedOp::Atomic(_) => world.done.push((self.node, completion)),
         }
     }
 
@@ -43,8 +43,8 @@ pub(in crate::engine) fn scribble(memory: &Lent) {
     memory.set(&vec![0xee; memory.iov().len()]);
 }
 
-/// Contexts of looks start here, so that they are nobody's receive.
-pub const LOOK: usize = 1 << 32;
+/// Contexts of peeks start here, so that they are nobody's receive.
+pub const PEEK: usize = 1 << 32;
 
 pub struct Node {
     pub engine: Engine<Wire>,
@@ -63,12 +63,12 @@ pub struct Bed {
 pub struct Letter {
     pub from: PeerId,
     pub to: PeerId,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub tag: u64,
     pub len: usize,
     pub data: Option<u64>,
     pub inject: bool,
-    pub level: Level,
+    pub level: CompletionLevel,
     pub fence: bool,
 }
 
@@ -76,12 +76,12 @@ pub fn letter(from: PeerId, to: PeerId, tag: u64, len: usize) -> Letter {
     Letter {
         from,
         to,
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         tag,
         len,
         data: None,
         inject: false,
-        level: Level::Transmit,
+        level: CompletionLevel::Transmit,
         fence: false,
     }
 }
@@ -120,7 +120,7 @@ impl Bed {
         };
         let mut nodes: Vec<Node> = (0..nodes).map(node).collect();
         for node in &mut nodes {
-            node.engine.open(node.regions.clone(), 0, false);
+            node.engine.expose_regions(node.regions.clone(), 0, false);
             world.borrow_mut().regions.push(node.regions.clone());
         }
         Bed { world, nodes }
@@ -191,18 +191,18 @@ impl Bed {
         recv
     }
 
-    pub fn look(&mut self, node: PeerId, look: Look, recv: Recv) -> Result<(), Refused> {
+    pub fn peek(&mut self, node: PeerId, peek: Peek, recv: Recv) -> Result<(), Refused> {
         let mut world = self.world.borrow_mut();
-        let number = world.looks.len();
-        world.looks.push((node, look, recv));
-        // Before it, since what comes meanwhile is for the next look.
+        let number = world.peeks.len();
+        world.peeks.push((node, peek, recv));
+        // Before it, since what comes meanwhile is for the next peek.
         let place = world.log.len();
-        world.log.push(Event::Look { look: number });
+        world.log.push(Event::Peek { peek: number });
         drop(world);
         let Node { engine, teller, .. } = self.node(node);
-        let result = engine.look(look, &recv, teller);
+        let result = engine.peek(peek, &recv, teller);
         if result.is_err() {
-            self.world.borrow_mut().log[place] = Event::Look { look: usize::MAX };
+            self.world.borrow_mut().log[place] = Event::Peek { peek: usize::MAX };
         }
         result
     }
@@ -211,7 +211,7 @@ impl Bed {
     pub fn take(&mut self, node: PeerId, len: usize, recv: Recv) -> Lent {
         let memory = Lent::new(&[len], 0);
         let body = memory.iov();
-        self.look(node, Look::Take, Recv { body, ..recv })
+        self.peek(node, Peek::ReceiveClaimed, Recv { body, ..recv })
             .expect("it was claimed");
         memory
     }
@@ -263,7 +263,7 @@ impl Bed {
     pub fn ends(&self, node: PeerId) -> Vec<Completion> {
         let world = self.world.borrow();
         let of = |event: &Event| match event {
-            Event::Ended(by, completion) if *by == node => Some(*completion),
+            Event::CompletedOp(by, completion) if *by == node => Some(*completion),
             _ => None,
         };
         world.log.iter().filter_map(of).collect()
@@ -282,7 +282,7 @@ impl Bed {
 /// A tagged receive from anyone.
 pub fn tagged(tag: u64) -> Recv {
     Recv {
-        kind: Kind::Tagged,
+        kind: MessageKind::Tagged,
         from: None,
         tag,
         ignore: 0,

@@ -149,12 +149,12 @@ fn looking_says_what_is_there_and_leaves_it() {
         let mut bed = bed();
         let (peek, data) = (
             Recv {
-                context: LOOK,
+                context: PEEK,
                 ..tagged(5)
             },
             Some(77),
         );
-        bed.look(1, Look::Peek, peek).unwrap();
+        bed.peek(1, Peek::Only, peek).unwrap();
         let sent = bed
             .send(Letter {
                 data,
@@ -162,7 +162,7 @@ fn looking_says_what_is_there_and_leaves_it() {
             })
             .unwrap();
         bed.settle();
-        bed.look(1, Look::Peek, peek).unwrap();
+        bed.peek(1, Peek::Only, peek).unwrap();
         let ends = bed.ends(1);
         let nothing = Some(Failure {
             error: Error::NoMessage,
@@ -170,7 +170,7 @@ fn looking_says_what_is_there_and_leaves_it() {
         });
         assert_eq!(
             (ends[0].failure, ends[0].peeked, ends[0].context),
-            (nothing, true, LOOK)
+            (nothing, true, PEEK)
         );
         let there = (ends[1].failure, ends[1].len, ends[1].tag, ends[1].data, ends[1].source);
         assert_eq!((there, ends[1].peeked), ((None, len, 5, data, Some(0)), true));
@@ -182,19 +182,19 @@ fn looking_says_what_is_there_and_leaves_it() {
 
 #[test]
 fn looking_alone_drives_an_endpoint() {
-    for look in [Look::Peek, Look::Claim, Look::Discard] {
+    for peek in [Peek::Only, Peek::Claim, Peek::Discard] {
         let mut bed = bed();
         let recv = Recv {
-            context: LOOK,
+            context: PEEK,
             ..tagged(5)
         };
         bed.send(letter(0, 1, 5, 50)).unwrap();
         bed.world.borrow_mut().now += 1;
-        bed.look(1, look, recv).unwrap();
-        bed.look(1, look, recv).unwrap();
+        bed.peek(1, peek, recv).unwrap();
+        bed.peek(1, peek, recv).unwrap();
         let ends = bed.ends(1);
         let seen: Vec<_> = ends.iter().map(|end| (end.failure.map(|f| f.error), end.len)).collect();
-        assert_eq!(seen, [(Some(Error::NoMessage), 0), (None, 50)], "{look:?}");
+        assert_eq!(seen, [(Some(Error::NoMessage), 0), (None, 50)], "{peek:?}");
     }
 }
 
@@ -203,19 +203,19 @@ fn a_claimed_message_is_only_for_its_claimer() {
     for len in LENGTHS {
         let mut bed = bed();
         let claim = Recv {
-            context: LOOK,
+            context: PEEK,
             ..tagged(5)
         };
         let sent = [0, 1].map(|_| {
             bed.send(Letter {
-                level: Level::Delivery,
+                level: CompletionLevel::Delivery,
                 ..letter(0, 1, 5, len)
             })
             .unwrap()
         });
         bed.settle();
-        bed.look(1, Look::Claim, claim).unwrap();
-        assert_eq!(bed.look(1, Look::Claim, claim), Err(Refused::Invalid));
+        bed.peek(1, Peek::Claim, claim).unwrap();
+        assert_eq!(bed.peek(1, Peek::Claim, claim), Err(Refused::Invalid));
         let recv = bed.recv(1, &[len], tagged(5));
         bed.settle();
         check(&bed, recv, sent[1]);
@@ -224,7 +224,7 @@ fn a_claimed_message_is_only_for_its_claimer() {
         bed.settle();
         assert_eq!(memory.bytes(), bed.bytes(sent[0]));
         assert_eq!(sends_ended(&bed, 0), [sent[1], sent[0]]);
-        assert_eq!(bed.look(1, Look::Take, claim), Err(Refused::Invalid));
+        assert_eq!(bed.peek(1, Peek::ReceiveClaimed, claim), Err(Refused::Invalid));
     }
 }
 
@@ -232,26 +232,26 @@ fn a_claimed_message_is_only_for_its_claimer() {
 fn a_dropped_message_ends_its_send_too() {
     for len in LENGTHS {
         let mut bed = bed();
-        let look = Recv {
-            context: LOOK,
+        let peek = Recv {
+            context: PEEK,
             ..tagged(5)
         };
         for _ in 0..2 {
             bed.send(Letter {
-                level: Level::Delivery,
+                level: CompletionLevel::Delivery,
                 ..letter(0, 1, 5, len)
             })
             .unwrap();
         }
         bed.settle();
-        bed.look(1, Look::Discard, look).unwrap();
+        bed.peek(1, Peek::Discard, peek).unwrap();
         bed.settle();
         assert_eq!(sends_ended(&bed, 0), [0]);
-        bed.look(1, Look::Claim, look).unwrap();
-        bed.look(1, Look::Drop, look).unwrap();
+        bed.peek(1, Peek::Claim, peek).unwrap();
+        bed.peek(1, Peek::DiscardClaimed, peek).unwrap();
         bed.settle();
         assert_eq!(sends_ended(&bed, 0), [0, 1]);
-        bed.look(1, Look::Peek, look).unwrap();
+        bed.peek(1, Peek::Only, peek).unwrap();
         let ends = bed.ends(1);
         let seen: Vec<_> = ends
             .iter()

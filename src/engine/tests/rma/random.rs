@@ -41,7 +41,7 @@ struct Model {
 struct Asked {
     from: PeerId,
     to: PeerId,
-    ended: Ended,
+    op: CompletedOp,
     len: usize,
     error: Option<Error>,
     local: Lent,
@@ -98,8 +98,8 @@ fn manner() -> impl Strategy<Value = Manner> {
                 max_body: 700,
                 eager: 300,
                 can_get,
-                sure: 256,
-                at_once,
+                guaranteed_body: 256,
+                sync_placement: at_once,
             },
             depth,
             delay,
@@ -179,15 +179,15 @@ impl Story {
         if begun.inject && kind == Access::Write {
             scribble(&local);
         }
-        self.note(step, Ended::Rma(kind), local, error);
+        self.note(step, CompletedOp::Rma(kind), local, error);
         true
     }
 
-    fn note(&mut self, step: &Step, ended: Ended, local: Lent, error: Option<Error>) {
+    fn note(&mut self, step: &Step, op: CompletedOp, local: Lent, error: Option<Error>) {
         self.asked.push(Asked {
             from: step.node,
             to: step.peer,
-            ended,
+            op,
             len: local.iov().len(),
             error,
             local,
@@ -328,7 +328,7 @@ impl Story {
         if self.bed.atomic(step.node, &atomic).is_err() {
             return;
         }
-        self.note(step, Ended::Atomic(form), result, None);
+        self.note(step, CompletedOp::Atomic(form), result, None);
         if shared {
             self.added[step.peer as usize] += 1;
             self.asked.last_mut().unwrap().counted = form == Form::Fetch;
@@ -434,11 +434,7 @@ impl Story {
                 continue;
             }
             let len = if asked.error.is_none() { asked.len } else { 0 };
-            assert_eq!(
-                (*node, end.ended, error),
-                (asked.from, asked.ended, asked.error),
-                "{number}"
-            );
+            assert_eq!((*node, end.op, error), (asked.from, asked.op, asked.error), "{number}");
             assert_eq!((end.len, end.source), (len, Some(asked.to)), "{number}");
             if self.dead(asked.to) {
                 continue;

@@ -97,14 +97,14 @@ pub trait Receive {
 #[derive(Debug)]
 pub struct Matcher<P, M> {
     posted: Posted<P>,
-    held: Unexpected<M>,
+    unexpected: Unexpected<M>,
 }
 
 impl<P, M> Default for Matcher<P, M> {
     fn default() -> Self {
         Matcher {
             posted: Posted::default(),
-            held: Unexpected::default(),
+            unexpected: Unexpected::default(),
         }
     }
 }
@@ -155,34 +155,34 @@ impl<P: Receive, M> Matcher<P, M> {
     }
 
     /// Keeps a message for which `find_posted` found nothing.
-    pub fn hold(&mut self, source: Source, tag: u64, message: M) -> Id {
-        self.held.insert(source, tag, message)
+    pub fn add_unexpected(&mut self, source: Source, tag: u64, message: M) -> Id {
+        self.unexpected.insert(source, tag, message)
     }
 
     /// The oldest message that a receive wants. It stays held until `release`, as FI_PEEK asks.
     #[inline]
-    pub fn find_held(&mut self, want: &Want) -> Option<Id> {
-        self.held.find(want)
+    pub fn find_unexpected(&mut self, want: &Want) -> Option<Id> {
+        self.unexpected.find(want)
     }
 
-    pub fn held_mut(&mut self, message: Id) -> Option<&mut M> {
-        self.held.get_mut(message)
+    pub fn unexpected_mut(&mut self, message: Id) -> Option<&mut M> {
+        self.unexpected.get_mut(message)
     }
 
-    pub fn release(&mut self, message: Id) -> Option<M> {
-        self.held.remove(message)
+    pub fn take_unexpected(&mut self, message: Id) -> Option<M> {
+        self.unexpected.remove(message)
     }
 
     /// Takes a message out of matching without letting go of it, as FI_PEEK with FI_CLAIM asks.
     pub fn claim(&mut self, message: Id) -> bool {
-        self.held.hide(message)
+        self.unexpected.hide(message)
     }
 
     pub fn posted_len(&self) -> usize {
         self.posted.len()
     }
 
-    pub fn held_len(&self) -> usize {
-        self.held.len()
+    pub fn unexpected_len(&self) -> usize {
+        self.unexpected.len()
     }
 }

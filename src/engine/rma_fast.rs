@@ -4,13 +4,13 @@
 //! Each does all of its packet, or nothing: then the long ways (`target`, `execute`, `replies`) see the same packet, and
 //! refuse what is to be refused. Called by `deliver`.
 
+use super::atomic_target::IncomingAtomic;
 use super::deliver::ANSWERS;
-use super::execute::Work;
 use super::op::{Access, Form, RemotePart, Report};
-use super::outgoing::Source;
+use super::outgoing::LocalBuffer;
 use super::port::PeerId;
+use super::rma_target::{short_data, target_completion};
 use super::state::Core;
-use super::target::{short_data, told};
 use super::wire::{Header, Packet, flag};
 use crate::util::apart;
 use crate::util::regions::Rights;
@@ -21,10 +21,14 @@ impl Core {
     pub fn take_memory(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
         let header = apart(&mut header);
         let simple = header.flags & !flag::DATA == 0;
-        let Some(peer) = self.peers.get(from as usize).filter(|peer| simple && !peer.special) else {
+        let Some(peer) = self
+            .peers
+            .get(from as usize)
+            .filter(|peer| simple && !peer.off_fast_path)
+        else {
             return false;
         };
-        if peer.control.len() >= ANSWERS || self.owes_much(from, ANSWERS) {
+        if peer.control.len() >= ANSWERS || self.has_many_replies(from, ANSWERS) {
             return false;
         }
         let taken = match header.packet {
@@ -42,12 +46,12 @@ impl Core {
     #[inline]
     fn take_write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let part = piece(header, body.len());
-        let (memory, counted) = self.region_in_one(&part, Rights::WRITE)?;
+        let (memory, counted) = self.find_region_in_one_piece(&part, Rights::WRITE)?;
         memory.write(body);
         self.ack(from);
         let data = short_data(header);
         if counted || data.is_some() {
-            self.tell_write(from, part.key, part.len, data, report);
+            self.report_write(from, part.key, part.len, data, report);
         }
         Some(())
     }
@@ -58,12 +62,12 @@ impl Core {
             return None;
         }
         let part = piece(header, len);
-        let (memory, counted) = self.region_in_one(&part, Rights::READ)?;
+        let (memory, counted) = self.find_region_in_one_piece(&part, Rights::READ)?;
         let mut bytes = self.spare(len);
         memory.read(&mut bytes);
         self.reply(from, header.id, bytes);
         if counted {
-            report.report(told(from, Access::Read, part.key, false, len, None));
+            report.report(target_completion(from, Access::Read, part.key, false, len, None));
         }
         Some(())
     }
@@ -78,24 +82,24 @@ impl Core {
         report: &mut impl Report,
     ) -> Option<()> {
         let len = self.atomic_len(form, header, body).ok()?;
-        let work = Work::of(form, header.code, len, body)?;
+        let atomic = IncomingAtomic::of(form, header.code, len, body)?;
         let part = piece(header, len);
-        let (memory, counted) = self.region_in_one(&part, work.rights())?;
+        let (memory, counted) = self.find_region_in_one_piece(&part, atomic.rights())?;
         let mut data = None;
         if form == Form::Base {
-            work.execute_one(memory, &mut []).ok()?;
+            atomic.execute_one(memory, &mut []).ok()?;
             data = short_data(header);
             self.ack(from);
         } else {
             let mut result = self.spare(len);
-            if work.execute_one(memory, &mut result).is_err() {
+            if atomic.execute_one(memory, &mut result).is_err() {
                 self.recycle(result);
                 return None;
             }
             self.reply(from, header.id, result);
         }
         if counted || data.is_some() {
-            report.report(told(from, work.access(), part.key, true, len, data));
+            report.report(target_completion(from, atomic.access(), part.key, true, len, data));
         }
         Some(())
     }
@@ -104,7 +108,9 @@ impl Core {
     fn take_reply(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let (id, send) = self.operation(from, header).ok()?;
         let whole = header.total == 0 && send.at == 0 && body.len() == send.len;
-        let Source::User(iov) = &send.source else { return None };
+        let LocalBuffer::User(iov) = &send.local else {
+            return None;
+        };
         if !whole {
             return None;
         }

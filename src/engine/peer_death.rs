@@ -1,10 +1,10 @@
 //! How everything ends when a peer does.
 
 use super::message::Landing;
-use super::op::{Error, Failure, Kind, Report};
+use super::op::{Error, Failure, MessageKind, Report};
 use super::peer::Peer;
 use super::port::PeerId;
-use super::side::Side;
+use super::rma_peer::RmaPeer;
 use super::state::Core;
 use crate::util::slab::Id;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ impl Core {
     /// Peers that something here names.
     pub fn peers_in_use(&mut self) -> HashSet<PeerId> {
         let mut named: HashSet<PeerId> = self.busy.iter().chain(&self.starved).copied().collect();
-        named.extend(&self.asked);
+        named.extend(&self.awaiting_answers);
         for (id, peer) in self.peers.iter().enumerate() {
             if !peer.is_idle(&self.config) {
                 named.insert(id as PeerId);
@@ -22,7 +22,7 @@ impl Core {
         named.extend(self.sends.iter().map(|(_, send)| send.to));
         named.extend(self.arrivals.iter().map(|(_, message)| message.from));
         named.extend(self.streams.keys().map(|(from, _)| *from));
-        for kind in Kind::ALL {
+        for kind in MessageKind::ALL {
             let matcher = self.matcher(kind);
             let posted = matcher.search_posted(|post| post.from.is_some());
             named.extend(posted.iter().filter_map(|id| matcher.posted(*id)?.from));
@@ -45,19 +45,19 @@ impl Core {
     #[cold]
     pub fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
         self.malformed += 1;
-        self.gone(peer, Error::Protocol, report);
+        self.peer_gone(peer, Error::Protocol, report);
         let peer = self.peer(peer);
         peer.shunned = true;
-        peer.look_out();
+        peer.update_fast_path();
     }
 
     /// Ends all that waits for a peer: sends to it, messages from it that have not all come, receives that only it
     /// could have filled. Messages of its that are held whole can still be received. Then it is a stranger.
     #[cold]
-    pub fn gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+    pub fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
-        let side = self.forget(peer);
-        self.end_shorts(peer, side, error, report);
+        let rma = self.forget(peer);
+        self.end_short_ops(peer, rma, error, report);
         self.end_sends(peer, error, report);
         self.end_messages(peer, error, report);
         let known = self.peer(peer);
@@ -74,7 +74,7 @@ impl Core {
     #[cold]
     pub fn unreached(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let known = self.peer(peer);
-        let unsent: Vec<Id> = known.queue.drain(..).chain(known.answers.drain(..)).collect();
+        let unsent: Vec<Id> = known.queue.drain(..).chain(known.requested.drain(..)).collect();
         for id in unsent {
             self.end_send(id, Some(Failure { error, overflow: 0 }), report);
         }
@@ -82,10 +82,10 @@ impl Core {
 
     /// Back to how it began, but for its source, which is the transport's to say: of what it sent, some may be still to
     /// come. Before anything is reported, since a send that ends may wake its peer.
-    fn forget(&mut self, peer: PeerId) -> Option<Box<Side>> {
+    fn forget(&mut self, peer: PeerId) -> Option<Box<RmaPeer>> {
         let config = self.config;
         let old = self.peer(peer);
-        let (source, busy, kept, deaths, side) = (old.source, old.busy, old.kept, old.deaths, old.side.take());
+        let (source, busy, kept, deaths, rma) = (old.source, old.busy, old.kept, old.deaths, old.rma.take());
         *old = Peer {
             source,
             busy,
@@ -95,7 +95,7 @@ impl Core {
         };
         self.starved.retain(|starved| *starved != peer);
         self.streams.retain(|(from, _), _| *from != peer);
-        side
+        rma
     }
 
     fn end_sends(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
@@ -130,19 +130,19 @@ impl Core {
                 continue;
             };
             message.ack = false; // nobody waits for it
-            if message.complete() && message.held.is_some() {
+            if message.complete() && message.unexpected_id.is_some() {
                 continue;
             }
-            let (kind, held, kept) = (message.kind, message.held, message.kept);
+            let (kind, held, kept) = (message.kind, message.unexpected_id, message.kept);
             if let Some(held) = held {
-                self.matcher(kind).release(held);
-                self.release(peer, kept);
+                self.matcher(kind).take_unexpected(held);
+                self.release_kept(peer, kept);
             }
             let Some(message) = self.arrivals.remove(id) else {
                 continue;
             };
-            if let Some(target) = &message.target {
-                self.deliver(&message.delivery(target), Some(error), report);
+            if let Some(matched) = &message.matched {
+                self.deliver(&message.delivery(matched), Some(error), report);
             }
         }
         // Names of places the transport will not fill any more.
@@ -165,7 +165,7 @@ impl Core {
     }
 
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        for kind in Kind::ALL {
+        for kind in MessageKind::ALL {
             for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }

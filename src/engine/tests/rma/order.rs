@@ -3,11 +3,11 @@
 use super::*;
 use crate::engine::wire::{Header, flag};
 
-const WRITE: Ended = Ended::Rma(Access::Write);
-const READ: Ended = Ended::Rma(Access::Read);
+const WRITE: CompletedOp = CompletedOp::Rma(Access::Write);
+const READ: CompletedOp = CompletedOp::Rma(Access::Read);
 
-fn ended(bed: &mut Bed, node: PeerId) -> Vec<(Ended, Option<Error>)> {
-    let row = |end: Completion| (end.ended, end.failure.map(|failure| failure.error));
+fn ended(bed: &mut Bed, node: PeerId) -> Vec<(CompletedOp, Option<Error>)> {
+    let row = |end: Completion| (end.op, end.failure.map(|failure| failure.error));
     bed.done(node).into_iter().map(row).collect()
 }
 
@@ -40,7 +40,7 @@ fn messages_and_atomics_wait_for_long_operations_and_short_ones_do_not() {
                 assert!(rounds < 1000);
             }
             // The end of the long one came first.
-            assert_eq!(ended(&mut bed, 0), [(Ended::Rma(kind), None)], "{manner:?}");
+            assert_eq!(ended(&mut bed, 0), [(CompletedOp::Rma(kind), None)], "{manner:?}");
             bed.settle();
             assert_eq!(bed.found(recv).len(), 1);
             // Behind another long one, a short write is done at once; an atomic waits.
@@ -55,7 +55,7 @@ fn messages_and_atomics_wait_for_long_operations_and_short_ones_do_not() {
             let done = ended(&mut bed, 0);
             let place = |wanted| done.iter().rposition(|(ended, _)| *ended == wanted).unwrap();
             assert!(
-                place(Ended::Rma(kind)) < place(Ended::Atomic(Form::Base)) || kind == Access::Write,
+                place(CompletedOp::Rma(kind)) < place(CompletedOp::Atomic(Form::Base)) || kind == Access::Write,
                 "{done:?}"
             );
             assert_eq!(done.len(), 3);
@@ -307,7 +307,7 @@ fn each_operation_is_told_once_where_somebody_counts() {
         };
         for (counted, key, expected) in [(false, 1, 0), (false, 2, 1), (true, 1, 1)] {
             let regions = bed.nodes[1].regions.clone();
-            bed.node(1).engine.open(regions, 0, counted);
+            bed.node(1).engine.expose_regions(regions, 0, counted);
             for remote in pieces(key) {
                 for kind in [Access::Write, Access::Read] {
                     let earlier = bed.told(1).len();
@@ -316,13 +316,13 @@ fn each_operation_is_told_once_where_somebody_counts() {
                     bed.settle();
                     let told = bed.told(1).split_off(earlier);
                     assert_eq!(told.len(), expected, "{manner:?} {kind:?} {remote:?}");
-                    let seen = Ended::Target {
+                    let seen = CompletedOp::Target {
                         access: kind,
                         key,
                         atomic: false,
                     };
                     let as_told =
-                        |end: &Completion| (end.ended, end.len, end.tell) == (seen, remote.len(), Tell::Counters);
+                        |end: &Completion| (end.op, end.len, end.tell) == (seen, remote.len(), Tell::Counters);
                     assert!(told.iter().all(as_told), "{told:?}");
                 }
             }

@@ -70,7 +70,7 @@ fn all_forms(manner: Manner, target: AtomicTarget, queued: bool) {
     };
     let check = |bed: &mut Bed, form, expected: &[u64]| {
         bed.settle();
-        assert_eq!(bed.done(0), [end(Ended::Atomic(form), 1, 24, None)], "{manner:?}");
+        assert_eq!(bed.done(0), [end(CompletedOp::Atomic(form), 1, 24, None)], "{manner:?}");
         assert_eq!(memory.bytes(), bytes(&[&[100], expected, &[100]].concat()));
     };
     bed.atomic(0, &make(Form::Base, SUM)).unwrap();
@@ -103,7 +103,7 @@ fn all_forms(manner: Manner, target: AtomicTarget, queued: bool) {
     let store = make(Form::Base, STORE);
     bed.atomic(0, &Atomic { data, ..store }).unwrap();
     check(&mut bed, Form::Base, &[10, 20, 30]);
-    let ended = Ended::Target {
+    let ended = CompletedOp::Target {
         access: Access::Write,
         key: 1,
         atomic: true,
@@ -154,7 +154,7 @@ fn what_is_not_allowed_is_not_done() {
             };
             bed.atomic(0, &atomic).unwrap();
             bed.settle();
-            let ended = Ended::Atomic(form);
+            let ended = CompletedOp::Atomic(form);
             assert_eq!(
                 bed.done(0),
                 [end(ended, 1, 16, Some(error))],
@@ -189,6 +189,6 @@ fn too_much_is_not_taken() {
             assert_eq!(bed.atomic(0, &atomic), fits);
         }
         bed.settle();
-        assert_eq!(bed.done(0), [end(Ended::Atomic(form), 1, most, None)]);
+        assert_eq!(bed.done(0), [end(CompletedOp::Atomic(form), 1, most, None)]);
     }
 }

@@ -2,19 +2,20 @@
 //!
 //! `World` holds the lanes, the die and a log of what happened in which order; `Node` is an engine and its
 //! application's side. Buffers are scribbled over as soon as the engine says it is done with them, so that a late
-//! look or write is seen. `script` uses it for plain stories, `chance` for random ones that it judges by the log.
+//! look or write is seen. `stories` uses it for plain stories, `random` for random ones that it judges by the log.
 
 mod bed;
 mod recall;
 
 pub use bed::*;
 
-use super::op::{
-    Access, Completion, Context, Ended, Error, Kind, Level, Look, Recv, Refused, RemotePart, Report, Send, Tell,
+use crate::engine::op::{
+    Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, Recv, Refused, RemotePart,
+    Report, Send, Tell,
 };
-use super::port::*;
-use super::wire::{Header, Packet};
-use super::{Config, Engine};
+use crate::engine::port::*;
+use crate::engine::wire::{Header, Packet};
+use crate::engine::{Config, Engine};
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
@@ -34,7 +35,7 @@ pub struct Manner {
     pub full: u64,
     /// Of 16 bodies, how many land later than they were given a place.
     pub late: u64,
-    /// Of 16 packets that are longer than `Limits::sure`, how many find no memory.
+    /// Of 16 packets that are longer than `Limits::guaranteed_body`, how many find no memory.
     pub poor: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
@@ -52,8 +53,8 @@ impl Default for Manner {
                 max_body: 100,
                 eager: 300,
                 can_get: true,
-                sure: 100,
-                at_once: true,
+                guaranteed_body: 100,
+                sync_placement: true,
             },
             depth: 1000,
             delay: 0,
@@ -83,10 +84,10 @@ pub enum Event {
         node: PeerId,
         context: Context,
     },
-    Look {
-        look: usize,
+    Peek {
+        peek: usize,
     },
-    Ended(PeerId, Completion),
+    CompletedOp(PeerId, Completion),
 }
 
 pub struct Sent {
@@ -121,7 +122,7 @@ pub struct World {
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
-    pub looks: Vec<(PeerId, Look, Recv)>,
+    pub peeks: Vec<(PeerId, Peek, Recv)>,
     /// By node: what it registered.
     regions: Vec<Arc<Regions>>,
     /// Ends of operations on memory.
@@ -193,7 +194,7 @@ impl Transport for Wire {
         let manner = self.world.borrow().manner;
         let at_once = manner.late == 0;
         Limits {
-            at_once: at_once && manner.limits.at_once,
+            sync_placement: at_once && manner.limits.sync_placement,
             ..manner.limits
         }
     }
@@ -221,8 +222,8 @@ impl Transport for Wire {
             header.packet,
             Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic
         );
-        let (sure, poor) = (world.manner.limits.sure, world.manner.poor);
-        if body.len() > sure && !whole && world.roll(16) < poor {
+        let (guaranteed, poor) = (world.manner.limits.guaranteed_body, world.manner.poor);
+        if body.len() > guaranteed && !whole && world.roll(16) < poor {
             return Push::TooLong;
         }
         let mut bytes = vec![0; body.len()];
@@ -253,7 +254,7 @@ impl Transport for Wire {
         budget - left
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov, _: Named) -> Remote {
+    fn expose(&self, _: PeerId, iov: &UserIov, _: ExposedName) -> Remote {
         let mut world = self.world.borrow_mut();
         world.exposed.push(*iov);
         let mut bytes = [0; Remote::SIZE];
@@ -337,7 +338,7 @@ impl Transport for Wire {
         Get::Later
     }
 
-    fn looks(&self, to: PeerId) -> u64 {
+    fn poll_mark(&self, to: PeerId) -> u64 {
         let world = self.world.borrow();
         world.polls.get(&to).map_or(0, |polls| polls / 4)
     }
@@ -386,13 +387,13 @@ impl Wire {
             return true;
         }
         let (token, moving) = match sink.place(from, &header, flight.body.len()) {
-            Place::Into { iov, at, token } => (token, Moving::Into(iov, at, flight.body)),
-            Place::Keep { buffer, token } => {
+            Placement::Into { iov, at, token } => (token, Moving::Into(iov, at, flight.body)),
+            Placement::Keep { buffer, token } => {
                 assert_eq!(buffer.len(), flight.body.len());
                 (token, Moving::Keep(flight.body))
             }
-            Place::Drop => return true,
-            Place::Refuse => {
+            Placement::Drop => return true,
+            Placement::Refuse => {
                 // Only while something before it is still landing: the engine takes what honest peers send.
                 let lands = self.moving.iter().any(|(of, ..)| *of == from);
                 assert!(lands, "an honest peer is refused");

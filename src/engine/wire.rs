@@ -1,48 +1,53 @@
-//! Packet headers: what two engines say to each other, whatever carries it.
+//! Packet headers: the protocol between two engines, whatever transport carries it.
 //!
-//! One header of fixed size for all packets, versioned by the transport when two endpoints first meet. Numbers are
-//! little-endian. A header that arrived is checked by `decode` before anyone looks at it.
+//! All packets have the same fixed-size header. Transports compare its version when two endpoints connect. Numbers are
+//! little-endian. `decode` accepts only packets that exist; each handler checks the fields for itself.
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Packet {
-    /// A whole message. `tag`, `data` by flags; `id` names it if an answer is asked for.
+    /// A whole message. Flags say whether `tag` and `data` count; `id` is its number if an answer is wanted (`ACK`).
     Eager = 1,
-    /// The first part of a message of `total` bytes; the rest follows as `Segment` with the same `id`.
+    /// The first part of a message of `total` bytes; the rest follows as `Segment`s with the same `id`.
     First = 2,
     Segment = 3,
-    /// A message of `total` bytes that the receiver may fetch; the body is a `Remote`, or empty: only to be asked for.
+    /// Offers a message of `total` bytes. The body is a `Remote` for `get`, or empty if the receiver can only ask with
+    /// `Send`.
     Rendezvous = 4,
-    /// The receiver of rendezvous `id` asks for the bytes to be sent.
+    /// The receiver asks for `total` bytes of the offered message `id`, as `Segment`s.
     Send = 5,
-    /// Message `id` is done at the receiver: fetched, or delivered as asked.
+    /// The receiver has all of message `id`, or operation `id` is done at the target. With `FAILED`, `data` says why
+    /// not.
     Done = 6,
     /// The receiver gives back `total` bytes of credit for `Eager` and `First`. With `WITHHELD`, it keeps some back.
     Credit = 7,
-    /// The body goes to remote address `tag` in region `data`; `total` is remote CQ data. Answered by `Acked`.
+    /// A short write of the body to address `tag` in the region with key `data`; `total` is remote CQ data.
+    /// Acknowledged by `Acked`.
     Write = 8,
-    /// A long write, named `id`, of `total` bytes: the body is a list of `tag` pieces, and perhaps a `Remote`; `data`
-    /// is remote CQ data. From here on it is a message whose receive is a region: `Send`, `Segment`, `Done`.
+    /// Offers a long write `id` of `total` bytes. The body is a list of `tag` remote pieces, and perhaps a `Remote`;
+    /// `data` is remote CQ data. It goes on like an offered message: `Send`, `Segment`, `Done`.
     Offer = 9,
-    /// Wants `total` bytes from remote address `tag` in region `data`. Answered by `Reply`, `Exposed` or `Done`.
+    /// Reads `total` bytes from address `tag` in the region with key `data`. Answered by `Reply`, `Exposed` or a failed
+    /// `Done`.
     Read = 10,
-    /// What operation `id` asked for, from byte `total` on.
+    /// Bytes that operation `id` asked for, from offset `total` on.
     Reply = 11,
-    /// What operation `id` asked for may be fetched: the body is a `Remote`. With `ACK`, `Got` is to follow, with the
+    /// The reader `id` may fetch the bytes itself: the body is a `Remote`. With `ACK` the reader answers `Got` with the
     /// same `tag` and `data`.
     Exposed = 12,
-    /// `total` bytes at remote address `tag` in region `data` have been fetched.
+    /// The reader has fetched `total` bytes at address `tag` of the region with key `data`, whose accesses are counted.
     Got = 13,
-    /// The next `total` writes and atomics that have no number are done. With `FAILED`, the one after them is not.
+    /// The oldest `total` unacknowledged short writes and base atomics are done. With `FAILED`, the one after them
+    /// failed.
     Acked = 14,
-    /// An atomic operation, `code`, at remote address `tag` in region `data`; the body is the operand. `total` is
-    /// remote CQ data. Answered by `Acked`. With `TAGGED`, it works on the buffer of the receive that tag `data` meets, from
-    /// byte `tag` on; then it has a number, and is answered by `Done`.
+    /// Atomic operation `code` at address `tag` of the region with key `data`; the body is the operand, `total` is
+    /// remote CQ data. Acknowledged by `Acked`. With `TAGGED` it works on the buffer of the receive that matches tag
+    /// `data`, from offset `tag` on; then `id` is its number and `Done` answers it.
     Atomic = 15,
-    /// The same, but the `total` bytes as they were before are wanted: `Reply` or `Done`.
+    /// As `Atomic`, but returns the `total` old bytes. Answered by `Reply`, or a failed `Done`.
     FetchAtomic = 16,
-    /// The same, with a second operand of `total` bytes behind the first.
+    /// As `FetchAtomic`; `total` bytes to compare with follow the operand in the body.
     CompareAtomic = 17,
 }
 
@@ -52,21 +57,21 @@ pub mod flag {
     pub const TAGGED: u8 = 1 << 0;
     /// `data` is remote CQ data.
     pub const DATA: u8 = 1 << 1;
-    /// The sender waits for `Done` when the application's memory has the message.
+    /// The sender waits for `Done` until the message is in the application's memory (FI_DELIVERY_COMPLETE).
     pub const ACK: u8 = 1 << 2;
-    /// With `Done` and `Acked`: it could not be done; `data` says why.
+    /// With `Done` and `Acked`: the operation failed; `data` is a refusal code (`pieces`).
     pub const FAILED: u8 = 1 << 3;
-    /// With `Credit`: the receiver has more messages than it wants to keep; offer the next by `Rendezvous`. With a
-    /// tagged atomic: sent without credit because of that.
+    /// With `Credit`: the receiver withholds credit because it keeps too many unexpected messages; offer the next by
+    /// `Rendezvous`. With a tagged atomic: it was sent without credit for that reason.
     pub const WITHHELD: u8 = 1 << 4;
     /// The body begins with a list of `tag` remote pieces, instead of one in the header.
     pub const LIST: u8 = 1 << 5;
-    /// With `Read`: the reader can fetch the bytes itself.
+    /// With `Read`: the reader can fetch the bytes with `get`.
     pub const GET: u8 = 1 << 6;
     /// Goes to the matcher of collective operations.
     pub const COLLECTIVE: u8 = 1 << 7;
 
-    /// Whether they may stand together.
+    /// Whether these flags may be combined.
     #[inline]
     pub fn fit(flags: u8) -> bool {
         flags & (TAGGED | COLLECTIVE) != TAGGED | COLLECTIVE
@@ -80,18 +85,18 @@ pub struct Header {
     pub flags: u8,
     /// Of an atomic: fi_op in the low byte, fi_datatype in the high one.
     pub code: u16,
-    /// The sender's number for this message, told back in `Send` and `Done`.
+    /// The sender's number for the message or operation, repeated in all answers to it.
     pub id: u32,
     pub tag: u64,
     pub data: u64,
-    /// Length of the whole message; in `Segment`, where in the message its body starts; in `Send`, how much is wanted.
+    /// The length of the message; in `Segment` the offset of the body; else as the packet says.
     pub total: u64,
 }
 
 impl Header {
     pub const SIZE: usize = 32;
 
-    /// All else 0.
+    /// All other fields are 0.
     pub const fn new(packet: Packet, id: u32) -> Header {
         Header {
             packet,
@@ -120,7 +125,7 @@ impl Header {
         bytes
     }
 
-    /// None for a header that no engine of this version writes.
+    /// None if there is no such packet.
     #[inline]
     pub fn decode(bytes: &[u8; Header::SIZE]) -> Option<Header> {
         let mut words = [0u64; 4];
@@ -130,7 +135,7 @@ impl Header {
         Header::from_words(words)
     }
 
-    /// As `decode`, of what `words` gave.
+    /// As `decode`, from what `words` returned.
     #[inline]
     pub fn from_words([first, tag, data, total]: [u64; Header::SIZE / 8]) -> Option<Header> {
         let packet = match first as u8 {

@@ -40,8 +40,8 @@ fn all_before_a_message_are_done_in_order_and_those_behind_it_wait() {
     bed.rma(0, &access(Access::Write, 1, &last, remote(&[(0, 8, KEY)])))
         .unwrap();
     wait(&mut bed);
-    let write_end = end(Ended::Rma(Access::Write), 1, 8, None);
-    let read_end = end(Ended::Rma(Access::Read), 1, 16, None);
+    let write_end = end(CompletedOp::Rma(Access::Write), 1, 8, None);
+    let read_end = end(CompletedOp::Rma(Access::Read), 1, 16, None);
     assert_eq!(bed.done(0), [write_end, write_end, read_end]);
     assert_eq!(bed.world.borrow().recalled, 3);
     assert_eq!((back.bytes(), memory.bytes()), (bytes(&[6, 5]), bytes(&[6, 5])));
@@ -63,7 +63,7 @@ fn what_cannot_be_taken_back_is_done_by_the_target() {
         wait(&mut bed);
         assert_eq!(bed.done(0), []);
         bed.settle();
-        assert_eq!(bed.done(0), [end(Ended::Rma(Access::Write), 1, 8, None)]);
+        assert_eq!(bed.done(0), [end(CompletedOp::Rma(Access::Write), 1, 8, None)]);
         assert_eq!(memory.bytes(), bytes(&[5]));
         bed.check_nothing_left();
     }
@@ -81,7 +81,7 @@ fn a_target_that_dies_meanwhile_ends_the_rest_once() {
     wait(&mut bed);
     bed.kill(1);
     bed.settle();
-    let ends = [None, Some(Error::PeerGone)].map(|error| end(Ended::Rma(Access::Write), 1, 8, error));
+    let ends = [None, Some(Error::PeerGone)].map(|error| end(CompletedOp::Rma(Access::Write), 1, 8, error));
     assert_eq!(bed.done(0), ends);
     assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
 }

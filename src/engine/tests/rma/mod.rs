@@ -1,18 +1,18 @@
 //! Stories of operations on memory: reads, writes and atomics between two or three endpoints.
 
-use super::Config;
-use super::op::*;
-use super::port::*;
-use super::sim::*;
-use super::wire::Packet;
+use crate::engine::Config;
+use crate::engine::op::*;
+use crate::engine::port::*;
+use crate::engine::tests::sim::*;
+use crate::engine::wire::Packet;
 use crate::util::regions::{Region, Rights};
 use crate::util::user::{Lent, UserIov};
 
 mod atomic;
-mod chance;
 mod order;
+mod random;
+mod read_write;
 mod recall;
-mod rma;
 mod tagged;
 
 /// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
@@ -21,8 +21,8 @@ fn manners() -> [Manner; 5] {
         max_body: 300,
         eager: 250,
         can_get: true,
-        sure: 300,
-        at_once: true,
+        guaranteed_body: 300,
+        sync_placement: true,
     };
     let manner = Manner {
         limits,
@@ -119,7 +119,8 @@ impl Bed {
 
     fn told(&self, node: PeerId) -> Vec<Completion> {
         let ends = self.ends(node).into_iter();
-        ends.filter(|end| matches!(end.ended, Ended::Target { .. })).collect()
+        ends.filter(|end| matches!(end.op, CompletedOp::Target { .. }))
+            .collect()
     }
 
     fn check_nothing_left(&self) {
@@ -131,10 +132,10 @@ impl Bed {
 }
 
 /// The end of an operation, as it should be.
-fn end(ended: Ended, to: PeerId, len: usize, error: Option<Error>) -> Completion {
+fn end(op: CompletedOp, to: PeerId, len: usize, error: Option<Error>) -> Completion {
     Completion {
-        ended,
-        kind: Kind::Message,
+        op,
+        kind: MessageKind::Untagged,
         context: 77,
         tell: Tell::Queue,
         len: if error.is_none() { len } else { 0 },

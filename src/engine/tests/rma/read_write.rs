@@ -3,8 +3,8 @@
 use super::*;
 
 const LENGTHS: [usize; 9] = [0, 1, 8, 100, 249, 250, 251, 300, 5000];
-const WRITE: Ended = Ended::Rma(Access::Write);
-const READ: Ended = Ended::Rma(Access::Read);
+const WRITE: CompletedOp = CompletedOp::Rma(Access::Write);
+const READ: CompletedOp = CompletedOp::Rma(Access::Read);
 
 /// Cuts of a length into remote pieces, as parts of 16.
 const CUTS: [&[usize]; 4] = [&[16], &[3, 13], &[0, 8, 8], &[1, 2, 4, 9]];
@@ -54,7 +54,7 @@ fn write_and_read(manner: Manner, len: usize, cuts: &[usize], inject: bool) {
     }
     bed.settle();
     assert_eq!(bed.done(0), [end(WRITE, 1, len, None)], "{manner:?} {len} {cuts:?}");
-    let ended = Ended::Target {
+    let ended = CompletedOp::Target {
         access: Access::Write,
         key: 0,
         atomic: false,
@@ -156,7 +156,7 @@ fn refuse(manner: Manner, len: usize, kind: Access) {
         let done = bed.done(0);
         assert_eq!(
             done,
-            [end(Ended::Rma(kind), 1, len, Some(error))],
+            [end(CompletedOp::Rma(kind), 1, len, Some(error))],
             "{remote:?} {manner:?}"
         );
         assert_eq!(local.bytes(), vec![4; len]);

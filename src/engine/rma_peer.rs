@@ -4,11 +4,13 @@
 //! Short writes and atomics that give nothing back end in the order they began. So they have no number: the target
 //! counts them, and one `Acked` at the end of a poll ends many.
 
-use super::op::{Access, Completion, Context, Ended, Error, Failure, Form, Kind, RemoteIov, RemotePart, Report, Tell};
+use super::op::{
+    Access, CompletedOp, Completion, Context, Error, Failure, Form, MessageKind, RemoteIov, RemotePart, Report, Tell,
+};
 use super::peer::{Malformed, Peer};
-use super::pieces::{Refusal, code, error, failed};
+use super::pieces::{Refusal, done_failed, refusal_code, refusal_error};
 use super::port::PeerId;
-use super::recall::Watch;
+use super::recall::AnswerWatch;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -20,7 +22,7 @@ const SPARE_MOST: usize = 64 << 10;
 
 /// A short write or atomic whose end the peer will tell.
 #[derive(Debug)]
-pub(super) struct Short {
+pub(super) struct ShortOp {
     pub context: Context,
     pub len: usize,
     pub tell: Tell,
@@ -55,7 +57,7 @@ impl Reply {
 
 /// A long read of a peer's, answered bit by bit from the region.
 #[derive(Debug)]
-pub(super) struct Serve {
+pub(super) struct ServedRead {
     pub number: u32,
     pub remote: RemoteIov,
     /// Bytes sent.
@@ -65,63 +67,63 @@ pub(super) struct Serve {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Side {
-    pub unacked: VecDeque<Short>,
+pub(super) struct RmaPeer {
+    pub unacked: VecDeque<ShortOp>,
     /// Successes to be told with the next `Acked`.
     pub acks: u64,
     pub replies: VecDeque<Reply>,
     /// The bytes of `replies`.
-    pub weight: usize,
-    pub serving: VecDeque<Serve>,
+    pub reply_bytes: usize,
+    pub served_reads: VecDeque<ServedRead>,
     /// Serving goes before sending what was asked for, in turns.
     pub serve_next: bool,
     /// Long reads and writes of ours that have started and not ended: messages and atomics wait for them.
-    pub longs: u32,
+    pub long_ops: u32,
     /// Operations of the peer's that are still coming: what is behind them waits.
     pub landing: u32,
-    pub watch: Watch,
+    pub watch: AnswerWatch,
 }
 
-impl Side {
+impl RmaPeer {
     /// A short operation is on its way. True: the peer is to be put into `Core::asked`.
     #[inline]
-    fn expect(&mut self, short: Short) -> bool {
+    fn expect(&mut self, short: ShortOp) -> bool {
         self.unacked.push_back(short);
         self.watch.begin()
     }
 
     #[cfg(test)]
     pub fn left(&self) -> usize {
-        let owed = self.acks as usize + self.replies.len() + self.weight + self.serving.len();
-        self.unacked.len() + owed + self.longs as usize + self.landing as usize
+        let owed = self.acks as usize + self.replies.len() + self.reply_bytes + self.served_reads.len();
+        self.unacked.len() + owed + self.long_ops as usize + self.landing as usize
     }
 }
 
 impl Peer {
-    pub fn side(&mut self) -> &mut Side {
-        self.side.get_or_insert_default()
+    pub fn rma_mut(&mut self) -> &mut RmaPeer {
+        self.rma.get_or_insert_default()
     }
 
     /// Whether there are long operations under way, so that messages and atomics wait.
-    pub fn has_longs(&self) -> bool {
-        self.side.as_ref().is_some_and(|side| side.longs > 0)
+    pub fn has_long_rma(&self) -> bool {
+        self.rma.as_ref().is_some_and(|rma| rma.long_ops > 0)
     }
 
-    pub fn has_landing(&self) -> bool {
-        self.side.as_ref().is_some_and(|side| side.landing > 0)
+    pub fn has_landing_rma(&self) -> bool {
+        self.rma.as_ref().is_some_and(|rma| rma.landing > 0)
     }
 
     /// To be called when `shunned`, `longs` or `landing` has changed.
-    pub fn look_out(&mut self) {
-        self.special = self.shunned || self.has_longs() || self.has_landing();
+    pub fn update_fast_path(&mut self) {
+        self.off_fast_path = self.shunned || self.has_long_rma() || self.has_landing_rma();
     }
 }
 
 /// The end of an operation on a peer's memory.
-pub(super) fn ended(ended: Ended, to: PeerId, context: Context, tell: Tell) -> Completion {
+pub(super) fn rma_completion(op: CompletedOp, to: PeerId, context: Context, tell: Tell) -> Completion {
     Completion {
-        ended,
-        kind: Kind::Message,
+        op,
+        kind: MessageKind::Untagged,
         context,
         tell,
         len: 0,
@@ -135,17 +137,17 @@ pub(super) fn ended(ended: Ended, to: PeerId, context: Context, tell: Tell) -> C
     }
 }
 
-impl Short {
+impl ShortOp {
     pub fn end(&self, to: PeerId, error: Option<Error>) -> Completion {
-        let what = if self.atomic {
-            Ended::Atomic(Form::Base)
+        let op = if self.atomic {
+            CompletedOp::Atomic(Form::Base)
         } else {
-            Ended::Rma(Access::Write)
+            CompletedOp::Rma(Access::Write)
         };
         Completion {
             len: if error.is_none() { self.len } else { 0 },
             failure: error.map(|error| Failure { error, overflow: 0 }),
-            ..ended(what, to, self.context, self.tell)
+            ..rma_completion(op, to, self.context, self.tell)
         }
     }
 }
@@ -154,33 +156,33 @@ impl Core {
     // ---- as initiator ----
 
     /// A short operation that was queued is on its way.
-    pub fn expect_ack(&mut self, to: PeerId, short: Short) {
+    pub fn expect_ack(&mut self, to: PeerId, short: ShortOp) {
         self.unacked += 1;
-        if self.peer(to).side().expect(short) {
-            self.asked.push(to);
+        if self.peer(to).rma_mut().expect(short) {
+            self.awaiting_answers.push(to);
         }
     }
 
     /// The same for one that was not queued: it has only begun now.
     #[inline(always)]
-    pub fn short_begun(&mut self, to: PeerId, short: Short) {
+    pub fn short_op_started(&mut self, to: PeerId, short: ShortOp) {
         self.unacked += 1;
         let peer = self.peer(to);
         peer.unfinished += 1;
-        if peer.side().expect(short) {
-            self.asked.push(to);
+        if peer.rma_mut().expect(short) {
+            self.awaiting_answers.push(to);
         }
     }
 
     /// The peer acknowledges short operations.
     pub fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
-        let refused = (header.flags & flag::FAILED != 0).then(|| error(header.data));
+        let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
         let ends = many.checked_add(usize::from(refused.is_some())).ok_or(Malformed)?;
         let peer = self.peer(from);
-        let side = peer.side();
-        side.watch.heard = side.watch.heard.wrapping_add(1);
-        let unacked = &mut side.unacked;
+        let rma = peer.rma_mut();
+        rma.watch.heard = rma.watch.heard.wrapping_add(1);
+        let unacked = &mut rma.unacked;
         if ends > unacked.len() {
             return Err(Malformed);
         }
@@ -198,8 +200,8 @@ impl Core {
     }
 
     /// Ends all short operations of a peer that is gone, which has been forgotten.
-    pub fn end_shorts(&mut self, peer: PeerId, side: Option<Box<Side>>, error: Error, report: &mut impl Report) {
-        for short in side.into_iter().flat_map(|side| side.unacked) {
+    pub fn end_short_ops(&mut self, peer: PeerId, rma: Option<Box<RmaPeer>>, error: Error, report: &mut impl Report) {
+        for short in rma.into_iter().flat_map(|rma| rma.unacked) {
             self.unacked = self.unacked.saturating_sub(1);
             report.report(short.end(peer, Some(error)));
         }
@@ -208,100 +210,100 @@ impl Core {
     // ---- as target ----
 
     /// Whether a peer lets too many answers lie to be given another.
-    pub fn owes_much(&mut self, to: PeerId, most: usize) -> bool {
+    pub fn has_many_replies(&mut self, to: PeerId, most: usize) -> bool {
         let room = self.config.room;
-        let side = self.peer(to).side.as_ref();
-        side.is_some_and(|side| side.replies.len() + side.serving.len() >= most || side.weight > room)
+        let rma = self.peer(to).rma.as_ref();
+        rma.is_some_and(|rma| rma.replies.len() + rma.served_reads.len() >= most || rma.reply_bytes > room)
     }
 
     /// A short write or atomic of a peer's is done.
     #[inline]
     pub fn ack(&mut self, to: PeerId) {
-        self.peer(to).side().acks += 1;
+        self.peer(to).rma_mut().acks += 1;
         self.wake(to);
     }
 
     /// A short write or atomic is refused. Those before it are told first.
     #[cold]
     pub fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
-        let before = std::mem::take(&mut self.peer(refusal.from).side().acks);
+        let before = std::mem::take(&mut self.peer(refusal.from).rma_mut().acks);
         let header = Header {
             flags: flag::FAILED,
-            data: code(refusal.error),
+            data: refusal_code(refusal.error),
             total: before,
             ..Header::new(Packet::Acked, 0)
         };
-        self.say(refusal.from, header);
+        self.send_control(refusal.from, header);
         report.refused(refusal.from, &refusal.part, refusal.error);
     }
 
     /// Operation `number` of a peer's is refused.
     #[cold]
     pub fn refuse(&mut self, number: u32, refusal: &Refusal, report: &mut impl Report) {
-        self.say(refusal.from, failed(number, refusal.error));
+        self.send_control(refusal.from, done_failed(number, refusal.error));
         report.refused(refusal.from, &refusal.part, refusal.error);
     }
 
     pub fn reply(&mut self, to: PeerId, number: u32, body: Vec<u8>) {
-        let side = self.peer(to).side();
-        side.weight += body.len();
+        let rma = self.peer(to).rma_mut();
+        rma.reply_bytes += body.len();
         let header = Header::new(Packet::Reply, number);
-        side.replies.push_back(Reply { header, body });
+        rma.replies.push_back(Reply { header, body });
         self.wake(to);
     }
 
-    pub fn serve(&mut self, to: PeerId, serve: Serve) {
-        self.peer(to).side().serving.push_back(serve);
+    pub fn serve(&mut self, to: PeerId, serve: ServedRead) {
+        self.peer(to).rma_mut().served_reads.push_back(serve);
         self.wake(to);
     }
 
     /// The `Acked` that is due.
     pub fn ack_due(&self, to: PeerId) -> Option<Header> {
-        let side = self.peers.get(to as usize)?.side.as_ref()?;
-        (side.acks > 0).then(|| Header {
-            total: side.acks,
+        let rma = self.peers.get(to as usize)?.rma.as_ref()?;
+        (rma.acks > 0).then(|| Header {
+            total: rma.acks,
             ..Header::new(Packet::Acked, 0)
         })
     }
 
     /// That packet has been pushed.
     pub fn acks_given(&mut self, to: PeerId, header: &Header) {
-        let side = self.peer(to).side();
-        side.acks = side.acks.saturating_sub(header.total);
+        let rma = self.peer(to).rma_mut();
+        rma.acks = rma.acks.saturating_sub(header.total);
     }
 
     pub fn first_reply(&self, to: PeerId) -> Option<&Reply> {
-        self.peers.get(to as usize)?.side.as_ref()?.replies.front()
+        self.peers.get(to as usize)?.rma.as_ref()?.replies.front()
     }
 
     /// So much of the reply has been pushed.
     pub fn replied(&mut self, to: PeerId, len: usize) {
-        let side = self.peer(to).side();
-        if let Some(reply) = side.replies.front_mut().filter(|reply| reply.left() > len) {
+        let rma = self.peer(to).rma_mut();
+        if let Some(reply) = rma.replies.front_mut().filter(|reply| reply.left() > len) {
             reply.header.total += len as u64;
             return;
         }
-        if let Some(reply) = side.replies.pop_front() {
-            side.weight = side.weight.saturating_sub(reply.body.len());
+        if let Some(reply) = rma.replies.pop_front() {
+            rma.reply_bytes = rma.reply_bytes.saturating_sub(reply.body.len());
             self.recycle(reply.body);
         }
     }
 
     /// The next packet of the long read that is being answered, and how much of it that is.
     pub fn next_served(&self, to: PeerId) -> Option<(Header, usize)> {
-        let serve = self.peers.get(to as usize)?.side.as_ref()?.serving.front()?;
+        let serve = self.peers.get(to as usize)?.rma.as_ref()?.served_reads.front()?;
         let len = serve.remote.len();
         // All of it is looked up each time: nothing is sent of a region that was closed.
-        let reached = match self.reach(&serve.remote, 0, len, Rights::READ) {
-            Err((_, error)) => return Some((failed(serve.number, error), 0)),
-            Ok(reached) => reached,
+        let found = match self.find_regions(&serve.remote, 0, len, Rights::READ) {
+            Err((_, error)) => return Some((done_failed(serve.number, error), 0)),
+            Ok(found) => found,
         };
-        if serve.get && reached.one().is_some() {
-            let flags = if reached.counted { flag::ACK } else { 0 };
+        if serve.get && found.one().is_some() {
+            let flags = if found.counted { flag::ACK } else { 0 };
             let header = Header {
                 flags,
-                tag: reached.part.addr,
-                data: reached.part.key,
+                tag: found.part.addr,
+                data: found.part.key,
                 ..Header::new(Packet::Exposed, serve.number)
             };
             return Some((header, 0));
@@ -310,30 +312,34 @@ impl Core {
             total: serve.at as u64,
             ..Header::new(Packet::Reply, serve.number)
         };
-        Some((header, self.most(to).min(len.saturating_sub(serve.at))))
+        Some((header, self.max_body_to(to).min(len.saturating_sub(serve.at))))
     }
 
     /// That packet has been pushed.
     pub fn served(&mut self, to: PeerId, header: &Header, len: usize, report: &mut impl Report) {
-        let side = self.peer(to).side();
-        side.serve_next = false;
+        let rma = self.peer(to).rma_mut();
+        rma.serve_next = false;
         let peer = self.peer(to);
-        peer.answer_next = false;
-        let side = peer.side();
-        let Some(serve) = side.serving.front_mut() else { return };
+        peer.requested_next = false;
+        let rma = peer.rma_mut();
+        let Some(serve) = rma.served_reads.front_mut() else {
+            return;
+        };
         serve.at += len;
         if header.packet == Packet::Reply && serve.at < serve.remote.len() {
             return;
         }
-        let Some(serve) = side.serving.pop_front() else { return };
+        let Some(serve) = rma.served_reads.pop_front() else {
+            return;
+        };
         let len = serve.remote.len();
         match header.packet {
             Packet::Reply => {
-                if let Ok(reached) = self.reach(&serve.remote, 0, len, Rights::READ) {
-                    self.tell(to, Access::Read, &reached, len, None, report);
+                if let Ok(found) = self.find_regions(&serve.remote, 0, len, Rights::READ) {
+                    self.report_target(to, Access::Read, &found, len, None, report);
                 }
             }
-            Packet::Done => report.refused(to, &Self::some_part(&serve.remote), error(header.data)),
+            Packet::Done => report.refused(to, &Self::some_part(&serve.remote), refusal_error(header.data)),
             _ => {} // the peer says when it has fetched
         }
     }

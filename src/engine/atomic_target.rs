@@ -3,16 +3,16 @@
 use super::kernel::Kernel;
 use super::op::{Access, Error, Form, RemoteIov, RemotePart, Report};
 use super::peer::Malformed;
-use super::pieces::{Reached, Refusal, read_list};
+use super::pieces::{Refusal, RegionMemory, read_list};
 use super::port::PeerId;
+use super::rma_target::{short_data, target_completion};
 use super::state::Core;
-use super::target::{short_data, told};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::user::{UserBuf, UserIov};
 
 /// An operation and its operands.
-pub(super) struct Work<'a> {
+pub(super) struct IncomingAtomic<'a> {
     pub form: Form,
     pub len: usize,
     kernel: Option<Kernel>,
@@ -20,9 +20,9 @@ pub(super) struct Work<'a> {
     compare: &'a [u8],
 }
 
-impl<'a> Work<'a> {
+impl<'a> IncomingAtomic<'a> {
     /// None if there are not the bytes that such an operation has.
-    pub fn of(form: Form, code: u16, len: usize, bytes: &'a [u8]) -> Option<Work<'a>> {
+    pub fn of(form: Form, code: u16, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
         let kernel = Kernel::new(form, code);
         let (operand, compare) = match form {
             Form::Base | Form::Fetch => (bytes, Default::default()),
@@ -31,7 +31,7 @@ impl<'a> Work<'a> {
         let only_reads = kernel.is_none_or(Kernel::only_reads);
         let fits = operand.len() == len || only_reads && operand.is_empty();
         let fits = fits && (form != Form::Compare || compare.len() == len);
-        fits.then_some(Work {
+        fits.then_some(IncomingAtomic {
             form,
             len,
             kernel,
@@ -104,8 +104,8 @@ impl Core {
         };
         if header.flags & flag::TAGGED != 0 {
             let len = self.atomic_len(form, header, body)?;
-            let work = Work::of(form, header.code, len, body).ok_or(Malformed)?;
-            return self.tagged_atomic(from, header, body, &work, report);
+            let atomic = IncomingAtomic::of(form, header.code, len, body).ok_or(Malformed)?;
+            return self.tagged_atomic(from, header, body, &atomic, report);
         }
         let in_header = if header.flags & flag::LIST == 0 {
             self.atomic_len(form, header, body)?
@@ -114,11 +114,11 @@ impl Core {
         };
         let (remote, bytes) = read_list(header, body, in_header)?;
         let len = self.atomic_len(form, header, bytes)?;
-        let work = Work::of(form, header.code, len, bytes).ok_or(Malformed)?;
+        let atomic = IncomingAtomic::of(form, header.code, len, bytes).ok_or(Malformed)?;
         if remote.len() != len {
             return Err(Malformed);
         }
-        let (reached, result) = match self.work(&work, &remote) {
+        let (found, result) = match self.execute_atomic(&atomic, &remote) {
             Ok(done) => done,
             Err((part, error)) => {
                 let refusal = Refusal { from, part, error };
@@ -137,20 +137,31 @@ impl Core {
         } else {
             self.reply(from, header.id, result);
         }
-        if reached.counted || data.is_some() {
-            report.report(told(from, work.access(), reached.part.key, true, len, data));
+        if found.counted || data.is_some() {
+            report.report(target_completion(
+                from,
+                atomic.access(),
+                found.part.key,
+                true,
+                len,
+                data,
+            ));
         }
         Ok(())
     }
 
     /// Does the work; says where, and what it gives back.
-    fn work(&mut self, work: &Work, remote: &RemoteIov) -> Result<(Reached, Vec<u8>), (RemotePart, Error)> {
+    fn execute_atomic(
+        &mut self,
+        atomic: &IncomingAtomic,
+        remote: &RemoteIov,
+    ) -> Result<(RegionMemory, Vec<u8>), (RemotePart, Error)> {
         let somewhere = |error| (Core::some_part(remote), error);
-        work.kernel().map_err(somewhere)?;
-        let reached = self.reach(remote, 0, work.len, work.rights())?;
-        let mut result = self.spare(work.result());
-        work.execute(reached.parts(), &mut result).map_err(somewhere)?;
-        Ok((reached, result))
+        atomic.kernel().map_err(somewhere)?;
+        let found = self.find_regions(remote, 0, atomic.len, atomic.rights())?;
+        let mut result = self.spare(atomic.result());
+        atomic.execute(found.parts(), &mut result).map_err(somewhere)?;
+        Ok((found, result))
     }
 
     /// How many bytes a peer wants worked on.

@@ -20,7 +20,11 @@ pub struct Rules {
 
 impl Rules {
     pub fn fits(recv: &Recv, sent: &Sent) -> bool {
-        let tag = if recv.kind == Kind::Tagged { sent.send.tag } else { 0 };
+        let tag = if recv.kind == MessageKind::Tagged {
+            sent.send.tag
+        } else {
+            0
+        };
         recv.kind == sent.send.kind && want(recv).fits(u64::from(sent.from), tag)
     }
 
@@ -87,10 +91,10 @@ impl Rules {
         });
     }
 
-    pub fn look(&mut self, world: &World, look: Look, recv: &Recv) {
-        if matches!(look, Look::Take | Look::Drop) {
+    pub fn peek(&mut self, world: &World, peek: Peek, recv: &Recv) {
+        if matches!(peek, Peek::ReceiveClaimed | Peek::DiscardClaimed) {
             let message = self.claims.remove(&recv.context).expect("it was claimed");
-            if look == Look::Take {
+            if peek == Peek::ReceiveClaimed {
                 self.end(world, recv, message, recv.body.len(), 0);
             } else {
                 self.ends.push(seen(recv, &world.sent[message]));
@@ -108,18 +112,18 @@ impl Rules {
             peeked: true,
             ..seen(recv, &world.sent[message])
         });
-        if look != Look::Peek {
+        if peek != Peek::Only {
             self.held.remove(place);
         }
-        if look == Look::Claim {
+        if peek == Peek::Claim {
             self.claims.insert(recv.context, message);
         }
     }
 }
 
-pub fn plain(kind: Kind, context: Context) -> Completion {
+pub fn plain(kind: MessageKind, context: Context) -> Completion {
     Completion {
-        ended: Ended::Recv,
+        op: CompletedOp::Recv,
         kind,
         context,
         tell: Tell::Queue,
@@ -135,7 +139,11 @@ pub fn plain(kind: Kind, context: Context) -> Completion {
 }
 
 pub fn seen(recv: &Recv, sent: &Sent) -> Completion {
-    let tag = if recv.kind == Kind::Tagged { sent.send.tag } else { 0 };
+    let tag = if recv.kind == MessageKind::Tagged {
+        sent.send.tag
+    } else {
+        0
+    };
     Completion {
         len: sent.bytes.len(),
         tag,
