@@ -6,6 +6,8 @@
 pub mod alias;
 mod bindings;
 mod collective;
+mod engine_core;
+mod host;
 mod lanes;
 mod ops;
 mod peers;
@@ -15,8 +17,6 @@ mod state;
 pub mod stx;
 
 use super::collective::Collectives;
-use super::collective::run::Runner;
-use super::deferred::Deferred;
 use super::domain::{Domain, unused};
 use super::errno::{Errno, Result};
 use super::info::model::Info;
@@ -26,13 +26,15 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Error, MessageKind, RemotePart, Report};
+use crate::engine::op::{Completion, Context};
 use crate::engine::port::{PeerId, Transport};
-use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
+use core::marker::PhantomData;
+use engine_core::{CollectiveQueues, EndpointCore, Owners};
+use host::{Begun, EngineHost};
 use ops::{ByThread, Sleeper};
-use state::{PendingCompletions, refused};
+use state::PendingCompletions;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -83,26 +85,85 @@ impl<T> Default for Renamed<T> {
     }
 }
 
+/// An endpoint with an engine of its own.
 pub struct Endpoint<T: EndpointTransport> {
-    pub domain: Arc<Domain>,
-    deferred: Arc<Deferred>,
     /// Closed with the endpoint, which other threads may still have references to.
-    core: Closable<Core<T>>,
+    host: EngineHost<OneEndpoint<T>>,
 }
 
-struct Core<T: EndpointTransport> {
-    engine: Engine<T>,
+/// The one endpoint that its engine works for, and contexts whose collectives it carries.
+struct OneEndpoint<T> {
     state: EndpointState,
-    /// Somebody sleeps who was told that nothing is unfinished.
-    deep_sleep: bool,
-    /// After the engine, which may still use its memory: fields go in this order.
-    runner: Runner,
-    /// Contexts whose collectives it carries, by their owner there.
+    /// Contexts of the same scalable endpoint, by their owner number in the runner.
     listeners: HashMap<usize, Listener>,
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
-    /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
-    pending: PendingCompletions,
+    transport: PhantomData<fn() -> T>,
+}
+
+type Core<T> = EndpointCore<OneEndpoint<T>>;
+
+impl<T: EndpointTransport> OneEndpoint<T> {
+    fn core(provider: Speaker, info: &Info, transport: T) -> Core<T> {
+        let owner = OneEndpoint {
+            state: EndpointState::new(provider, info),
+            listeners: HashMap::new(),
+            name: None,
+            transport: PhantomData,
+        };
+        EndpointCore::new(Engine::with(transport, state::engine_config(info)), owner)
+    }
+}
+
+impl<T: EndpointTransport> Owners for OneEndpoint<T> {
+    type Endpoint = T;
+    type Transport = T;
+
+    /// At once, unless the source must be looked up in the transport, which the engine has for as long as it works. Then
+    /// the completion waits, and so do those after it.
+    #[inline(always)]
+    fn report(&mut self, completion: Completion, pending: &mut PendingCompletions) {
+        match self.state.known_source(&completion) {
+            Some(source) if pending.completions.is_empty() => self.state.bindings.report(&completion, source),
+            _ => pending.keep(completion),
+        }
+    }
+
+    fn owner_of(&mut self, _: &Completion, _: &T) -> Option<&mut EndpointState> {
+        Some(&mut self.state)
+    }
+
+    fn collective_queues(&self, owner: usize) -> Option<CollectiveQueues<'_>> {
+        if owner == collective::OWN {
+            let bindings = &self.state.bindings;
+            return Some(CollectiveQueues {
+                cq: bindings.tx_queue(),
+                eq: bindings.eq(),
+            });
+        }
+        self.listeners.get(&owner).map(Listener::queues)
+    }
+
+    fn state(&mut self) -> &mut EndpointState {
+        &mut self.state
+    }
+
+    fn states(&mut self) -> impl Iterator<Item = &mut EndpointState> {
+        core::iter::once(&mut self.state)
+    }
+
+    #[inline]
+    fn is_driven(&self) -> bool {
+        self.state.driven.is_some()
+    }
+
+    fn address_of(transport: &T, peer: PeerId) -> Option<&[u8]> {
+        transport.address_of(peer)
+    }
+
+    fn wake(transport: &T) {
+        transport.wake();
+    }
 }
 
 impl<T: EndpointTransport + 'static> Endpoint<T> {
@@ -110,37 +171,29 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         Endpoint::with_lock(domain, info, transport, domain.locked)
     }
 
-    /// `locked`: whether calls may meet in it.
+    /// `locked`: whether several threads may call at once.
     fn with_lock(domain: &Arc<Domain>, info: &Info, transport: T, locked: bool) -> Arc<Endpoint<T>> {
-        domain.users.acquire();
+        let core = OneEndpoint::core(domain.provider, info, transport);
         Arc::new(Endpoint {
-            domain: domain.clone(),
-            deferred: domain.deferred.clone(),
-            core: Closable::new(Core::new(domain.provider, info, transport), locked),
+            host: EngineHost::new(domain, core, locked),
         })
     }
-}
 
-impl<T: EndpointTransport> Endpoint<T> {
-    /// Everything that the endpoint has, for a call. An application does not call what it has closed.
-    #[inline(always)]
-    fn enter(&self) -> Result<Entered<'_, Core<T>>> {
-        self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
-    }
-
-    /// Ends the transport and all that is unfinished, and lets go of the address vector and the domain.
-    fn end(&self) {
-        if self.core.close() {
-            self.domain.users.release();
-        }
-    }
-
-    /// Begins anew, after `end`.
+    /// A new endpoint in place of one that was closed.
     fn renew(&self, info: &Info, transport: T) {
-        self.domain.users.acquire();
-        let core = Core::new(self.domain.provider, info, transport);
-        if self.core.reopen(core).is_err() {
-            self.domain.users.release();
+        self.host
+            .reopen(OneEndpoint::core(self.host.domain.provider, info, transport));
+    }
+
+    /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
+    fn open_memory(&self, number: u64) {
+        let Some(mut guard) = self.host.try_enter() else { return };
+        let core = &mut *guard;
+        let state = &core.owners.state;
+        if state.settings.is_target && !state.enabled {
+            let regions = self.host.domain.memory.regions.clone();
+            core.engine
+                .expose_regions(regions, number, state.bindings.counts_peers());
         }
     }
 }
@@ -154,14 +207,11 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
     }
 
     fn domain(&self) -> &Arc<Domain> {
-        &self.domain
+        &self.host.domain
     }
 
     fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
-        match self.core.enter() {
-            Some(mut core) => use_it(&mut core.state),
-            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
-        }
+        self.host.with_state(use_it)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -173,7 +223,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
     }
 
     fn local_address(&self) -> Vec<u8> {
-        self.core.enter().map(|core| core.own_address()).unwrap_or_default()
+        self.host.try_enter().map(|core| core.own_address()).unwrap_or_default()
     }
 
     fn collectives(&self) -> Option<Arc<dyn Collectives>> {
@@ -181,9 +231,9 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
     }
 
     fn set_address(&self, address: &[u8]) -> Result<()> {
-        let mut core = self.enter()?;
-        if core.state.enabled {
-            log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
+        let mut core = self.host.enter()?;
+        if core.owners.state.enabled {
+            log!(by self.host.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
         }
         let renamed = core.engine.transport().renamed(address)?;
@@ -191,13 +241,13 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
             *core.engine.transport_mut() = transport;
         }
         if renamed.address.is_some() {
-            core.name = renamed.address;
+            core.owners.name = renamed.address;
         }
         Ok(())
     }
 
     fn unfinished(&self) -> (usize, usize) {
-        let core = self.core.enter();
+        let core = self.host.try_enter();
         core.map_or((0, 0), |core| (core.engine.sending(), core.engine.posted()))
     }
 
@@ -214,160 +264,12 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
             return self.close_to_application();
         }
         ops::stop(self);
-        self.end();
+        self.host.close();
         Ok(())
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
-        let mut guard = self.enter()?;
-        let core = &mut *guard;
-        let found = core.engine.cancel(context, &mut core.pending);
-        core.report();
-        drop(guard);
-        self.deferred.run();
-        if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
-    }
-}
-
-impl<T: EndpointTransport + 'static> Endpoint<T> {
-    /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
-    fn open_memory(&self, number: u64) {
-        let Some(mut guard) = self.core.enter() else { return };
-        let core = &mut *guard;
-        if core.state.settings.is_target && !core.state.enabled {
-            let counted = core.state.bindings.counts_peers();
-            core.engine
-                .expose_regions(self.domain.memory.regions.clone(), number, counted);
-        }
-    }
-}
-
-impl<T: EndpointTransport> Endpoint<T> {
-    /// An operation was begun, and somebody sleeps who may have to end it: the thread of FI_PROGRESS_AUTO, or a caller.
-    /// From now on he must look at the peers now and then.
-    #[cold]
-    fn begun(&self, core: &mut Core<T>) {
-        if !core.unfinished() {
-            return;
-        }
-        core.deep_sleep = false;
-        match &self.domain.driver {
-            Some(driver) => driver.watch(),
-            None => core.engine.transport().wake(),
-        }
-    }
-}
-
-impl<T: EndpointTransport> Drop for Endpoint<T> {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Tells ends to queues and counters as the engine reports them. One whose source must be looked up waits in `ended`
-/// until the engine has returned, and those after it too.
-struct Reporter<'a> {
-    state: &'a mut EndpointState,
-    pending: &'a mut PendingCompletions,
-}
-
-impl Report for Reporter<'_> {
-    #[inline(always)]
-    fn report(&mut self, end: Completion) {
-        match self.state.known_source(&end) {
-            Some(source) if self.pending.completions.is_empty() => self.state.bindings.report(&end, source),
-            _ => self.wait(end),
-        }
-    }
-
-    #[cold]
-    fn met(&mut self) {
-        self.pending.met();
-    }
-
-    #[cold]
-    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
-        self.pending.refused(from, part, error);
-    }
-}
-
-impl Reporter<'_> {
-    #[cold]
-    fn wait(&mut self, end: Completion) {
-        self.pending.completions.push(end);
-    }
-}
-
-impl<T: EndpointTransport> Core<T> {
-    fn new(provider: Speaker, info: &Info, transport: T) -> Core<T> {
-        Core {
-            engine: Engine::with(transport, state::engine_config(info)),
-            state: EndpointState::new(provider, info),
-            deep_sleep: false,
-            runner: Runner::default(),
-            listeners: HashMap::new(),
-            name: None,
-            pending: PendingCompletions::default(),
-        }
-    }
-
-    /// Whether something waits for a peer.
-    fn unfinished(&self) -> bool {
-        self.engine.unfinished() || self.runner.is_stalled()
-    }
-
-    /// The engine, and whom it reports to.
-    #[inline]
-    fn parts(&mut self) -> (&mut Engine<T>, Reporter<'_>) {
-        let (state, pending) = (&mut self.state, &mut self.pending);
-        (&mut self.engine, Reporter { state, pending })
-    }
-
-    /// Passes on what the engine has told, with sources as the application knows them.
-    #[inline]
-    fn report(&mut self) {
-        if !self.pending.completions.is_empty() {
-            self.report_pending();
-        }
-        if self.runner.is_ready() {
-            self.report_collectives();
-        }
-    }
-
-    #[cold]
-    fn report_pending(&mut self) {
-        let transport = self.engine.transport();
-        for completion in self.pending.completions.drain(..) {
-            if completion.kind == MessageKind::Collective {
-                self.runner.ended(&completion);
-            } else {
-                self.state.report::<T>(&completion, |peer| transport.address_of(peer));
-            }
-        }
-    }
-
-    /// Lets go of peers that are gone and that nobody means to meet again.
-    #[cold]
-    fn forget_peers(&mut self) {
-        let (known, runner) = (self.state.peers.held(), &self.runner);
-        let gone = self
-            .engine
-            .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
-        self.state.peers.reuse(&gone);
-    }
-}
-
-impl<T: EndpointTransport> Core<T> {
-    #[cold]
-    fn audit(&mut self) {
-        let transport = self.engine.transport();
-        for refusal in self.pending.refusals.drain(..) {
-            refusal.log(self.state.provider, transport.address_of(refusal.from));
-        }
-        self.pending.has_rare = false;
-        if transport.is_crowded() {
-            self.forget_peers();
-        }
+        self.host.cancel(context)
     }
 }
 
@@ -376,130 +278,96 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
     // stalls the processor.
     #[inline(always)]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
-        let mut guard = self.enter()?;
+        let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core.state.send_op::<T>(call, body, |address| transport.peer(address))?;
+        let send = core
+            .owners
+            .state
+            .send_op::<T>(call, body, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let result = engine.send(&send, &mut reporter);
-        core.report();
-        if core.deep_sleep || core.state.driven.is_some() {
-            self.begun(core);
-        }
-        drop(guard);
-        self.deferred.run();
-        result.map_err(refused)
+        let begun = Begun::Underway(engine.send(&send, &mut reporter));
+        self.host.finish(guard, begun)
     }
 
     #[inline(always)]
     fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
-        let mut guard = self.enter()?;
+        let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core.state.recv_op::<T>(call, body, |address| transport.peer(address))?;
-        let result = match look {
+        let (recv, look) = core
+            .owners
+            .state
+            .recv_op::<T>(call, body, |address| transport.peer(address))?;
+        let begun = match look {
             None => {
                 let (engine, mut reporter) = core.parts();
                 engine.recv(&recv, &mut reporter)
             }
             Some(look) => core.engine.peek(look, &recv, &mut core.pending),
         };
-        core.report();
-        if core.deep_sleep || core.state.driven.is_some() {
-            self.begun(core);
-        }
-        drop(guard);
-        self.deferred.run();
-        result.map_err(refused)
+        self.host.finish(guard, Begun::Underway(begun))
     }
 }
 
 impl<T: EndpointTransport> Rma for Endpoint<T> {
     #[inline(always)]
     fn rma(&self, call: &RmaCall) -> Result<()> {
-        let mut guard = self.enter()?;
+        let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let rma = core.state.rma_op::<T>(call, |address| transport.peer(address))?;
+        let rma = core.owners.state.rma_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let done = engine.try_direct_rma(&rma, &mut reporter);
-        let result = if done {
-            Ok(())
+        let begun = if engine.try_direct_rma(&rma, &mut reporter) {
+            Begun::Done
         } else {
-            engine.start_rma(&rma, &mut reporter)
+            Begun::Underway(engine.start_rma(&rma, &mut reporter))
         };
-        // What is done at once may be deferred work, whose end starts the next.
-        core.report();
-        if !done && (core.deep_sleep || core.state.driven.is_some()) {
-            self.begun(core);
-        }
-        drop(guard);
-        self.deferred.run();
-        result.map_err(refused)
+        self.host.finish(guard, begun)
     }
 }
 
 impl<T: EndpointTransport> Atomics for Endpoint<T> {
     #[inline(always)]
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
-        let mut guard = self.enter()?;
+        let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let atomic = core.state.atomic_op::<T>(call, |address| transport.peer(address))?;
+        let atomic = core
+            .owners
+            .state
+            .atomic_op::<T>(call, |address| transport.peer(address))?;
         let (engine, mut reporter) = core.parts();
-        let done = engine.try_direct_atomic(&atomic, &mut reporter);
-        let result = if done {
-            Ok(())
+        let begun = if engine.try_direct_atomic(&atomic, &mut reporter) {
+            Begun::Done
         } else {
-            engine.start_atomic(&atomic, &mut reporter)
+            Begun::Underway(engine.start_atomic(&atomic, &mut reporter))
         };
-        // What is done at once may be deferred work, whose end starts the next.
-        core.report();
-        if !done && (core.deep_sleep || core.state.driven.is_some()) {
-            self.begun(core);
-        }
-        drop(guard);
-        self.deferred.run();
-        result.map_err(refused)
+        self.host.finish(guard, begun)
     }
 }
 
 impl<T: EndpointTransport> Progress for Endpoint<T> {
     fn settle(&self) {
-        self.core.pass();
+        self.host.settle();
     }
 
     #[inline]
     fn progress(&self) {
-        let Some(mut guard) = self.core.poll() else { return };
-        let core = &mut *guard;
-        let (engine, mut reporter) = core.parts();
-        engine.progress(&mut reporter);
-        core.runner.retry();
-        core.report();
-        if core.pending.has_rare {
-            core.audit();
-        }
-        drop(guard);
-        self.deferred.run();
+        self.host.progress();
     }
 
     /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.
     fn arm(&self) -> bool {
-        self.domain.driver.is_some() || self.arm_self()
+        self.host.domain.driver.is_some() || self.arm_self()
     }
 
     fn unfinished(&self) -> bool {
-        let Some(mut core) = self.core.enter() else {
-            return false;
-        };
-        let unfinished = core.unfinished();
-        core.deep_sleep = !unfinished;
-        unfinished
+        self.host.must_watch()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        match self.domain.driver {
+        match self.host.domain.driver {
             Some(_) => None,
             None => self.own_fd(),
         }
@@ -508,17 +376,10 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
 
 impl<T: EndpointTransport> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
-        let Some(mut entered) = self.core.enter() else {
-            return true; // it will never have news
-        };
-        let core = &mut *entered;
-        let (engine, mut reporter) = core.parts();
-        let settled = engine.may_sleep(&mut reporter);
-        core.report();
-        core.engine.transport_mut().arm() && settled && !core.engine.has_work() && !self.deferred.is_due()
+        self.host.arm(T::arm)
     }
 
     fn own_fd(&self) -> Option<RawFd> {
-        self.core.enter()?.engine.transport().wake_fd()
+        self.host.try_enter()?.engine.transport().wake_fd()
     }
 }

@@ -184,7 +184,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     /// contexts have in common.
     fn renew(&self, direction: Direction, index: usize) -> Result<()> {
         let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
-        if !slot.endpoint.core.is_closed() {
+        if !slot.endpoint.host.is_closed() {
             return Ok(());
         }
         let at = match direction {
@@ -272,7 +272,7 @@ impl<T: EndpointTransport> Scalable<T> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.all().for_each(|slot| slot.endpoint.end());
+        self.all().for_each(|slot| slot.endpoint.host.close());
         *locked(&self.av) = None;
         if let Some(eq) = locked(&self.eq).take() {
             eq.refs().release();

@@ -45,7 +45,7 @@ pub enum Awaiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub owner: usize,
-    pub end: Awaiting,
+    pub awaiting: Awaiting,
     pub failure: Option<Errno>,
 }
 
@@ -84,7 +84,7 @@ struct Run {
     scratch: Scratch,
     reduce: Option<(Combining, Datatype)>,
     failure: Option<i32>,
-    end: Awaiting,
+    awaiting: Awaiting,
 }
 
 /// One send or receive of a run.
@@ -130,7 +130,7 @@ impl Runner {
     }
 
     /// Joins a group: without `agreed`, the end comes when all members have.
-    pub fn join(&mut self, address: fi_addr_t, membership: Membership, end: Awaiting) -> Result<()> {
+    pub fn join(&mut self, address: fi_addr_t, membership: Membership, awaiting: Awaiting) -> Result<()> {
         let Membership {
             rank, members, owner, ..
         } = membership;
@@ -145,7 +145,7 @@ impl Runner {
         };
         let group = Group::new(owner, identity, rank, members, membership.operations);
         self.groups.insert(address, group);
-        self.begin(address, plan, Buffers::default(), None, end)
+        self.begin(address, plan, Buffers::default(), None, awaiting)
     }
 
     /// What a group that is joined has in common, for those made of it.
@@ -186,11 +186,11 @@ impl Runner {
             return Err(Errno(FI_EAGAIN));
         }
         let plan = Plan::new(operation, team, buffers.count, element);
-        let end = Awaiting::Operation {
+        let awaiting = Awaiting::Operation {
             context: call.context,
             report,
         };
-        self.begin(call.coll_addr, plan, buffers, reduce, end)
+        self.begin(call.coll_addr, plan, buffers, reduce, awaiting)
     }
 
     fn begin(
@@ -199,7 +199,7 @@ impl Runner {
         plan: Plan,
         buffers: Buffers,
         reduce: Option<(Combining, Datatype)>,
-        end: Awaiting,
+        awaiting: Awaiting,
     ) -> Result<()> {
         let scratch = Scratch::new(plan.scratch).ok_or(Errno(FI_ENOMEM))?;
         let group = self.groups.get_mut(&address).ok_or(Errno(FI_EINVAL))?;
@@ -219,7 +219,7 @@ impl Runner {
             scratch,
             reduce,
             failure: None,
-            end,
+            awaiting,
         });
         self.ready.push_back(run);
         Ok(())
@@ -383,7 +383,7 @@ impl Runner {
         if run.open > 0 {
             return;
         }
-        let (owner, end, failure, joins) = (run.owner, run.end, run.failure.map(Errno), run.joins());
+        let (owner, awaiting, failure, joins) = (run.owner, run.awaiting, run.failure.map(Errno), run.joins());
         group.running -= 1;
         if joins {
             group.state = if failure.is_none() {
@@ -393,14 +393,18 @@ impl Runner {
             };
         }
         self.runs.remove(id);
-        self.finished.push_back(Finished { owner, end, failure });
+        self.finished.push_back(Finished {
+            owner,
+            awaiting,
+            failure,
+        });
     }
 }
 
 impl Run {
     /// Who is not there when others join may still come; later it is one that has been there.
     fn joins(&self) -> bool {
-        matches!(self.end, Awaiting::Join { .. })
+        matches!(self.awaiting, Awaiting::Join { .. })
     }
 
     fn memory(&self, span: Span) -> UserIov {

@@ -72,8 +72,8 @@ impl Node {
             operations: 0,
             agreed: false,
         };
-        let end = Awaiting::Join { fid: 1, context: 2 };
-        self.runner.join(address, membership, end).unwrap();
+        let awaiting = Awaiting::Join { fid: 1, context: 2 };
+        self.runner.join(address, membership, awaiting).unwrap();
         self.tell();
     }
 
@@ -102,7 +102,7 @@ impl Node {
     }
 
     fn ends(&self) -> Vec<(Context, Option<i32>)> {
-        let of = |finished: &Finished| match finished.end {
+        let of = |finished: &Finished| match finished.awaiting {
             Awaiting::Join { context, .. } | Awaiting::Operation { context, .. } => {
                 (context, finished.failure.map(|errno| errno.0))
             }

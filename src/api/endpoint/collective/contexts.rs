@@ -3,10 +3,11 @@
 //! Others know the endpoint by its name, which is that of receive context 0. So it is that context's engine which carries
 //! the collectives of all transmit contexts, whether or not the program opens it; the context's queues drive it too.
 
-use super::{OWN, RunnerHands, can_collect, terms, vector_of};
+use super::{OWN, can_collect, terms, vector_of};
 use crate::abi::types::*;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::cq::Cq;
+use crate::api::endpoint::engine_core::CollectiveQueues;
 use crate::api::endpoint::ops::{EndpointOps, stop};
 use crate::api::endpoint::{Endpoint, EndpointTransport};
 use crate::api::eq::Eq;
@@ -19,6 +20,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Listener {
     pub cq: Option<Arc<Cq>>,
     pub eq: Arc<Eq>,
+}
+
+impl Listener {
+    pub fn queues(&self) -> CollectiveQueues<'_> {
+        CollectiveQueues {
+            cq: self.cq.as_ref(),
+            eq: Some(&self.eq),
+        }
+    }
 }
 
 /// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
@@ -67,7 +77,12 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
             cq.attach(carrier);
         }
         let listener = Listener { cq, eq };
-        self.carrier.enter()?.listeners.insert(self.owner, listener.clone());
+        self.carrier
+            .host
+            .enter()?
+            .owners
+            .listeners
+            .insert(self.owner, listener.clone());
         *current = Some(listener);
         Ok(())
     }
@@ -80,18 +95,11 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
             return Ok(());
         }
         {
-            let mut guard = self.carrier.enter()?;
-            let core = &mut *guard;
-            core.runner.abandon(
-                self.owner,
-                &mut RunnerHands {
-                    engine: &mut core.engine,
-                    pending: &mut core.pending,
-                },
-            );
+            let mut core = self.carrier.host.enter()?;
+            core.abandon(self.owner);
             core.report();
             core.runner.forget(self.owner)?;
-            core.listeners.remove(&self.owner);
+            core.owners.listeners.remove(&self.owner);
         }
         if let Some(listener) = listener.take() {
             let carrier: Arc<dyn Progress> = self.carrier.clone();
@@ -110,7 +118,7 @@ impl<T: EndpointTransport + 'static> Collectives for ContextCollectives<T> {
             can_collect(state, true)?;
             Ok::<_, Errno>(terms(state, call))
         })?;
-        self.carrier.begin_collective(self.owner, call, most, report)
+        self.carrier.host.begin_collective(self.owner, call, most, report)
     }
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
@@ -122,25 +130,14 @@ impl<T: EndpointTransport + 'static> Collectives for ContextCollectives<T> {
             Ok::<_, Errno>((av, eq, state.bindings.tx_queue().cloned()))
         })?;
         self.listen(eq.ok_or(Errno(FI_ENOEQ as i32))?, cq)?;
-        let mut core = self.carrier.enter()?;
-        let core = &mut *core;
-        core.enter(self.owner, call, &av)?;
-        if core.deep_sleep || core.state.driven.is_some() {
-            self.carrier.begun(core);
-        }
+        let mut core = self.carrier.host.enter()?;
+        core.join_as(self.owner, call, &av)?;
+        core.begun(self.carrier.host.domain.driver.as_ref());
         Ok(())
     }
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
-        let Some(mut core) = self.carrier.core.enter() else {
-            return Ok(());
-        };
-        core.runner.leave(address)?;
-        drop(core);
-        if let Some(listener) = &*locked(&self.listener) {
-            drop(listener.eq.forget(fid));
-        }
-        Ok(())
+        self.carrier.host.leave(self.owner, address, fid)
     }
 }
 
@@ -151,8 +148,8 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
             return Ok(());
         }
         self.open_memory(self.number());
-        self.domain.memory.join(&self.as_progress());
-        let driver = self.domain.driver.as_ref();
+        self.host.domain.memory.join(&self.as_progress());
+        let driver = self.host.domain.driver.as_ref();
         if let Some(driver) = driver.filter(|_| self.with_state(|state| state.driven.is_none())) {
             let id = driver.attach(self.by_thread())?;
             self.with_state(|state| state.driven = Some(id));
@@ -164,13 +161,13 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
     /// touched any more. -FI_EBUSY while a message is on its way into its receive.
     pub fn close_to_application(self: &Arc<Self>) -> Result<()> {
         {
-            let mut guard = self.enter()?;
+            let mut guard = self.host.enter()?;
             let core = &mut *guard;
             // Nobody is told of receives that end with their endpoint.
-            let bindings = core::mem::take(&mut core.state.bindings);
+            let bindings = core::mem::take(&mut core.owners.state.bindings);
             let given_up = core.engine.give_up_receives(&mut core.pending);
             core.report();
-            core.state.bindings = bindings;
+            core.owners.state.bindings = bindings;
             if !given_up {
                 return Err(Errno(FI_EBUSY));
             }
@@ -186,9 +183,9 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
             return;
         }
         let driven = self.with_state(|state| state.driven.take());
-        if let (Some(id), Some(driver)) = (driven, &self.domain.driver) {
+        if let (Some(id), Some(driver)) = (driven, &self.host.domain.driver) {
             driver.detach(id);
         }
-        self.domain.memory.leave(&self.as_progress());
+        self.host.domain.memory.leave(&self.as_progress());
     }
 }

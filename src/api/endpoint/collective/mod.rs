@@ -5,8 +5,10 @@
 pub mod contexts;
 mod shared_rx;
 
+use super::engine_core::{CollectiveQueues, EndpointCore, Owners};
+use super::host::EngineHost;
 use super::state::{EndpointState, PendingCompletions};
-use super::{Core, Endpoint, EndpointTransport};
+use super::{Endpoint, EndpointTransport, OneEndpoint};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::group::{Digest, GroupMember, is_group};
@@ -28,9 +30,9 @@ fn is_set(addr: fi_addr_t) -> bool {
     addr >> 62 == 1
 }
 
-struct RunnerHands<'a, T: Transport> {
-    engine: &'a mut Engine<T>,
-    pending: &'a mut PendingCompletions,
+pub(super) struct RunnerHands<'a, T: Transport> {
+    pub engine: &'a mut Engine<T>,
+    pub pending: &'a mut PendingCompletions,
 }
 
 impl<T: Transport> Hands for RunnerHands<'_, T> {
@@ -51,9 +53,10 @@ impl<T: Transport> Hands for RunnerHands<'_, T> {
     }
 }
 
-/// Tells whoever began it that something is over.
-fn report_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
-    match (finished.end, finished.failure) {
+/// Reports the completion of a collective, or of a join, to whoever began it.
+pub(super) fn report_finished(finished: &Finished, queues: CollectiveQueues<'_>) {
+    let CollectiveQueues { cq, eq } = queues;
+    match (finished.awaiting, finished.failure) {
         (Awaiting::Operation { context, report }, failure) => {
             if let Some(cq) = cq {
                 report_operation(cq, context, report, failure);
@@ -196,112 +199,101 @@ fn terms(state: &EndpointState, call: &CollectiveCall) -> (usize, bool) {
 }
 
 /// The owner of an endpoint's own groups; its contexts' have others.
-const OWN: usize = 0;
+pub(super) const OWN: usize = 0;
 
-impl<T: EndpointTransport> Core<T> {
-    /// Lets collectives go on, and tells of those that are over.
-    #[cold]
-    pub(super) fn report_collectives(&mut self) {
-        while self.runner.is_ready() {
-            self.runner.advance(&mut RunnerHands {
-                engine: &mut self.engine,
-                pending: &mut self.pending,
-            });
-            self.report_pending();
-            while let Some(finished) = self.runner.finished() {
-                self.report_finished(&finished);
-            }
-        }
+impl<O: Owners> EndpointCore<O> {
+    /// Begins to join a group. `route` finds a member by its fi_addr_t and the key of its address: the peer to send to,
+    /// and the one that its messages come from.
+    fn join(
+        &mut self,
+        call: &JoinCall,
+        av: &Av,
+        who: &Joiner<'_>,
+        mut route: impl FnMut(&mut O, &mut O::Transport, fi_addr_t, &[u8]) -> Option<(PeerId, PeerId)>,
+    ) -> Result<()> {
+        let (engine, owners) = (&mut self.engine, &mut self.owners);
+        let membership = membership(call, av, who, &self.runner, |addr, key| {
+            let (to, from) = route(owners, engine.transport_mut(), addr, key)?;
+            let deaths = engine.deaths(to);
+            Some(MemberRoute { to, from, deaths })
+        })?;
+        let awaiting = Awaiting::Join {
+            fid: call.fid,
+            context: call.context,
+        };
+        self.runner.join(call.address, membership, awaiting)?;
+        self.report();
+        Ok(())
+    }
+}
+
+impl<O: Owners> EngineHost<O> {
+    fn begin_collective(&self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
+        let mut core = self.enter()?;
+        core.runner.collective(owner, call, most, report)?;
+        core.report();
+        core.begun(self.domain.driver.as_ref());
+        Ok(())
     }
 
-    fn report_finished(&self, finished: &Finished) {
-        match self.listeners.get(&finished.owner) {
-            Some(listener) => report_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
-            None if finished.owner == OWN => {
-                let bindings = &self.state.bindings;
-                report_finished(finished, bindings.tx_queue(), bindings.eq());
-            }
-            None => {}
+    /// fi_close of a group: its join is reported no more.
+    fn leave(&self, owner: usize, address: fi_addr_t, fid: usize) -> Result<()> {
+        let Some(mut core) = self.try_enter() else {
+            return Ok(());
+        };
+        core.runner.leave(address)?;
+        if let Some(eq) = core.owners.collective_queues(owner).and_then(|queues| queues.eq) {
+            drop(eq.forget(fid));
         }
+        Ok(())
     }
+}
 
+impl<T: EndpointTransport> EndpointCore<OneEndpoint<T>> {
     pub(super) fn own_address(&self) -> Vec<u8> {
-        let name = self.name.clone();
+        let name = self.owners.name.clone();
         name.unwrap_or_else(|| self.engine.transport().local_address())
     }
 
-    fn enter(&mut self, owner: usize, call: &JoinCall, av: &Av) -> Result<()> {
+    /// Joins for the endpoint itself, or for a context whose collectives it carries.
+    fn join_as(&mut self, owner: usize, call: &JoinCall, av: &Av) -> Result<()> {
         let own = self.own_address();
         let who = Joiner {
             owner,
             joiner: OWN,
             own: &own,
         };
-        let (engine, state) = (&mut self.engine, &mut self.state);
-        let membership = membership(call, av, &who, &self.runner, |addr, _| {
-            let transport = engine.transport_mut();
-            let peer = state.peers.peer::<T>(addr, |address| transport.peer(address))?;
-            Some(MemberRoute {
-                to: peer,
-                from: peer,
-                deaths: engine.deaths(peer),
-            })
-        })?;
-        let end = Awaiting::Join {
-            fid: call.fid,
-            context: call.context,
-        };
-        self.runner.join(call.address, membership, end)?;
-        self.report();
-        Ok(())
-    }
-}
-
-impl<T: EndpointTransport + 'static> Endpoint<T> {
-    fn begin_collective(&self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
-        let mut core = self.enter()?;
-        let core = &mut *core;
-        core.runner.collective(owner, call, most, report)?;
-        core.report();
-        if core.deep_sleep || core.state.driven.is_some() {
-            self.begun(core);
-        }
-        Ok(())
+        self.join(call, av, &who, |one, transport, addr, _| {
+            let peers = &mut one.state.peers;
+            let peer = peers.peer::<T>(addr, |address| transport.peer(address))?;
+            Some((peer, peer))
+        })
     }
 }
 
 impl<T: EndpointTransport + 'static> Collectives for Endpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (most, report) = {
-            let core = self.enter()?;
-            can_collect(&core.state, false)?;
-            terms(&core.state, call)
+            let core = self.host.enter()?;
+            can_collect(&core.owners.state, false)?;
+            terms(&core.owners.state, call)
         };
-        self.begin_collective(OWN, call, most, report)
+        self.host.begin_collective(OWN, call, most, report)
     }
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
         let me: Arc<dyn Progress> = self.clone();
-        let mut core = self.enter()?;
-        let core = &mut *core;
-        can_collect(&core.state, false)?;
-        let av = vector_of(&core.state, call)?;
-        core.state.bindings.drive_by_eq(&me)?;
-        core.enter(OWN, call, &av)?;
-        if core.state.driven.is_some() {
-            self.begun(core);
-        }
+        let mut core = self.host.enter()?;
+        let state = &mut core.owners.state;
+        can_collect(state, false)?;
+        let av = vector_of(state, call)?;
+        state.bindings.drive_by_eq(&me)?;
+        core.join_as(OWN, call, &av)?;
+        core.begun(self.host.domain.driver.as_ref());
         Ok(())
     }
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
-        let Some(mut core) = self.core.enter() else {
-            return Ok(());
-        };
-        core.runner.leave(address)?;
-        if let Some(eq) = core.state.bindings.eq() {
-            drop(eq.forget(fid));
-        }
-        Ok(())
+        self.host.leave(OWN, address, fid)
     }
 }

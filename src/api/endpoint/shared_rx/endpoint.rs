@@ -3,19 +3,20 @@
 //! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the shared, under
 //! its lock, with the lane's number. Knows nothing of matching. Made by the provider, as other endpoints are.
 
-use super::{Begun, Core, SHARED_NUMBER, SharedEngine, SharedRx};
+use super::{Core, SHARED_NUMBER, SharedRx};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
-use crate::api::endpoint::state::{EndpointState, PendingCompletions, refused};
+use crate::api::endpoint::state::EndpointState;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
-use crate::engine::op::Context;
+use crate::engine::op::{Context, Refused};
 use crate::util::lock::OptLock;
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -83,10 +84,9 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
             (Some((state, _)), _) => use_it(state),
             (None, Some((shared, lane))) => {
                 drop(before);
-                let mut core = shared.core.enter();
-                let members = core.as_mut().map(|core| &mut core.members);
-                match members.and_then(|members| members.get_mut(*lane)) {
-                    Some(Some(state)) => use_it(state),
+                let mut core = shared.host.try_enter();
+                match core.as_mut().map(|core| core.owners.endpoint(*lane)) {
+                    Some(Ok(state)) => use_it(state),
                     _ => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
                 }
             }
@@ -106,7 +106,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     fn unfinished(&self) -> (usize, usize) {
         self.joined
             .get()
-            .and_then(|(shared, _)| shared.core.enter())
+            .and_then(|(shared, _)| shared.host.try_enter())
             .map_or((0, 0), |core| (core.engine.sending(), 0))
     }
 
@@ -124,15 +124,15 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 
     fn bind_srx(&self, srx: &Arc<SharedRx<T>>) -> Result<()> {
-        if !Arc::ptr_eq(&self.domain, &srx.domain) {
+        if !Arc::ptr_eq(&self.domain, &srx.host.domain) {
             return Err(Errno(FI_EINVAL));
         }
         let mut before = self.before.lock();
-        let mut core = srx.enter()?;
+        let mut core = srx.host.enter()?;
         let (state, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
         srx.users.acquire();
         let lane = core.engine.transport_mut().add(transport);
-        core.members.push(Some(state));
+        core.owners.endpoints.push(Some(state));
         // `before` was there, so nobody has joined.
         let _ = self.joined.set((srx.clone(), lane));
         Ok(())
@@ -170,11 +170,12 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         }
         start(self)?;
         let selective = self.with_state(|state| state.bindings.rx_selective());
-        let mut core = shared.enter()?;
-        core.state.settings.rx_selective |= selective;
-        if let Some(av) = own.filter(|_| !core.state.peers.is_bound()) {
-            core.state.peers.bind(av.hold());
-        }
+        shared.with_state(|state| {
+            state.settings.rx_selective |= selective;
+            if let Some(av) = own.filter(|_| !state.peers.is_bound()) {
+                state.peers.bind(av.hold());
+            }
+        });
         Ok(())
     }
 
@@ -183,7 +184,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         stop(self);
         match self.joined.get() {
             Some((shared, lane)) => {
-                if let Some(mut core) = shared.core.enter() {
+                if let Some(mut core) = shared.host.try_enter() {
                     core.part(*lane);
                 }
                 shared.users.release();
@@ -200,64 +201,63 @@ impl<T: EndpointTransport> Core<T> {
     fn part(&mut self, lane: usize) {
         self.abandon(lane);
         self.engine.transport_mut().close(lane);
-        if let Some(state) = self.members.get_mut(lane) {
+        if let Some(state) = self.owners.endpoints.get_mut(lane) {
             *state = None;
         }
         self.progress();
         // The lane's peers are gone, and with them whatever touched its memory.
         let _ = self.runner.forget(lane);
-        if self.members.iter().all(Option::is_none) {
-            self.state.peers = Default::default(); // lets the address vector go
+        if self.owners.endpoints.iter().all(Option::is_none) {
+            self.owners.state.peers = Default::default(); // lets the address vector go
         }
     }
 }
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
-    /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's state.
+    /// Begins an operation on the shared engine: `begin` is told of this endpoint's lane.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut EndpointState, usize, &mut SharedEngine<T>, &mut PendingCompletions) -> Result<Begun>,
+        begin: impl FnOnce(&mut Core<T>, usize) -> Result<core::result::Result<(), Refused>>,
     ) -> Result<()> {
         let (shared, lane) = self.shared_rx()?;
-        let mut guard = shared.enter()?;
-        let core = &mut *guard;
-        let state = core.members.get_mut(*lane).and_then(Option::as_mut);
-        let state = state.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        let result = begin(state, *lane, &mut core.engine, &mut core.pending)?;
-        core.report();
-        core.begun(self.domain.driver.as_ref());
-        drop(guard);
-        self.domain.deferred.run();
-        result.map_err(refused)
+        let mut core = shared.host.enter()?;
+        let result = begin(&mut core, *lane)?;
+        shared.host.finish(core, Begun::Underway(result))
     }
 }
 
 impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
-        self.begin(|state, lane, engine, pending| {
-            let lanes = engine.transport_mut();
+        self.begin(|core, lane| {
+            let lanes = core.engine.transport_mut();
+            let state = core.owners.endpoint(lane)?;
             let rma = state.rma_op::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.rma(&rma, pending))
+            let (engine, mut reporter) = core.parts();
+            Ok(engine.rma(&rma, &mut reporter))
         })
     }
 }
 
 impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
-        self.begin(|state, lane, engine, pending| {
-            let lanes = engine.transport_mut();
+        self.begin(|core, lane| {
+            let lanes = core.engine.transport_mut();
+            let state = core.owners.endpoint(lane)?;
             let atomic = state.atomic_op::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.atomic(&atomic, pending))
+            let (engine, mut reporter) = core.parts();
+            Ok(engine.atomic(&atomic, &mut reporter))
         })
     }
 }
 
 impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
-        self.begin(|state, lane, engine, pending| {
-            let lanes = engine.transport_mut();
+        self.begin(|core, lane| {
+            let lanes = core.engine.transport_mut();
+            let state = core.owners.endpoint(lane)?;
             let send = state.send_op::<T>(call, body, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.send(&send, pending))
+            let (engine, mut reporter) = core.parts();
+            Ok(engine.send(&send, &mut reporter))
         })
     }
 
@@ -269,13 +269,13 @@ impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
 impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     fn settle(&self) {
         if let Some((shared, _)) = self.joined.get() {
-            shared.core.pass();
+            shared.host.settle();
         }
     }
 
     fn progress(&self) {
         if let Some((shared, _)) = self.joined.get() {
-            shared.progress();
+            shared.host.progress();
         }
     }
 
@@ -284,15 +284,7 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     }
 
     fn unfinished(&self) -> bool {
-        let Some((shared, _)) = self.joined.get() else {
-            return false;
-        };
-        let Some(mut core) = shared.core.enter() else {
-            return false;
-        };
-        let unfinished = core.unfinished();
-        core.deep_sleep = !unfinished;
-        unfinished
+        self.joined.get().is_some_and(|(shared, _)| shared.host.must_watch())
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
@@ -308,19 +300,12 @@ impl<T: EndpointTransport + 'static> Sleeper for SharedRxEndpoint<T> {
         let Some((shared, lane)) = self.joined.get() else {
             return false;
         };
-        let Some(mut core) = shared.core.enter() else {
-            return true; // it will never have news
-        };
-        let core = &mut *core;
-        let settled = core.engine.may_sleep(&mut core.pending);
-        core.report();
-        // Nor will a lane that is closed.
-        let armed = core.engine.transport_mut().transport_mut(*lane).is_none_or(T::arm);
-        armed && settled && !core.engine.has_work() && !self.domain.deferred.is_due()
+        // A lane that is closed will never have news.
+        shared.host.arm(|lanes| lanes.transport_mut(*lane).is_none_or(T::arm))
     }
 
     fn own_fd(&self) -> Option<RawFd> {
         let (shared, lane) = self.joined.get()?;
-        shared.core.enter()?.engine.transport().wake_fd(*lane)
+        shared.host.try_enter()?.engine.transport().wake_fd(*lane)
     }
 }

@@ -16,7 +16,7 @@ pub struct PendingCompletions {
     pub completions: Vec<Completion>,
     pub refusals: Vec<Refusal>,
     /// There are refusals, or peers that came: what is seldom, and looked at after the ends.
-    pub has_rare: bool,
+    pub rare: bool,
 }
 
 /// A peer may not do what it wanted with memory of ours. It has been told so.
@@ -34,14 +34,22 @@ impl Report for PendingCompletions {
 
     #[cold]
     fn met(&mut self) {
-        self.has_rare = true;
+        self.rare = true;
     }
 
     #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
         let part = *part;
-        self.has_rare = true;
+        self.rare = true;
         self.refusals.push(Refusal { from, part, error });
+    }
+}
+
+impl PendingCompletions {
+    /// A completion that cannot be reported at once, which is rare.
+    #[cold]
+    pub fn keep(&mut self, completion: Completion) {
+        self.completions.push(completion);
     }
 }
 

@@ -1,9 +1,11 @@
 //! The variables of the core, in the order fi_getparams shows them. `docs/environment.md` tells the same at length.
 //!
-//! Knows only names, kinds and help texts; who uses a variable reads it by `params::core_*`.
+//! Knows only names, types and help texts; who uses a variable reads it by `params::core_*`. All that the C library has
+//! are defined, as plug-ins built for it ask for them; those that nothing here heeds say so in their help.
 
 use super::ParamType;
 
+/// Name, type and help text.
 pub const VARIABLES: &[(&str, ParamType, &str)] = &[
     (
         "prefer_sysconfig",
@@ -54,40 +56,33 @@ pub const VARIABLES: &[(&str, ParamType, &str)] = &[
     (
         "hook",
         ParamType::String,
-        "Hooks to put around each provider, joined by semicolons (default: none)",
+        "Hooks to put around each provider, joined by semicolons; ignored with a warning, as there are none yet \
+         (default: none)",
     ),
     (
         "fork_unsafe",
         ParamType::Bool,
-        "Let providers save work that fork needs; fork is then not safe (default: no)",
+        "Let providers save work that fork needs; ignored but by plug-ins: the library's own providers need none \
+         (default: no)",
     ),
     (
         "universe_size",
         ParamType::Size,
-        "How many peers to expect (default: 1024, unless the provider says otherwise)",
+        "How many peers to expect; ignored but by plug-ins: the library's own tables grow as peers come (default: 1024, \
+         unless the provider says otherwise)",
     ),
     (
         "av_remove_cleanup",
         ParamType::Bool,
-        "Drop what is kept for a peer, connections too, when it leaves the address vector (default: false)",
+        "Drop what is kept for a peer, connections too, when it leaves the address vector; ignored but by plug-ins: the \
+         library itself has no connections, and drops what it keeps when it needs the room (default: false)",
     ),
     (
         "offload_coll_provider",
         ParamType::String,
-        "The provider to offload collectives to (default: none)",
+        "The provider to offload collectives to; ignored: collectives run on the endpoint's own provider (default: none)",
     ),
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_names_every_variable() {
-        let page = include_str!("../../../docs/environment.md");
-        for (name, _, _) in VARIABLES {
-            let row = format!("| `FI_{}` |", name.to_ascii_uppercase());
-            assert!(page.contains(&row), "no row {row}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,238 @@
+//! What lies behind the lock of an endpoint or of a shared receive context: an engine, and whom it reports to.
+//!
+//! One body for both. `Owners` is what they differ in: an endpoint has its engine to itself, the endpoints that share a
+//! receive context have one together. Knows no lock and no object. Called by `host` and by whoever begins an operation.
+
+use super::EndpointTransport;
+use super::collective::RunnerHands;
+use super::state::{EndpointState, PendingCompletions};
+use crate::api::collective::run::{Finished, Runner};
+use crate::api::cq::Cq;
+use crate::api::driver::Driver;
+use crate::api::eq::Eq;
+use crate::engine::endpoint::Engine;
+use crate::engine::op::{Completion, Context, Error, MessageKind, RemotePart, Report};
+use crate::engine::port::{PeerId, Transport};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The endpoints that one engine works for.
+pub trait Owners {
+    /// What addresses of peers look like.
+    type Endpoint: EndpointTransport;
+    /// What the engine works over: one such transport, or several as one.
+    type Transport: Transport;
+
+    /// Reports a completion while the engine works, or leaves it in `pending` until the engine has returned.
+    fn report(&mut self, completion: Completion, pending: &mut PendingCompletions);
+
+    /// The endpoint that a pending completion belongs to; None: it is closed.
+    fn owner_of(&mut self, completion: &Completion, transport: &Self::Transport) -> Option<&mut EndpointState>;
+
+    /// Where the completions and joins of one owner's collectives are reported; None: it is closed.
+    fn collective_queues(&self, owner: usize) -> Option<CollectiveQueues<'_>>;
+
+    /// The state of the object itself: the endpoint, or the shared receive context.
+    fn state(&mut self) -> &mut EndpointState;
+
+    /// The states of all that use the engine.
+    fn states(&mut self) -> impl Iterator<Item = &mut EndpointState>;
+
+    /// Whether the thread of FI_PROGRESS_AUTO drives the engine.
+    fn is_driven(&self) -> bool;
+
+    fn address_of(transport: &Self::Transport, peer: PeerId) -> Option<&[u8]>;
+
+    /// Wakes whoever sleeps on the transport.
+    fn wake(transport: &Self::Transport);
+}
+
+pub struct CollectiveQueues<'a> {
+    pub cq: Option<&'a Arc<Cq>>,
+    pub eq: Option<&'a Arc<Eq>>,
+}
+
+pub struct EndpointCore<O: Owners> {
+    pub engine: Engine<O::Transport>,
+    pub owners: O,
+    /// A waiter sleeps without a liveness timer, as nothing was unfinished; the next operation must wake it.
+    deep_sleep: bool,
+    /// After the engine, which may still use its memory: fields are dropped in this order.
+    pub runner: Runner,
+    /// Completions that no queue has yet; empty between calls, kept for its memory.
+    pub pending: PendingCompletions,
+}
+
+/// What an engine reports to while it works.
+pub struct Reporter<'a, O> {
+    owners: &'a mut O,
+    pending: &'a mut PendingCompletions,
+}
+
+impl<O: Owners> Report for Reporter<'_, O> {
+    #[inline(always)]
+    fn report(&mut self, completion: Completion) {
+        self.owners.report(completion, self.pending);
+    }
+
+    #[cold]
+    fn met(&mut self) {
+        self.pending.met();
+    }
+
+    #[cold]
+    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
+        self.pending.refused(from, part, error);
+    }
+}
+
+impl<O: Owners> EndpointCore<O> {
+    pub fn new(engine: Engine<O::Transport>, owners: O) -> EndpointCore<O> {
+        EndpointCore {
+            engine,
+            owners,
+            deep_sleep: false,
+            runner: Runner::default(),
+            pending: PendingCompletions::default(),
+        }
+    }
+
+    /// The engine, and whom it reports to.
+    #[inline]
+    pub fn parts(&mut self) -> (&mut Engine<O::Transport>, Reporter<'_, O>) {
+        let (owners, pending) = (&mut self.owners, &mut self.pending);
+        (&mut self.engine, Reporter { owners, pending })
+    }
+
+    /// Reports what the engine has left pending. After each call of the engine.
+    #[inline]
+    pub fn report(&mut self) {
+        if !self.pending.completions.is_empty() {
+            self.report_pending();
+        }
+        if self.runner.is_ready() {
+            self.report_collectives();
+        }
+    }
+
+    #[cold]
+    fn report_pending(&mut self) {
+        let transport = self.engine.transport();
+        for completion in self.pending.completions.drain(..) {
+            if completion.kind == MessageKind::Collective {
+                self.runner.ended(&completion);
+            } else if let Some(state) = self.owners.owner_of(&completion, transport) {
+                state.report::<O::Endpoint>(&completion, |peer| O::address_of(transport, peer));
+            }
+        }
+    }
+
+    /// Lets collectives go on, and reports those that are over.
+    #[cold]
+    fn report_collectives(&mut self) {
+        while self.runner.is_ready() {
+            self.runner.advance(&mut RunnerHands {
+                engine: &mut self.engine,
+                pending: &mut self.pending,
+            });
+            self.report_pending();
+            while let Some(finished) = self.runner.finished() {
+                self.report_finished(&finished);
+            }
+        }
+    }
+
+    fn report_finished(&self, finished: &Finished) {
+        if let Some(queues) = self.owners.collective_queues(finished.owner) {
+            super::collective::report_finished(finished, queues);
+        }
+    }
+
+    /// Collectives of one owner go no further.
+    pub fn abandon(&mut self, owner: usize) {
+        self.runner.abandon(
+            owner,
+            &mut RunnerHands {
+                engine: &mut self.engine,
+                pending: &mut self.pending,
+            },
+        );
+    }
+
+    /// Moves on what can be moved.
+    #[inline]
+    pub fn progress(&mut self) {
+        let (engine, mut reporter) = self.parts();
+        engine.progress(&mut reporter);
+        self.runner.retry();
+        self.report();
+        if self.pending.rare {
+            self.see_to_rare();
+        }
+    }
+
+    /// Logs what peers were refused, and makes room if their number has grown.
+    #[cold]
+    fn see_to_rare(&mut self) {
+        let transport = self.engine.transport();
+        let provider = self.owners.state().provider;
+        for refusal in self.pending.refusals.drain(..) {
+            refusal.log(provider, O::address_of(transport, refusal.from));
+        }
+        self.pending.rare = false;
+        if transport.is_crowded() {
+            self.forget_peers();
+        }
+    }
+
+    /// Lets go of peers that are gone and that no address vector, group or operation names.
+    #[cold]
+    fn forget_peers(&mut self) {
+        let known: HashSet<PeerId> = self.owners.states().flat_map(|state| state.peers.held()).collect();
+        let runner = &self.runner;
+        let gone = self
+            .engine
+            .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
+        self.owners.states().for_each(|state| state.peers.reuse(&gone));
+    }
+
+    /// fi_cancel. False: there is no such receive.
+    pub fn cancel(&mut self, context: Context) -> bool {
+        let (engine, mut reporter) = self.parts();
+        let found = engine.cancel(context, &mut reporter);
+        self.report();
+        found
+    }
+
+    /// Whether something waits for a peer.
+    fn unfinished(&self) -> bool {
+        self.engine.unfinished() || self.runner.is_stalled()
+    }
+
+    /// A waiter is about to sleep: whether it must look at its peers now and then, as those that die do not wake it.
+    pub fn must_watch(&mut self) -> bool {
+        let unfinished = self.unfinished();
+        self.deep_sleep = !unfinished;
+        unfinished
+    }
+
+    /// An operation was begun. Wakes a waiter that sleeps without looking at its peers, as it may have to end it.
+    #[inline]
+    pub fn begun(&mut self, driver: Option<&Driver>) {
+        if self.deep_sleep || self.owners.is_driven() {
+            self.wake_sleeper(driver);
+        }
+    }
+
+    #[cold]
+    fn wake_sleeper(&mut self, driver: Option<&Driver>) {
+        if !self.unfinished() {
+            return;
+        }
+        self.deep_sleep = false;
+        match driver {
+            Some(driver) => driver.watch(),
+            None => O::wake(self.engine.transport()),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! An engine behind its lock, and what every call of an endpoint does around it: enter, begin, report, leave.
+//!
+//! Closing an object closes its host, which other threads may still have references to. Knows neither messages nor
+//! addresses. Called by plain endpoints, shared receive contexts, and the endpoints that share those.
+
+use super::engine_core::{EndpointCore, Owners};
+use super::state::{EndpointState, refused};
+use crate::abi::types::*;
+use crate::api::deferred::Deferred;
+use crate::api::domain::Domain;
+use crate::api::errno::{Errno, Result};
+use crate::api::info::model::Info;
+use crate::engine::op::{Context, Refused};
+use crate::util::closable::{Closable, Entered};
+use std::sync::Arc;
+
+/// How far an operation is when its call returns.
+pub enum Begun {
+    /// It is complete.
+    Done,
+    /// It may be unfinished, or was refused.
+    Underway(core::result::Result<(), Refused>),
+}
+
+pub struct EngineHost<O: Owners> {
+    pub domain: Arc<Domain>,
+    /// The domain's.
+    deferred: Arc<Deferred>,
+    core: Closable<EndpointCore<O>>,
+}
+
+impl<O: Owners> EngineHost<O> {
+    /// `locked`: whether several threads may call at once.
+    pub fn new(domain: &Arc<Domain>, core: EndpointCore<O>, locked: bool) -> EngineHost<O> {
+        domain.users.acquire();
+        EngineHost {
+            domain: domain.clone(),
+            deferred: domain.deferred.clone(),
+            core: Closable::new(core, locked),
+        }
+    }
+
+    /// Waits for the lock. None: the object is closed, though another thread still has a reference.
+    #[inline]
+    pub fn try_enter(&self) -> Option<Entered<'_, EndpointCore<O>>> {
+        self.core.enter()
+    }
+
+    /// The same for a call of the application, which does not use what it has closed.
+    #[inline(always)]
+    pub fn enter(&self) -> Result<Entered<'_, EndpointCore<O>>> {
+        self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
+    }
+
+    /// What follows every operation that was given to the engine, under the lock and after it.
+    #[inline(always)]
+    pub fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<()> {
+        // What is done at once may be deferred work, whose completion starts the next.
+        core.report();
+        let result = match begun {
+            Begun::Done => Ok(()),
+            Begun::Underway(result) => {
+                core.begun(self.domain.driver.as_ref());
+                result
+            }
+        };
+        drop(core);
+        self.deferred.run();
+        result.map_err(refused)
+    }
+
+    /// Drives the engine, unless the object is closed or another thread is at it.
+    #[inline]
+    pub fn progress(&self) {
+        let Some(mut core) = self.core.poll() else { return };
+        core.progress();
+        drop(core);
+        self.deferred.run();
+    }
+
+    pub fn cancel(&self, context: Context) -> Result<()> {
+        let found = self.enter()?.cancel(context);
+        self.deferred.run();
+        if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
+    }
+
+    pub fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        match self.core.enter() {
+            Some(mut core) => use_it(core.owners.state()),
+            // Closed: the application does not call, and another thread may write what nobody reads.
+            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())),
+        }
+    }
+
+    /// Announces a sleeper, by `arm` on the transport; false: there is work. See `Progress::arm`.
+    pub fn arm(&self, arm: impl FnOnce(&mut O::Transport) -> bool) -> bool {
+        let Some(mut entered) = self.core.enter() else {
+            return true; // it will never have news
+        };
+        let core = &mut *entered;
+        let (engine, mut reporter) = core.parts();
+        let settled = engine.may_sleep(&mut reporter);
+        core.report();
+        arm(core.engine.transport_mut()) && settled && !core.engine.has_work() && !self.deferred.is_due()
+    }
+
+    /// See `Progress::unfinished`.
+    pub fn must_watch(&self) -> bool {
+        self.core.enter().is_some_and(|mut core| core.must_watch())
+    }
+
+    /// Waits until no other thread is in the middle of a call.
+    pub fn settle(&self) {
+        self.core.pass();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
+    /// Ends the transport and all that is unfinished, and lets go of the address vector and the domain.
+    pub fn close(&self) {
+        if self.core.close() {
+            self.domain.users.release();
+        }
+    }
+
+    /// Begins anew after `close`.
+    pub fn reopen(&self, core: EndpointCore<O>) {
+        self.domain.users.acquire();
+        if self.core.reopen(core).is_err() {
+            self.domain.users.release();
+        }
+    }
+}
+
+impl<O: Owners> Drop for EngineHost<O> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
