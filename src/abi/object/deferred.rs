@@ -3,7 +3,7 @@
 //! A description may name an endpoint of any kind; only the endpoint's own operations know which, so its FI_QUEUE_WORK
 //! is asked. All that C describes is copied: a description is only a name afterwards.
 
-use super::atomic::{self, Vector};
+use super::atomic::{self, vector};
 use super::posting::Request;
 use super::{cntr, messaging, rma, size_status, status};
 use crate::abi::types::*;
@@ -204,8 +204,8 @@ unsafe fn atomic_call(
     fetch: Option<&fi_msg_fetch>,
     flags: u64,
 ) -> Result<Call> {
-    let compare = compare.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
-    let result = fetch.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
+    let compare = compare.map_or(atomic::NONE, |found| vector(found.msg_iov, found.iov_count));
+    let result = fetch.map_or(atomic::NONE, |found| vector(found.msg_iov, found.iov_count));
     // SAFETY: by contract.
     let call = unsafe { atomic::by_msg(form, msg, compare, result, flags) };
     call.map(|call| Call::Atomic(Box::new(call)))

@@ -2,9 +2,7 @@
 //!
 //! All have the same operations: what they do not share is behind `EndpointOps`.
 
-use super::messaging::Tables;
-use super::posting::Opened;
-use super::{Object, atomic, av, cntr, cq, deferred, eq, head, mc, mr, rma, size_status, srx, status, stx};
+use super::{Object, av, cntr, cq, deferred, eq, head, mc, mr, size_status, srx, status, stx};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
@@ -20,19 +18,10 @@ use std::sync::Arc;
 /// The longest address that may be given, as in every format of ours.
 const ADDRESS_MAX: usize = 256;
 
-/// The op tables of a kind of endpoint.
-pub struct Over<V>(PhantomData<V>);
+/// The op tables of a kind of endpoint: what is not here is in `messaging`, `rma`, `atomic` and `collective`.
+pub struct OpTables<V>(PhantomData<V>);
 
-impl<V: EndpointOps> Opened for Over<V> {
-    type Value = V;
-    #[inline(always)]
-    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a V {
-        // SAFETY: by contract.
-        unsafe { Object::<fid_ep, V>::value(ep) }
-    }
-}
-
-impl<V: EndpointOps> Over<V> {
+impl<V: EndpointOps> OpTables<V> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<V>),
         bind: Some(bind::<V>),
@@ -58,20 +47,21 @@ impl<V: EndpointOps> Over<V> {
 /// Gives an endpoint to C, under the class it has there.
 pub fn give<V: EndpointOps>(endpoint: V, class: u32, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
-        fid: head(class, context, const { &Over::<V>::FID }),
-        ops: (&raw const *const { &Over::<V>::EP }).cast_mut(),
-        cm: (&raw const *const { &Over::<V>::CM }).cast_mut(),
-        msg: (&raw const *const { &Tables::<Over<V>>::MSG }).cast_mut(),
-        rma: (&raw const *const { &rma::Table::<Over<V>>::RMA }).cast_mut(),
-        tagged: (&raw const *const { &Tables::<Over<V>>::TAGGED }).cast_mut(),
-        atomic: (&raw const *const { &atomic::Table::<Over<V>>::ATOMIC }).cast_mut(),
-        collective: (&raw const *const { &Over::<V>::COLLECTIVE }).cast_mut(),
+        fid: head(class, context, const { &OpTables::<V>::FID }),
+        ops: (&raw const *const { &OpTables::<V>::EP }).cast_mut(),
+        cm: (&raw const *const { &OpTables::<V>::CM }).cast_mut(),
+        msg: (&raw const *const { &OpTables::<V>::MSG }).cast_mut(),
+        rma: (&raw const *const { &OpTables::<V>::RMA }).cast_mut(),
+        tagged: (&raw const *const { &OpTables::<V>::TAGGED }).cast_mut(),
+        atomic: (&raw const *const { &OpTables::<V>::ATOMIC }).cast_mut(),
+        collective: (&raw const *const { &OpTables::<V>::COLLECTIVE }).cast_mut(),
     };
     Object::give(c, endpoint)
 }
 
 /// # Safety
 /// A live endpoint of this kind.
+#[inline(always)]
 pub unsafe fn of<'a, V: EndpointOps>(fid: *const fid) -> &'a V {
     // SAFETY: by contract.
     unsafe { Object::<fid_ep, V>::value(fid.cast()) }

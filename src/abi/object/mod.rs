@@ -17,6 +17,7 @@ pub mod fabric;
 pub mod mc;
 pub mod messaging;
 pub mod mr;
+mod op_table;
 pub mod poll_set;
 pub mod posting;
 pub mod raw_key;

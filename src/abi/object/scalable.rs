@@ -11,9 +11,9 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use std::sync::Arc;
 
-struct Over<T>(PhantomData<T>);
+struct ScalableOpTables<T>(PhantomData<T>);
 
-impl<T: EndpointTransport + 'static> Over<T> {
+impl<T: EndpointTransport + 'static> ScalableOpTables<T> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<T>),
         bind: Some(bind::<T>),
@@ -34,9 +34,9 @@ impl<T: EndpointTransport + 'static> Over<T> {
 /// Gives a scalable endpoint to C.
 pub fn give<T: EndpointTransport + 'static>(whole: Arc<Scalable<T>>, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
-        fid: head(FI_CLASS_SEP, context, const { &Over::<T>::FID }),
-        ops: (&raw const *const { &Over::<T>::EP }).cast_mut(),
-        cm: (&raw const *const { &Over::<T>::CM }).cast_mut(),
+        fid: head(FI_CLASS_SEP, context, const { &ScalableOpTables::<T>::FID }),
+        ops: (&raw const *const { &ScalableOpTables::<T>::EP }).cast_mut(),
+        cm: (&raw const *const { &ScalableOpTables::<T>::CM }).cast_mut(),
         msg: (&raw const lacking::MSG).cast_mut(),
         rma: (&raw const lacking::RMA).cast_mut(),
         tagged: (&raw const lacking::TAGGED).cast_mut(),
