@@ -1,7 +1,7 @@
 //! Op tables of data calls, one row per C call: the arguments that the call has, and the request that they make.
 //!
-//! A row `send (buf, len, _desc, dest, context) = buffer(send_to(dest, context), buf, len);` is the slot `send`. C passes
-//! the endpoint and then these arguments, in this order; what stands on the right is put to the endpoint by
+//! A row `send (buf, len, _desc, dest, context) = buffer(send_to(dest, context), buf, len);` is the slot `send`. C
+//! passes the endpoint and then these arguments, in this order; what stands on the right is put to the endpoint by
 //! `posting::Post`. An argument's name says its C type (`c_type`), and the compiler holds each row against the slot.
 //! Every row becomes a function of its own with all of its work inlined, for the fast path begins here.
 //! Used by `messaging`, `rma`, `atomic` and `collective`; knows nothing of their requests.
