@@ -6,7 +6,7 @@ use crate::api::av::Av;
 use crate::api::cq::Cq;
 use crate::api::domain::Domain;
 use crate::api::endpoint::shared_rx::SharedRx;
-use crate::api::endpoint::{EndpointOps, EndpointTransport, Side};
+use crate::api::endpoint::{EndpointOps, EndpointState, EndpointTransport};
 use crate::api::errno::Result;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
@@ -48,8 +48,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
     fn domain(&self) -> &Arc<Domain> {
         self.pool.domain()
     }
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        self.pool.side(use_it)
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        self.pool.with_state(use_it)
     }
     fn as_progress(&self) -> Arc<dyn Progress> {
         self.pool.as_progress()

@@ -15,7 +15,7 @@ pub struct Held(Arc<Cntr>);
 
 impl Held {
     pub fn new(cntr: &Arc<Cntr>) -> Held {
-        cntr.refs().take();
+        cntr.refs().acquire();
         Held(cntr.clone())
     }
 
@@ -26,7 +26,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.refs().give();
+        self.0.refs().release();
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
 use super::shared_rx::SharedRx;
-use super::side::Side;
+use super::state::EndpointState;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
@@ -31,8 +31,8 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
     pub fn open(of: &impl EndpointOps<Base = B>, flags: u64) -> Result<Alias<B>> {
         can_be_default(flags)?;
         let endpoint = of.base().clone();
-        let among = endpoint.side(|side| side.aliases.clone());
-        among.take();
+        let among = endpoint.with_state(|state| state.aliases.clone());
+        among.acquire();
         let (tx, rx) = of.both_flags();
         let alias = Alias {
             endpoint,
@@ -65,7 +65,7 @@ impl<B> Alias<B> {
 
 impl<B> Drop for Alias<B> {
     fn drop(&mut self) {
-        self.among.give();
+        self.among.release();
     }
 }
 
@@ -81,8 +81,8 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
         self.endpoint.domain()
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        self.endpoint.side(use_it)
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        self.endpoint.with_state(use_it)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {

@@ -112,7 +112,7 @@ fn one_that_carries_collectives_goes_on_without_its_receives() {
     let bed = Bed::new();
     let (whole, name) = bed.scalable(1, 1);
     let (context, cq) = bed.context(&whole, Direction::Receive, 0);
-    context.side(|side| side.hub = true);
+    context.with_state(|state| state.collective_carrier = true);
     let (sender, _, _) = bed.plain();
     let memory = recv(&context, FI_ADDR_UNSPEC, 1, 1, Flags::Endpoint, 8);
     send(&sender, name, 1, b"too late");
