@@ -7,7 +7,7 @@ use crate::abi::types::*;
 use crate::api::deferred::work::Call;
 use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
-use crate::api::messaging::{RecvCall, SendCall};
+use crate::api::messaging::{NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::ffi::c_void;
@@ -19,14 +19,14 @@ pub const NULL: *mut c_void = core::ptr::null_mut();
 
 /// What an endpoint can be asked for.
 pub trait Request {
-    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()>;
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<(), NotBegun>;
     /// As it is kept when it has to wait for a counter.
     fn keep(self) -> Call;
 }
 
 impl Request for (SendCall, UserIov) {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<(), NotBegun> {
         endpoint.send(&self.0, &self.1)
     }
     fn keep(self) -> Call {
@@ -36,7 +36,7 @@ impl Request for (SendCall, UserIov) {
 
 impl Request for (RecvCall, UserIov) {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<(), NotBegun> {
         endpoint.recv(&self.0, &self.1)
     }
     fn keep(self) -> Call {
@@ -46,7 +46,7 @@ impl Request for (RecvCall, UserIov) {
 
 impl Request for RmaCall {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<(), NotBegun> {
         endpoint.rma(self)
     }
     fn keep(self) -> Call {
@@ -56,7 +56,7 @@ impl Request for RmaCall {
 
 impl Request for AtomicCall {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<(), NotBegun> {
         endpoint.atomic(self)
     }
     fn keep(self) -> Call {
@@ -81,7 +81,8 @@ impl<R: Request> Post for R {
             let endpoint = endpoint::of::<V>(ep.cast());
             match self.ask(endpoint) {
                 Ok(()) => 0,
-                Err(error) => deferred::refused(endpoint, error, &mut Some(self)),
+                Err(NotBegun::Refused(error)) => error.code() as ssize_t,
+                Err(NotBegun::Triggered) => deferred::trigger(endpoint, &mut Some(self)),
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::api::domain::Domain;
 use crate::api::endpoint::shared_rx::SharedRx;
 use crate::api::endpoint::{EndpointOps, EndpointState, EndpointTransport};
 use crate::api::errno::Result;
-use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
@@ -34,7 +34,7 @@ pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mu
 /// # Safety
 /// A live shared receive context of ours.
 pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<SharedRx<T>>> {
-    // SAFETY: by contract; what stands behind the fid begins with this, whatever its transport.
+    // SAFETY: what is behind the fid of a shared receive context begins with this, whatever its transport.
     unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
 }
 
@@ -82,24 +82,24 @@ impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
 
 impl<T: EndpointTransport + 'static> Messaging for Opened<T> {
     #[inline(always)]
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.pool.send(call, body)
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         self.pool.recv(call, body)
     }
 }
 
 impl<T: EndpointTransport + 'static> Rma for Opened<T> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.pool.rma(call)
     }
 }
 
 impl<T: EndpointTransport + 'static> Atomics for Opened<T> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.pool.atomic(call)
     }
 }

@@ -12,7 +12,7 @@ use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
 use crate::api::endpoint::state::{EndpointState, PendingCompletions, refused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
-use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
@@ -216,8 +216,13 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's state.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut EndpointState, usize, &mut SharedEngine<T>, &mut PendingCompletions) -> Result<Begun>,
-    ) -> Result<()> {
+        begin: impl FnOnce(
+            &mut EndpointState,
+            usize,
+            &mut SharedEngine<T>,
+            &mut PendingCompletions,
+        ) -> Result<Begun, NotBegun>,
+    ) -> Result<(), NotBegun> {
         let (shared, lane) = self.shared_rx()?;
         let mut guard = shared.enter()?;
         let core = &mut *guard;
@@ -233,7 +238,7 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
             let rma = state.rma_op::<T>(call, |address| lanes.peer_by(lane, address))?;
@@ -243,7 +248,7 @@ impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
             let atomic = state.atomic_op::<T>(call, |address| lanes.peer_by(lane, address))?;
@@ -253,7 +258,7 @@ impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
             let send = state.send_op::<T>(call, body, |address| lanes.peer_by(lane, address))?;
@@ -261,8 +266,8 @@ impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
         })
     }
 
-    fn recv(&self, _: &RecvCall, _: &UserIov) -> Result<()> {
-        Err(Errno(FI_EOPNOTSUPP))
+    fn recv(&self, _: &RecvCall, _: &UserIov) -> Result<(), NotBegun> {
+        Err(Errno(FI_EOPNOTSUPP).into())
     }
 }
 
