@@ -41,7 +41,7 @@ pub fn allocate() -> Result<*mut fi_info, NoMemory> {
 /// # Safety
 /// `from` is an fi_info of that layout, and so are its parts.
 pub unsafe fn dup(from: *const fi_info, layout: &Layout) -> Result<*mut fi_info, NoMemory> {
-    // SAFETY: by contract. The copy is given its parts one by one, so that it can be freed at any step.
+    // SAFETY: an fi_info of that layout. The copy is given its parts one by one, so that it can be freed at any step.
     unsafe {
         let old = prefix(from, layout.info);
         let new = memory::boxed(fi_info {
@@ -64,7 +64,7 @@ pub unsafe fn dup(from: *const fi_info, layout: &Layout) -> Result<*mut fi_info,
 /// # Safety
 /// As `dup`; `new` is a whole fi_info without parts.
 unsafe fn fill(new: *mut fi_info, old: &fi_info, layout: &Layout) -> Result<(), NoMemory> {
-    // SAFETY: by contract; parts are put in place before what hangs on them is copied.
+    // SAFETY: `old` and its parts are of that layout; parts are put in place before what hangs on them is copied.
     unsafe {
         (*new).src_addr = memory::bytes(old.src_addr, old.src_addrlen)?;
         (*new).dest_addr = memory::bytes(old.dest_addr, old.dest_addrlen)?;
@@ -113,7 +113,7 @@ unsafe fn fill(new: *mut fi_info, old: &fi_info, layout: &Layout) -> Result<(), 
 /// `key` is NULL or points to `size` bytes.
 unsafe fn auth_key(key: *const u8, size: usize) -> Result<*mut u8, NoMemory> {
     let key = if size == FI_AV_AUTH_KEY { null() } else { key };
-    // SAFETY: by contract.
+    // SAFETY: the key has as many bytes as its size says, unless the size was a mark.
     unsafe { memory::bytes(key, size) }
 }
 
@@ -122,7 +122,7 @@ unsafe fn auth_key(key: *const u8, size: usize) -> Result<*mut u8, NoMemory> {
 /// # Safety
 /// `info` is NULL or a list of that layout whose memory came from malloc; it is not used again.
 pub unsafe fn free(mut info: *mut fi_info, layout: &Layout) {
-    // SAFETY: by contract.
+    // SAFETY: a list of that layout, whose memory came from malloc and is not used again.
     unsafe {
         while !info.is_null() {
             let old = prefix(info, layout.info);

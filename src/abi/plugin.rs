@@ -166,7 +166,7 @@ impl ExternalProvider {
         fabric: *mut *mut fid_fabric,
         context: *mut c_void,
     ) -> c_int {
-        // SAFETY: by contract; the plug-in is loaded as long as `self` lives.
+        // SAFETY: fi_fabric's caller vouches for its pointers; the plug-in is loaded as long as `self` lives.
         unsafe { (self.open_fabric)(attr, fabric, context) }
     }
 

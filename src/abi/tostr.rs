@@ -31,7 +31,7 @@ thread_local! {
 /// # Safety
 /// `data` is NULL or points to a value of the datatype.
 pub unsafe fn tostr(data: *const c_void, datatype: fi_type) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: fi_tostr's caller passes NULL or a value of the datatype.
     let Some(text) = (unsafe { to_text(data, datatype, BUFFER) }) else {
         return ptr::null_mut();
     };
@@ -51,11 +51,11 @@ pub unsafe fn tostr_r(buf: *mut c_char, len: usize, data: *const c_void, datatyp
     if buf.is_null() || len == 0 {
         return ptr::null_mut();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: fi_tostr_r's caller passes NULL or a value of the datatype.
     match unsafe { to_text(data, datatype, len) } {
         None => ptr::null_mut(),
         Some(text) => {
-            // SAFETY: the caller's promise; `to_text` keeps to `len`.
+            // SAFETY: fi_tostr_r's caller passes `len` bytes.
             unsafe { put(buf, len, &text) };
             buf
         }
@@ -84,7 +84,7 @@ pub unsafe fn to_text(data: *const c_void, datatype: fi_type, size: usize) -> Op
         return None;
     }
     let mut text = Text::new(size);
-    // SAFETY: the caller's promise. A datatype answers to one of the three at most.
+    // SAFETY: a value of the datatype, and a datatype is known to one of the three at most.
     let known = unsafe {
         add_enum(&mut text, data, datatype)
             || add_flags(&mut text, data, datatype)
@@ -151,7 +151,7 @@ unsafe fn add_flags(text: &mut Text, data: *const c_void, datatype: fi_type) -> 
 /// # Safety
 /// As `tostr`, `data` not NULL.
 unsafe fn add_struct(text: &mut Text, data: *const c_void, datatype: fi_type) -> bool {
-    // SAFETY: the caller's promise, once per datatype.
+    // SAFETY: the datatype says which struct it is.
     unsafe {
         match datatype {
             FI_TYPE_INFO => add_info(text, data.cast()),
@@ -176,7 +176,7 @@ unsafe fn add_struct(text: &mut Text, data: *const c_void, datatype: fi_type) ->
 /// # Safety
 /// `data` points to an info whose pointers are NULL or good.
 unsafe fn add_info(text: &mut Text, data: *const fi_info) {
-    // SAFETY: the caller's promise.
+    // SAFETY: an info of today's layout.
     unsafe {
         let value = info_read::read(data, &CURRENT);
         let src = AddressField {
@@ -199,7 +199,7 @@ unsafe fn add_info(text: &mut Text, data: *const fi_info) {
 /// # Safety
 /// `object` is NULL or a live fid.
 unsafe fn add_fid(text: &mut Text, label: &str, object: *const fid) {
-    // SAFETY: the caller's promise.
+    // SAFETY: NULL or a live fid.
     let Some(speak) = (unsafe { tostr_op(object) }) else {
         return writeln!(text, "{label}{}", Pointer(object.addr()));
     };
@@ -217,7 +217,7 @@ type TostrOp = unsafe extern "C" fn(fid: *const fid, buf: *mut c_char, len: usiz
 /// # Safety
 /// As `add_fid`.
 unsafe fn tostr_op(object: *const fid) -> Option<TostrOp> {
-    // SAFETY: the caller's promise; the size guards the field.
+    // SAFETY: a live fid; the table's size says whether it has the field.
     unsafe {
         let ops = object.as_ref()?.ops;
         if ops.is_null() || (*ops).size <= core::mem::offset_of!(fi_ops, tostr) {
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn nic_tostr(object: *const fid, buf: *mut c_char, len: us
     if object.is_null() || buf.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: the caller's promise; strnlen looks at `len` bytes at most.
+    // SAFETY: a live nic; strnlen looks at `len` bytes at most.
     unsafe {
         let used = libc::strnlen(buf, len);
         if used < len {

@@ -50,14 +50,14 @@ impl Drop for Opened {
 /// # Safety
 /// A live vector of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Av> {
-    // SAFETY: by contract.
+    // SAFETY: a live vector of ours has this behind its fid.
     unsafe { &Object::<fid_av, Opened>::value(fid.cast()).av }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
+    // SAFETY: a live vector of ours has this behind its fid.
     unsafe { &Object::<fid_av, Opened>::value(fid.cast()).domain }
 }
 
@@ -73,7 +73,7 @@ pub unsafe fn open(
     if attr.is_null() || out.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: fi_av_open's caller passes attributes, with a C string or NULL for a name, and a place for a pointer.
     unsafe {
         let name = text::borrow((*attr).name);
         let wanted = AvAttr {
@@ -139,7 +139,7 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
         return None;
     }
     let bytes = addr.cast::<u8>();
-    // SAFETY: by contract.
+    // SAFETY: fi_av_insert's caller passes `count` addresses of the vector's format.
     unsafe { Some(slice::from_raw_parts(bytes, extent(av.kind().as_ref(), bytes, count)?)) }
 }
 
@@ -148,7 +148,7 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
 /// # Safety
 /// As of `array`.
 unsafe fn extent(kind: &dyn AddressKind, bytes: *const u8, count: usize) -> Option<usize> {
-    // SAFETY: by contract there are as many addresses; with none of them there may be no byte to look at.
+    // SAFETY: there are `count` addresses of this format; with none of them there may be no byte to look at.
     unsafe {
         match kind.layout() {
             _ if count == 0 => Some(0),
@@ -170,7 +170,7 @@ const MOST_PAST_LONGEST: usize = 64 << 10;
 unsafe fn strings(bytes: *const u8, count: usize, longest: usize) -> usize {
     let mut at = 0;
     for left in (0..count).rev() {
-        // SAFETY: by contract; the strings before this one ended with their NUL.
+        // SAFETY: the array goes on here, for the strings before this one ended with their NUL.
         let len = unsafe { libc::strnlen(bytes.add(at).cast(), longest) };
         let more = match len {
             _ if len < longest => Some(0),
@@ -189,7 +189,7 @@ unsafe fn strings(bytes: *const u8, count: usize, longest: usize) -> usize {
 /// # Safety
 /// `fi_addr` is NULL or holds `count` elements.
 unsafe fn places<'a>(fi_addr: *mut fi_addr_t, count: usize) -> Option<&'a mut [fi_addr_t]> {
-    // SAFETY: by contract.
+    // SAFETY: the caller's array holds `count` addresses.
     (!fi_addr.is_null()).then(|| unsafe { slice::from_raw_parts_mut(fi_addr, count) })
 }
 
@@ -197,7 +197,7 @@ unsafe fn places<'a>(fi_addr: *mut fi_addr_t, count: usize) -> Option<&'a mut [f
 /// `fi_addr` and, with FI_SYNC_ERR, `context` hold `count` elements.
 unsafe fn request<'a>(fi_addr: *mut fi_addr_t, count: usize, flags: u64, context: *mut c_void) -> Insert<'a> {
     let wants_status = flags & FI_SYNC_ERR != 0 && !context.is_null();
-    // SAFETY: by contract.
+    // SAFETY: fi_av_insert's caller passes arrays of `count` elements.
     unsafe {
         Insert {
             fi_addr: places(fi_addr, count),
@@ -293,7 +293,7 @@ unsafe fn copy_out(buf: *mut c_void, len: *mut usize, copy: impl FnOnce(&mut [u8
     if len.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: the buffer holds as many bytes as `len` says.
     unsafe {
         let room: &mut [u8] = if buf.is_null() {
             &mut []

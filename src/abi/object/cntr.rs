@@ -39,14 +39,14 @@ impl Drop for Opened {
 /// # Safety
 /// A live counter of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cntr> {
-    // SAFETY: by contract.
+    // SAFETY: a live counter of ours has this behind its fid.
     unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).cntr }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
+    // SAFETY: a live counter of ours has this behind its fid.
     unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).domain }
 }
 
@@ -139,7 +139,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
 /// # Safety
 /// A live counter of ours.
 unsafe fn change(cntr: *mut fid_cntr, change: impl FnOnce(&Cntr)) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live counter of ours.
     unsafe {
         change(of(cntr.cast()));
         domain_of(cntr.cast()).deferred.run();

@@ -42,21 +42,21 @@ impl Drop for Opened {
 /// # Safety
 /// A live queue of ours.
 unsafe fn opened<'a>(cq: *const fid_cq) -> &'a Opened {
-    // SAFETY: by contract.
+    // SAFETY: a live queue of ours has this behind its fid.
     unsafe { Object::value(cq) }
 }
 
 /// # Safety
 /// As `opened`, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cq> {
-    // SAFETY: by contract.
+    // SAFETY: a live queue of ours has this behind its fid.
     unsafe { &opened(fid.cast()).cq }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
+    // SAFETY: a live queue of ours has this behind its fid.
     unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
 }
 
@@ -134,7 +134,8 @@ impl Places {
     #[inline]
     unsafe fn put(&mut self, format: Format, entry: &Entry) {
         let entry = &by_words(entry);
-        // SAFETY: by contract.
+        // SAFETY: fi_cq_read's caller passes room for every entry that is put, and for every source unless that is
+        // NULL.
         unsafe {
             match format {
                 Format::Context => self.put_one::<fi_cq_entry>(entry),
@@ -153,7 +154,7 @@ impl Places {
     /// As `put`.
     #[inline]
     unsafe fn put_one<L: Layout>(&mut self, entry: &Entry) {
-        // SAFETY: by contract.
+        // SAFETY: the caller passes room for one more entry of this format.
         unsafe {
             let place = self.entry.cast::<L>();
             place.write(L::of(entry));
@@ -277,7 +278,7 @@ unsafe extern "C" fn strerror(
 pub unsafe fn text(text: &'static core::ffi::CStr, buf: *mut c_char, len: usize) -> *const c_char {
     if !buf.is_null() && len > 0 {
         let fits = text.count_bytes().min(len - 1);
-        // SAFETY: by contract.
+        // SAFETY: fi_cq_strerror's caller passes `len` bytes.
         unsafe {
             copy_nonoverlapping(text.as_ptr(), buf, fits);
             *buf.add(fits) = 0;

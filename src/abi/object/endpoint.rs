@@ -63,7 +63,7 @@ pub fn give<V: EndpointOps>(endpoint: V, class: u32, context: *mut c_void) -> *m
 /// A live endpoint of this kind.
 #[inline(always)]
 pub unsafe fn of<'a, V: EndpointOps>(fid: *const fid) -> &'a V {
-    // SAFETY: by contract.
+    // SAFETY: a live endpoint of this kind has this behind its fid.
     unsafe { Object::<fid_ep, V>::value(fid.cast()) }
 }
 
@@ -77,7 +77,7 @@ unsafe extern "C" fn close<V: EndpointOps>(fid: *mut fid) -> c_int {
 /// # Safety
 /// A live object of this kind and its argument.
 unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: FI_ALIAS has an fi_alias as its argument, which names a place for a pointer.
     unsafe {
         if arg.is_null() || (*arg).fid.is_null() {
             return -FI_EINVAL;
@@ -103,7 +103,7 @@ unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_i
 /// # Safety
 /// A live object of ours.
 pub unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) -> Result<()> {
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: fi_ep_bind's caller passes a live object of ours, which tells its class by its fid.
     let (theirs, may_have_flags) = unsafe {
         match (*other).fclass as u32 {
             FI_CLASS_AV => (Some(av::domain_of(other)), false),
@@ -189,7 +189,7 @@ pub unsafe fn tell_name(name: &[u8], addr: *mut c_void, len: *mut usize) -> c_in
     if len.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: fi_getname's caller passes a buffer of as many bytes as `len` says.
     unsafe {
         let room = if addr.is_null() { 0 } else { *len };
         copy_nonoverlapping(name.as_ptr(), addr.cast::<u8>(), room.min(name.len()));

@@ -42,14 +42,14 @@ impl Drop for Opened {
 /// # Safety
 /// A live queue of ours.
 unsafe fn opened<'a>(fid: *const fid) -> &'a Opened {
-    // SAFETY: by contract.
+    // SAFETY: a live queue of ours has this behind its fid.
     unsafe { Object::<fid_eq, Opened>::value(fid.cast()) }
 }
 
 /// # Safety
 /// As `opened`.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Eq> {
-    // SAFETY: by contract.
+    // SAFETY: a live queue of ours has this behind its fid.
     unsafe { &opened(fid).eq }
 }
 
@@ -123,7 +123,7 @@ fn size_of_answer(result: Result<usize>) -> ssize_t {
 /// # Safety
 /// `number` is NULL or a place for a number, `buf` holds the bytes.
 unsafe fn give(number: *mut u32, buf: *mut c_void, event: u32, bytes: &[u8]) {
-    // SAFETY: by contract.
+    // SAFETY: fi_eq_read's caller passes a buffer that is as long as `Eq` was told.
     unsafe {
         if !number.is_null() {
             number.write(event);

@@ -57,7 +57,7 @@ unsafe fn enter(
     out: *mut *mut fid_mc,
     context: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: fi_join's caller passes an address that names a live set of ours or none.
     let set = unsafe { av_set::of(addr.set) }?;
     let c = fid_mc {
         fid: head(FI_CLASS_MC, context, &MC_OPS),

@@ -53,14 +53,14 @@ impl<C, T> Object<C, T> {
     /// # Safety
     /// `c` came from `give` of this very type and was not taken.
     pub unsafe fn value<'a>(c: *const C) -> &'a T {
-        // SAFETY: by contract; the C struct is the object's first field.
+        // SAFETY: `give` made it an object of this type, whose first field is the C struct.
         unsafe { &(*c.cast::<Object<C, T>>()).value }
     }
 
     /// # Safety
     /// As `value`, and C does not use it any more.
     pub unsafe fn take(c: *mut C) -> T {
-        // SAFETY: by contract.
+        // SAFETY: `give` got it from a box of this type, and C does not use it any more.
         unsafe { Box::from_raw(c.cast::<Object<C, T>>()) }.value
     }
 
@@ -70,7 +70,7 @@ impl<C, T> Object<C, T> {
     /// # Safety
     /// As `take`, unless it is still in use.
     pub unsafe fn close(fid: *mut fid, may: impl FnOnce(&T) -> Result<()>) -> c_int {
-        // SAFETY: by contract; the C struct begins with the fid.
+        // SAFETY: `give` made it an object of this type, whose C struct begins with the fid.
         unsafe {
             if !(*fid.cast::<Object<C, T>>()).process.is_this() {
                 return FI_SUCCESS;

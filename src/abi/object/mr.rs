@@ -32,7 +32,7 @@ static MR_OPS: fi_ops = fi_ops {
 /// # Safety
 /// A live region of ours.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Mr> {
-    // SAFETY: by contract.
+    // SAFETY: a live region of ours has this behind its fid.
     unsafe { Object::<fid_mr, _>::value(fid.cast()) }
 }
 
@@ -42,7 +42,7 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
     if mr.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: fi_mr_reg's caller passes a live domain of ours.
     let domain = unsafe { domain::opened(fid) };
     match request.and_then(|request| Mr::register(domain, request)) {
         Ok(region) => {
@@ -52,7 +52,7 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
                 key: region.key(),
             };
             let given = Object::give(c, region);
-            // SAFETY: the object just made, and a place for a pointer, by contract.
+            // SAFETY: the object just made, and fi_mr_reg's caller passes a place for a pointer.
             unsafe {
                 // Nothing of ours looks at descriptors, but programs may take NULL for none.
                 (*given).mem_desc = given.cast();
@@ -147,7 +147,7 @@ unsafe extern "C" fn regattr(fid: *mut fid, attr: *const fi_mr_attr, flags: u64,
 /// # Safety
 /// Attributes as in the domain's version of the API.
 unsafe fn check_key(attr: *const fi_mr_attr, domain: &Arc<Domain>) -> Result<()> {
-    // SAFETY: by contract; what the attributes name is a live vector, as the manual page says.
+    // SAFETY: fi_mr_regattr's caller passes attributes of its API version, whose key names a live vector.
     let good = unsafe {
         let (size, key) = match domain.api_version {
             ..FIRST_WITH_KEYS => (0, null()),
@@ -177,7 +177,7 @@ unsafe fn check_key(attr: *const fi_mr_attr, domain: &Arc<Domain>) -> Result<()>
 /// # Safety
 /// A live domain of ours.
 unsafe fn wants_key(fid: *mut fid) -> bool {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live domain of ours.
     unsafe { domain::opened(fid) }.av.auth_key_size.is_some()
 }
 
@@ -188,7 +188,8 @@ unsafe fn wants_key(fid: *mut fid) -> bool {
 /// Attributes as in that version, and memory that the program promises until it closes the region.
 unsafe fn request(attr: *const fi_mr_attr, flags: u64, version: u32) -> Result<Request> {
     let since = |major: u32, minor: u32| version >= (major << 16 | minor);
-    // SAFETY: by contract.
+    // SAFETY: fi_mr_regattr's caller passes attributes of its API version; memory and base region stay until the region
+    // is closed.
     unsafe {
         let memory = pieces((*attr).anonymous.mr_iov, (*attr).iov_count)?;
         let whole = if since(2, 0) { (*attr).base_mr } else { null() };
@@ -205,7 +206,7 @@ unsafe fn pieces(iov: *const iovec, count: usize) -> Result<UserIov> {
     if iov.is_null() || count == 0 || count > IOV_LIMIT {
         return Err(Errno(FI_EINVAL));
     }
-    // SAFETY: by contract.
+    // SAFETY: the array has `count` pieces, whose memory stays until the region is closed.
     let piece = |index| unsafe {
         let piece = *iov.add(index);
         UserBuf::new(piece.iov_base.cast(), piece.iov_len)
@@ -247,7 +248,7 @@ pub unsafe fn bind_endpoint(
     number: u64,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live region of ours.
     let region = unsafe { of(region) };
     if flags != 0 {
         return Err(Errno(FI_EBADFLAGS as c_int));
@@ -274,7 +275,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
 /// # Safety
 /// As fi_mr_refresh passes it: only flags and pieces are set.
 unsafe fn refresh(mr: &Mr, modify: *const fi_mr_modify) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: fi_mr_refresh passes flags and pieces, and nothing else is looked at.
     unsafe {
         if (*modify).flags != 0 {
             return Err(Errno(FI_EBADFLAGS as c_int));

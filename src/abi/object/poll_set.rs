@@ -37,7 +37,7 @@ impl Drop for Opened {
 /// # Safety
 /// A live poll set of ours.
 unsafe fn of<'a>(set: *const fid_poll) -> &'a Arc<PollSet> {
-    // SAFETY: by contract.
+    // SAFETY: a live poll set of ours has this behind its fid.
     unsafe { &Object::<fid_poll, Opened>::value(set).set }
 }
 
@@ -82,7 +82,7 @@ unsafe fn member(fid: *const fid, flags: u64) -> Result<(Arc<dyn Waitable>, usiz
     if flags != 0 {
         return Err(Errno(FI_EBADFLAGS as c_int));
     }
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: fi_poll_add's caller passes a live object of ours, which tells its class by its fid.
     unsafe {
         let object: Arc<dyn Waitable> = match (*fid).fclass as u32 {
             FI_CLASS_CQ => cq::of(fid).clone(),

@@ -49,7 +49,7 @@ pub fn give<T: EndpointTransport + 'static>(whole: Arc<Scalable<T>>, context: *m
 /// # Safety
 /// A live scalable endpoint of this transport.
 unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> &'a Arc<Scalable<T>> {
-    // SAFETY: by contract.
+    // SAFETY: a live scalable endpoint of this transport has this behind its fid.
     unsafe { Object::<fid_ep, Arc<Scalable<T>>>::value(fid.cast()) }
 }
 

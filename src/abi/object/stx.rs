@@ -39,7 +39,7 @@ pub unsafe extern "C" fn open(
 /// # Safety
 /// A live shared transmit context of ours.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Stx> {
-    // SAFETY: by contract.
+    // SAFETY: a live shared transmit context of ours has this behind its fid.
     unsafe { Object::<fid_stx, _>::value(fid.cast()) }
 }
 

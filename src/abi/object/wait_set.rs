@@ -35,7 +35,7 @@ impl Drop for Opened {
 /// # Safety
 /// A live wait set of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<WaitSet> {
-    // SAFETY: by contract.
+    // SAFETY: a live wait set of ours has this behind its fid.
     unsafe { &Object::<fid_wait, Opened>::value(fid.cast()).set }
 }
 
@@ -47,7 +47,7 @@ pub unsafe fn named(object: fi_wait_obj, set: *const fid_wait) -> Result<Option<
     if object != FI_WAIT_SET {
         return Ok(None);
     }
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: the attributes' wait set is a live object, which tells its class by its fid.
     unsafe {
         if set.is_null() || (*set).fid.fclass != FI_CLASS_WAIT as usize {
             return Err(Errno(FI_EINVAL));

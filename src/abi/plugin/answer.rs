@@ -64,7 +64,7 @@ pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Ans
         log!(Warn, Core, "fi_getinfo: provider {} output empty list", plugin.name());
     }
     while let Some(node) = NonNull::new(list) {
-        // SAFETY: by contract; `next` is the first field in every layout.
+        // SAFETY: a list of fi_info, whose `next` is the first field in every layout.
         list = unsafe { (&raw mut (*node.as_ptr()).next).replace(null_mut()) };
         // SAFETY: unlinked, so the node is ours alone.
         match unsafe { take_one(node, layout) } {
@@ -83,13 +83,13 @@ pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Ans
 /// # Safety
 /// As `take`, for a list of one.
 unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &'static str> {
-    // SAFETY: by contract; these fields are in every layout.
+    // SAFETY: an fi_info of some layout, and every layout has these fields.
     let missing = unsafe { missing_part(node.as_ptr()) };
     if *layout == CURRENT && missing.is_none() {
         return Ok(OwnInfo(node));
     }
     // What the plug-in made ends here: it is incomplete, or too short for programs of today.
-    // SAFETY: by contract; not used again after `free`.
+    // SAFETY: an fi_info of that layout, ours alone, and not used again after `free`.
     unsafe {
         let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(no_memory), Err);
         info::free(node.as_ptr(), layout);
@@ -104,7 +104,7 @@ unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &
 /// # Safety
 /// `node` points to an fi_info of any layout.
 unsafe fn missing_part(node: *const fi_info) -> Option<&'static str> {
-    // SAFETY: by contract.
+    // SAFETY: an fi_info of some layout, and every layout has these fields.
     let parts = unsafe {
         [
             ((*node).fabric_attr.is_null(), "no fabric_attr"),
