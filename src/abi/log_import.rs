@@ -122,12 +122,12 @@ static IMPORTED_OPS: fi_ops = fi_ops {
 };
 
 /// The one fid that fi_open("logging") gives. C writes its context, hence the cell.
-struct Opened(UnsafeCell<fid_logging>);
+struct OpenLog(UnsafeCell<fid_logging>);
 
 // SAFETY: written only under the lock of IMPORTED; what C does with its own context is C's affair.
-unsafe impl Sync for Opened {}
+unsafe impl Sync for OpenLog {}
 
-static OPENED: Opened = Opened(UnsafeCell::new(fid_logging {
+static OPENED: OpenLog = OpenLog(UnsafeCell::new(fid_logging {
     fid: fid {
         fclass: FI_CLASS_LOG as usize,
         context: null_mut(),

@@ -1,7 +1,7 @@
 //! fid_av.
 
 use super::eq::{self, AvEvents};
-use super::{Object, head, status};
+use super::{Child, Object, head, status};
 use crate::abi::lacking;
 use crate::abi::text;
 use crate::abi::types::*;
@@ -36,29 +36,20 @@ static AV_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    av: Arc<Av>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenAv = Child<Arc<Av>, Domain>;
 
 /// # Safety
 /// A live vector of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Av> {
     // SAFETY: a live vector of ours has this behind its fid.
-    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).av }
+    unsafe { &Object::<fid_av, OpenAv>::value(fid.cast()).value }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
     // SAFETY: a live vector of ours has this behind its fid.
-    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).domain }
+    unsafe { &Object::<fid_av, OpenAv>::value(fid.cast()).parent }
 }
 
 /// # Safety
@@ -87,7 +78,6 @@ pub unsafe fn open(
         };
         match Av::open(&wanted, kind, &domain.av) {
             Ok(av) => {
-                domain.users.acquire();
                 (*attr).r#type = av.av_type();
                 if name.is_some() {
                     (*attr).map_addr = av.map_addr() as *mut c_void;
@@ -96,13 +86,7 @@ pub unsafe fn open(
                     fid: head(FI_CLASS_AV, context, &AV_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        av,
-                        domain: domain.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(av, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -112,7 +96,7 @@ pub unsafe fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only vectors made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_av, Opened>::close(fid, |_| of(fid).close()) }
+    unsafe { Object::<fid_av, OpenAv>::close(fid, |_| of(fid).close()) }
 }
 
 /// An event queue, for insertions with FI_EVENT.

@@ -1,6 +1,6 @@
 //! fid_cntr.
 
-use super::{Object, head, status, wait, wait_set};
+use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};
@@ -25,29 +25,20 @@ static CNTR_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    cntr: Arc<Cntr>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenCntr = Child<Arc<Cntr>, Domain>;
 
 /// # Safety
 /// A live counter of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cntr> {
     // SAFETY: a live counter of ours has this behind its fid.
-    unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).cntr }
+    unsafe { &Object::<fid_cntr, OpenCntr>::value(fid.cast()).value }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
     // SAFETY: a live counter of ours has this behind its fid.
-    unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).domain }
+    unsafe { &Object::<fid_cntr, OpenCntr>::value(fid.cast()).parent }
 }
 
 /// # Safety
@@ -78,18 +69,11 @@ pub unsafe extern "C" fn open(
         });
         match opened {
             Ok(cntr) => {
-                domain.users.acquire();
                 let c = fid_cntr {
                     fid: head(FI_CLASS_CNTR, context, &CNTR_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        cntr,
-                        domain: domain.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(cntr, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -100,9 +84,9 @@ pub unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only counters made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        Object::<fid_cntr, Opened>::close(fid, |opened| {
-            opened.domain.deferred.let_go(&opened.cntr);
-            opened.cntr.close()
+        Object::<fid_cntr, OpenCntr>::close(fid, |opened| {
+            opened.parent.deferred.let_go(&opened.value);
+            opened.value.close()
         })
     }
 }

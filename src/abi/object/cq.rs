@@ -1,6 +1,6 @@
 //! fid_cq.
 
-use super::{Object, head, status, wait, wait_set};
+use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
@@ -28,20 +28,11 @@ static CQ_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    cq: Arc<Cq>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenCq = Child<Arc<Cq>, Domain>;
 
 /// # Safety
 /// A live queue of ours.
-unsafe fn opened<'a>(cq: *const fid_cq) -> &'a Opened {
+unsafe fn opened<'a>(cq: *const fid_cq) -> &'a OpenCq {
     // SAFETY: a live queue of ours has this behind its fid.
     unsafe { Object::value(cq) }
 }
@@ -50,14 +41,14 @@ unsafe fn opened<'a>(cq: *const fid_cq) -> &'a Opened {
 /// As `opened`, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cq> {
     // SAFETY: a live queue of ours has this behind its fid.
-    unsafe { &opened(fid.cast()).cq }
+    unsafe { &opened(fid.cast()).value }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
     // SAFETY: a live queue of ours has this behind its fid.
-    unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
+    unsafe { &Object::<fid_cq, OpenCq>::value(fid.cast()).parent }
 }
 
 /// # Safety
@@ -90,18 +81,11 @@ pub unsafe extern "C" fn open(
         });
         match opened {
             Ok(cq) => {
-                domain.users.acquire();
                 let c = fid_cq {
                     fid: head(FI_CLASS_CQ, context, &CQ_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        cq,
-                        domain: domain.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(cq, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -111,7 +95,7 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only queues made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_cq, Opened>::close(fid, |opened| opened.cq.close()) }
+    unsafe { Object::<fid_cq, OpenCq>::close(fid, |opened| opened.value.close()) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
@@ -197,7 +181,7 @@ unsafe extern "C" fn read(cq: *mut fid_cq, buf: *mut c_void, count: usize) -> ss
 unsafe extern "C" fn readfrom(cq: *mut fid_cq, buf: *mut c_void, count: usize, source: *mut fi_addr_t) -> ssize_t {
     // SAFETY: a live queue of ours; the buffers hold `count` entries, by the manual page.
     unsafe {
-        let cq = &opened(cq).cq;
+        let cq = &opened(cq).value;
         if buf.is_null() && count > 0 {
             return -FI_EINVAL as ssize_t;
         }
@@ -227,7 +211,7 @@ unsafe extern "C" fn sreadfrom(
 ) -> ssize_t {
     // SAFETY: as in `readfrom`; the condition, if the queue has one, is a pointer used as a number.
     unsafe {
-        let cq = &opened(cq).cq;
+        let cq = &opened(cq).value;
         if buf.is_null() && count > 0 {
             return -FI_EINVAL as ssize_t;
         }
@@ -243,9 +227,9 @@ unsafe extern "C" fn readerr(cq: *mut fid_cq, buf: *mut fi_cq_err_entry, _flags:
     // SAFETY: a live queue of ours; the entry is as large as the program's API version says, and no more is touched.
     unsafe {
         let opened = opened(cq);
-        let api = opened.domain.api_version;
+        let api = opened.parent.api_version;
         let theirs = crate::abi::layout::prefix(buf, error_size(api));
-        let result = opened.cq.read_error(|error| {
+        let result = opened.value.read_error(|error| {
             let answer = error.answer(api, theirs.err_data, theirs.err_data_size);
             copy_nonoverlapping(error.err_data.as_ptr(), theirs.err_data.cast::<u8>(), answer.copy);
             copy_nonoverlapping((&raw const answer.entry).cast::<u8>(), buf.cast::<u8>(), answer.size);
@@ -257,7 +241,7 @@ unsafe extern "C" fn readerr(cq: *mut fid_cq, buf: *mut fi_cq_err_entry, _flags:
 
 unsafe extern "C" fn signal(cq: *mut fid_cq) -> c_int {
     // SAFETY: a live queue of ours.
-    status(unsafe { opened(cq) }.cq.signal())
+    status(unsafe { opened(cq) }.value.signal())
 }
 
 unsafe extern "C" fn strerror(
@@ -268,7 +252,7 @@ unsafe extern "C" fn strerror(
     len: usize,
 ) -> *const c_char {
     // SAFETY: a live queue of ours; `buf` is NULL or holds `len` bytes.
-    unsafe { text(opened(cq).cq.strerror(prov_errno), buf, len) }
+    unsafe { text(opened(cq).value.strerror(prov_errno), buf, len) }
 }
 
 /// A text that stays, and a copy of it where the caller wants one.

@@ -17,7 +17,7 @@ static MC_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
+struct OpenGroup {
     /// Closing it does not wait for its groups to be closed.
     endpoint: Weak<dyn Collectives>,
     /// Kept open by this.
@@ -65,7 +65,7 @@ unsafe fn enter(
     };
     let mc = Object::give(
         c,
-        Opened {
+        OpenGroup {
             endpoint: Arc::downgrade(&endpoint),
             _set: set.hold(),
         },
@@ -83,7 +83,7 @@ unsafe fn enter(
         out.write(mc);
         endpoint.join(&call).inspect_err(|_| {
             out.write(core::ptr::null_mut());
-            drop(Object::<fid_mc, Opened>::take(mc));
+            drop(Object::<fid_mc, OpenGroup>::take(mc));
         })
     }
 }
@@ -93,7 +93,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only groups made here have this operation; closing ends their life unless they are in use.
     unsafe {
         let addr = (*fid.cast::<fid_mc>()).fi_addr;
-        Object::<fid_mc, Opened>::close(fid, |opened| match opened.endpoint.upgrade() {
+        Object::<fid_mc, OpenGroup>::close(fid, |opened| match opened.endpoint.upgrade() {
             Some(endpoint) => endpoint.leave(addr, fid as usize),
             None => Ok(()),
         })

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The context behind the fid. Whoever binds it cannot tell of which transport it is, so it says so itself.
 #[repr(C)]
-struct Opened<T: EndpointTransport> {
+struct OpenSharedRx<T: EndpointTransport> {
     any: Arc<dyn Any + Send + Sync>,
     pool: Arc<SharedRx<T>>,
 }
@@ -27,7 +27,7 @@ struct Opened<T: EndpointTransport> {
 /// Gives a shared receive context to C.
 pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mut c_void) -> *mut fid_ep {
     let any = Arc::new(pool.clone());
-    endpoint::give(Opened { any, pool }, FI_CLASS_SRX_CTX, context)
+    endpoint::give(OpenSharedRx { any, pool }, FI_CLASS_SRX_CTX, context)
 }
 
 /// The context, if it is of this transport.
@@ -38,7 +38,7 @@ pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<
     unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
 }
 
-impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
+impl<T: EndpointTransport + 'static> EndpointOps for OpenSharedRx<T> {
     type Transport = T;
     type Base = Arc<SharedRx<T>>;
 
@@ -80,7 +80,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Messaging for Opened<T> {
+impl<T: EndpointTransport + 'static> Messaging for OpenSharedRx<T> {
     #[inline(always)]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.pool.send(call, body)
@@ -92,13 +92,13 @@ impl<T: EndpointTransport + 'static> Messaging for Opened<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Rma for Opened<T> {
+impl<T: EndpointTransport + 'static> Rma for OpenSharedRx<T> {
     fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.pool.rma(call)
     }
 }
 
-impl<T: EndpointTransport + 'static> Atomics for Opened<T> {
+impl<T: EndpointTransport + 'static> Atomics for OpenSharedRx<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.pool.atomic(call)
     }
