@@ -1,4 +1,7 @@
-//! fi_getinfo between C and `api::info`, for callers of every ABI.
+//! fi_getinfo for callers of every ABI: reads the hints, asks `provider::getinfo`, and writes the answers as one C
+//! list.
+//!
+//! Called by `entry` and `compat`.
 
 use super::layout::{CURRENT, Layout};
 use super::memory::NoMemory;

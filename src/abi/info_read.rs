@@ -1,4 +1,6 @@
-//! Opens a C fi_info into its safe form; the other direction is in `info`.
+//! Reads a C fi_info, and its parts alone, into `api::info::model`; the other direction is in `info`.
+//!
+//! Called by `info`, `tostr` and `object::scalable`.
 
 use super::layout::{Layout, prefix};
 use super::types::*;

@@ -1,4 +1,4 @@
-//! struct fid_nic of our own making: a plain record with the three operations C programs use on it.
+//! struct fid_nic of this library: a plain record with the three operations that C programs use on it.
 //!
 //! A plug-in brings its own nic objects with its own operations; those are only ever copied and closed through them.
 //! Called by `info`.

@@ -110,7 +110,7 @@ unsafe fn fill(new: *mut fi_info, old: &fi_info, layout: &Layout) -> Result<(), 
     Ok(())
 }
 
-/// FI_AV_AUTH_KEY stands where a size would and means that there is no key here.
+/// A copy of a key. FI_AV_AUTH_KEY in place of a size means that there is no key.
 ///
 /// # Safety
 /// `key` is NULL or points to `size` bytes.

@@ -1,7 +1,7 @@
 //! fi_open("logging"): an application's own log callbacks in place of the default ones.
 //!
 //! Owns the opened fid, the table of imported callbacks, and the bridge by which the core's own lines reach them.
-//! Called by `entry` for fi_open, and by `abi::log` at each line.
+//! Called by `open` for fi_open, and by `abi::log` at each line.
 //!
 //! No lock is held while a callback runs, and nothing of ours is freed when an import ends: a callback may run in one
 //! thread while another closes the import, and the application must bear with that as it does with the C library.

@@ -1,4 +1,6 @@
-//! fid_av_set: an ordered choice of a vector's addresses.
+//! fid_av_set: an ordered choice of a vector's addresses, which a collective group is made of.
+//!
+//! What a set does is in `api::av_set`. Called by C, and by `mc` when an endpoint joins.
 
 use super::{Object, av, head, not_if, status};
 use crate::abi::lacking;

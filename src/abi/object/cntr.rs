@@ -1,4 +1,6 @@
-//! fid_cntr.
+//! fid_cntr: a counter. Opened of a domain (`domain`).
+//!
+//! What a counter does is in `api::cntr`; here a change of one also starts deferred work that is due. Called by C.
 
 use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
@@ -108,7 +110,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
                 cntr.set_ops_flags(arg.cast::<u64>().read());
                 FI_SUCCESS
             }
-            // What waits for this counter.
+            // Drops the deferred work that waits for this counter.
             FI_FLUSH_WORK => {
                 domain_of(fid).deferred.flush(Some(cntr));
                 FI_SUCCESS
@@ -118,7 +120,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// Changes a number, by which work may be due.
+/// Changes a number, and starts deferred work that is due by it.
 ///
 /// # Safety
 /// A live counter of ours.

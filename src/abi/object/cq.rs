@@ -1,4 +1,6 @@
-//! fid_cq.
+//! fid_cq: a completion queue, and its entries in the format that the program chose.
+//!
+//! Opened of a domain (`domain`). Knows the C entries; what a queue does is in `api::cq`. Called by C.
 
 use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
@@ -106,7 +108,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// Where entries go, and where their sources do.
+/// Where the next entry goes in the caller's buffer, and where its source does.
 struct Places {
     entry: *mut c_void,
     source: *mut fi_addr_t,
@@ -147,8 +149,8 @@ impl Places {
     }
 }
 
-/// A copy, read word by word. That is how it was written, mostly a moment ago; a processor that is to read two words at
-/// once would have to wait until both had left for the cache.
+/// A copy that is read word by word, as the entry was written a moment ago: a processor that reads two words at once
+/// which were written one after the other waits until both writes have reached its cache.
 #[inline(always)]
 fn by_words(entry: &Entry) -> Entry {
     // SAFETY: the fields of a live entry.
@@ -255,7 +257,7 @@ unsafe extern "C" fn strerror(
     unsafe { text(opened(cq).value.strerror(prov_errno), buf, len) }
 }
 
-/// A text that stays, and a copy of it where the caller wants one.
+/// The answer of a strerror call: a text that stays, and a copy of it if the caller has room for one.
 ///
 /// # Safety
 /// `buf` is NULL or holds `len` bytes.

@@ -1,7 +1,8 @@
-//! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: descriptions of deferred work opened.
+//! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: C's descriptions of deferred work become that of `api`.
 //!
-//! A description may name an endpoint of any kind; only the endpoint's own operations know which, so its FI_QUEUE_WORK
-//! is asked. All that C describes is copied: a description is only a name afterwards.
+//! A description may name an endpoint of any type. Only the endpoint's own op table knows which, so a domain passes
+//! FI_QUEUE_WORK on to the endpoint's fi_control. All that a description says is copied; its address remains the name
+//! that FI_CANCEL_WORK takes. Called by `domain`, `endpoint` and `posting`.
 
 use super::atomic::{self, vector};
 use super::posting::Request;
@@ -34,7 +35,7 @@ pub unsafe fn control(domain: &Arc<Domain>, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// All work, or what waits for the counter whose fid is given.
+/// FI_FLUSH_WORK: drops all work, or what waits for the counter whose fid is given.
 ///
 /// # Safety
 /// NULL or a live object.
@@ -51,7 +52,7 @@ unsafe fn flush(domain: &Arc<Domain>, of: *const fid) -> Result<()> {
     Ok(())
 }
 
-/// A counter of this domain.
+/// The counter that C names, if it is one of this domain.
 ///
 /// # Safety
 /// NULL or a live object.
@@ -128,7 +129,7 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
         ) {
             return -FI_EINVAL;
         }
-        // The endpoint checks the counters against its own domain, so this one must be that.
+        // The endpoint checks counters against its own domain; this makes sure that it is the domain called.
         if let Err(error) = counter(domain, (*work).triggering_cntr) {
             return error.code();
         }
@@ -220,7 +221,7 @@ unsafe fn atomic_call(
 /// The operation's context is NULL or a struct fi_triggered_context.
 #[cold]
 pub unsafe fn trigger<V: EndpointOps>(endpoint: &V, request: &mut Option<impl Request>) -> ssize_t {
-    // What may be written is copied for this, so that the caller's own need not be in memory if all goes well.
+    // Taken out of an Option, so that the request is put into memory on this path only (see `util::apart`).
     let queued = request.take().map(|request| {
         // SAFETY: the same contract.
         unsafe { queue_triggered(endpoint, &request.keep()) }

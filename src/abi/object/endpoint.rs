@@ -1,6 +1,8 @@
-//! fid_ep of an endpoint of ours, whatever its kind and transport, and of its aliases.
+//! fid_ep: an endpoint of any transport, a context of a scalable one, a shared receive context, and aliases of all.
 //!
-//! All have the same operations: what they do not share is behind `EndpointOps`.
+//! All have the same op tables; what differs is behind `EndpointOps`. Here are those for binding, control, options and
+//! names; the data calls are in `messaging`, `rma`, `atomic` and `collective`. Called by C, and by whoever opens an
+//! endpoint.
 
 use super::{Object, av, cntr, cq, deferred, eq, head, mc, mr, size_status, srx, status, stx};
 use crate::abi::lacking;
@@ -15,7 +17,7 @@ use core::ptr::copy_nonoverlapping;
 use libc::ssize_t;
 use std::sync::Arc;
 
-/// The longest address that may be given, as in every format of ours.
+/// The longest address that fi_setname takes, in every format of ours.
 const ADDRESS_MAX: usize = 256;
 
 /// The op tables of a kind of endpoint: what is not here is in `messaging`, `rma`, `atomic` and `collective`.
@@ -82,7 +84,7 @@ unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_i
         if arg.is_null() || (*arg).fid.is_null() {
             return -FI_EINVAL;
         }
-        // Endpoints are bound to these, and take what they are bound to for the context itself.
+        // An endpoint that is bound to a shared receive context takes the fid for the context itself, not for an alias.
         if (*fid).fclass == FI_CLASS_SRX_CTX as usize {
             return -FI_EOPNOTSUPP;
         }
@@ -98,7 +100,7 @@ unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_i
     }
 }
 
-/// Whether an object may be bound at all, with these flags, to what belongs to this domain.
+/// Whether an object can be bound with these flags to an endpoint of this domain.
 ///
 /// # Safety
 /// A live object of ours.
@@ -231,7 +233,7 @@ unsafe extern "C" fn tx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
     size_left(unsafe { of::<V>(ep.cast()) }.tx_size_left())
 }
 
-/// The options there are, all of type size_t.
+/// Whether there is such an option; all have the type size_t.
 fn known(level: c_int, name: c_int) -> Result<()> {
     if level as u32 == FI_OPT_ENDPOINT && name as u32 == FI_OPT_MIN_MULTI_RECV {
         Ok(())

@@ -1,4 +1,6 @@
-//! fid_eq, and the way of an address vector's events into one.
+//! fid_eq: an event queue, and `AvEvents`, by which an address vector reports insertions to one.
+//!
+//! Opened of a fabric (`fabric`). What a queue does is in `api::eq`. Called by C.
 
 use super::{Child, Object, cq, head, wait, wait_set};
 use crate::abi::lacking;
@@ -179,7 +181,7 @@ unsafe extern "C" fn strerror(
     unsafe { cq::text(of(eq.cast()).strerror(prov_errno), buf, len) }
 }
 
-/// What an address vector tells, as events about its fid.
+/// Reports an address vector's insertions to an event queue, as events about the vector's fid.
 pub struct AvEvents {
     pub eq: Arc<Eq>,
     pub av: usize,

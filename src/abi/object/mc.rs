@@ -1,4 +1,6 @@
 //! fid_mc: a collective group that an endpoint joined, and fi_join.
+//!
+//! What a group does is in `api::collective`. Called by C.
 
 use super::endpoint::of;
 use super::{Object, av_set, head, status};
@@ -18,9 +20,9 @@ static MC_OPS: fi_ops = fi_ops {
 };
 
 struct OpenGroup {
-    /// Closing it does not wait for its groups to be closed.
+    /// Weak: the endpoint may be closed before its groups.
     endpoint: Weak<dyn Collectives>,
-    /// Kept open by this.
+    /// The set cannot be closed while a group of it is open.
     _set: SetHold,
 }
 
@@ -77,8 +79,8 @@ unsafe fn enter(
         coll_addr: addr.coll_addr,
         context: context as usize,
     };
-    // SAFETY: `mc` was made above, and nobody knows it unless the join has begun; it is told first, since another thread
-    // may read the event at once.
+    // SAFETY: `mc` was made above, and nobody knows it unless the join has begun; it is told first, since another
+    // thread may read the event at once.
     unsafe {
         out.write(mc);
         endpoint.join(&call).inspect_err(|_| {

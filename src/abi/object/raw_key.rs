@@ -37,7 +37,7 @@ pub unsafe fn get(key: u64, base: u64, arg: *mut c_void) -> c_int {
     FI_SUCCESS
 }
 
-/// FI_MAP_RAW_MR and FI_UNMAP_KEY; None: another command.
+/// Answers FI_MAP_RAW_MR and FI_UNMAP_KEY; None for any other command.
 ///
 /// # Safety
 /// `arg` is NULL or what the command says, and its key holds as many bytes as it says.

@@ -1,4 +1,7 @@
-//! fid_ep of a scalable endpoint, which itself moves nothing, and of its contexts, which are endpoints like others.
+//! fid_ep of a scalable endpoint, which has no data calls of its own, and the calls that open its contexts.
+//!
+//! A context is an endpoint like any other (`endpoint`). What a scalable endpoint does is in `api::endpoint::scalable`.
+//! Called by C.
 
 use super::{Object, av, endpoint, eq, head, mr, status};
 use crate::abi::lacking;
@@ -78,7 +81,7 @@ unsafe extern "C" fn bind<T: EndpointTransport + 'static>(fid: *mut fid, other: 
     }
 }
 
-/// Contexts are enabled one by one; programs enable the whole too.
+/// Contexts are enabled one by one, but programs enable the scalable endpoint too.
 unsafe extern "C" fn control(_: *mut fid, command: c_int, _arg: *mut c_void) -> c_int {
     if command as u32 == FI_ENABLE {
         FI_SUCCESS

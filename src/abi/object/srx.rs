@@ -1,4 +1,7 @@
 //! fid_ep of a shared receive context: receives are posted to it as to an endpoint.
+//!
+//! What a context does is in `api::endpoint::shared_rx`; here every call is passed on to it. Called by `endpoint`'s
+//! shims.
 
 use super::{Object, endpoint};
 use crate::abi::types::*;
@@ -17,7 +20,7 @@ use core::any::Any;
 use core::ffi::c_void;
 use std::sync::Arc;
 
-/// The context behind the fid. Whoever binds it cannot tell of which transport it is, so it says so itself.
+/// The context behind the fid. An endpoint that binds it cannot tell its transport from the fid, so `any` tells it.
 #[repr(C)]
 struct OpenSharedRx<T: EndpointTransport> {
     any: Arc<dyn Any + Send + Sync>,
@@ -31,6 +34,7 @@ pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mu
 }
 
 /// The context, if it is of this transport.
+///
 /// # Safety
 /// A live shared receive context of ours.
 pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<SharedRx<T>>> {

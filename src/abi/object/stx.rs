@@ -1,4 +1,4 @@
-//! fid_stx: a shared transmit context. Nothing can be done with it but bind it.
+//! fid_stx: a shared transmit context. Nothing can be done with it but bind it to endpoints, and close it.
 
 use super::{Object, domain, head};
 use crate::abi::lacking;

@@ -1,4 +1,4 @@
-//! FI_GETWAIT and FI_GETWAITOBJ, as queues and counters have them in common.
+//! FI_GETWAIT and FI_GETWAITOBJ, the commands that queues, counters and wait sets have in common.
 
 use super::status;
 use crate::abi::types::*;

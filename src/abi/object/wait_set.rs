@@ -1,4 +1,4 @@
-//! fid_wait: a wait set of a fabric, which queues and counters join by being opened with FI_WAIT_SET.
+//! fid_wait: a wait set of a fabric. Queues and counters join it by being opened with FI_WAIT_SET.
 
 use super::{Child, Object, head, not_if, status, wait};
 use crate::abi::lacking;

@@ -128,7 +128,7 @@ unsafe fn store(owner: Owner, name: &CStr, found: Value, value: *mut c_void) -> 
     FI_SUCCESS
 }
 
-/// The pointer for this value. None for a text with a zero byte, which neither source can have, and without memory.
+/// The pointer for this value. None when memory is out, or for a text with a zero byte, which no variable can have.
 fn hand_out(owner: Owner, name: &CStr, text: Vec<u8>) -> Option<*mut c_char> {
     let key = (owner, name.to_owned(), CString::new(text).ok()?);
     let mut handed_out = HANDED_OUT.lock();

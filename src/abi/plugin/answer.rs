@@ -18,7 +18,7 @@ use core::ptr::{NonNull, null, null_mut};
 pub struct OwnInfo(NonNull<fi_info>);
 
 impl OwnInfo {
-    /// Gives it away with the core's words on who answered whom: whoever has it now frees it with fi_freeinfo.
+    /// Gives it away, with the provider's name and the versions as the core wants them. Freed with fi_freeinfo.
     pub fn signed(self, words: Option<&FabricAttr>) -> Result<*mut fi_info, NoMemory> {
         if let Some(words) = words {
             let name = words.prov_name.as_deref().map(text::owned);
@@ -53,7 +53,7 @@ impl Drop for OwnInfo {
     }
 }
 
-/// Takes a list apart. What misses a part is freed, and the plug-in named.
+/// Takes a list apart. An info that lacks a part is freed, and the plug-in logged.
 ///
 /// # Safety
 /// `list` is NULL or a list of malloc'ed fi_info, in the layout of the plug-in's API version, that is now ours.
@@ -88,7 +88,7 @@ unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &
     if *layout == CURRENT && missing.is_none() {
         return Ok(OwnInfo(node));
     }
-    // What the plug-in made ends here: it is incomplete, or too short for programs of today.
+    // The plug-in's own struct is freed: it is incomplete, or shorter than programs of today read.
     // SAFETY: an fi_info of that layout, ours alone, and not used again after `free`.
     unsafe {
         let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(no_memory), Err);
@@ -99,7 +99,7 @@ unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &
     }
 }
 
-/// What every info must have and this one has not.
+/// The first part that every info must have and this one lacks.
 ///
 /// # Safety
 /// `node` points to an fi_info of any layout.

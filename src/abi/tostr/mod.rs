@@ -1,7 +1,7 @@
-//! The C side of fi_tostr and fi_tostr_r: opens the pointer that a datatype promises, and puts the text where C wants
-//! it.
+//! The C side of fi_tostr and fi_tostr_r: reads the value that the datatype says, and writes the text where C wants it.
 //!
-//! The wording is `api::tostr`'s. Called by `abi::entry`; `nic_tostr` also by C, through the ops of a nic.
+//! `read` opens the structs that only these two calls read. The wording is `api::tostr`'s. Called by `abi::entry`;
+//! `nic_tostr` also by C, through the op table of a nic.
 
 mod read;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use std::cell::UnsafeCell;
 /// The size of the buffer behind fi_tostr.
 const BUFFER: usize = 8192;
 
-/// The most an object may say about itself; a caller's buffer can be of any size and must not be matched by ours.
+/// The most that an object may say about itself: a caller's buffer may be of any size, and ours must not grow with it.
 const OBJECT_TEXT: usize = 65536;
 
 thread_local! {
@@ -196,7 +196,7 @@ unsafe fn add_info(text: &mut Text, data: *const fi_info) {
     }
 }
 
-/// An object that can speak for itself does so, and then without the label; of any other we say where it lies.
+/// An object whose ops have a tostr writes its own text, without the label; of any other the address is written.
 ///
 /// # Safety
 /// `object` is NULL or a live fid.

@@ -1,4 +1,7 @@
-//! fid_av.
+//! fid_av: an address vector. Opened of a domain of any transport, which says how its addresses are written.
+//!
+//! Opens arrays of addresses, of which only the vector's format knows the length; what a vector does is in `api::av`.
+//! Called by C and by the transport's domain.
 
 #[cfg(test)]
 mod tests;
@@ -102,7 +105,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     unsafe { Object::<fid_av, OpenAv>::close(fid, |_| of(fid).close()) }
 }
 
-/// An event queue, for insertions with FI_EVENT.
+/// fi_av_bind: an event queue, to which insertions with FI_EVENT are reported.
 unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     // SAFETY: a live vector of ours, and an object that tells its class.
     unsafe {
@@ -146,11 +149,12 @@ unsafe fn extent(kind: &dyn AddressKind, bytes: *const u8, count: usize) -> Opti
     }
 }
 
-/// How far the NUL of a string that is too long is looked for.
+/// How far behind the longest address the NUL of a string is looked for.
 const MOST_PAST_LONGEST: usize = 64 << 10;
 
-/// The same for strings. One that has no NUL where the longest address has its own is no address, and may lie in a buffer
-/// of that length. The next one begins behind its NUL, which is looked for with care; without it the array ends there.
+/// How many bytes `count` strings take. A string without a NUL within the longest address is no address, and its buffer
+/// may end there, so its NUL is looked for with care (`distance_to_zero`). The next string begins behind that NUL;
+/// without one the array ends here.
 ///
 /// # Safety
 /// As of `array`, but each string may also be `longest` bytes without a NUL.
@@ -272,7 +276,7 @@ unsafe extern "C" fn remove(av: *mut fid_av, fi_addr: *mut fi_addr_t, count: usi
     }
 }
 
-/// Copies out through a buffer whose length goes in and comes back.
+/// Copies into the caller's buffer: `len` says how much room there is, and afterwards how much was needed.
 ///
 /// # Safety
 /// `buf` is NULL or holds as many bytes as `len` says.

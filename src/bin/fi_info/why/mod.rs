@@ -1,8 +1,8 @@
 //! Turns lines of the library's log into reasons: which candidate was refused, and why.
 //!
-//! Two dialects. The core of this project says `refused CANDIDATE: REASON` and `skipped PROVIDER: REASON`. Plug-ins written for the C library, and that
-//! library itself, say it in lines of their own, of which the ones that tell a reason are known here; all else is noise.
-//! Knows nothing but text. Called by `main`.
+//! Two dialects. The core of this project says `refused CANDIDATE: REASON` and `skipped PROVIDER: REASON`. Plug-ins
+//! written for the C library, and that library itself, say it in lines of their own, of which the ones that tell a
+//! reason are known here; all others are skipped. Knows nothing but text. Called by `main`.
 
 #[cfg(test)]
 mod tests;
