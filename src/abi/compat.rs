@@ -90,7 +90,7 @@ unsafe fn getinfo_of(
     hints: *const fi_info,
     out: *mut *mut fi_info,
 ) -> c_int {
-    // SAFETY: by contract; on success `out` holds a list of ours.
+    // SAFETY: the caller passes fi_getinfo's arguments in its layout; on success `out` holds a list of ours.
     unsafe {
         let ret = getinfo::getinfo(layout, version, node, service, flags, hints, out);
         if ret == FI_SUCCESS {
@@ -108,7 +108,7 @@ unsafe fn hide_nic(layout: &Layout, mut list: *mut fi_info) {
     if layout.info >= layout::ABI_1_2.info {
         return;
     }
-    // SAFETY: by contract every entry has today's full size.
+    // SAFETY: a list of ours, whose entries all have today's full size.
     unsafe {
         while let Some(entry) = list.as_mut() {
             super::nic::free(core::mem::replace(&mut entry.nic, core::ptr::null_mut()));

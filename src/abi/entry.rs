@@ -146,7 +146,7 @@ pub unsafe fn dupinfo(layout: &Layout, from: *const fi_info) -> *mut fi_info {
     let new = if from.is_null() {
         info::allocate()
     } else {
-        // SAFETY: by contract.
+        // SAFETY: the caller passes an fi_info of that layout.
         unsafe { info::dup(from, layout) }
     };
     new.unwrap_or(null_mut())

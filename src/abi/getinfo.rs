@@ -1,4 +1,7 @@
-//! fi_getinfo between C and `api::info`, for callers of every ABI.
+//! fi_getinfo for callers of every ABI: reads the hints, asks `provider::getinfo`, and writes the answers as one C
+//! list.
+//!
+//! Called by `entry` and `compat`.
 
 use super::layout::{CURRENT, Layout};
 use super::memory::NoMemory;
@@ -25,9 +28,9 @@ pub unsafe fn getinfo(
     if out.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: a place for a pointer, by contract; also a failed call leaves something that can be freed.
+    // SAFETY: `out` is the caller's place for a pointer. A failed call leaves NULL there too, which can be freed.
     unsafe { out.write(null_mut()) };
-    // SAFETY: by contract.
+    // SAFETY: fi_getinfo's caller passes NULL or hints of that layout.
     let hints = match unsafe { Hints::new(hints, layout) } {
         Ok(hints) => hints,
         Err(NoMemory) => return -FI_ENOMEM,
@@ -39,7 +42,7 @@ pub unsafe fn getinfo(
         flags,
         hints: hints.0,
     };
-    // SAFETY: by contract; the hints are of today's layout now.
+    // SAFETY: fi_getinfo's caller vouches for the texts; the hints are of today's layout by now.
     match unsafe { ask(&call) }.and_then(hand_out) {
         Ok(list) => {
             // SAFETY: as above.
@@ -60,7 +63,7 @@ impl Hints {
         if hints.is_null() || *layout == CURRENT {
             return Ok(Hints(hints, false));
         }
-        // SAFETY: by contract.
+        // SAFETY: the caller passes hints of that layout.
         unsafe { info::dup(hints, layout) }.map(|copy| Hints(copy.cast_const(), true))
     }
 }
@@ -77,7 +80,7 @@ impl Drop for Hints {
 /// # Safety
 /// The pointers of the call are NULL or good, the hints of today's layout.
 unsafe fn ask(call: &RawCall) -> Result<Vec<Answer>> {
-    // SAFETY: by contract; the texts are used during this call only.
+    // SAFETY: the call's pointers are NULL or good, and the texts are used during this call only.
     let (node, service, hints) = unsafe {
         let hints = call.hints.as_ref().map(|hints| info::read(hints, &CURRENT));
         (text::borrow(call.node), text::borrow(call.service), hints)

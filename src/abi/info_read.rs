@@ -1,4 +1,6 @@
-//! Opens a C fi_info into its safe form; the other direction is in `info`.
+//! Reads a C fi_info, and its parts alone, into `api::info::model`; the other direction is in `info`.
+//!
+//! Called by `info`, `tostr` and `object::scalable`.
 
 use super::layout::{Layout, prefix};
 use super::types::*;
@@ -9,7 +11,7 @@ use core::ffi::c_void;
 /// # Safety
 /// `from` is an fi_info of that layout, and so are its parts.
 pub unsafe fn read(from: *const fi_info, layout: &Layout) -> Info {
-    // SAFETY: by contract; a part that is NULL stays absent.
+    // SAFETY: an fi_info of that layout; a part that is NULL stays absent.
     unsafe {
         let info = prefix(from, layout.info);
         Info {
@@ -32,14 +34,15 @@ pub unsafe fn read(from: *const fi_info, layout: &Layout) -> Info {
 /// # Safety
 /// `from` is NULL or a struct of which `known` bytes are readable; zeros are a valid `T`.
 unsafe fn part<T: Copy>(from: *const T, known: usize) -> Option<T> {
-    // SAFETY: by contract.
+    // SAFETY: the caller vouches for `known` bytes.
     (!from.is_null()).then(|| unsafe { prefix(from, known) })
 }
 
 /// # Safety
 /// `from` is NULL or points to `len` bytes.
 unsafe fn bytes(from: *const c_void, len: usize) -> Option<Vec<u8>> {
-    // SAFETY: by contract; a length no object can have is a caller's mistake and is read as "no address".
+    // SAFETY: the caller vouches for `len` bytes; a length that no object can have is a mistake and read as "no
+    // address".
     (!from.is_null() && isize::try_from(len).is_ok())
         .then(|| unsafe { core::slice::from_raw_parts(from.cast::<u8>(), len) }.to_vec())
 }
@@ -48,7 +51,7 @@ unsafe fn bytes(from: *const c_void, len: usize) -> Option<Vec<u8>> {
 /// `key` is NULL or points to `size` bytes, unless the size is FI_AV_AUTH_KEY.
 unsafe fn auth_key(key: *const u8, size: usize) -> AuthKey {
     let known = if size == FI_AV_AUTH_KEY { 0 } else { size };
-    // SAFETY: by contract.
+    // SAFETY: the key has as many bytes as its size says, unless the size was a mark.
     let bytes = unsafe { bytes(key.cast(), known) }.filter(|bytes| !bytes.is_empty());
     AuthKey { size, bytes }
 }
@@ -96,7 +99,7 @@ pub unsafe fn ep(attr: &fi_ep_attr) -> EpAttr {
         mem_tag_format: attr.mem_tag_format,
         tx_ctx_cnt: attr.tx_ctx_cnt,
         rx_ctx_cnt: attr.rx_ctx_cnt,
-        // SAFETY: by contract.
+        // SAFETY: the caller vouches for the key.
         auth_key: unsafe { auth_key(attr.auth_key, attr.auth_key_size) },
     }
 }
@@ -106,7 +109,7 @@ pub unsafe fn ep(attr: &fi_ep_attr) -> EpAttr {
 pub unsafe fn domain(attr: &fi_domain_attr) -> DomainAttr {
     DomainAttr {
         domain: Opaque(attr.domain as usize),
-        // SAFETY: by contract.
+        // SAFETY: the caller vouches for the name.
         name: unsafe { text::read(attr.name) },
         threading: attr.threading,
         control_progress: attr.control_progress,
@@ -129,7 +132,7 @@ pub unsafe fn domain(attr: &fi_domain_attr) -> DomainAttr {
         mr_iov_limit: attr.mr_iov_limit,
         caps: attr.caps,
         mode: attr.mode,
-        // SAFETY: by contract.
+        // SAFETY: the caller vouches for the key.
         auth_key: unsafe { auth_key(attr.auth_key, attr.auth_key_size) },
         max_err_data: attr.max_err_data,
         mr_cnt: attr.mr_cnt,
@@ -146,9 +149,9 @@ pub unsafe fn domain(attr: &fi_domain_attr) -> DomainAttr {
 pub unsafe fn fabric(attr: &fi_fabric_attr) -> FabricAttr {
     FabricAttr {
         fabric: Opaque(attr.fabric as usize),
-        // SAFETY: by contract.
+        // SAFETY: the caller vouches for the name.
         name: unsafe { text::read(attr.name) },
-        // SAFETY: by contract.
+        // SAFETY: the caller vouches for the name.
         prov_name: unsafe { text::read(attr.prov_name) },
         prov_version: attr.prov_version,
         api_version: attr.api_version,

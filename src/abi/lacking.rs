@@ -1,8 +1,8 @@
-//! Op tables of what a type lacks: every slot answers -FI_ENOSYS, none is a null pointer.
+//! Op tables for the calls that an object does not have: every slot answers -FI_ENOSYS, none is a null pointer.
 //!
-//! Types start from such a table and put their own slots over it. One function stands in all slots: whatever the
-//! arguments it looks at none, and its answer is right as an int and as an ssize_t, both of which the calling convention
-//! of every platform of ours allows.
+//! An object's table starts from one of these and puts its own slots over it. One function is in all slots: it looks at
+//! no argument, and its answer is right as an int and as an ssize_t, which the calling convention of our platforms
+//! allows.
 
 use crate::abi::types::*;
 use core::mem::MaybeUninit;
@@ -33,25 +33,25 @@ unsafe trait Table: Sized {
     };
 }
 
-// SAFETY: all are so in the C library's headers.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_msg {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_tagged {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_rma {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_atomic {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_collective {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_cm {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_ep {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_domain {}
-// SAFETY: as above.
+// SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_fabric {}
 
 pub static MSG: fi_ops_msg = Table::LACKING;

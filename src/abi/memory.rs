@@ -47,13 +47,13 @@ pub unsafe fn string(from: *const c_char) -> Result<*mut c_char, NoMemory> {
     if from.is_null() {
         return Ok(null_mut());
     }
-    // SAFETY: a C string, by contract; strlen counts up to its NUL, which is copied too.
+    // SAFETY: a C string; strlen counts up to its NUL, which is copied too.
     unsafe { bytes(from, libc::strlen(from) + 1) }
 }
 
 /// # Safety
 /// `old` is NULL or came from malloc and is not used again.
 pub unsafe fn free<T>(old: *mut T) {
-    // SAFETY: by contract.
+    // SAFETY: NULL or memory from malloc that is not used again.
     unsafe { libc::free(old.cast::<c_void>()) }
 }

@@ -51,7 +51,7 @@ pub unsafe fn open(api: u32, attr_len: usize, flags: u64, out: *mut *mut fid, co
     });
     match new {
         Ok(new) => {
-            // SAFETY: a place for a pointer, by contract.
+            // SAFETY: `out` is the caller's place for a pointer.
             unsafe { out.write(new) };
             FI_SUCCESS
         }

@@ -1,4 +1,4 @@
-//! struct fid_nic of our own making: a plain record with the three operations C programs use on it.
+//! struct fid_nic of this library: a plain record with the three operations that C programs use on it.
 //!
 //! A plug-in brings its own nic objects with its own operations; those are only ever copied and closed through them.
 //! Called by `info`.
@@ -47,7 +47,8 @@ unsafe fn copy(nic: *const fid_nic) -> Result<*mut fid_nic, NoMemory> {
 /// # Safety
 /// As `copy`; `new` is a nic of ours without parts.
 unsafe fn fill(new: *mut fid_nic, nic: *const fid_nic) -> Result<(), NoMemory> {
-    // SAFETY: by contract; each new part is first cleared of borrowed pointers, so that it can be freed at any time.
+    // SAFETY: the nic and its parts are readable; each new part is first cleared of borrowed pointers, so it can be
+    // freed at any time.
     unsafe {
         if let Some(device) = (*nic).device_attr.as_ref() {
             let part = memory::boxed(core::mem::zeroed::<fi_device_attr>())?;
@@ -130,7 +131,7 @@ pub unsafe fn dup(nic: *mut fid_nic) -> Result<*mut fid_nic, NoMemory> {
     if nic.is_null() {
         return Ok(new);
     }
-    // SAFETY: by contract; the operation table says by its size what it has.
+    // SAFETY: a live nic, whose operation table says by its size what it has.
     let ret = unsafe {
         let place = (&raw mut new).cast::<c_void>();
         guarded!((*nic).fid.ops, control, (&raw mut (*nic).fid, FI_DUP as c_int, place))
@@ -146,7 +147,7 @@ pub unsafe fn dup(nic: *mut fid_nic) -> Result<*mut fid_nic, NoMemory> {
 /// `nic` is NULL or a live object, not used again.
 pub unsafe fn free(nic: *mut fid_nic) {
     if !nic.is_null() {
-        // SAFETY: by contract.
+        // SAFETY: a live nic that is not used again.
         let _: c_int = unsafe { guarded!((*nic).fid.ops, close, (&raw mut (*nic).fid)) };
     }
 }
@@ -155,7 +156,7 @@ pub unsafe fn free(nic: *mut fid_nic) {
 /// `nic` and what it points to are readable.
 pub unsafe fn read(nic: *const fid_nic) -> NicAttr {
     use super::text::read as text;
-    // SAFETY: by contract.
+    // SAFETY: the nic and its parts are readable.
     unsafe {
         NicAttr {
             device: (*nic).device_attr.as_ref().map(|device| DeviceAttr {

@@ -4,7 +4,7 @@
 
 use crate::sys::lock::{Held, hold_across_fork};
 
-/// Outermost first: the log is set up from parameters while it holds its lock.
+/// Outermost first: setting up the log reads parameters while the log's lock is held.
 static LOCKS: &[&dyn Held] = &[
     super::start::LOCK,
     super::log_import::LOCK,
@@ -13,7 +13,8 @@ static LOCKS: &[&dyn Held] = &[
     super::params::LOCK,
 ];
 
-/// From now on a child of fork finds these locks free and what they guard whole. Cheap after the first call.
+/// Makes fork wait for these locks, so that a child finds them free and what they guard whole. Cheap after the first
+/// call.
 pub(crate) fn at_fork() {
     hold_across_fork(&LOCKS);
 }

@@ -6,7 +6,7 @@ use super::types::FI_ENOSYS;
 use core::ffi::c_int;
 use libc::ssize_t;
 
-/// What a call through an empty slot answers: the C inline would jump to address 0.
+/// What a call through an empty slot answers; the C inline would jump to address 0.
 pub trait Missing {
     const MISSING: Self;
 }

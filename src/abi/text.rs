@@ -14,14 +14,14 @@ pub unsafe fn borrow<'a>(from: *const c_char) -> Option<Cow<'a, str>> {
     if from.is_null() {
         return None;
     }
-    // SAFETY: by contract.
+    // SAFETY: a C string that outlives the answer.
     Some(unsafe { CStr::from_ptr(from) }.to_string_lossy())
 }
 
 /// # Safety
 /// `from` is NULL or a C string.
 pub unsafe fn read(from: *const c_char) -> Option<String> {
-    // SAFETY: by contract; the copy does not outlive it.
+    // SAFETY: NULL or a C string; the copy does not outlive it.
     unsafe { borrow(from) }.map(Cow::into_owned)
 }
 

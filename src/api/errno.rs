@@ -17,7 +17,7 @@ impl Errno {
     }
 }
 
-pub type Result<T> = core::result::Result<T, Errno>;
+pub type Result<T, E = Errno> = core::result::Result<T, E>;
 
 /// The text of an error code, of either sign. What is no code at all is an unspecified error.
 pub fn text(errnum: c_int) -> &'static CStr {

@@ -2,7 +2,7 @@
 //!
 //! The C calls are variations of three requests; the shims in `abi::object` fold them, an endpoint implements them.
 
-use crate::api::errno::Result;
+use crate::api::errno::{Errno, Result};
 use crate::engine::op::{Context, MessageKind};
 use crate::util::user::UserIov;
 
@@ -46,20 +46,37 @@ pub struct RecvCall {
     pub context: Context,
 }
 
+/// Why an endpoint has not begun an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotBegun {
+    /// The call fails with this error.
+    Refused(Errno),
+    /// The operation has FI_TRIGGER and waits for a counter. Whoever can read the operation's context, which names it,
+    /// hands the operation to `deferred::trigger`.
+    Triggered,
+}
+
+impl From<Errno> for NotBegun {
+    #[inline]
+    fn from(error: Errno) -> NotBegun {
+        NotBegun::Refused(error)
+    }
+}
+
 pub trait Messaging {
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()>;
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun>;
     /// Receives, and with FI_PEEK, FI_CLAIM or FI_DISCARD among the flags looks.
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()>;
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun>;
 }
 
 impl<M: Messaging> Messaging for std::sync::Arc<M> {
     #[inline(always)]
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         (**self).send(call, body)
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         (**self).recv(call, body)
     }
 }

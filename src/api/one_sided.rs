@@ -3,7 +3,7 @@
 //! As in `messaging`, the shims in `abi::object` fold the C calls into two requests, an endpoint implements them.
 
 use super::errno::{Errno, Result};
-use super::messaging::Flags;
+use super::messaging::{Flags, NotBegun};
 use crate::abi::types::{FI_EMSGSIZE, FI_EOPNOTSUPP, fi_datatype, fi_op};
 use crate::engine::op::{Access, AtomicTarget, Context, Form, RemoteIov};
 use crate::mem::atomic::{Datatype, Kind, Op, valid};
@@ -38,23 +38,23 @@ pub struct AtomicCall {
 }
 
 pub trait Rma {
-    fn rma(&self, call: &RmaCall) -> Result<()>;
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun>;
 }
 
 pub trait Atomics {
-    fn atomic(&self, call: &AtomicCall) -> Result<()>;
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun>;
 }
 
 impl<R: Rma> Rma for std::sync::Arc<R> {
     #[inline(always)]
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         (**self).rma(call)
     }
 }
 
 impl<A: Atomics> Atomics for std::sync::Arc<A> {
     #[inline(always)]
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         (**self).atomic(call)
     }
 }

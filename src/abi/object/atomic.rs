@@ -1,105 +1,62 @@
-//! The fi_atomic op table of any endpoint that is `Atomics`, and fi_query_atomic: ten C calls folded into one request.
+//! The fi_atomic op table of every endpoint, and fi_query_atomic: ten C calls, which make one request.
 //!
-//! Opens vectors and message structs, counts bytes where C counts elements, nothing more.
+//! Opens vectors and message structs, counts bytes where C counts elements, nothing more: what a call may ask for is
+//! checked by `api`. `op_table` says how a row reads. Deferred work opens its message structs here too.
 
-use super::posting::{Opened, counted, elements, one, try_post};
+use super::endpoint::OpTables;
+use super::op_table::{c_type, op_table};
+use super::posting::{NULL, Post, counted, elements, one};
 use super::status;
 use crate::abi::types::*;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::{AtomicCall, AtomicKind};
 use crate::engine::op::{AtomicTarget, Form, RemoteIov, RemotePart};
 use crate::util::user::{IOV_LIMIT, UserIov};
 use core::ffi::{c_int, c_void};
-use core::marker::PhantomData;
 use libc::ssize_t;
 
-/// The table of one kind of endpoint.
-pub struct Table<O>(PhantomData<O>);
-
-impl<O: Opened> Table<O> {
-    pub const ATOMIC: fi_ops_atomic = fi_ops_atomic {
-        size: size_of::<fi_ops_atomic>(),
-        write: Some(write::<O>),
-        writev: Some(writev::<O>),
-        writemsg: Some(writemsg::<O>),
-        inject: Some(inject::<O>),
-        readwrite: Some(readwrite::<O>),
-        readwritev: Some(readwritev::<O>),
-        readwritemsg: Some(readwritemsg::<O>),
-        compwrite: Some(compwrite::<O>),
-        compwritev: Some(compwritev::<O>),
-        compwritemsg: Some(compwritemsg::<O>),
+impl<V: EndpointOps> OpTables<V> {
+    pub const ATOMIC: fi_ops_atomic = op_table! { fi_ops_atomic {
+        write (buf, count, _desc, dest, addr, key, datatype, op, context)
+            = atomic(dest, addr, key, datatype, op).buffers(count, buf, NULL, NULL, context);
+        writev (ioc, _descs, count, dest, addr, key, datatype, op, context)
+            = atomic(dest, addr, key, datatype, op).vectors(vector(ioc, count), NONE, NONE, context);
+        writemsg (msg_atomic, flags)
+            = message(Form::Base, msg_atomic, NONE, NONE, flags);
+        inject (buf, count, dest, addr, key, datatype, op)
+            = atomic(dest, addr, key, datatype, op).buffers(count, buf, NULL, NULL, NULL).inject();
+        readwrite (buf, count, _desc, result, _result_desc, dest, addr, key, datatype, op, context)
+            = fetch_atomic(dest, addr, key, datatype, op).buffers(count, buf, NULL, result, context);
+        readwritev (ioc, _descs, count, result_ioc, _result_descs, result_count,
+                    dest, addr, key, datatype, op, context)
+            = fetch_atomic(dest, addr, key, datatype, op)
+                .vectors(vector(ioc, count), NONE, vector(result_ioc, result_count), context);
+        readwritemsg (msg_atomic, result_ioc, _result_descs, result_count, flags)
+            = message(Form::Fetch, msg_atomic, NONE, vector(result_ioc, result_count), flags);
+        compwrite (buf, count, _desc, compare, _compare_desc, result, _result_desc,
+                   dest, addr, key, datatype, op, context)
+            = compare_atomic(dest, addr, key, datatype, op).buffers(count, buf, compare, result, context);
+        compwritev (ioc, _descs, count, compare_ioc, _compare_descs, compare_count, result_ioc, _result_descs,
+                    result_count, dest, addr, key, datatype, op, context)
+            = compare_atomic(dest, addr, key, datatype, op)
+                .vectors(vector(ioc, count), vector(compare_ioc, compare_count), vector(result_ioc, result_count),
+                         context);
+        compwritemsg (msg_atomic, compare_ioc, _compare_descs, compare_count, result_ioc, _result_descs, result_count,
+                      flags)
+            = message(Form::Compare, msg_atomic, vector(compare_ioc, compare_count),
+                      vector(result_ioc, result_count), flags);
+    } {
         writevalid: Some(writevalid),
         readwritevalid: Some(readwritevalid),
         compwritevalid: Some(compwritevalid),
-    };
+    }};
 }
 
-/// The arrays of one operation, as C names them.
-#[derive(Clone, Copy)]
-struct Arrays {
-    operand: Vector,
-    compare: Vector,
-    result: Vector,
-}
+// ---- the words of the rows ----
 
-impl Arrays {
-    fn new(operand: Vector, compare: Vector, result: Vector) -> Arrays {
-        Arrays {
-            operand,
-            compare,
-            result,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Vector {
-    iov: *const fi_ioc,
-    count: usize,
-}
-
-/// An array that an operation does not have.
-pub(super) const NONE: Vector = Vector {
-    iov: core::ptr::null(),
-    count: 0,
-};
-
-impl Vector {
-    pub(super) fn new(iov: *const fi_ioc, count: usize) -> Vector {
-        Vector { iov, count }
-    }
-
-    /// # Safety
-    /// There are as many pieces as it says, each the operation's until it has ended.
-    unsafe fn open(&self, kind: &AtomicKind) -> Result<UserIov> {
-        // SAFETY: by contract.
-        unsafe { counted(self.iov, self.count, |count| kind.bytes(count)) }
-    }
-}
-
-/// The same of the calls that name one buffer for each, of so many elements.
-#[derive(Clone, Copy)]
-struct Buffers {
-    count: usize,
-    operand: *const c_void,
-    compare: *const c_void,
-    result: *mut c_void,
-}
-
-impl Buffers {
-    fn new(count: usize, operand: *const c_void) -> Buffers {
-        Buffers {
-            count,
-            operand,
-            compare: core::ptr::null(),
-            result: core::ptr::null_mut(),
-        }
-    }
-}
-
-/// What and where to, of the calls that name one piece of the target.
+/// What is done, and where: of the calls that name one piece of the target.
 #[derive(Clone, Copy)]
 struct What {
     form: Form,
@@ -110,48 +67,194 @@ struct What {
     key: u64,
 }
 
+#[inline(always)]
+fn atomic(dest: fi_addr_t, addr: u64, key: u64, datatype: fi_datatype, op: fi_op) -> What {
+    What {
+        form: Form::Base,
+        datatype,
+        op,
+        dest,
+        addr,
+        key,
+    }
+}
+
+#[inline(always)]
+fn fetch_atomic(dest: fi_addr_t, addr: u64, key: u64, datatype: fi_datatype, op: fi_op) -> What {
+    What {
+        form: Form::Fetch,
+        ..atomic(dest, addr, key, datatype, op)
+    }
+}
+
+#[inline(always)]
+fn compare_atomic(dest: fi_addr_t, addr: u64, key: u64, datatype: fi_datatype, op: fi_op) -> What {
+    What {
+        form: Form::Compare,
+        ..atomic(dest, addr, key, datatype, op)
+    }
+}
+
 impl What {
-    #[inline]
-    fn new(form: Form, datatype: fi_datatype, op: fi_op, dest: fi_addr_t, addr: u64, key: u64) -> What {
-        What {
-            form,
-            datatype,
-            op,
-            dest,
-            addr,
-            key,
+    /// On one buffer of each kind, of `count` elements.
+    #[inline(always)]
+    fn buffers(
+        self,
+        count: usize,
+        operand: *const c_void,
+        compare: *const c_void,
+        result: *mut c_void,
+        context: *mut c_void,
+    ) -> OnBuffers {
+        let buffers = Buffers {
+            count,
+            operand,
+            compare,
+            result,
+        };
+        OnBuffers {
+            what: self,
+            buffers,
+            flags: Flags::Endpoint,
+            context,
+        }
+    }
+
+    /// On an array of each kind.
+    #[inline(always)]
+    fn vectors(self, operand: Vector, compare: Vector, result: Vector, context: *mut c_void) -> OnVectors {
+        let vectors = Vectors {
+            operand,
+            compare,
+            result,
+        };
+        OnVectors {
+            what: self,
+            vectors,
+            context,
         }
     }
 }
 
-/// Operand, compare operand and result; of an operation that has no such array, nothing.
-type Memory = (UserIov, UserIov, UserIov);
+struct OnBuffers {
+    what: What,
+    buffers: Buffers,
+    flags: Flags,
+    context: *mut c_void,
+}
 
-/// Opens the arrays that an operation of this kind has; the others are not looked at.
+impl OnBuffers {
+    #[inline(always)]
+    fn inject(self) -> OnBuffers {
+        OnBuffers {
+            flags: Flags::Inject,
+            ..self
+        }
+    }
+}
+
+impl Post for OnBuffers {
+    #[inline(always)]
+    unsafe fn post<V: EndpointOps>(self, ep: *mut fid_ep) -> ssize_t {
+        let OnBuffers {
+            what,
+            buffers,
+            flags,
+            context,
+        } = self;
+        // SAFETY: the same contract.
+        unsafe { call(what, |kind| open_buffers(kind, &buffers), flags, context).post::<V>(ep) }
+    }
+}
+
+struct OnVectors {
+    what: What,
+    vectors: Vectors,
+    context: *mut c_void,
+}
+
+impl Post for OnVectors {
+    #[inline(always)]
+    unsafe fn post<V: EndpointOps>(self, ep: *mut fid_ep) -> ssize_t {
+        // SAFETY: the same contract.
+        unsafe { post_vectors::<V>(ep, self.what, self.vectors, self.context) }
+    }
+}
+
+/// Once for all calls by vectors, which are seldom.
 ///
 /// # Safety
-/// The arrays are the operation's until it has ended.
-#[inline]
-unsafe fn open(kind: &AtomicKind, arrays: &Arrays) -> Result<Memory> {
-    let opened = |there: bool, vector: &Vector| match there {
-        // SAFETY: by contract.
-        true => unsafe { vector.open(kind) },
-        false => Ok(UserIov::default()),
-    };
-    Ok((
-        opened(!kind.reads, &arrays.operand)?,
-        opened(kind.form == Form::Compare, &arrays.compare)?,
-        opened(kind.form != Form::Base, &arrays.result)?,
-    ))
+/// As `Post::post`.
+#[inline(never)]
+unsafe fn post_vectors<V: EndpointOps>(ep: *mut fid_ep, what: What, vectors: Vectors, context: *mut c_void) -> ssize_t {
+    // SAFETY: the same contract.
+    unsafe { call(what, |kind| open_vectors(kind, &vectors), Flags::Endpoint, context).post::<V>(ep) }
+}
+
+/// A call by a message struct.
+struct Message {
+    form: Form,
+    msg: *const fi_msg_atomic,
+    compare: Vector,
+    result: Vector,
+    flags: u64,
+}
+
+#[inline(always)]
+fn message(form: Form, msg: *const fi_msg_atomic, compare: Vector, result: Vector, flags: u64) -> Message {
+    Message {
+        form,
+        msg,
+        compare,
+        result,
+        flags,
+    }
+}
+
+impl Post for Message {
+    #[inline(always)]
+    unsafe fn post<V: EndpointOps>(self, ep: *mut fid_ep) -> ssize_t {
+        // SAFETY: the same contract.
+        unsafe { post_message::<V>(ep, self.form, self.msg, self.compare, self.result, self.flags) }
+    }
 }
 
 /// # Safety
-/// As `open`.
+/// As `Post::post`.
+unsafe fn post_message<V: EndpointOps>(
+    ep: *mut fid_ep,
+    form: Form,
+    msg: *const fi_msg_atomic,
+    compare: Vector,
+    result: Vector,
+    flags: u64,
+) -> ssize_t {
+    // SAFETY: the same contract.
+    unsafe { by_msg(form, msg, compare, result, flags).post::<V>(ep) }
+}
+
+// ---- the memory of a call ----
+
+/// Operand, compare operand and result; of an operation that has no such memory, nothing.
+type Memory = (UserIov, UserIov, UserIov);
+
+/// The buffers of a call, each of `count` elements.
+struct Buffers {
+    count: usize,
+    operand: *const c_void,
+    compare: *const c_void,
+    result: *mut c_void,
+}
+
+/// Opens the buffers that an operation of this kind has; the others are not looked at.
+///
+/// # Safety
+/// The buffers are the operation's until it has ended.
 #[inline(always)]
-unsafe fn open_one(kind: &AtomicKind, buffers: &Buffers) -> Result<Memory> {
+unsafe fn open_buffers(kind: &AtomicKind, buffers: &Buffers) -> Result<Memory> {
     let len = kind.bytes(buffers.count)?;
     let opened = |there: bool, buffer: *const c_void| match there {
-        // SAFETY: by contract.
+        // SAFETY: the caller lends the buffer, of so many elements, to the operation.
         true => unsafe { one(buffer, len) },
         false => UserIov::default(),
     };
@@ -159,6 +262,49 @@ unsafe fn open_one(kind: &AtomicKind, buffers: &Buffers) -> Result<Memory> {
         opened(!kind.reads, buffers.operand),
         opened(kind.form == Form::Compare, buffers.compare),
         opened(kind.form != Form::Base, buffers.result),
+    ))
+}
+
+/// The arrays of a call, each of pieces.
+#[derive(Clone, Copy)]
+struct Vectors {
+    operand: Vector,
+    compare: Vector,
+    result: Vector,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Vector {
+    ioc: *const fi_ioc,
+    count: usize,
+}
+
+/// An array that an operation does not have.
+pub(super) const NONE: Vector = Vector {
+    ioc: core::ptr::null(),
+    count: 0,
+};
+
+#[inline(always)]
+pub(super) fn vector(ioc: *const fi_ioc, count: usize) -> Vector {
+    Vector { ioc, count }
+}
+
+/// As `open_buffers`, of arrays.
+///
+/// # Safety
+/// The arrays have as many pieces as they say, each the operation's until it has ended.
+#[inline]
+unsafe fn open_vectors(kind: &AtomicKind, vectors: &Vectors) -> Result<Memory> {
+    let opened = |there: bool, vector: &Vector| match there {
+        // SAFETY: the same contract.
+        true => unsafe { counted(vector.ioc, vector.count, |count| kind.bytes(count)) },
+        false => Ok(UserIov::default()),
+    };
+    Ok((
+        opened(!kind.reads, &vectors.operand)?,
+        opened(kind.form == Form::Compare, &vectors.compare)?,
+        opened(kind.form != Form::Base, &vectors.result)?,
     ))
 }
 
@@ -192,34 +338,14 @@ fn call(
     })
 }
 
-/// # Safety
-/// `ep` is a live endpoint of this kind, and the arrays are the operation's until it has ended.
-#[inline(never)]
-unsafe fn run<O: Opened>(ep: *mut fid_ep, what: What, arrays: Arrays, flags: Flags, context: *mut c_void) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe { try_post::<O>(ep, call(what, |kind| open(kind, &arrays), flags, context)) }
-}
+// ---- the calls by message structs, which deferred work has too ----
 
 /// # Safety
-/// As `run`.
-#[inline(always)]
-unsafe fn run_one<O: Opened>(
-    ep: *mut fid_ep,
-    what: What,
-    buffers: Buffers,
-    flags: Flags,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe { try_post::<O>(ep, call(what, |kind| open_one(kind, &buffers), flags, context)) }
-}
-
-/// # Safety
-/// `iov` has `count` pieces.
-unsafe fn remote(kind: &AtomicKind, iov: *const fi_rma_ioc, count: usize) -> Result<RemoteIov> {
+/// `ioc` has `count` pieces.
+unsafe fn remote(kind: &AtomicKind, ioc: *const fi_rma_ioc, count: usize) -> Result<RemoteIov> {
     let mut parts = [RemotePart::default(); IOV_LIMIT];
-    // SAFETY: by contract.
-    let pieces = unsafe { elements(iov, count)? };
+    // SAFETY: the caller's array has as many pieces as it says.
+    let pieces = unsafe { elements(ioc, count)? };
     if pieces.is_empty() {
         return Err(Errno(FI_EINVAL));
     }
@@ -233,7 +359,8 @@ unsafe fn remote(kind: &AtomicKind, iov: *const fi_rma_ioc, count: usize) -> Res
     RemoteIov::new(parts.into_iter().take(count)).ok_or(Errno(FI_EINVAL))
 }
 
-/// FI_TAGGED: the address is an offset in the buffer that the tag, given as the key, leads to. It is one piece.
+/// FI_TAGGED: the address is an offset in the buffer of the tagged receive that the key, as a tag, matches. It is one
+/// piece.
 fn target(remote: RemoteIov, flags: u64) -> Result<AtomicTarget> {
     match remote.parts() {
         _ if flags & FI_TAGGED == 0 => Ok(AtomicTarget::Memory(remote)),
@@ -246,7 +373,8 @@ fn target(remote: RemoteIov, flags: u64) -> Result<AtomicTarget> {
 }
 
 /// # Safety
-/// As the manual page asks for.
+/// `msg` is NULL or a message; it and the arrays have as many pieces as they say, whose memory is the operation's until
+/// it has ended.
 pub(super) unsafe fn by_msg(
     form: Form,
     msg: *const fi_msg_atomic,
@@ -254,12 +382,16 @@ pub(super) unsafe fn by_msg(
     result: Vector,
     flags: u64,
 ) -> Result<AtomicCall> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes NULL or a message, and arrays as long as they say.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
-        let arrays = Arrays::new(Vector::new(msg.msg_iov, msg.iov_count), compare, result);
+        let vectors = Vectors {
+            operand: vector(msg.msg_iov, msg.iov_count),
+            compare,
+            result,
+        };
         let kind = AtomicKind::new(form, msg.datatype, msg.op)?;
-        let (operand, compare, result) = open(&kind, &arrays)?;
+        let (operand, compare, result) = open_vectors(&kind, &vectors)?;
         let remote = remote(&kind, msg.rma_iov, msg.rma_iov_count)?;
         Ok(AtomicCall {
             kind,
@@ -276,213 +408,14 @@ pub(super) unsafe fn by_msg(
     }
 }
 
-/// # Safety
-/// As `run` and `by_msg`.
-unsafe fn run_msg<O: Opened>(
-    ep: *mut fid_ep,
-    form: Form,
-    msg: *const fi_msg_atomic,
-    compare: Vector,
-    result: Vector,
-    flags: u64,
-) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe { try_post::<O>(ep, by_msg(form, msg, compare, result, flags)) }
-}
-
-// SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
-// that is what the manual pages ask of a program.
-
-unsafe extern "C" fn write<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-    context: *mut c_void,
-) -> ssize_t {
-    let what = What::new(Form::Base, datatype, op, dest, addr, key);
-    let buffers = Buffers::new(count, buf);
-    // SAFETY: see above.
-    unsafe { run_one::<O>(ep, what, buffers, Flags::Endpoint, context) }
-}
-
-unsafe extern "C" fn writev<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const fi_ioc,
-    _desc: *mut *mut c_void,
-    count: usize,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-    context: *mut c_void,
-) -> ssize_t {
-    let what = What::new(Form::Base, datatype, op, dest, addr, key);
-    let arrays = Arrays::new(Vector::new(iov, count), NONE, NONE);
-    // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
-}
-
-unsafe extern "C" fn writemsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_atomic, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Form::Base, msg, NONE, NONE, flags) }
-}
-
-unsafe extern "C" fn inject<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-) -> ssize_t {
-    let what = What::new(Form::Base, datatype, op, dest, addr, key);
-    let buffers = Buffers::new(count, buf);
-    // SAFETY: see above.
-    unsafe { run_one::<O>(ep, what, buffers, Flags::Inject, core::ptr::null_mut()) }
-}
-
-unsafe extern "C" fn readwrite<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-    context: *mut c_void,
-) -> ssize_t {
-    let what = What::new(Form::Fetch, datatype, op, dest, addr, key);
-    let buffers = Buffers {
-        result,
-        ..Buffers::new(count, buf)
-    };
-    // SAFETY: see above.
-    unsafe { run_one::<O>(ep, what, buffers, Flags::Endpoint, context) }
-}
-
-unsafe extern "C" fn readwritev<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const fi_ioc,
-    _desc: *mut *mut c_void,
-    count: usize,
-    resultv: *mut fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-    context: *mut c_void,
-) -> ssize_t {
-    let what = What::new(Form::Fetch, datatype, op, dest, addr, key);
-    let arrays = Arrays::new(Vector::new(iov, count), NONE, Vector::new(resultv, result_count));
-    // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
-}
-
-unsafe extern "C" fn readwritemsg<O: Opened>(
-    ep: *mut fid_ep,
-    msg: *const fi_msg_atomic,
-    resultv: *mut fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    flags: u64,
-) -> ssize_t {
-    let result = Vector::new(resultv, result_count);
-    // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Form::Fetch, msg, NONE, result, flags) }
-}
-
-unsafe extern "C" fn compwrite<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    compare: *const c_void,
-    _compare_desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-    context: *mut c_void,
-) -> ssize_t {
-    let what = What::new(Form::Compare, datatype, op, dest, addr, key);
-    let buffers = Buffers {
-        compare,
-        result,
-        ..Buffers::new(count, buf)
-    };
-    // SAFETY: see above.
-    unsafe { run_one::<O>(ep, what, buffers, Flags::Endpoint, context) }
-}
-
-unsafe extern "C" fn compwritev<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const fi_ioc,
-    _desc: *mut *mut c_void,
-    count: usize,
-    comparev: *const fi_ioc,
-    _compare_desc: *mut *mut c_void,
-    compare_count: usize,
-    resultv: *mut fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    datatype: fi_datatype,
-    op: fi_op,
-    context: *mut c_void,
-) -> ssize_t {
-    let what = What::new(Form::Compare, datatype, op, dest, addr, key);
-    let arrays = Arrays::new(
-        Vector::new(iov, count),
-        Vector::new(comparev, compare_count),
-        Vector::new(resultv, result_count),
-    );
-    // SAFETY: see above.
-    unsafe { run::<O>(ep, what, arrays, Flags::Endpoint, context) }
-}
-
-unsafe extern "C" fn compwritemsg<O: Opened>(
-    ep: *mut fid_ep,
-    msg: *const fi_msg_atomic,
-    comparev: *const fi_ioc,
-    _compare_desc: *mut *mut c_void,
-    compare_count: usize,
-    resultv: *mut fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    flags: u64,
-) -> ssize_t {
-    let (compare, result) = (Vector::new(comparev, compare_count), Vector::new(resultv, result_count));
-    // SAFETY: see above.
-    unsafe { run_msg::<O>(ep, Form::Compare, msg, compare, result, flags) }
-}
+// ---- what there is ----
 
 /// # Safety
 /// `count` is NULL or a place for a number.
 unsafe fn tell_most(form: Form, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
     let told = AtomicKind::new(form, datatype, op).map(|kind| {
         if !count.is_null() {
-            // SAFETY: by contract.
+            // SAFETY: the caller's count is a place for a number.
             unsafe { count.write(kind.most()) };
         }
     });
@@ -490,17 +423,17 @@ unsafe fn tell_most(form: Form, datatype: fi_datatype, op: fi_op, count: *mut us
 }
 
 unsafe extern "C" fn writevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: see above.
+    // SAFETY: the manual page asks for NULL or a place for a number.
     unsafe { tell_most(Form::Base, datatype, op, count) }
 }
 
 unsafe extern "C" fn readwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: see above.
+    // SAFETY: the manual page asks for NULL or a place for a number.
     unsafe { tell_most(Form::Fetch, datatype, op, count) }
 }
 
 unsafe extern "C" fn compwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: see above.
+    // SAFETY: the manual page asks for NULL or a place for a number.
     unsafe { tell_most(Form::Compare, datatype, op, count) }
 }
 

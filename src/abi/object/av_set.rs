@@ -1,4 +1,6 @@
-//! fid_av_set: an ordered choice of a vector's addresses.
+//! fid_av_set: an ordered choice of a vector's addresses, which a collective group is made of.
+//!
+//! What a set does is in `api::av_set`. Called by C, and by `mc` when an endpoint joins.
 
 use super::{Object, av, head, not_if, status};
 use crate::abi::lacking;
@@ -30,14 +32,14 @@ pub unsafe fn of<'a>(set: *const fid_av_set) -> Result<&'a Arc<AvSet>> {
     if set.is_null() {
         return Err(Errno(FI_EINVAL));
     }
-    // SAFETY: by contract.
+    // SAFETY: a live set of ours has this behind its fid.
     Ok(unsafe { Object::value(set) })
 }
 
 /// # Safety
 /// `attr` is NULL or an fi_av_set_attr.
 unsafe fn wanted<'a>(attr: *const fi_av_set_attr) -> Result<AvSetAttr<'a>> {
-    // SAFETY: by contract; the key has as many bytes as it says.
+    // SAFETY: fi_av_set's caller passes NULL or attributes; the key has as many bytes as they say.
     unsafe {
         let attr = attr.as_ref().ok_or(Errno(FI_EINVAL))?;
         let comm_key = match attr.comm_key_size {
@@ -92,7 +94,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 /// # Safety
 /// Both are NULL or live sets of ours.
 unsafe fn both(dst: *mut fid_av_set, src: *const fid_av_set, work: impl FnOnce(&AvSet, &AvSet) -> Result<()>) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: fi_av_set_union and its like are passed NULL or live sets of ours.
     unsafe { status(of(dst).and_then(|dst| work(dst, of(src)?))) }
 }
 

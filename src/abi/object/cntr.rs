@@ -1,6 +1,8 @@
-//! fid_cntr.
+//! fid_cntr: a counter. Opened of a domain (`domain`).
+//!
+//! What a counter does is in `api::cntr`; here a change of one also starts deferred work that is due. Called by C.
 
-use super::{Object, head, status, wait, wait_set};
+use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cntr::{Cntr, CntrAttr};
@@ -25,29 +27,20 @@ static CNTR_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    cntr: Arc<Cntr>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenCntr = Child<Arc<Cntr>, Domain>;
 
 /// # Safety
 /// A live counter of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cntr> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).cntr }
+    // SAFETY: a live counter of ours has this behind its fid.
+    unsafe { &Object::<fid_cntr, OpenCntr>::value(fid.cast()).value }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_cntr, Opened>::value(fid.cast()).domain }
+    // SAFETY: a live counter of ours has this behind its fid.
+    unsafe { &Object::<fid_cntr, OpenCntr>::value(fid.cast()).parent }
 }
 
 /// # Safety
@@ -78,18 +71,11 @@ pub unsafe extern "C" fn open(
         });
         match opened {
             Ok(cntr) => {
-                domain.users.acquire();
                 let c = fid_cntr {
                     fid: head(FI_CLASS_CNTR, context, &CNTR_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        cntr,
-                        domain: domain.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(cntr, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -100,9 +86,9 @@ pub unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only counters made here have this operation; closing ends their life unless they are in use.
     unsafe {
-        Object::<fid_cntr, Opened>::close(fid, |opened| {
-            opened.domain.deferred.let_go(&opened.cntr);
-            opened.cntr.close()
+        Object::<fid_cntr, OpenCntr>::close(fid, |opened| {
+            opened.parent.deferred.let_go(&opened.value);
+            opened.value.close()
         })
     }
 }
@@ -124,7 +110,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
                 cntr.set_ops_flags(arg.cast::<u64>().read());
                 FI_SUCCESS
             }
-            // What waits for this counter.
+            // Drops the deferred work that waits for this counter.
             FI_FLUSH_WORK => {
                 domain_of(fid).deferred.flush(Some(cntr));
                 FI_SUCCESS
@@ -134,12 +120,12 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// Changes a number, by which work may be due.
+/// Changes a number, and starts deferred work that is due by it.
 ///
 /// # Safety
 /// A live counter of ours.
 unsafe fn change(cntr: *mut fid_cntr, change: impl FnOnce(&Cntr)) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live counter of ours.
     unsafe {
         change(of(cntr.cast()));
         domain_of(cntr.cast()).deferred.run();

@@ -1,9 +1,11 @@
-//! The fi_collective op table of any endpoint, and fi_query_collective: a dozen C calls folded into one request.
+//! The fi_collective op table of every endpoint, and fi_query_collective: eleven C calls, which make one request.
 //!
-//! Opens buffers and message structs, nothing more.
+//! Opens buffers and message structs, nothing more: what a call may ask for is checked by `api::collective`. `op_table`
+//! says how a row reads.
 
-use super::endpoint::{Over, of};
-use super::posting::counted;
+use super::endpoint::{OpTables, of};
+use super::op_table::{c_type, op_table};
+use super::posting::{NULL, Post, counted};
 use super::size_status;
 use crate::abi::types::*;
 use crate::api::collective::CollectiveCall;
@@ -14,39 +16,68 @@ use crate::util::user::{UserBuf, UserIov};
 use core::ffi::{c_int, c_void};
 use libc::ssize_t;
 
-impl<V: EndpointOps> Over<V> {
-    pub const COLLECTIVE: fi_ops_collective = fi_ops_collective {
-        size: size_of::<fi_ops_collective>(),
+impl<V: EndpointOps> OpTables<V> {
+    pub const COLLECTIVE: fi_ops_collective = op_table! { fi_ops_collective {
+        broadcast (into, count, _desc, coll_addr, root_addr, datatype, flags, context)
+            = call(rooted(FI_BROADCAST, datatype, root_addr), coll_addr, flags, context).on(count, NULL, into);
+        alltoall (buf, count, _desc, result, _result_desc, coll_addr, datatype, flags, context)
+            = call(moving(FI_ALLTOALL, datatype), coll_addr, flags, context).on(count, buf, result);
+        allreduce (buf, count, _desc, result, _result_desc, coll_addr, datatype, op, flags, context)
+            = call(Asked { op, ..moving(FI_ALLREDUCE, datatype) }, coll_addr, flags, context).on(count, buf, result);
+        allgather (buf, count, _desc, result, _result_desc, coll_addr, datatype, flags, context)
+            = call(moving(FI_ALLGATHER, datatype), coll_addr, flags, context).on(count, buf, result);
+        reduce_scatter (buf, count, _desc, result, _result_desc, coll_addr, datatype, op, flags, context)
+            = call(Asked { op, ..moving(FI_REDUCE_SCATTER, datatype) }, coll_addr, flags, context)
+                .on(count, buf, result);
+        reduce (buf, count, _desc, result, _result_desc, coll_addr, root_addr, datatype, op, flags, context)
+            = call(Asked { op, ..rooted(FI_REDUCE, datatype, root_addr) }, coll_addr, flags, context)
+                .on(count, buf, result);
+        scatter (buf, count, _desc, result, _result_desc, coll_addr, root_addr, datatype, flags, context)
+            = call(rooted(FI_SCATTER, datatype, root_addr), coll_addr, flags, context).on(count, buf, result);
+        gather (buf, count, _desc, result, _result_desc, coll_addr, root_addr, datatype, flags, context)
+            = call(rooted(FI_GATHER, datatype, root_addr), coll_addr, flags, context).on(count, buf, result);
+        msg (msg_collective, result_ioc, _result_descs, result_count, flags)
+            = message(msg_collective, result_ioc, result_count, flags);
+        barrier2 (coll_addr, flags, context)
+            = call(Asked::barrier(), coll_addr, flags, context);
+    } {
         barrier: Some(barrier::<V>),
-        broadcast: Some(broadcast::<V>),
-        alltoall: Some(alltoall::<V>),
-        allreduce: Some(allreduce::<V>),
-        allgather: Some(allgather::<V>),
-        reduce_scatter: Some(reduce_scatter::<V>),
-        reduce: Some(reduce::<V>),
-        scatter: Some(scatter::<V>),
-        gather: Some(gather::<V>),
-        msg: Some(msg::<V>),
-        barrier2: Some(barrier2::<V>),
-    };
+    }};
 }
 
-/// A buffer whose length the group's size says: cut to what is needed before it is used.
-///
-/// # Safety
-/// As long as the operation needs, and the operation's until it ends.
-unsafe fn plain(buf: *const c_void) -> UserIov {
-    // SAFETY: by contract.
-    UserIov::one(unsafe { UserBuf::new(buf.cast_mut().cast(), isize::MAX as usize) })
+/// The endpoint's own flags hold, as fi_barrier has none.
+unsafe extern "C" fn barrier<V: EndpointOps>(ep: *mut fid_ep, coll_addr: fi_addr_t, context: *mut c_void) -> ssize_t {
+    // SAFETY: the manual page asks for a live endpoint.
+    unsafe {
+        let (flags, _) = of::<V>(ep.cast()).both_flags();
+        call(Asked::barrier(), coll_addr, flags, context).post::<V>(ep)
+    }
 }
 
-/// # Safety
-/// A live endpoint of this kind.
-unsafe fn ask<V: EndpointOps>(ep: *mut fid_ep, call: &CollectiveCall) -> ssize_t {
-    // SAFETY: by contract.
-    let endpoint = unsafe { of::<V>(ep.cast()) }.collectives();
-    let endpoint = endpoint.ok_or(Errno(FI_ENOSYS));
-    size_status(endpoint.and_then(|endpoint| endpoint.collective(call)))
+impl Post for CollectiveCall {
+    unsafe fn post<V: EndpointOps>(self, ep: *mut fid_ep) -> ssize_t {
+        // SAFETY: the caller passes a live endpoint of this kind.
+        let endpoint = unsafe { of::<V>(ep.cast()) }.collectives();
+        let endpoint = endpoint.ok_or(Errno(FI_ENOSYS));
+        size_status(endpoint.and_then(|endpoint| endpoint.collective(&self)))
+    }
+}
+
+// ---- the words of the rows ----
+
+fn moving(coll: fi_collective_op, datatype: fi_datatype) -> Asked {
+    Asked {
+        coll,
+        datatype,
+        ..Asked::barrier()
+    }
+}
+
+fn rooted(coll: fi_collective_op, datatype: fi_datatype, root_addr: fi_addr_t) -> Asked {
+    Asked {
+        root_addr,
+        ..moving(coll, datatype)
+    }
 }
 
 /// A call without data.
@@ -62,249 +93,44 @@ fn call(asked: Asked, coll_addr: fi_addr_t, flags: u64, context: *mut c_void) ->
     }
 }
 
-/// A call with its input and its result, of so many elements.
-///
-/// # Safety
-/// A live endpoint of this kind, and buffers as for `plain`.
-unsafe fn run<V: EndpointOps>(
-    ep: *mut fid_ep,
-    asked: Asked,
-    (input, result): (*const c_void, *mut c_void),
-    count: usize,
-    coll_addr: fi_addr_t,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: by contract.
-    unsafe {
-        let call = CollectiveCall {
+impl CollectiveCall {
+    /// With its input and its result, of so many elements.
+    ///
+    /// # Safety
+    /// For both buffers as `unmeasured`.
+    unsafe fn on(self, count: usize, input: *const c_void, result: *mut c_void) -> CollectiveCall {
+        // SAFETY: the caller lends both buffers to the operation.
+        let (input, result) = unsafe { (unmeasured(input), unmeasured(result)) };
+        CollectiveCall {
             count: Some(count),
-            input: plain(input),
-            result: plain(result),
-            ..call(asked, coll_addr, flags, context)
-        };
-        ask::<V>(ep, &call)
-    }
-}
-
-fn moving(coll: fi_collective_op, datatype: fi_datatype) -> Asked {
-    Asked {
-        coll,
-        datatype,
-        ..Asked::barrier()
-    }
-}
-
-// SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends and
-// as long as it needs; that is what the manual page asks of a program.
-
-unsafe extern "C" fn barrier<V: EndpointOps>(ep: *mut fid_ep, coll_addr: fi_addr_t, context: *mut c_void) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let (flags, _) = of::<V>(ep.cast()).both_flags();
-        ask::<V>(ep, &call(Asked::barrier(), coll_addr, flags, context))
-    }
-}
-
-unsafe extern "C" fn barrier2<V: EndpointOps>(
-    ep: *mut fid_ep,
-    coll_addr: fi_addr_t,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { ask::<V>(ep, &call(Asked::barrier(), coll_addr, flags, context)) }
-}
-
-unsafe extern "C" fn broadcast<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    count: usize,
-    _desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    root_addr: fi_addr_t,
-    datatype: fi_datatype,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = Asked {
-        root_addr,
-        ..moving(FI_BROADCAST, datatype)
-    };
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (core::ptr::null(), buf), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn alltoall<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    datatype: fi_datatype,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = moving(FI_ALLTOALL, datatype);
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn allreduce<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    datatype: fi_datatype,
-    op: fi_op,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = Asked {
-        op,
-        ..moving(FI_ALLREDUCE, datatype)
-    };
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn allgather<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    datatype: fi_datatype,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = moving(FI_ALLGATHER, datatype);
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn reduce_scatter<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    datatype: fi_datatype,
-    op: fi_op,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = Asked {
-        op,
-        ..moving(FI_REDUCE_SCATTER, datatype)
-    };
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn reduce<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    root_addr: fi_addr_t,
-    datatype: fi_datatype,
-    op: fi_op,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = Asked {
-        op,
-        root_addr,
-        ..moving(FI_REDUCE, datatype)
-    };
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn scatter<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    root_addr: fi_addr_t,
-    datatype: fi_datatype,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = Asked {
-        root_addr,
-        ..moving(FI_SCATTER, datatype)
-    };
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-unsafe extern "C" fn gather<V: EndpointOps>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    count: usize,
-    _desc: *mut c_void,
-    result: *mut c_void,
-    _result_desc: *mut c_void,
-    coll_addr: fi_addr_t,
-    root_addr: fi_addr_t,
-    datatype: fi_datatype,
-    flags: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    let asked = Asked {
-        root_addr,
-        ..moving(FI_GATHER, datatype)
-    };
-    // SAFETY: see above.
-    unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
-}
-
-/// Any of them, its buffers in pieces, which say how many elements there are.
-unsafe extern "C" fn msg<V: EndpointOps>(
-    ep: *mut fid_ep,
-    msg: *const fi_msg_collective,
-    resultv: *mut fi_ioc,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    flags: u64,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let Some(msg) = msg.as_ref() else {
-            return size_status(Err(Errno(FI_EINVAL)));
-        };
-        match message(msg, resultv, result_count, flags) {
-            Ok(call) => ask::<V>(ep, &call),
-            Err(error) => size_status(Err(error)),
+            input,
+            result,
+            ..self
         }
     }
 }
 
+/// A buffer whose length the group's size says: cut to what is needed before it is used.
+///
 /// # Safety
-/// As `counted`, for both arrays.
+/// As long as the operation needs, and the operation's until it ends.
+unsafe fn unmeasured(buf: *const c_void) -> UserIov {
+    // SAFETY: the caller lends the buffer, and nothing past what the operation needs is touched.
+    UserIov::one(unsafe { UserBuf::new(buf.cast_mut().cast(), isize::MAX as usize) })
+}
+
+/// Any of them, its buffers in pieces, which say how many elements there are.
+///
+/// # Safety
+/// `msg` is NULL or a message; for its array and the result's as `counted`.
 unsafe fn message(
-    msg: &fi_msg_collective,
-    resultv: *mut fi_ioc,
+    msg: *const fi_msg_collective,
+    result_ioc: *mut fi_ioc,
     result_count: usize,
     flags: u64,
 ) -> Result<CollectiveCall> {
+    // SAFETY: the caller passes NULL or a message.
+    let msg = unsafe { msg.as_ref() }.ok_or(Errno(FI_EINVAL))?;
     let asked = Asked {
         coll: msg.coll,
         datatype: msg.datatype,
@@ -313,11 +139,11 @@ unsafe fn message(
     };
     let element = asked.kind()?.element;
     let bytes = |count: usize| count.checked_mul(element).ok_or(Errno(FI_EMSGSIZE));
-    // SAFETY: by contract.
+    // SAFETY: the caller's arrays have as many pieces as they say.
     let (own, result) = unsafe {
         (
             counted(msg.msg_iov, msg.iov_count, bytes)?,
-            counted(resultv, result_count, bytes)?,
+            counted(result_ioc, result_count, bytes)?,
         )
     };
     let broadcast = msg.coll == FI_BROADCAST;

@@ -1,6 +1,8 @@
-//! fid_cq.
+//! fid_cq: a completion queue, and its entries in the format that the program chose.
+//!
+//! Opened of a domain (`domain`). Knows the C entries; what a queue does is in `api::cq`. Called by C.
 
-use super::{Object, head, status, wait, wait_set};
+use super::{Child, Object, head, status, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::cq::{Cq, CqAttr, Entry, Format, Layout, error_size};
@@ -28,36 +30,27 @@ static CQ_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    cq: Arc<Cq>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenCq = Child<Arc<Cq>, Domain>;
 
 /// # Safety
 /// A live queue of ours.
-unsafe fn opened<'a>(cq: *const fid_cq) -> &'a Opened {
-    // SAFETY: by contract.
+unsafe fn opened<'a>(cq: *const fid_cq) -> &'a OpenCq {
+    // SAFETY: a live queue of ours has this behind its fid.
     unsafe { Object::value(cq) }
 }
 
 /// # Safety
 /// As `opened`, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Cq> {
-    // SAFETY: by contract.
-    unsafe { &opened(fid.cast()).cq }
+    // SAFETY: a live queue of ours has this behind its fid.
+    unsafe { &opened(fid.cast()).value }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_cq, Opened>::value(fid.cast()).domain }
+    // SAFETY: a live queue of ours has this behind its fid.
+    unsafe { &Object::<fid_cq, OpenCq>::value(fid.cast()).parent }
 }
 
 /// # Safety
@@ -90,18 +83,11 @@ pub unsafe extern "C" fn open(
         });
         match opened {
             Ok(cq) => {
-                domain.users.acquire();
                 let c = fid_cq {
                     fid: head(FI_CLASS_CQ, context, &CQ_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        cq,
-                        domain: domain.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(cq, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -111,7 +97,7 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only queues made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_cq, Opened>::close(fid, |opened| opened.cq.close()) }
+    unsafe { Object::<fid_cq, OpenCq>::close(fid, |opened| opened.value.close()) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
@@ -122,7 +108,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// Where entries go, and where their sources do.
+/// Where the next entry goes in the caller's buffer, and where its source does.
 struct Places {
     entry: *mut c_void,
     source: *mut fi_addr_t,
@@ -134,7 +120,8 @@ impl Places {
     #[inline]
     unsafe fn put(&mut self, format: Format, entry: &Entry) {
         let entry = &by_words(entry);
-        // SAFETY: by contract.
+        // SAFETY: fi_cq_read's caller passes room for every entry that is put, and for every source unless that is
+        // NULL.
         unsafe {
             match format {
                 Format::Context => self.put_one::<fi_cq_entry>(entry),
@@ -153,7 +140,7 @@ impl Places {
     /// As `put`.
     #[inline]
     unsafe fn put_one<L: Layout>(&mut self, entry: &Entry) {
-        // SAFETY: by contract.
+        // SAFETY: the caller passes room for one more entry of this format.
         unsafe {
             let place = self.entry.cast::<L>();
             place.write(L::of(entry));
@@ -162,8 +149,8 @@ impl Places {
     }
 }
 
-/// A copy, read word by word. That is how it was written, mostly a moment ago; a processor that is to read two words at
-/// once would have to wait until both had left for the cache.
+/// A copy that is read word by word, as the entry was written a moment ago: a processor that reads two words at once
+/// which were written one after the other waits until both writes have reached its cache.
 #[inline(always)]
 fn by_words(entry: &Entry) -> Entry {
     // SAFETY: the fields of a live entry.
@@ -196,7 +183,7 @@ unsafe extern "C" fn read(cq: *mut fid_cq, buf: *mut c_void, count: usize) -> ss
 unsafe extern "C" fn readfrom(cq: *mut fid_cq, buf: *mut c_void, count: usize, source: *mut fi_addr_t) -> ssize_t {
     // SAFETY: a live queue of ours; the buffers hold `count` entries, by the manual page.
     unsafe {
-        let cq = &opened(cq).cq;
+        let cq = &opened(cq).value;
         if buf.is_null() && count > 0 {
             return -FI_EINVAL as ssize_t;
         }
@@ -226,7 +213,7 @@ unsafe extern "C" fn sreadfrom(
 ) -> ssize_t {
     // SAFETY: as in `readfrom`; the condition, if the queue has one, is a pointer used as a number.
     unsafe {
-        let cq = &opened(cq).cq;
+        let cq = &opened(cq).value;
         if buf.is_null() && count > 0 {
             return -FI_EINVAL as ssize_t;
         }
@@ -242,9 +229,9 @@ unsafe extern "C" fn readerr(cq: *mut fid_cq, buf: *mut fi_cq_err_entry, _flags:
     // SAFETY: a live queue of ours; the entry is as large as the program's API version says, and no more is touched.
     unsafe {
         let opened = opened(cq);
-        let api = opened.domain.api_version;
+        let api = opened.parent.api_version;
         let theirs = crate::abi::layout::prefix(buf, error_size(api));
-        let result = opened.cq.read_error(|error| {
+        let result = opened.value.read_error(|error| {
             let answer = error.answer(api, theirs.err_data, theirs.err_data_size);
             copy_nonoverlapping(error.err_data.as_ptr(), theirs.err_data.cast::<u8>(), answer.copy);
             copy_nonoverlapping((&raw const answer.entry).cast::<u8>(), buf.cast::<u8>(), answer.size);
@@ -256,7 +243,7 @@ unsafe extern "C" fn readerr(cq: *mut fid_cq, buf: *mut fi_cq_err_entry, _flags:
 
 unsafe extern "C" fn signal(cq: *mut fid_cq) -> c_int {
     // SAFETY: a live queue of ours.
-    status(unsafe { opened(cq) }.cq.signal())
+    status(unsafe { opened(cq) }.value.signal())
 }
 
 unsafe extern "C" fn strerror(
@@ -267,17 +254,17 @@ unsafe extern "C" fn strerror(
     len: usize,
 ) -> *const c_char {
     // SAFETY: a live queue of ours; `buf` is NULL or holds `len` bytes.
-    unsafe { text(opened(cq).cq.strerror(prov_errno), buf, len) }
+    unsafe { text(opened(cq).value.strerror(prov_errno), buf, len) }
 }
 
-/// A text that stays, and a copy of it where the caller wants one.
+/// The answer of a strerror call: a text that stays, and a copy of it if the caller has room for one.
 ///
 /// # Safety
 /// `buf` is NULL or holds `len` bytes.
 pub unsafe fn text(text: &'static core::ffi::CStr, buf: *mut c_char, len: usize) -> *const c_char {
     if !buf.is_null() && len > 0 {
         let fits = text.count_bytes().min(len - 1);
-        // SAFETY: by contract.
+        // SAFETY: fi_cq_strerror's caller passes `len` bytes.
         unsafe {
             copy_nonoverlapping(text.as_ptr(), buf, fits);
             *buf.add(fits) = 0;

@@ -1,15 +1,16 @@
-//! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: descriptions of deferred work opened.
+//! FI_QUEUE_WORK, FI_CANCEL_WORK, FI_FLUSH_WORK and FI_TRIGGER: C's descriptions of deferred work become that of `api`.
 //!
-//! A description may name an endpoint of any kind; only the endpoint's own operations know which, so its FI_QUEUE_WORK
-//! is asked. All that C describes is copied: a description is only a name afterwards.
+//! A description may name an endpoint of any type. Only the endpoint's own op table knows which, so a domain passes
+//! FI_QUEUE_WORK on to the endpoint's fi_control. All that a description says is copied; its address remains the name
+//! that FI_CANCEL_WORK takes. Called by `domain`, `endpoint` and `posting`.
 
-use super::atomic::{self, Vector};
+use super::atomic::{self, vector};
 use super::posting::Request;
 use super::{cntr, messaging, rma, size_status, status};
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
 use crate::api::deferred::work::{Call, Change};
-use crate::api::deferred::{self, TRIGGERED, Terms};
+use crate::api::deferred::{self, Terms};
 use crate::api::domain::Domain;
 use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 /// # Safety
 /// The argument is that of the command.
 pub unsafe fn control(domain: &Arc<Domain>, command: c_int, arg: *mut c_void) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: fi_control's caller passes the argument that the command has.
     unsafe {
         match command as u32 {
             FI_FLUSH_WORK => status(flush(domain, arg.cast())),
@@ -34,12 +35,12 @@ pub unsafe fn control(domain: &Arc<Domain>, command: c_int, arg: *mut c_void) ->
     }
 }
 
-/// All work, or what waits for the counter whose fid is given.
+/// FI_FLUSH_WORK: drops all work, or what waits for the counter whose fid is given.
 ///
 /// # Safety
 /// NULL or a live object.
 unsafe fn flush(domain: &Arc<Domain>, of: *const fid) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live object, which `counter` looks at.
     let cntr = unsafe {
         if of.is_null() {
             None
@@ -51,12 +52,12 @@ unsafe fn flush(domain: &Arc<Domain>, of: *const fid) -> Result<()> {
     Ok(())
 }
 
-/// A counter of this domain.
+/// The counter that C names, if it is one of this domain.
 ///
 /// # Safety
 /// NULL or a live object.
 unsafe fn counter<'a>(domain: &Arc<Domain>, named: *const fid_cntr) -> Result<&'a Arc<Cntr>> {
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: NULL or a live object, which tells its class by its fid.
     unsafe {
         if named.is_null() || (*named).fid.fclass != FI_CLASS_CNTR as usize {
             return Err(Errno(FI_EINVAL));
@@ -73,7 +74,7 @@ unsafe fn counter<'a>(domain: &Arc<Domain>, named: *const fid_cntr) -> Result<&'
 /// # Safety
 /// A description of work, and what it names is alive.
 unsafe fn terms<'a>(domain: &Arc<Domain>, work: &fi_deferred_work) -> Result<Terms<'a>> {
-    // SAFETY: by contract.
+    // SAFETY: FI_QUEUE_WORK's caller passes a description whose counters are alive.
     unsafe {
         Ok(Terms {
             trigger: counter(domain, work.triggering_cntr)?,
@@ -90,7 +91,8 @@ unsafe fn terms<'a>(domain: &Arc<Domain>, work: &fi_deferred_work) -> Result<Ter
 /// # Safety
 /// As `terms`.
 unsafe fn queue(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c_int {
-    // SAFETY: by contract; all descriptions of operations begin with the endpoint.
+    // SAFETY: FI_QUEUE_WORK's caller passes a description; whatever its type, the description of an operation is a
+    // pointer.
     unsafe {
         let change = match (*work).op_type {
             FI_OP_CNTR_SET => Change::Set,
@@ -111,7 +113,7 @@ unsafe fn queue(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c_int {
 /// # Safety
 /// As `terms`.
 unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c_int {
-    // SAFETY: by contract; all descriptions of operations begin with the endpoint, and a fid tells its class.
+    // SAFETY: all descriptions of operations begin with the endpoint, which is alive and tells its class by its fid.
     unsafe {
         let Some(op) = (*work).op.msg.as_ref() else {
             return -FI_EINVAL;
@@ -127,7 +129,7 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
         ) {
             return -FI_EINVAL;
         }
-        // The endpoint checks the counters against its own domain, so this one must be that.
+        // The endpoint checks counters against its own domain; this makes sure that it is the domain called.
         if let Err(error) = counter(domain, (*work).triggering_cntr) {
             return error.code();
         }
@@ -143,7 +145,7 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
 /// # Safety
 /// As `terms`; `fid` is that of the endpoint.
 pub unsafe fn queue_on<V: EndpointOps>(endpoint: &V, fid: *const fid, work: *const fi_deferred_work) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: FI_QUEUE_WORK's caller passes a description, and what it names is alive.
     unsafe {
         let Some(work) = work.as_ref() else {
             return -FI_EINVAL;
@@ -161,7 +163,7 @@ pub unsafe fn queue_on<V: EndpointOps>(endpoint: &V, fid: *const fid, work: *con
 /// # Safety
 /// As `terms`; `fid` is that of the endpoint.
 unsafe fn operation(work: &fi_deferred_work, fid: *const fid) -> Result<Call> {
-    // SAFETY: by contract; the type says which description it is, and all of them begin with the endpoint.
+    // SAFETY: the type says which description it is, and all of them begin with the endpoint.
     unsafe {
         match work.op.msg.as_ref() {
             Some(op) if core::ptr::eq(op.ep.cast(), fid) => {}
@@ -204,34 +206,35 @@ unsafe fn atomic_call(
     fetch: Option<&fi_msg_fetch>,
     flags: u64,
 ) -> Result<Call> {
-    let compare = compare.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
-    let result = fetch.map_or(atomic::NONE, |found| Vector::new(found.msg_iov, found.iov_count));
-    // SAFETY: by contract.
+    let compare = compare.map_or(atomic::NONE, |found| vector(found.msg_iov, found.iov_count));
+    let result = fetch.map_or(atomic::NONE, |found| vector(found.msg_iov, found.iov_count));
+    // SAFETY: the description's message and arrays have as many pieces as they say.
     let call = unsafe { atomic::by_msg(form, msg, compare, result, flags) };
     call.map(|call| Call::Atomic(Box::new(call)))
 }
 
 // ---- operations with FI_TRIGGER ----
 
-/// What C is told of an operation that was not begun. One with FI_TRIGGER is not refused, but waits for its counter.
+/// An operation with FI_TRIGGER is queued until its counter has come so far; answers what C is told.
 ///
 /// # Safety
-/// The operation's context is a struct fi_triggered_context if it has FI_TRIGGER.
+/// The operation's context is NULL or a struct fi_triggered_context.
 #[cold]
-pub unsafe fn refused<V: EndpointOps>(endpoint: &V, error: Errno, request: &mut Option<impl Request>) -> ssize_t {
-    // What may be written is copied for this, so that the caller's own need not be in memory if all goes well.
-    match request.take().filter(|_| error == TRIGGERED) {
-        // SAFETY: by contract.
-        Some(request) => size_status(unsafe { triggered(endpoint, &request.keep()) }),
-        None => error.code() as ssize_t,
-    }
+pub unsafe fn trigger<V: EndpointOps>(endpoint: &V, request: &mut Option<impl Request>) -> ssize_t {
+    // Taken out of an Option, so that the request is put into memory on this path only (see `util::apart`).
+    let queued = request.take().map(|request| {
+        // SAFETY: the same contract.
+        unsafe { queue_triggered(endpoint, &request.keep()) }
+    });
+    size_status(queued.unwrap_or(Ok(())))
 }
 
 /// # Safety
-/// As `refused`.
-unsafe fn triggered<V: EndpointOps>(endpoint: &V, call: &Call) -> Result<()> {
+/// As `trigger`.
+unsafe fn queue_triggered<V: EndpointOps>(endpoint: &V, call: &Call) -> Result<()> {
     let context = call.context() as *const fi_triggered_context;
-    // SAFETY: by contract; the larger fi_triggered_context2 begins alike, and its type of event says what follows.
+    // SAFETY: a context of FI_TRIGGER; the larger fi_triggered_context2 begins alike, and the type of event says what
+    // follows.
     unsafe {
         if context.is_null() {
             return Err(Errno(FI_EINVAL));

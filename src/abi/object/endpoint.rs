@@ -1,10 +1,10 @@
-//! fid_ep of an endpoint of ours, whatever its kind and transport, and of its aliases.
+//! fid_ep: an endpoint of any transport, a context of a scalable one, a shared receive context, and aliases of all.
 //!
-//! All have the same operations: what they do not share is behind `EndpointOps`.
+//! All have the same op tables; what differs is behind `EndpointOps`. Here are those for binding, control, options and
+//! names; the data calls are in `messaging`, `rma`, `atomic` and `collective`. Called by C, and by whoever opens an
+//! endpoint.
 
-use super::messaging::Tables;
-use super::posting::Opened;
-use super::{Object, atomic, av, cntr, cq, deferred, eq, head, mc, mr, rma, size_status, srx, status, stx};
+use super::{Object, av, cntr, cq, deferred, eq, head, mc, mr, size_status, srx, status, stx};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
@@ -17,22 +17,13 @@ use core::ptr::copy_nonoverlapping;
 use libc::ssize_t;
 use std::sync::Arc;
 
-/// The longest address that may be given, as in every format of ours.
+/// The longest address that fi_setname takes, in every format of ours.
 const ADDRESS_MAX: usize = 256;
 
-/// The op tables of a kind of endpoint.
-pub struct Over<V>(PhantomData<V>);
+/// The op tables of a kind of endpoint: what is not here is in `messaging`, `rma`, `atomic` and `collective`.
+pub struct OpTables<V>(PhantomData<V>);
 
-impl<V: EndpointOps> Opened for Over<V> {
-    type Value = V;
-    #[inline(always)]
-    unsafe fn open<'a>(ep: *mut fid_ep) -> &'a V {
-        // SAFETY: by contract.
-        unsafe { Object::<fid_ep, V>::value(ep) }
-    }
-}
-
-impl<V: EndpointOps> Over<V> {
+impl<V: EndpointOps> OpTables<V> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<V>),
         bind: Some(bind::<V>),
@@ -58,22 +49,23 @@ impl<V: EndpointOps> Over<V> {
 /// Gives an endpoint to C, under the class it has there.
 pub fn give<V: EndpointOps>(endpoint: V, class: u32, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
-        fid: head(class, context, const { &Over::<V>::FID }),
-        ops: (&raw const *const { &Over::<V>::EP }).cast_mut(),
-        cm: (&raw const *const { &Over::<V>::CM }).cast_mut(),
-        msg: (&raw const *const { &Tables::<Over<V>>::MSG }).cast_mut(),
-        rma: (&raw const *const { &rma::Table::<Over<V>>::RMA }).cast_mut(),
-        tagged: (&raw const *const { &Tables::<Over<V>>::TAGGED }).cast_mut(),
-        atomic: (&raw const *const { &atomic::Table::<Over<V>>::ATOMIC }).cast_mut(),
-        collective: (&raw const *const { &Over::<V>::COLLECTIVE }).cast_mut(),
+        fid: head(class, context, const { &OpTables::<V>::FID }),
+        ops: (&raw const *const { &OpTables::<V>::EP }).cast_mut(),
+        cm: (&raw const *const { &OpTables::<V>::CM }).cast_mut(),
+        msg: (&raw const *const { &OpTables::<V>::MSG }).cast_mut(),
+        rma: (&raw const *const { &OpTables::<V>::RMA }).cast_mut(),
+        tagged: (&raw const *const { &OpTables::<V>::TAGGED }).cast_mut(),
+        atomic: (&raw const *const { &OpTables::<V>::ATOMIC }).cast_mut(),
+        collective: (&raw const *const { &OpTables::<V>::COLLECTIVE }).cast_mut(),
     };
     Object::give(c, endpoint)
 }
 
 /// # Safety
 /// A live endpoint of this kind.
+#[inline(always)]
 pub unsafe fn of<'a, V: EndpointOps>(fid: *const fid) -> &'a V {
-    // SAFETY: by contract.
+    // SAFETY: a live endpoint of this kind has this behind its fid.
     unsafe { Object::<fid_ep, V>::value(fid.cast()) }
 }
 
@@ -87,12 +79,12 @@ unsafe extern "C" fn close<V: EndpointOps>(fid: *mut fid) -> c_int {
 /// # Safety
 /// A live object of this kind and its argument.
 unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: FI_ALIAS has an fi_alias as its argument, which names a place for a pointer.
     unsafe {
         if arg.is_null() || (*arg).fid.is_null() {
             return -FI_EINVAL;
         }
-        // Endpoints are bound to these, and take what they are bound to for the context itself.
+        // An endpoint that is bound to a shared receive context takes the fid for the context itself, not for an alias.
         if (*fid).fclass == FI_CLASS_SRX_CTX as usize {
             return -FI_EOPNOTSUPP;
         }
@@ -108,12 +100,12 @@ unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_i
     }
 }
 
-/// Whether an object may be bound at all, with these flags, to what belongs to this domain.
+/// Whether an object can be bound with these flags to an endpoint of this domain.
 ///
 /// # Safety
 /// A live object of ours.
 pub unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) -> Result<()> {
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: fi_ep_bind's caller passes a live object of ours, which tells its class by its fid.
     let (theirs, may_have_flags) = unsafe {
         match (*other).fclass as u32 {
             FI_CLASS_AV => (Some(av::domain_of(other)), false),
@@ -199,7 +191,7 @@ pub unsafe fn tell_name(name: &[u8], addr: *mut c_void, len: *mut usize) -> c_in
     if len.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: fi_getname's caller passes a buffer of as many bytes as `len` says.
     unsafe {
         let room = if addr.is_null() { 0 } else { *len };
         copy_nonoverlapping(name.as_ptr(), addr.cast::<u8>(), room.min(name.len()));
@@ -240,7 +232,7 @@ unsafe extern "C" fn tx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
     size_left(unsafe { of::<V>(ep.cast()) }.tx_size_left())
 }
 
-/// The options there are, all of type size_t.
+/// Whether there is such an option; all have the type size_t.
 fn known(level: c_int, name: c_int) -> Result<()> {
     if level as u32 == FI_OPT_ENDPOINT && name as u32 == FI_OPT_MIN_MULTI_RECV {
         Ok(())

@@ -1,6 +1,8 @@
-//! fid_eq, and the way of an address vector's events into one.
+//! fid_eq: an event queue, and `AvEvents`, by which an address vector reports insertions to one.
+//!
+//! Opened of a fabric (`fabric`). What a queue does is in `api::eq`. Called by C.
 
-use super::{Object, cq, head, wait, wait_set};
+use super::{Child, Object, cq, head, wait, wait_set};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::av::Events;
@@ -28,29 +30,20 @@ static EQ_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    eq: Arc<Eq>,
-    fabric: Arc<Fabric>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.fabric.users.release();
-    }
-}
+type OpenEq = Child<Arc<Eq>, Fabric>;
 
 /// # Safety
 /// A live queue of ours.
-unsafe fn opened<'a>(fid: *const fid) -> &'a Opened {
-    // SAFETY: by contract.
-    unsafe { Object::<fid_eq, Opened>::value(fid.cast()) }
+unsafe fn opened<'a>(fid: *const fid) -> &'a OpenEq {
+    // SAFETY: a live queue of ours has this behind its fid.
+    unsafe { Object::<fid_eq, OpenEq>::value(fid.cast()) }
 }
 
 /// # Safety
 /// As `opened`.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Eq> {
-    // SAFETY: by contract.
-    unsafe { &opened(fid).eq }
+    // SAFETY: a live queue of ours has this behind its fid.
+    unsafe { &opened(fid).value }
 }
 
 /// # Safety
@@ -79,18 +72,11 @@ pub unsafe extern "C" fn open(
         };
         match Eq::open(&attr) {
             Ok(eq) => {
-                fabric.users.acquire();
                 let c = fid_eq {
                     fid: head(FI_CLASS_EQ, context, &EQ_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        eq,
-                        fabric: fabric.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(eq, fabric)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -100,7 +86,7 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only queues made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_eq, Opened>::close(fid, |opened| opened.eq.close()) }
+    unsafe { Object::<fid_eq, OpenEq>::close(fid, |opened| opened.value.close()) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
@@ -123,7 +109,7 @@ fn size_of_answer(result: Result<usize>) -> ssize_t {
 /// # Safety
 /// `number` is NULL or a place for a number, `buf` holds the bytes.
 unsafe fn give(number: *mut u32, buf: *mut c_void, event: u32, bytes: &[u8]) {
-    // SAFETY: by contract.
+    // SAFETY: fi_eq_read's caller passes a buffer that is as long as `Eq` was told.
     unsafe {
         if !number.is_null() {
             number.write(event);
@@ -164,11 +150,11 @@ unsafe extern "C" fn readerr(eq: *mut fid_eq, buf: *mut fi_eq_err_entry, flags: 
         let opened = opened(eq.cast());
         let (err_data, err_data_size) = ((*buf).err_data, (*buf).err_data_size);
         let answer = |error: &ErrorEvent| {
-            let answer = error.answer(opened.fabric.api_version, err_data, err_data_size);
+            let answer = error.answer(opened.parent.api_version, err_data, err_data_size);
             copy_nonoverlapping(error.err_data.as_ptr(), err_data.cast::<u8>(), answer.copy);
             buf.write(answer.entry);
         };
-        size_of_answer(opened.eq.read_error(flags, answer))
+        size_of_answer(opened.value.read_error(flags, answer))
     }
 }
 
@@ -195,7 +181,7 @@ unsafe extern "C" fn strerror(
     unsafe { cq::text(of(eq.cast()).strerror(prov_errno), buf, len) }
 }
 
-/// What an address vector tells, as events about its fid.
+/// Reports an address vector's insertions to an event queue, as events about the vector's fid.
 pub struct AvEvents {
     pub eq: Arc<Eq>,
     pub av: usize,

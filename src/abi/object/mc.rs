@@ -1,4 +1,6 @@
 //! fid_mc: a collective group that an endpoint joined, and fi_join.
+//!
+//! What a group does is in `api::collective`. Called by C.
 
 use super::endpoint::of;
 use super::{Object, av_set, head, status};
@@ -17,10 +19,10 @@ static MC_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    /// Closing it does not wait for its groups to be closed.
+struct OpenGroup {
+    /// Weak: the endpoint may be closed before its groups.
     endpoint: Weak<dyn Collectives>,
-    /// Kept open by this.
+    /// The set cannot be closed while a group of it is open.
     _set: SetHold,
 }
 
@@ -57,7 +59,7 @@ unsafe fn enter(
     out: *mut *mut fid_mc,
     context: *mut c_void,
 ) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: fi_join's caller passes an address that names a live set of ours or none.
     let set = unsafe { av_set::of(addr.set) }?;
     let c = fid_mc {
         fid: head(FI_CLASS_MC, context, &MC_OPS),
@@ -65,7 +67,7 @@ unsafe fn enter(
     };
     let mc = Object::give(
         c,
-        Opened {
+        OpenGroup {
             endpoint: Arc::downgrade(&endpoint),
             _set: set.hold(),
         },
@@ -77,13 +79,13 @@ unsafe fn enter(
         coll_addr: addr.coll_addr,
         context: context as usize,
     };
-    // SAFETY: `mc` was made above, and nobody knows it unless the join has begun; it is told first, since another thread
-    // may read the event at once.
+    // SAFETY: `mc` was made above, and nobody knows it unless the join has begun; it is told first, since another
+    // thread may read the event at once.
     unsafe {
         out.write(mc);
         endpoint.join(&call).inspect_err(|_| {
             out.write(core::ptr::null_mut());
-            drop(Object::<fid_mc, Opened>::take(mc));
+            drop(Object::<fid_mc, OpenGroup>::take(mc));
         })
     }
 }
@@ -93,7 +95,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only groups made here have this operation; closing ends their life unless they are in use.
     unsafe {
         let addr = (*fid.cast::<fid_mc>()).fi_addr;
-        Object::<fid_mc, Opened>::close(fid, |opened| match opened.endpoint.upgrade() {
+        Object::<fid_mc, OpenGroup>::close(fid, |opened| match opened.endpoint.upgrade() {
             Some(endpoint) => endpoint.leave(addr, fid as usize),
             None => Ok(()),
         })

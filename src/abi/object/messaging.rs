@@ -1,53 +1,61 @@
-//! The fi_msg and fi_tagged op tables of any endpoint that is `Messaging`: nineteen C calls folded into two requests.
+//! The fi_msg and fi_tagged op tables of every endpoint: eighteen C calls, which make two requests.
 //!
-//! Opens iovecs and message structs, nothing more.
+//! Opens iovecs and message structs, nothing more: what a call may ask for is checked by `api::endpoint`. `op_table`
+//! says how a row reads. Deferred work opens its message structs here too.
 
-use super::posting::{Opened, Request, many, one, post};
+use super::endpoint::OpTables;
+use super::op_table::{c_type, op_table};
+use super::posting::{NULL, Post, many, one};
 use crate::abi::types::*;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::engine::op::MessageKind;
 use crate::util::user::UserIov;
 use core::ffi::c_void;
-use core::marker::PhantomData;
 use libc::{iovec, ssize_t};
 
-/// The two tables of one kind of endpoint.
-pub struct Tables<O>(PhantomData<O>);
+impl<V: EndpointOps> OpTables<V> {
+    pub const MSG: fi_ops_msg = op_table! { fi_ops_msg {
+        recv       (into, len, _desc, source, context)   = buffer(recv_from(source, context), into, len);
+        recvv      (iov, _descs, count, source, context) = buffers(recv_from(source, context), iov, count);
+        recvmsg    (msg, flags)                          = recv_by_msg(msg, flags);
+        send       (buf, len, _desc, dest, context)      = buffer(send_to(dest, context), buf, len);
+        sendv      (iov, _descs, count, dest, context)   = buffers(send_to(dest, context), iov, count);
+        sendmsg    (msg, flags)                          = send_by_msg(msg, flags);
+        inject     (buf, len, dest)                      = buffer(send_to(dest, NULL).inject(), buf, len);
+        senddata   (buf, len, _desc, data, dest, context) = buffer(send_to(dest, context).data(data), buf, len);
+        injectdata (buf, len, data, dest)                = buffer(send_to(dest, NULL).data(data).inject(), buf, len);
+    }};
 
-impl<O: Opened> Tables<O> {
-    pub const MSG: fi_ops_msg = fi_ops_msg {
-        size: size_of::<fi_ops_msg>(),
-        recv: Some(recv::<O>),
-        recvv: Some(recvv::<O>),
-        recvmsg: Some(recvmsg::<O>),
-        send: Some(send::<O>),
-        sendv: Some(sendv::<O>),
-        sendmsg: Some(sendmsg::<O>),
-        inject: Some(inject::<O>),
-        senddata: Some(senddata::<O>),
-        injectdata: Some(injectdata::<O>),
-    };
-
-    pub const TAGGED: fi_ops_tagged = fi_ops_tagged {
-        size: size_of::<fi_ops_tagged>(),
-        recv: Some(trecv::<O>),
-        recvv: Some(trecvv::<O>),
-        recvmsg: Some(trecvmsg::<O>),
-        send: Some(tsend::<O>),
-        sendv: Some(tsendv::<O>),
-        sendmsg: Some(tsendmsg::<O>),
-        inject: Some(tinject::<O>),
-        senddata: Some(tsenddata::<O>),
-        injectdata: Some(tinjectdata::<O>),
-    };
+    pub const TAGGED: fi_ops_tagged = op_table! { fi_ops_tagged {
+        recv       (into, len, _desc, source, tag, ignore, context)
+            = buffer(trecv_from(source, tag, ignore, context), into, len);
+        recvv      (iov, _descs, count, source, tag, ignore, context)
+            = buffers(trecv_from(source, tag, ignore, context), iov, count);
+        recvmsg    (msg_tagged, flags)
+            = trecv_by_msg(msg_tagged, flags);
+        send       (buf, len, _desc, dest, tag, context)
+            = buffer(tsend_to(dest, tag, context), buf, len);
+        sendv      (iov, _descs, count, dest, tag, context)
+            = buffers(tsend_to(dest, tag, context), iov, count);
+        sendmsg    (msg_tagged, flags)
+            = tsend_by_msg(msg_tagged, flags);
+        inject     (buf, len, dest, tag)
+            = buffer(tsend_to(dest, tag, NULL).inject(), buf, len);
+        senddata   (buf, len, _desc, data, dest, tag, context)
+            = buffer(tsend_to(dest, tag, context).data(data), buf, len);
+        injectdata (buf, len, data, dest, tag)
+            = buffer(tsend_to(dest, tag, NULL).data(data).inject(), buf, len);
+    }};
 }
 
-/// A send, with what the calls have in common filled in.
+// ---- the words of the rows ----
+
 #[inline(always)]
-fn plain(kind: MessageKind, dest: u64, context: *mut c_void) -> SendCall {
+fn send_to(dest: fi_addr_t, context: *mut c_void) -> SendCall {
     SendCall {
-        kind,
+        kind: MessageKind::Untagged,
         dest,
         tag: 0,
         data: None,
@@ -57,9 +65,36 @@ fn plain(kind: MessageKind, dest: u64, context: *mut c_void) -> SendCall {
 }
 
 #[inline(always)]
-fn wanted(kind: MessageKind, source: u64, context: *mut c_void) -> RecvCall {
+fn tsend_to(dest: fi_addr_t, tag: u64, context: *mut c_void) -> SendCall {
+    SendCall {
+        kind: MessageKind::Tagged,
+        tag,
+        ..send_to(dest, context)
+    }
+}
+
+impl SendCall {
+    #[inline(always)]
+    fn data(self, data: u64) -> SendCall {
+        SendCall {
+            data: Some(data),
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn inject(self) -> SendCall {
+        SendCall {
+            flags: Flags::Inject,
+            ..self
+        }
+    }
+}
+
+#[inline(always)]
+fn recv_from(source: fi_addr_t, context: *mut c_void) -> RecvCall {
     RecvCall {
-        kind,
+        kind: MessageKind::Untagged,
         source,
         tag: 0,
         ignore: 0,
@@ -68,20 +103,46 @@ fn wanted(kind: MessageKind, source: u64, context: *mut c_void) -> RecvCall {
     }
 }
 
+#[inline(always)]
+fn trecv_from(source: fi_addr_t, tag: u64, ignore: u64, context: *mut c_void) -> RecvCall {
+    RecvCall {
+        kind: MessageKind::Tagged,
+        tag,
+        ignore,
+        ..recv_from(source, context)
+    }
+}
+
+/// # Safety
+/// As `one`.
+#[inline(always)]
+unsafe fn buffer<C>(call: C, buf: *const c_void, len: usize) -> (C, UserIov) {
+    // SAFETY: the same contract.
+    (call, unsafe { one(buf, len) })
+}
+
+/// # Safety
+/// As `many`.
+#[inline(always)]
+unsafe fn buffers<C>(call: C, iov: *const iovec, count: usize) -> Result<(C, UserIov)> {
+    // SAFETY: the same contract.
+    unsafe { many(iov, count) }.map(|body| (call, body))
+}
+
 // ---- the calls by message structs, which deferred work has too ----
 
 /// # Safety
-/// NULL or a message, whose buffers are the operation's until it has ended.
+/// `msg` is NULL or a message, whose buffers are the operation's until it has ended.
 #[inline]
 pub(super) unsafe fn send_by_msg(msg: *const fi_msg, flags: u64) -> Result<(SendCall, UserIov)> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes NULL or a message, whose pieces are as many as it says.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
         let call = SendCall {
             data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
             flags: Flags::Call(flags),
-            ..plain(MessageKind::Untagged, msg.addr, msg.context)
+            ..send_to(msg.addr, msg.context)
         };
         Ok((call, body))
     }
@@ -91,13 +152,13 @@ pub(super) unsafe fn send_by_msg(msg: *const fi_msg, flags: u64) -> Result<(Send
 /// As `send_by_msg`.
 #[inline]
 pub(super) unsafe fn recv_by_msg(msg: *const fi_msg, flags: u64) -> Result<(RecvCall, UserIov)> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes NULL or a message, whose pieces are as many as it says.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
         let call = RecvCall {
             flags: Flags::Call(flags),
-            ..wanted(MessageKind::Untagged, msg.addr, msg.context)
+            ..recv_from(msg.addr, msg.context)
         };
         Ok((call, body))
     }
@@ -107,15 +168,14 @@ pub(super) unsafe fn recv_by_msg(msg: *const fi_msg, flags: u64) -> Result<(Recv
 /// As `send_by_msg`.
 #[inline]
 pub(super) unsafe fn tsend_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<(SendCall, UserIov)> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes NULL or a message, whose pieces are as many as it says.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
         let call = SendCall {
-            tag: msg.tag,
             data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data),
             flags: Flags::Call(flags),
-            ..plain(MessageKind::Tagged, msg.addr, msg.context)
+            ..tsend_to(msg.addr, msg.tag, msg.context)
         };
         Ok((call, body))
     }
@@ -125,346 +185,14 @@ pub(super) unsafe fn tsend_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Resu
 /// As `send_by_msg`.
 #[inline]
 pub(super) unsafe fn trecv_by_msg(msg: *const fi_msg_tagged, flags: u64) -> Result<(RecvCall, UserIov)> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes NULL or a message, whose pieces are as many as it says.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let body = many(msg.msg_iov, msg.iov_count)?;
         let call = RecvCall {
-            tag: msg.tag,
-            ignore: msg.ignore,
             flags: Flags::Call(flags),
-            ..wanted(MessageKind::Tagged, msg.addr, msg.context)
+            ..trecv_from(msg.addr, msg.tag, msg.ignore, msg.context)
         };
         Ok((call, body))
     }
-}
-
-/// Posts what was made of arrays, unless they made nothing.
-///
-/// # Safety
-/// As `post`.
-#[inline(always)]
-unsafe fn post_made<O: Opened, C>(ep: *mut fid_ep, made: Result<(C, UserIov)>) -> ssize_t
-where
-    (C, UserIov): Request,
-{
-    match made {
-        // SAFETY: by contract.
-        Ok((call, body)) => unsafe { post::<O>(ep, (call, body)) },
-        Err(error) => error.code() as ssize_t,
-    }
-}
-
-// SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
-// that is what the manual pages ask of a program.
-
-unsafe extern "C" fn send<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    dest: fi_addr_t,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post::<O>(ep, (plain(MessageKind::Untagged, dest, context), one(buf, len))) }
-}
-
-unsafe extern "C" fn sendv<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    dest: fi_addr_t,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        post_made::<O, _>(
-            ep,
-            many(iov, count).map(|body| (plain(MessageKind::Untagged, dest, context), body)),
-        )
-    }
-}
-
-unsafe extern "C" fn sendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post_made::<O, _>(ep, send_by_msg(msg, flags)) }
-}
-
-unsafe extern "C" fn inject<O: Opened>(ep: *mut fid_ep, buf: *const c_void, len: usize, dest: fi_addr_t) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(MessageKind::Untagged, dest, core::ptr::null_mut());
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    flags: Flags::Inject,
-                    ..call
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn senddata<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    data: u64,
-    dest: fi_addr_t,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(MessageKind::Untagged, dest, context);
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    data: Some(data),
-                    ..call
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn injectdata<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    data: u64,
-    dest: fi_addr_t,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(MessageKind::Untagged, dest, core::ptr::null_mut());
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    data: Some(data),
-                    flags: Flags::Inject,
-                    ..call
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn recv<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    source: fi_addr_t,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post::<O>(ep, (wanted(MessageKind::Untagged, source, context), one(buf, len))) }
-}
-
-unsafe extern "C" fn recvv<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    source: fi_addr_t,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        post_made::<O, _>(
-            ep,
-            many(iov, count).map(|body| (wanted(MessageKind::Untagged, source, context), body)),
-        )
-    }
-}
-
-unsafe extern "C" fn recvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post_made::<O, _>(ep, recv_by_msg(msg, flags)) }
-}
-
-unsafe extern "C" fn tsend<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    dest: fi_addr_t,
-    tag: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    tag,
-                    ..plain(MessageKind::Tagged, dest, context)
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn tsendv<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    dest: fi_addr_t,
-    tag: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = SendCall {
-            tag,
-            ..plain(MessageKind::Tagged, dest, context)
-        };
-        post_made::<O, _>(ep, many(iov, count).map(|body| (call, body)))
-    }
-}
-
-unsafe extern "C" fn tsendmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post_made::<O, _>(ep, tsend_by_msg(msg, flags)) }
-}
-
-unsafe extern "C" fn tinject<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    dest: fi_addr_t,
-    tag: u64,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(MessageKind::Tagged, dest, core::ptr::null_mut());
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    tag,
-                    flags: Flags::Inject,
-                    ..call
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn tsenddata<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    data: u64,
-    dest: fi_addr_t,
-    tag: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(MessageKind::Tagged, dest, context);
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    tag,
-                    data: Some(data),
-                    ..call
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn tinjectdata<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    data: u64,
-    dest: fi_addr_t,
-    tag: u64,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(MessageKind::Tagged, dest, core::ptr::null_mut());
-        post::<O>(
-            ep,
-            (
-                SendCall {
-                    tag,
-                    data: Some(data),
-                    flags: Flags::Inject,
-                    ..call
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn trecv<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    source: fi_addr_t,
-    tag: u64,
-    ignore: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        post::<O>(
-            ep,
-            (
-                RecvCall {
-                    tag,
-                    ignore,
-                    ..wanted(MessageKind::Tagged, source, context)
-                },
-                one(buf, len),
-            ),
-        )
-    }
-}
-
-unsafe extern "C" fn trecvv<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    source: fi_addr_t,
-    tag: u64,
-    ignore: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = RecvCall {
-            tag,
-            ignore,
-            ..wanted(MessageKind::Tagged, source, context)
-        };
-        post_made::<O, _>(ep, many(iov, count).map(|body| (call, body)))
-    }
-}
-
-unsafe extern "C" fn trecvmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_tagged, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post_made::<O, _>(ep, trecv_by_msg(msg, flags)) }
 }

@@ -1,7 +1,15 @@
 //! The objects behind the fids: a C struct that programs see, and behind it the Rust value that does the work.
 //!
-//! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants made from
-//! traits, so a C call is one indirect call into a shim that opens its arguments and calls one method. Called by C.
+//! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants, one per
+//! type of object and transport, so a C call is one indirect call into a shim that opens its arguments and calls `api`.
+//! - What is opened of what: `fabric`; `domain`, `eq`, `wait_set` of it; `av`, `cq`, `cntr`, `mr`, `poll_set`, `stx`
+//!   and `srx` of a domain; `av_set` of a vector. `shm` opens the objects whose type names the transport.
+//! - Endpoints: `endpoint` (and aliases), `scalable`, `srx`; `mc` is a group that one joined.
+//! - Their data calls: `messaging`, `rma`, `atomic`, `collective`, written as rows (`op_table`) and put to the endpoint
+//!   (`posting`); `deferred` is what FI_TRIGGER and FI_QUEUE_WORK make of them.
+//! - Commands of fi_control in common: `wait`, `raw_key`.
+//!
+//! Knows no protocol and no transport. Called by C only.
 
 pub mod atomic;
 pub mod av;
@@ -18,6 +26,7 @@ pub mod mc;
 pub mod messaging;
 pub mod mr;
 pub mod on_engine;
+mod op_table;
 pub mod poll_set;
 pub mod posting;
 pub mod raw_key;
@@ -29,10 +38,13 @@ pub mod wait;
 pub mod wait_set;
 
 use crate::abi::types::*;
+use crate::api::domain::{Domain, Fabric};
 use crate::api::errno::{Errno, Result};
+use crate::api::refs::Refs;
 use crate::sys::forks::Process;
 use core::ffi::c_int;
 use libc::ssize_t;
+use std::sync::Arc;
 
 /// What C holds the address of: a C struct and the value behind it.
 #[repr(C)]
@@ -52,24 +64,24 @@ impl<C, T> Object<C, T> {
     /// # Safety
     /// `c` came from `give` of this very type and was not taken.
     pub unsafe fn value<'a>(c: *const C) -> &'a T {
-        // SAFETY: by contract; the C struct is the object's first field.
+        // SAFETY: `give` made it an object of this type, whose first field is the C struct.
         unsafe { &(*c.cast::<Object<C, T>>()).value }
     }
 
     /// # Safety
     /// As `value`, and C does not use it any more.
     pub unsafe fn take(c: *mut C) -> T {
-        // SAFETY: by contract.
+        // SAFETY: `give` got it from a box of this type, and C does not use it any more.
         unsafe { Box::from_raw(c.cast::<Object<C, T>>()) }.value
     }
 
-    /// fi_close: the object is gone if `may` says that it can be. In a child of fork it stays in memory: a thread that the
-    /// child does not have may have held any of its locks at the fork, and holds it for ever.
+    /// fi_close: frees the object if `may` allows it. In a child of fork it stays in memory: a thread that the child
+    /// does not have may have held any of its locks at the fork, and holds it for ever.
     ///
     /// # Safety
     /// As `take`, unless it is still in use.
     pub unsafe fn close(fid: *mut fid, may: impl FnOnce(&T) -> Result<()>) -> c_int {
-        // SAFETY: by contract; the C struct begins with the fid.
+        // SAFETY: `give` made it an object of this type, whose C struct begins with the fid.
         unsafe {
             if !(*fid.cast::<Object<C, T>>()).process.is_this() {
                 return FI_SUCCESS;
@@ -80,6 +92,43 @@ impl<C, T> Object<C, T> {
             }
             status(result)
         }
+    }
+}
+
+/// What other objects are opened of, and what may not be closed before them.
+pub trait Parent {
+    fn users(&self) -> &Refs;
+}
+
+impl Parent for Fabric {
+    fn users(&self) -> &Refs {
+        &self.users
+    }
+}
+
+impl Parent for Domain {
+    fn users(&self) -> &Refs {
+        &self.users
+    }
+}
+
+/// What is behind the fid of an object that keeps its fabric or domain in use until it is closed.
+pub struct Child<T, P: Parent> {
+    pub value: T,
+    pub parent: Arc<P>,
+}
+
+impl<T, P: Parent> Child<T, P> {
+    pub fn new(value: T, parent: &Arc<P>) -> Child<T, P> {
+        parent.users().acquire();
+        let parent = parent.clone();
+        Child { value, parent }
+    }
+}
+
+impl<T, P: Parent> Drop for Child<T, P> {
+    fn drop(&mut self) {
+        self.parent.users().release();
     }
 }
 

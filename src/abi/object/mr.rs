@@ -1,4 +1,7 @@
-//! fid_mr and the registration calls of a domain.
+//! fid_mr: a region of registered memory, and the registration calls of a domain.
+//!
+//! Opens iovecs and attributes as the program's API version has them; what a region does is in `api::mr`. Called by C,
+//! and by endpoints that are bound to a region.
 
 use super::{Object, av, cntr, domain, head, raw_key, status};
 use crate::abi::lacking;
@@ -12,7 +15,7 @@ use core::ptr::{null, null_mut};
 use libc::iovec;
 use std::sync::Arc;
 
-/// fi_mr_attr has an authorization key since 1.5.
+/// The API version since which fi_mr_attr has an authorization key.
 const FIRST_WITH_KEYS: u32 = 1 << 16 | 5;
 
 pub static OPS: fi_ops_mr = fi_ops_mr {
@@ -32,7 +35,7 @@ static MR_OPS: fi_ops = fi_ops {
 /// # Safety
 /// A live region of ours.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Mr> {
-    // SAFETY: by contract.
+    // SAFETY: a live region of ours has this behind its fid.
     unsafe { Object::<fid_mr, _>::value(fid.cast()) }
 }
 
@@ -42,7 +45,7 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
     if mr.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: fi_mr_reg's caller passes a live domain of ours.
     let domain = unsafe { domain::opened(fid) };
     match request.and_then(|request| Mr::register(domain, request)) {
         Ok(region) => {
@@ -52,9 +55,9 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
                 key: region.key(),
             };
             let given = Object::give(c, region);
-            // SAFETY: the object just made, and a place for a pointer, by contract.
+            // SAFETY: the object just made, and fi_mr_reg's caller passes a place for a pointer.
             unsafe {
-                // Nothing of ours looks at descriptors, but programs may take NULL for none.
+                // Nobody here looks at descriptors, but a program may take NULL for "no descriptor".
                 (*given).mem_desc = given.cast();
                 mr.write(given);
             }
@@ -65,7 +68,7 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
     }
 }
 
-/// A registration with what the plain calls say.
+/// The request of fi_mr_reg and fi_mr_regv, which fi_mr_regattr adds to.
 fn plain(memory: UserIov, access: u64, offset: u64, key: u64, flags: u64) -> Request {
     Request {
         memory,
@@ -141,13 +144,13 @@ unsafe extern "C" fn regattr(fid: *mut fid, attr: *const fi_mr_attr, flags: u64,
     }
 }
 
-/// A region has an authorization key where the domain takes them, of one of its address vectors, and else none: there is
-/// nobody who would keep others away from it.
+/// Whether the attributes have an authorization key if and only if the domain uses them, and then one of an address
+/// vector of this domain. Elsewhere a key is an error, as no peer would be kept away by it.
 ///
 /// # Safety
 /// Attributes as in the domain's version of the API.
 unsafe fn check_key(attr: *const fi_mr_attr, domain: &Arc<Domain>) -> Result<()> {
-    // SAFETY: by contract; what the attributes name is a live vector, as the manual page says.
+    // SAFETY: fi_mr_regattr's caller passes attributes of its API version, whose key names a live vector.
     let good = unsafe {
         let (size, key) = match domain.api_version {
             ..FIRST_WITH_KEYS => (0, null()),
@@ -172,23 +175,24 @@ unsafe fn check_key(attr: *const fi_mr_attr, domain: &Arc<Domain>) -> Result<()>
     if good { Ok(()) } else { Err(Errno(FI_EINVAL)) }
 }
 
-/// Where authorization keys are taken, the plain calls have no place for one.
+/// Whether the domain uses authorization keys: then fi_mr_reg and fi_mr_regv fail, as they cannot pass one.
 ///
 /// # Safety
 /// A live domain of ours.
 unsafe fn wants_key(fid: *mut fid) -> bool {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live domain of ours.
     unsafe { domain::opened(fid) }.av.auth_key_size.is_some()
 }
 
-/// Looks only at what the program's version of the API has: behind it nothing needs to be initialized. Interface and
-/// device say where memory lies for who asked for FI_HMEM, which is not to be had; page sizes make no difference.
+/// Reads no field that the program's API version does not have, for it may be uninitialized. Interface and device are
+/// not read, as no provider here offers FI_HMEM, and neither is the page size, which makes no difference.
 ///
 /// # Safety
 /// Attributes as in that version, and memory that the program promises until it closes the region.
 unsafe fn request(attr: *const fi_mr_attr, flags: u64, version: u32) -> Result<Request> {
     let since = |major: u32, minor: u32| version >= (major << 16 | minor);
-    // SAFETY: by contract.
+    // SAFETY: fi_mr_regattr's caller passes attributes of its API version; memory and base region stay until the region
+    // is closed.
     unsafe {
         let memory = pieces((*attr).anonymous.mr_iov, (*attr).iov_count)?;
         let whole = if since(2, 0) { (*attr).base_mr } else { null() };
@@ -205,7 +209,7 @@ unsafe fn pieces(iov: *const iovec, count: usize) -> Result<UserIov> {
     if iov.is_null() || count == 0 || count > IOV_LIMIT {
         return Err(Errno(FI_EINVAL));
     }
-    // SAFETY: by contract.
+    // SAFETY: the array has `count` pieces, whose memory stays until the region is closed.
     let piece = |index| unsafe {
         let piece = *iov.add(index);
         UserBuf::new(piece.iov_base.cast(), piece.iov_len)
@@ -227,7 +231,7 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
         match (*other).fclass as u32 {
             FI_CLASS_CNTR if !Arc::ptr_eq(cntr::domain_of(other), of(fid).domain()) => -FI_EINVAL,
             FI_CLASS_CNTR => status(of(fid).bind_counter(cntr::of(other), flags)),
-            // Only the endpoint's own operations know of which kind it is.
+            // The endpoint's own op table knows its type, so its bind does the work, with `bind_endpoint`.
             FI_CLASS_EP | FI_CLASS_SEP | FI_CLASS_RX_CTX => match (*other).ops.as_ref().and_then(|ops| ops.bind) {
                 Some(bind) => bind(other, fid, flags),
                 None => -FI_EINVAL,
@@ -237,7 +241,7 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     }
 }
 
-/// The endpoint's half of `bind`. `domain` and `number` are the endpoint's.
+/// The endpoint's half of `bind`: its domain, and the number that the region knows it by.
 ///
 /// # Safety
 /// A live region of ours.
@@ -247,7 +251,7 @@ pub unsafe fn bind_endpoint(
     number: u64,
     flags: u64,
 ) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes a live region of ours.
     let region = unsafe { of(region) };
     if flags != 0 {
         return Err(Errno(FI_EBADFLAGS as c_int));
@@ -274,7 +278,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
 /// # Safety
 /// As fi_mr_refresh passes it: only flags and pieces are set.
 unsafe fn refresh(mr: &Mr, modify: *const fi_mr_modify) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: fi_mr_refresh passes flags and pieces, and nothing else is looked at.
     unsafe {
         if (*modify).flags != 0 {
             return Err(Errno(FI_EBADFLAGS as c_int));

@@ -1,6 +1,6 @@
 //! fid_poll: a poll set of a domain, which queues and counters are put into.
 
-use super::{Object, cntr, cq, head, status};
+use super::{Child, Object, cntr, cq, head, status};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::{Domain, unused};
@@ -23,22 +23,13 @@ static POLL_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    set: Arc<PollSet>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenPollSet = Child<Arc<PollSet>, Domain>;
 
 /// # Safety
 /// A live poll set of ours.
 unsafe fn of<'a>(set: *const fid_poll) -> &'a Arc<PollSet> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_poll, Opened>::value(set).set }
+    // SAFETY: a live poll set of ours has this behind its fid.
+    unsafe { &Object::<fid_poll, OpenPollSet>::value(set).value }
 }
 
 /// # Safety
@@ -52,13 +43,11 @@ pub unsafe extern "C" fn open(domain: *mut fid_domain, attr: *mut fi_poll_attr, 
         let domain = super::domain::opened(domain.cast());
         match PollSet::open(attr.as_ref().map_or(0, |attr| attr.flags)) {
             Ok(set) => {
-                domain.users.acquire();
                 let c = fid_poll {
                     fid: head(FI_CLASS_POLL, null_mut(), &POLL_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                let domain = domain.clone();
-                out.write(Object::give(c, Opened { set, domain }));
+                out.write(Object::give(c, Child::new(set, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -68,7 +57,7 @@ pub unsafe extern "C" fn open(domain: *mut fid_domain, attr: *mut fi_poll_attr, 
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only poll sets made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_poll, Opened>::close(fid, |_| unused(of(fid.cast()).refs())) }
+    unsafe { Object::<fid_poll, OpenPollSet>::close(fid, |_| unused(of(fid.cast()).refs())) }
 }
 
 /// What can be a member: a queue or counter, and the context it was opened with.
@@ -82,7 +71,7 @@ unsafe fn member(fid: *const fid, flags: u64) -> Result<(Arc<dyn Waitable>, usiz
     if flags != 0 {
         return Err(Errno(FI_EBADFLAGS as c_int));
     }
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: fi_poll_add's caller passes a live object of ours, which tells its class by its fid.
     unsafe {
         let object: Arc<dyn Waitable> = match (*fid).fclass as u32 {
             FI_CLASS_CQ => cq::of(fid).clone(),

@@ -14,7 +14,7 @@ const SIZE: usize = size_of::<u64>();
 /// # Safety
 /// `arg` is NULL or an fi_mr_raw_attr, and its buffer holds as many bytes as it says.
 pub unsafe fn get(key: u64, base: u64, arg: *mut c_void) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: FI_GET_RAW_MR has NULL or an fi_mr_raw_attr as its argument, whose buffer is as long as it says.
     unsafe {
         let Some(attr) = arg.cast::<fi_mr_raw_attr>().as_ref() else {
             return -FI_EINVAL;
@@ -37,13 +37,13 @@ pub unsafe fn get(key: u64, base: u64, arg: *mut c_void) -> c_int {
     FI_SUCCESS
 }
 
-/// FI_MAP_RAW_MR and FI_UNMAP_KEY; None: another command.
+/// Answers FI_MAP_RAW_MR and FI_UNMAP_KEY; None for any other command.
 ///
 /// # Safety
 /// `arg` is NULL or what the command says, and its key holds as many bytes as it says.
 pub unsafe fn control(command: c_int, arg: *mut c_void) -> Option<c_int> {
     match command as u32 {
-        // SAFETY: by contract.
+        // SAFETY: FI_MAP_RAW_MR has NULL or an fi_mr_map_raw as its argument.
         FI_MAP_RAW_MR => Some(unsafe { map(arg.cast()) }),
         FI_UNMAP_KEY => Some(if arg.is_null() { -FI_EINVAL } else { FI_SUCCESS }),
         _ => None,
@@ -53,7 +53,7 @@ pub unsafe fn control(command: c_int, arg: *mut c_void) -> Option<c_int> {
 /// # Safety
 /// As `control`.
 unsafe fn map(arg: *const fi_mr_map_raw) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: NULL or an fi_mr_map_raw, whose key has as many bytes as it says.
     unsafe {
         let Some(map) = arg.as_ref() else {
             return -FI_EINVAL;

@@ -1,35 +1,45 @@
-//! The fi_rma op table of any endpoint that is `Rma`: nine C calls folded into one request.
+//! The fi_rma op table of every endpoint: nine C calls, which make one request.
 //!
-//! Opens iovecs and message structs, nothing more.
+//! Opens iovecs and message structs, nothing more: what a call may ask for is checked by `api::endpoint`. `op_table`
+//! says how a row reads. Deferred work opens its message structs here too.
 
-use super::posting::{Opened, elements, many, one, post, try_post};
+use super::endpoint::OpTables;
+use super::op_table::{c_type, op_table};
+use super::posting::{NULL, Post, elements, many, one};
 use crate::abi::types::*;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::RmaCall;
 use crate::engine::op::{Access, RemoteIov, RemotePart};
 use crate::util::user::UserIov;
 use core::ffi::c_void;
-use core::marker::PhantomData;
-use libc::{iovec, ssize_t};
+use libc::ssize_t;
 
-/// The table of one kind of endpoint.
-pub struct Table<O>(PhantomData<O>);
-
-impl<O: Opened> Table<O> {
-    pub const RMA: fi_ops_rma = fi_ops_rma {
-        size: size_of::<fi_ops_rma>(),
-        read: Some(read::<O>),
-        readv: Some(readv::<O>),
-        readmsg: Some(readmsg::<O>),
-        write: Some(write::<O>),
-        writev: Some(writev::<O>),
-        writemsg: Some(writemsg::<O>),
-        inject: Some(inject::<O>),
-        writedata: Some(writedata::<O>),
-        injectdata: Some(injectdata::<O>),
-    };
+impl<V: EndpointOps> OpTables<V> {
+    pub const RMA: fi_ops_rma = op_table! { fi_ops_rma {
+        read       (into, len, _desc, source, addr, key, context)
+            = at(addr, key).read(source, one(into, len), context);
+        readv      (iov, _descs, count, source, addr, key, context)
+            = many(iov, count).map(|local| at(addr, key).read(source, local, context));
+        readmsg    (msg_rma, flags)
+            = by_msg(Access::Read, msg_rma, flags);
+        write      (buf, len, _desc, dest, addr, key, context)
+            = at(addr, key).write(dest, one(buf, len), context);
+        writev     (iov, _descs, count, dest, addr, key, context)
+            = many(iov, count).map(|local| at(addr, key).write(dest, local, context));
+        writemsg   (msg_rma, flags)
+            = by_msg(Access::Write, msg_rma, flags);
+        inject     (buf, len, dest, addr, key)
+            = at(addr, key).write(dest, one(buf, len), NULL).inject();
+        writedata  (buf, len, _desc, data, dest, addr, key, context)
+            = at(addr, key).write(dest, one(buf, len), context).data(data);
+        injectdata (buf, len, data, dest, addr, key)
+            = at(addr, key).write(dest, one(buf, len), NULL).data(data).inject();
+    }};
 }
+
+// ---- the words of the rows ----
 
 /// Where at the target, for the calls that name one piece: as long as the local side.
 #[derive(Clone, Copy)]
@@ -38,28 +48,64 @@ struct At {
     key: u64,
 }
 
-/// An operation with what the calls have in common filled in.
 #[inline(always)]
-fn plain(access: Access, dest: u64, local: UserIov, at: At, context: *mut c_void) -> RmaCall {
-    RmaCall {
-        access,
-        dest,
-        local,
-        remote: RemoteIov::one(RemotePart {
-            addr: at.addr,
-            len: local.len(),
-            key: at.key,
-        }),
-        data: None,
-        flags: Flags::Endpoint,
-        context: context as usize,
+fn at(addr: u64, key: u64) -> At {
+    At { addr, key }
+}
+
+impl At {
+    #[inline(always)]
+    fn read(self, source: fi_addr_t, local: UserIov, context: *mut c_void) -> RmaCall {
+        self.call(Access::Read, source, local, context)
+    }
+
+    #[inline(always)]
+    fn write(self, dest: fi_addr_t, local: UserIov, context: *mut c_void) -> RmaCall {
+        self.call(Access::Write, dest, local, context)
+    }
+
+    #[inline(always)]
+    fn call(self, access: Access, dest: fi_addr_t, local: UserIov, context: *mut c_void) -> RmaCall {
+        RmaCall {
+            access,
+            dest,
+            local,
+            remote: RemoteIov::one(RemotePart {
+                addr: self.addr,
+                len: local.len(),
+                key: self.key,
+            }),
+            data: None,
+            flags: Flags::Endpoint,
+            context: context as usize,
+        }
     }
 }
+
+impl RmaCall {
+    #[inline(always)]
+    fn data(self, data: u64) -> RmaCall {
+        RmaCall {
+            data: Some(data),
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn inject(self) -> RmaCall {
+        RmaCall {
+            flags: Flags::Inject,
+            ..self
+        }
+    }
+}
+
+// ---- the calls by message structs, which deferred work has too ----
 
 /// # Safety
 /// `iov` has `count` pieces.
 unsafe fn remote(iov: *const fi_rma_iov, count: usize) -> Result<RemoteIov> {
-    // SAFETY: by contract.
+    // SAFETY: the caller's array has as many pieces as it says.
     let parts = unsafe { elements(iov, count)? }.iter().map(|piece| RemotePart {
         addr: piece.addr,
         len: piece.len,
@@ -69,9 +115,9 @@ unsafe fn remote(iov: *const fi_rma_iov, count: usize) -> Result<RemoteIov> {
 }
 
 /// # Safety
-/// As the manual page asks for.
+/// `msg` is NULL or a message, whose buffers are the operation's until it has ended.
 pub(super) unsafe fn by_msg(access: Access, msg: *const fi_msg_rma, flags: u64) -> Result<RmaCall> {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes NULL or a message, whose pieces on both sides are as many as it says.
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let remote = remote(msg.rma_iov, msg.rma_iov_count)?;
@@ -91,147 +137,4 @@ pub(super) unsafe fn by_msg(access: Access, msg: *const fi_msg_rma, flags: u64) 
             context: msg.context as usize,
         })
     }
-}
-
-// SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends;
-// that is what the manual pages ask of a program.
-
-unsafe extern "C" fn read<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    src: fi_addr_t,
-    addr: u64,
-    key: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post::<O>(ep, plain(Access::Read, src, one(buf, len), At { addr, key }, context)) }
-}
-
-unsafe extern "C" fn readv<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    src: fi_addr_t,
-    addr: u64,
-    key: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        try_post::<O>(
-            ep,
-            many(iov, count).map(|local| plain(Access::Read, src, local, At { addr, key }, context)),
-        )
-    }
-}
-
-unsafe extern "C" fn readmsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { try_post::<O>(ep, by_msg(Access::Read, msg, flags)) }
-}
-
-unsafe extern "C" fn write<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post::<O>(ep, plain(Access::Write, dest, one(buf, len), At { addr, key }, context)) }
-}
-
-unsafe extern "C" fn writev<O: Opened>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        try_post::<O>(
-            ep,
-            many(iov, count).map(|local| plain(Access::Write, dest, local, At { addr, key }, context)),
-        )
-    }
-}
-
-unsafe extern "C" fn writemsg<O: Opened>(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { try_post::<O>(ep, by_msg(Access::Write, msg, flags)) }
-}
-
-/// The inject forms, whose context nobody sees.
-///
-/// # Safety
-/// See above.
-#[inline(always)]
-unsafe fn injected(buf: *const c_void, len: usize, data: Option<u64>, dest: fi_addr_t, at: At) -> RmaCall {
-    // SAFETY: by contract.
-    let local = unsafe { one(buf, len) };
-    RmaCall {
-        data,
-        flags: Flags::Inject,
-        ..plain(Access::Write, dest, local, at, core::ptr::null_mut())
-    }
-}
-
-unsafe extern "C" fn inject<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post::<O>(ep, injected(buf, len, None, dest, At { addr, key })) }
-}
-
-unsafe extern "C" fn writedata<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    data: u64,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-    context: *mut c_void,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe {
-        let call = plain(Access::Write, dest, one(buf, len), At { addr, key }, context);
-        post::<O>(
-            ep,
-            RmaCall {
-                data: Some(data),
-                ..call
-            },
-        )
-    }
-}
-
-unsafe extern "C" fn injectdata<O: Opened>(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    data: u64,
-    dest: fi_addr_t,
-    addr: u64,
-    key: u64,
-) -> ssize_t {
-    // SAFETY: see above.
-    unsafe { post::<O>(ep, injected(buf, len, Some(data), dest, At { addr, key })) }
 }

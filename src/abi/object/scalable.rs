@@ -1,4 +1,7 @@
-//! fid_ep of a scalable endpoint, which itself moves nothing, and of its contexts, which are endpoints like others.
+//! fid_ep of a scalable endpoint, which has no data calls of its own, and the calls that open its contexts.
+//!
+//! A context is an endpoint like any other (`endpoint`). What a scalable endpoint does is in `api::endpoint::scalable`.
+//! Called by C.
 
 use super::{Object, av, endpoint, eq, head, mr, status};
 use crate::abi::lacking;
@@ -11,9 +14,9 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use std::sync::Arc;
 
-struct Over<T>(PhantomData<T>);
+struct ScalableOpTables<T>(PhantomData<T>);
 
-impl<T: EndpointTransport + 'static> Over<T> {
+impl<T: EndpointTransport + 'static> ScalableOpTables<T> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<T>),
         bind: Some(bind::<T>),
@@ -34,9 +37,9 @@ impl<T: EndpointTransport + 'static> Over<T> {
 /// Gives a scalable endpoint to C.
 pub fn give<T: EndpointTransport + 'static>(whole: Arc<Scalable<T>>, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
-        fid: head(FI_CLASS_SEP, context, const { &Over::<T>::FID }),
-        ops: (&raw const *const { &Over::<T>::EP }).cast_mut(),
-        cm: (&raw const *const { &Over::<T>::CM }).cast_mut(),
+        fid: head(FI_CLASS_SEP, context, const { &ScalableOpTables::<T>::FID }),
+        ops: (&raw const *const { &ScalableOpTables::<T>::EP }).cast_mut(),
+        cm: (&raw const *const { &ScalableOpTables::<T>::CM }).cast_mut(),
         msg: (&raw const lacking::MSG).cast_mut(),
         rma: (&raw const lacking::RMA).cast_mut(),
         tagged: (&raw const lacking::TAGGED).cast_mut(),
@@ -49,7 +52,7 @@ pub fn give<T: EndpointTransport + 'static>(whole: Arc<Scalable<T>>, context: *m
 /// # Safety
 /// A live scalable endpoint of this transport.
 unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> &'a Arc<Scalable<T>> {
-    // SAFETY: by contract.
+    // SAFETY: a live scalable endpoint of this transport has this behind its fid.
     unsafe { Object::<fid_ep, Arc<Scalable<T>>>::value(fid.cast()) }
 }
 
@@ -78,7 +81,7 @@ unsafe extern "C" fn bind<T: EndpointTransport + 'static>(fid: *mut fid, other: 
     }
 }
 
-/// Contexts are enabled one by one; programs enable the whole too.
+/// Contexts are enabled one by one, but programs enable the scalable endpoint too.
 unsafe extern "C" fn control(_: *mut fid, command: c_int, _arg: *mut c_void) -> c_int {
     if command as u32 == FI_ENABLE {
         FI_SUCCESS

@@ -1,4 +1,7 @@
 //! fid_ep of a shared receive context: receives are posted to it as to an endpoint.
+//!
+//! What a context does is in `api::endpoint::shared_rx`; here every call is passed on to it. Called by `endpoint`'s
+//! shims.
 
 use super::{Object, endpoint};
 use crate::abi::types::*;
@@ -8,7 +11,7 @@ use crate::api::domain::Domain;
 use crate::api::endpoint::shared_rx::SharedRx;
 use crate::api::endpoint::{EndpointOps, EndpointState, EndpointTransport};
 use crate::api::errno::Result;
-use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::Context;
@@ -17,9 +20,9 @@ use core::any::Any;
 use core::ffi::c_void;
 use std::sync::Arc;
 
-/// The context behind the fid. Whoever binds it cannot tell of which transport it is, so it says so itself.
+/// The context behind the fid. An endpoint that binds it cannot tell its transport from the fid, so `any` tells it.
 #[repr(C)]
-struct Opened<T: EndpointTransport> {
+struct OpenSharedRx<T: EndpointTransport> {
     any: Arc<dyn Any + Send + Sync>,
     pool: Arc<SharedRx<T>>,
 }
@@ -27,18 +30,19 @@ struct Opened<T: EndpointTransport> {
 /// Gives a shared receive context to C.
 pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mut c_void) -> *mut fid_ep {
     let any = Arc::new(pool.clone());
-    endpoint::give(Opened { any, pool }, FI_CLASS_SRX_CTX, context)
+    endpoint::give(OpenSharedRx { any, pool }, FI_CLASS_SRX_CTX, context)
 }
 
 /// The context, if it is of this transport.
+///
 /// # Safety
 /// A live shared receive context of ours.
 pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<SharedRx<T>>> {
-    // SAFETY: by contract; what stands behind the fid begins with this, whatever its transport.
+    // SAFETY: what is behind the fid of a shared receive context begins with this, whatever its transport.
     unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
 }
 
-impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
+impl<T: EndpointTransport + 'static> EndpointOps for OpenSharedRx<T> {
     type Transport = T;
     type Base = Arc<SharedRx<T>>;
 
@@ -80,26 +84,26 @@ impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Messaging for Opened<T> {
+impl<T: EndpointTransport + 'static> Messaging for OpenSharedRx<T> {
     #[inline(always)]
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.pool.send(call, body)
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         self.pool.recv(call, body)
     }
 }
 
-impl<T: EndpointTransport + 'static> Rma for Opened<T> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+impl<T: EndpointTransport + 'static> Rma for OpenSharedRx<T> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.pool.rma(call)
     }
 }
 
-impl<T: EndpointTransport + 'static> Atomics for Opened<T> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+impl<T: EndpointTransport + 'static> Atomics for OpenSharedRx<T> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.pool.atomic(call)
     }
 }

@@ -1,4 +1,4 @@
-//! fid_stx: a shared transmit context. Nothing can be done with it but bind it.
+//! fid_stx: a shared transmit context. Nothing can be done with it but bind it to endpoints, and close it.
 
 use super::{Object, domain, head};
 use crate::abi::lacking;
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn open(
 /// # Safety
 /// A live shared transmit context of ours.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Stx> {
-    // SAFETY: by contract.
+    // SAFETY: a live shared transmit context of ours has this behind its fid.
     unsafe { Object::<fid_stx, _>::value(fid.cast()) }
 }
 

@@ -1,4 +1,4 @@
-//! FI_GETWAIT and FI_GETWAITOBJ, as queues and counters have them in common.
+//! FI_GETWAIT and FI_GETWAITOBJ, the commands that queues, counters and wait sets have in common.
 
 use super::status;
 use crate::abi::types::*;
@@ -19,9 +19,9 @@ pub unsafe fn control(
     let put = |result: Result<()>| Some(status(result));
     match command as u32 {
         FI_GETWAIT | FI_GETWAITOBJ if arg.is_null() => Some(-FI_EINVAL),
-        // SAFETY: by contract, a place for a number.
+        // SAFETY: FI_GETWAITOBJ has a place for a number as its argument.
         FI_GETWAITOBJ => put(object().map(|object| unsafe { arg.cast::<fi_wait_obj>().write(object) })),
-        // SAFETY: by contract, a place for what the kind of wait object says.
+        // SAFETY: FI_GETWAIT has a place for what the kind of wait object says as its argument.
         FI_GETWAIT => put(handle().and_then(|handle| unsafe { give(handle, arg) })),
         _ => None,
     }
@@ -30,7 +30,7 @@ pub unsafe fn control(
 /// # Safety
 /// `arg` is a place for the handle's C form.
 unsafe fn give(handle: Handle, arg: *mut c_void) -> Result<()> {
-    // SAFETY: by contract.
+    // SAFETY: a place for this handle's C form; a list of descriptors has as much room as it says.
     unsafe {
         match handle {
             Handle::Fd(fd) => arg.cast::<c_int>().write(fd),

@@ -1,6 +1,6 @@
-//! fid_wait: a wait set of a fabric, which queues and counters join by being opened with FI_WAIT_SET.
+//! fid_wait: a wait set of a fabric. Queues and counters join it by being opened with FI_WAIT_SET.
 
-use super::{Object, head, not_if, status, wait};
+use super::{Child, Object, head, not_if, status, wait};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Fabric;
@@ -21,22 +21,13 @@ static WAIT_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    set: Arc<WaitSet>,
-    fabric: Arc<Fabric>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.fabric.users.release();
-    }
-}
+type OpenWaitSet = Child<Arc<WaitSet>, Fabric>;
 
 /// # Safety
 /// A live wait set of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<WaitSet> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_wait, Opened>::value(fid.cast()).set }
+    // SAFETY: a live wait set of ours has this behind its fid.
+    unsafe { &Object::<fid_wait, OpenWaitSet>::value(fid.cast()).value }
 }
 
 /// The wait set that an attribute names, looked at for FI_WAIT_SET only.
@@ -47,7 +38,7 @@ pub unsafe fn named(object: fi_wait_obj, set: *const fid_wait) -> Result<Option<
     if object != FI_WAIT_SET {
         return Ok(None);
     }
-    // SAFETY: by contract; a fid tells its class.
+    // SAFETY: the attributes' wait set is a live object, which tells its class by its fid.
     unsafe {
         if set.is_null() || (*set).fid.fclass != FI_CLASS_WAIT as usize {
             return Err(Errno(FI_EINVAL));
@@ -67,13 +58,11 @@ pub unsafe extern "C" fn open(fabric: *mut fid_fabric, attr: *mut fi_wait_attr, 
         let fabric = super::fabric::opened(fabric);
         match WaitSet::open((*attr).wait_obj, (*attr).flags) {
             Ok(set) => {
-                fabric.users.acquire();
                 let c = fid_wait {
                     fid: head(FI_CLASS_WAIT, null_mut(), &WAIT_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                let fabric = fabric.clone();
-                out.write(Object::give(c, Opened { set, fabric }));
+                out.write(Object::give(c, Child::new(set, fabric)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -83,7 +72,7 @@ pub unsafe extern "C" fn open(fabric: *mut fid_fabric, attr: *mut fi_wait_attr, 
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only wait sets made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_wait, Opened>::close(fid, |_| not_if(of(fid).refs() > 0)) }
+    unsafe { Object::<fid_wait, OpenWaitSet>::close(fid, |_| not_if(of(fid).refs() > 0)) }
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {

@@ -18,7 +18,7 @@ use core::ptr::{NonNull, null, null_mut};
 pub struct OwnInfo(NonNull<fi_info>);
 
 impl OwnInfo {
-    /// Gives it away with the core's words on who answered whom: whoever has it now frees it with fi_freeinfo.
+    /// Gives it away, with the provider's name and the versions as the core wants them. Freed with fi_freeinfo.
     pub fn signed(self, words: Option<&FabricAttr>) -> Result<*mut fi_info, NoMemory> {
         if let Some(words) = words {
             let name = words.prov_name.as_deref().map(text::owned);
@@ -53,7 +53,7 @@ impl Drop for OwnInfo {
     }
 }
 
-/// Takes a list apart. What misses a part is freed, and the plug-in named.
+/// Takes a list apart. An info that lacks a part is freed, and the plug-in logged.
 ///
 /// # Safety
 /// `list` is NULL or a list of malloc'ed fi_info, in the layout of the plug-in's API version, that is now ours.
@@ -64,7 +64,7 @@ pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Ans
         log!(Warn, Core, "fi_getinfo: provider {} output empty list", plugin.name());
     }
     while let Some(node) = NonNull::new(list) {
-        // SAFETY: by contract; `next` is the first field in every layout.
+        // SAFETY: a list of fi_info, whose `next` is the first field in every layout.
         list = unsafe { (&raw mut (*node.as_ptr()).next).replace(null_mut()) };
         // SAFETY: unlinked, so the node is ours alone.
         match unsafe { take_one(node, layout) } {
@@ -83,13 +83,13 @@ pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Ans
 /// # Safety
 /// As `take`, for a list of one.
 unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &'static str> {
-    // SAFETY: by contract; these fields are in every layout.
+    // SAFETY: an fi_info of some layout, and every layout has these fields.
     let missing = unsafe { missing_part(node.as_ptr()) };
     if *layout == CURRENT && missing.is_none() {
         return Ok(OwnInfo(node));
     }
-    // What the plug-in made ends here: it is incomplete, or too short for programs of today.
-    // SAFETY: by contract; not used again after `free`.
+    // The plug-in's own struct is freed: it is incomplete, or shorter than programs of today read.
+    // SAFETY: an fi_info of that layout, ours alone, and not used again after `free`.
     unsafe {
         let whole = missing.map_or_else(|| info::dup(node.as_ptr(), layout).map_err(no_memory), Err);
         info::free(node.as_ptr(), layout);
@@ -99,12 +99,12 @@ unsafe fn take_one(node: NonNull<fi_info>, layout: &Layout) -> Result<OwnInfo, &
     }
 }
 
-/// What every info must have and this one has not.
+/// The first part that every info must have and this one lacks.
 ///
 /// # Safety
 /// `node` points to an fi_info of any layout.
 unsafe fn missing_part(node: *const fi_info) -> Option<&'static str> {
-    // SAFETY: by contract.
+    // SAFETY: an fi_info of some layout, and every layout has these fields.
     let parts = unsafe {
         [
             ((*node).fabric_attr.is_null(), "no fabric_attr"),

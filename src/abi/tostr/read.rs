@@ -9,7 +9,7 @@ use crate::api::tostr::objects;
 /// # Safety
 /// `attr` is good; so for the readers below, up to the last field they name.
 pub unsafe fn av(attr: *const fi_av_attr) -> objects::AvAttr {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller vouches for the attributes, and for the name if there is one.
     unsafe {
         objects::AvAttr {
             av_type: (*attr).r#type,
@@ -22,7 +22,7 @@ pub unsafe fn av(attr: *const fi_av_attr) -> objects::AvAttr {
 }
 
 pub unsafe fn mr(attr: *const fi_mr_attr) -> objects::MrAttr {
-    // SAFETY: the caller's promise; either side of the union is a pointer, which is not followed.
+    // SAFETY: the caller vouches for the attributes; either side of the union is a pointer, which is not followed.
     unsafe {
         objects::MrAttr {
             mr_iov: (*attr).anonymous.mr_iov.addr(),
@@ -38,7 +38,7 @@ pub unsafe fn mr(attr: *const fi_mr_attr) -> objects::MrAttr {
 }
 
 pub unsafe fn cq_err_entry(entry: *const fi_cq_err_entry) -> objects::CqErrEntry {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller vouches for the entry.
     unsafe {
         objects::CqErrEntry {
             op_context: (*entry).op_context.addr(),

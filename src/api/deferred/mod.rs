@@ -29,10 +29,6 @@ use lines::Lines;
 use std::sync::Arc;
 use work::{Action, Call, Change, Ending, Held, On, Target, Work};
 
-/// What an endpoint answers to an operation with FI_TRIGGER: it has not begun it, and whoever can read the operation's
-/// context hands it to `trigger`. No errno of libfabric.
-pub const TRIGGERED: Errno = Errno(i32::MAX);
-
 /// A started operation whose end is told to a counter of its own.
 struct Flight {
     endpoint: usize,

@@ -4,7 +4,7 @@ use crate::abi::types::{FI_CLAIM, FI_COMPLETION, FI_DISCARD, FI_EINVAL, FI_ENOSY
 use crate::api::cntr::Cntr;
 use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
-use crate::api::messaging::{Flags, RecvCall, SendCall};
+use crate::api::messaging::{Flags, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::engine::op::Context;
 use crate::util::user::UserIov;
@@ -107,12 +107,17 @@ pub struct On<B>(pub B);
 
 impl<B: EndpointOps + Send + Sync> Target for On<B> {
     fn begin(&self, call: &Call) -> Result<()> {
-        match call {
+        let begun = match call {
             Call::Send(call, body) => self.0.send(call, body),
             Call::Recv(call, body) => self.0.recv(call, body),
             Call::Rma(call) => self.0.rma(call),
             Call::Atomic(call) => self.0.atomic(call),
-        }
+        };
+        begun.map_err(|why| match why {
+            NotBegun::Refused(error) => error,
+            // Cannot be: `ordinary` and `owned` take FI_TRIGGER away.
+            NotBegun::Triggered => Errno(FI_EINVAL),
+        })
     }
 
     fn key(&self) -> usize {

@@ -8,7 +8,7 @@ use super::state::EndpointState;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
-use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Flags, Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
@@ -142,27 +142,27 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
 
 impl<B: Messaging> Messaging for Alias<B> {
     #[inline]
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.tx_flags);
         self.endpoint.send(&SendCall { flags, ..*call }, body)
     }
 
     #[inline]
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.rx_flags);
         self.endpoint.recv(&RecvCall { flags, ..*call }, body)
     }
 }
 
 impl<B: Rma> Rma for Alias<B> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.tx_flags);
         self.endpoint.rma(&RmaCall { flags, ..*call })
     }
 }
 
 impl<B: Atomics> Atomics for Alias<B> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         let flags = Self::own(call.flags, &self.tx_flags);
         self.endpoint.atomic(&AtomicCall { flags, ..*call })
     }

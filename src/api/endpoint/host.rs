@@ -10,6 +10,7 @@ use crate::api::deferred::Deferred;
 use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
+use crate::api::messaging::NotBegun;
 use crate::engine::op::{Context, Refused};
 use crate::util::closable::{Closable, Entered};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl<O: Owners> EngineHost<O> {
 
     /// What follows every operation that was given to the engine, under the lock and after it.
     #[inline(always)]
-    pub fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<()> {
+    pub fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<(), NotBegun> {
         // What is done at once may be deferred work, whose completion starts the next.
         core.report();
         let result = match begun {

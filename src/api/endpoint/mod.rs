@@ -21,7 +21,7 @@ use super::domain::{Domain, unused};
 use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::log::Speaker;
-use super::messaging::{Messaging, RecvCall, SendCall};
+use super::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
@@ -277,7 +277,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
     // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
     // stalls the processor.
     #[inline(always)]
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
@@ -291,7 +291,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
     }
 
     #[inline(always)]
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
@@ -312,7 +312,7 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
 
 impl<T: EndpointTransport> Rma for Endpoint<T> {
     #[inline(always)]
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
@@ -329,7 +329,7 @@ impl<T: EndpointTransport> Rma for Endpoint<T> {
 
 impl<T: EndpointTransport> Atomics for Endpoint<T> {
     #[inline(always)]
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();

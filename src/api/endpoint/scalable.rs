@@ -15,7 +15,7 @@ use crate::api::domain::{Domain, unused};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, RxAttr, TxAttr};
-use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
@@ -409,24 +409,24 @@ impl<T: EndpointTransport> Clone for Context<T> {
 
 impl<T: EndpointTransport> Messaging for Context<T> {
     #[inline]
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.endpoint.send(call, body)
     }
 
     #[inline]
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         self.endpoint.recv(call, body)
     }
 }
 
 impl<T: EndpointTransport> Rma for Context<T> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.endpoint.rma(call)
     }
 }
 
 impl<T: EndpointTransport> Atomics for Context<T> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.endpoint.atomic(call)
     }
 }

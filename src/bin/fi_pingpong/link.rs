@@ -5,7 +5,7 @@
 use crate::abi::types::*;
 use crate::control::{Control, Name, Role};
 use crate::ffi::{
-    self, Buffers, Domain, Endpoint, Event, Events, Fabric, Facts, Hints, Info, Kind, Passive, Queue, Vector,
+    self, Buffers, Domain, Endpoint, Event, Events, Fabric, Facts, Hints, Info, Interface, Passive, Queue, Vector,
 };
 use crate::options::Options;
 use crate::say::{self, Fail, debug};
@@ -53,7 +53,7 @@ fn exchange(options: &Options, mut control: Control) -> Result<Link, Fail> {
     let _events = Events::open(&fabric)?;
     let domain = Domain::open(&fabric, &info)?;
     let vector = Vector::open(&domain, info.facts.av_type)?;
-    let mut link = Opened::new(options, &domain, info)?;
+    let mut link = Setup::new(options, &domain, info)?;
     link.endpoint.bind_vector(&vector)?;
     link.enable()?;
     let own = Name {
@@ -87,7 +87,7 @@ fn accept(options: &Options, mut control: Control) -> Result<Link, Fail> {
         other => return Err(unexpected(&other)),
     };
     let domain = Domain::open(&fabric, &info)?;
-    let mut link = Opened::new(options, &domain, info)?;
+    let mut link = Setup::new(options, &domain, info)?;
     link.endpoint.bind_events(&events)?;
     link.enable()?;
     link.endpoint.accept()?;
@@ -101,7 +101,7 @@ fn connect(options: &Options, mut control: Control) -> Result<Link, Fail> {
     let fabric = Fabric::open(&info)?;
     let events = Events::open(&fabric)?;
     let domain = Domain::open(&fabric, &info)?;
-    let mut link = Opened::new(options, &domain, info)?;
+    let mut link = Setup::new(options, &domain, info)?;
     link.endpoint.bind_events(&events)?;
     link.enable()?;
     debug(format_args!("Connected endpoint: connecting"));
@@ -111,7 +111,7 @@ fn connect(options: &Options, mut control: Control) -> Result<Link, Fail> {
 }
 
 /// An endpoint and what stands around it, not yet connected.
-struct Opened {
+struct Setup {
     endpoint: Endpoint,
     tx: Rc<Queue>,
     rx: Rc<Queue>,
@@ -119,20 +119,20 @@ struct Opened {
     largest: usize,
 }
 
-impl Opened {
-    fn new(options: &Options, domain: &Rc<Domain>, info: Info) -> Result<Opened, Fail> {
+impl Setup {
+    fn new(options: &Options, domain: &Rc<Domain>, info: Info) -> Result<Setup, Fail> {
         let facts = &info.facts;
         let largest = options.sizes.largest().min(facts.max_msg_size);
         let buffers = Buffers::new(domain, facts, largest)?;
         let tx = Queue::open(domain, facts.tx_queue)?;
         let rx = Queue::open(domain, facts.rx_queue)?;
-        let kind = if facts.caps & FI_TAGGED != 0 {
-            Kind::Tagged
+        let interface = if facts.caps & FI_TAGGED != 0 {
+            Interface::Tagged
         } else {
-            Kind::Plain
+            Interface::Msg
         };
-        let endpoint = Endpoint::open(domain, &info, &buffers, kind)?;
-        Ok(Opened {
+        let endpoint = Endpoint::open(domain, &info, &buffers, interface)?;
+        Ok(Setup {
             endpoint,
             tx,
             rx,

@@ -1,4 +1,5 @@
-//! The ping-pong itself: each size in turn, both sides counting what they post and what has ended; checks of the data.
+//! The ping-pong itself: each size in turn, both programs counting what they post and what has
+//! completed; checks of the data.
 //!
 //! Knows no fabric calls beyond those of `Link`. Called by `main`.
 
@@ -14,7 +15,7 @@ use std::io::Write;
 use std::time::Instant;
 
 const LAST: &[u8] = b"fin\0";
-/// How many empty looks at a queue before asking whether the other program still lives.
+/// How many empty reads of a queue before the control connection is asked whether the other program still lives.
 const PATIENCE: u32 = 1 << 20;
 
 /// Runs all sizes, and says goodbye.
@@ -22,7 +23,7 @@ pub fn run(options: &Options, link: &mut Link) -> Result<(), Fail> {
     debug(format_args!("Running pingpong test with fi_info:\n{}", link.info_text));
     if link.facts.ep_type == FI_EP_DGRAM {
         // The last message must find a receive even if its sender is one ahead.
-        post(link, "receive", |endpoint| endpoint.recv(1), Side::Rx)?;
+        post(link, "receive", |endpoint| endpoint.recv(1), Direction::Rx)?;
     }
     let mut patterns = Patterns::default();
     let mut header = Some(report::header());
@@ -67,10 +68,10 @@ fn ping(options: &Options, link: &mut Link, patterns: &mut Patterns, size: usize
         link.endpoint.buffers().fill(&patterns.next_sent(size));
     }
     if size < link.facts.inject_size {
-        post(link, "inject", |endpoint| endpoint.inject(size), Side::Tx)
+        post(link, "inject", |endpoint| endpoint.inject(size), Direction::Tx)
     } else {
-        post(link, "transmit", |endpoint| endpoint.send(size), Side::Tx)?;
-        wait(link, Side::Tx)
+        post(link, "transmit", |endpoint| endpoint.send(size), Direction::Tx)?;
+        wait(link, Direction::Tx)
     }
 }
 
@@ -82,7 +83,7 @@ fn pong(options: &Options, link: &mut Link, patterns: &mut Patterns, size: usize
     }
     // The first one took turn 0, the spare one of datagrams turn 1.
     let turn = link.posted.wrapping_add(1);
-    post(link, "receive", |endpoint| endpoint.recv(turn), Side::Rx)?;
+    post(link, "receive", |endpoint| endpoint.recv(turn), Direction::Rx)?;
     link.posted += 1;
     Ok(())
 }
@@ -90,21 +91,26 @@ fn pong(options: &Options, link: &mut Link, patterns: &mut Patterns, size: usize
 fn finish(link: &mut Link) -> Result<(), Fail> {
     debug(format_args!("Terminating test"));
     link.endpoint.buffers().fill(LAST);
-    post(link, "transmit", |endpoint| endpoint.send_last(LAST.len()), Side::Tx)?;
-    wait(link, Side::Tx)?;
+    post(
+        link,
+        "transmit",
+        |endpoint| endpoint.send_last(LAST.len()),
+        Direction::Tx,
+    )?;
+    wait(link, Direction::Tx)?;
     wait_received(link)?;
     debug(format_args!("Test terminated"));
     Ok(())
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum Direction {
     Tx,
     Rx,
 }
 
-/// Calls until the library takes the operation, letting it work in between.
-fn post(link: &mut Link, name: &str, call: impl Fn(&Endpoint) -> c_int, side: Side) -> Result<(), Fail> {
+/// Repeats the call until the library takes the operation; reads the queue in between, so that it makes progress.
+fn post(link: &mut Link, name: &str, call: impl Fn(&Endpoint) -> c_int, direction: Direction) -> Result<(), Fail> {
     let mut idle = 0;
     loop {
         match call(&link.endpoint) {
@@ -112,10 +118,10 @@ fn post(link: &mut Link, name: &str, call: impl Fn(&Endpoint) -> c_int, side: Si
             again if again == -FI_EAGAIN => {}
             error => return Err(say::failed(name, error)),
         }
-        match side {
-            Side::Rx => link.received += u64::from(link.rx.poll()?),
-            // Nothing is under way on this side when it posts, so nothing can end.
-            Side::Tx => {
+        match direction {
+            Direction::Rx => link.received += u64::from(link.rx.poll()?),
+            // No send is in flight when one is posted, so there is no completion to count.
+            Direction::Tx => {
                 link.tx.poll()?;
             }
         }
@@ -123,13 +129,13 @@ fn post(link: &mut Link, name: &str, call: impl Fn(&Endpoint) -> c_int, side: Si
     }
 }
 
-/// Waits for one end on a side where one operation is under way.
-fn wait(link: &mut Link, side: Side) -> Result<(), Fail> {
+/// Waits for the completion of the one operation that is in flight in this direction.
+fn wait(link: &mut Link, direction: Direction) -> Result<(), Fail> {
     let mut idle = 0;
     let queue = |link: &Link| -> Result<bool, Fail> {
-        let queue: &Queue = match side {
-            Side::Tx => &link.tx,
-            Side::Rx => &link.rx,
+        let queue: &Queue = match direction {
+            Direction::Tx => &link.tx,
+            Direction::Rx => &link.rx,
         };
         queue.poll()
     };
@@ -139,10 +145,10 @@ fn wait(link: &mut Link, side: Side) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Waits until as many receives have ended as were posted, but for the spare one of datagrams.
+/// Waits until as many receives have completed as were posted, but for the spare one of datagrams.
 fn wait_received(link: &mut Link) -> Result<(), Fail> {
     while link.received < link.posted {
-        wait(link, Side::Rx)?;
+        wait(link, Direction::Rx)?;
         link.received += 1;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
 use crate::api::endpoint::state::EndpointState;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
-use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::engine::op::{Context, Refused};
@@ -217,8 +217,8 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     /// Begins an operation on the shared engine: `begin` is told of this endpoint's lane.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut Core<T>, usize) -> Result<core::result::Result<(), Refused>>,
-    ) -> Result<()> {
+        begin: impl FnOnce(&mut Core<T>, usize) -> Result<core::result::Result<(), Refused>, NotBegun>,
+    ) -> Result<(), NotBegun> {
         let (shared, lane) = self.shared_rx()?;
         let mut core = shared.host.enter()?;
         let result = begin(&mut core, *lane)?;
@@ -227,7 +227,7 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
-    fn rma(&self, call: &RmaCall) -> Result<()> {
+    fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.begin(|core, lane| {
             let lanes = core.engine.transport_mut();
             let state = core.owners.endpoint(lane)?;
@@ -239,7 +239,7 @@ impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
-    fn atomic(&self, call: &AtomicCall) -> Result<()> {
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.begin(|core, lane| {
             let lanes = core.engine.transport_mut();
             let state = core.owners.endpoint(lane)?;
@@ -251,7 +251,7 @@ impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
 }
 
 impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
-    fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
+    fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.begin(|core, lane| {
             let lanes = core.engine.transport_mut();
             let state = core.owners.endpoint(lane)?;
@@ -261,8 +261,8 @@ impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
         })
     }
 
-    fn recv(&self, _: &RecvCall, _: &UserIov) -> Result<()> {
-        Err(Errno(FI_EOPNOTSUPP))
+    fn recv(&self, _: &RecvCall, _: &UserIov) -> Result<(), NotBegun> {
+        Err(Errno(FI_EOPNOTSUPP).into())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{Info, RxAttr};
-use crate::api::messaging::{Messaging, RecvCall, SendCall};
+use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
@@ -224,11 +224,11 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
 }
 
 impl<T: EndpointTransport> Messaging for SharedRx<T> {
-    fn send(&self, _: &SendCall, _: &UserIov) -> Result<()> {
-        Err(Errno(FI_EOPNOTSUPP))
+    fn send(&self, _: &SendCall, _: &UserIov) -> Result<(), NotBegun> {
+        Err(Errno(FI_EOPNOTSUPP).into())
     }
 
-    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<()> {
+    fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         let mut guard = self.host.enter()?;
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
@@ -246,14 +246,14 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
 }
 
 impl<T: EndpointTransport> Rma for SharedRx<T> {
-    fn rma(&self, _: &RmaCall) -> Result<()> {
-        Err(Errno(FI_EOPNOTSUPP))
+    fn rma(&self, _: &RmaCall) -> Result<(), NotBegun> {
+        Err(Errno(FI_EOPNOTSUPP).into())
     }
 }
 
 impl<T: EndpointTransport> Atomics for SharedRx<T> {
-    fn atomic(&self, _: &AtomicCall) -> Result<()> {
-        Err(Errno(FI_EOPNOTSUPP))
+    fn atomic(&self, _: &AtomicCall) -> Result<(), NotBegun> {
+        Err(Errno(FI_EOPNOTSUPP).into())
     }
 }
 

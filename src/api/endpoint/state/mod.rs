@@ -12,12 +12,12 @@ use super::peers::Peers;
 use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
+use crate::api::deferred::Deferred;
 use crate::api::deferred::work::Call;
-use crate::api::deferred::{Deferred, TRIGGERED};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::log::Speaker;
-use crate::api::messaging::{Flags, RecvCall, SendCall};
+use crate::api::messaging::{Flags, NotBegun, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
@@ -152,12 +152,12 @@ impl EndpointState {
 
     /// Why an endpoint does not send or receive: it is not enabled, or not of the kind that does.
     #[cold]
-    fn unable(&self) -> Errno {
-        Errno(if self.enabled {
+    fn unable(&self) -> NotBegun {
+        NotBegun::Refused(Errno(if self.enabled {
             FI_EOPNOTSUPP
         } else {
             FI_EOPBADSTATE as i32
-        })
+        }))
     }
 
     /// The send that a call asks for. `find` numbers a peer by its address.
@@ -167,7 +167,7 @@ impl EndpointState {
         call: &SendCall,
         body: &UserIov,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<Send> {
+    ) -> Result<Send, NotBegun> {
         if !(self.enabled && self.settings.can_send) {
             return Err(self.unable());
         }
@@ -177,7 +177,7 @@ impl EndpointState {
         }
         let inject = flags & FI_INJECT != 0;
         if body.len() > self.settings.max_msg_size || inject && body.len() > self.settings.inject_size {
-            return Err(Errno(FI_EMSGSIZE));
+            return Err(Errno(FI_EMSGSIZE).into());
         }
         let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
         Ok(Send {
@@ -200,7 +200,7 @@ impl EndpointState {
         &mut self,
         call: &RmaCall,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<Rma> {
+    ) -> Result<Rma, NotBegun> {
         let write = call.access == Access::Write;
         let able = if write {
             self.settings.can_write
@@ -218,10 +218,10 @@ impl EndpointState {
         let inject = write && flags & FI_INJECT != 0;
         let len = call.local.len();
         if len != call.remote.len() {
-            return Err(Errno(FI_EINVAL));
+            return Err(Errno(FI_EINVAL).into());
         }
         if len > self.settings.max_msg_size || inject && len > self.settings.inject_size {
-            return Err(Errno(FI_EMSGSIZE));
+            return Err(Errno(FI_EMSGSIZE).into());
         }
         let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
         Ok(Rma {
@@ -243,7 +243,7 @@ impl EndpointState {
         &mut self,
         call: &AtomicCall,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<Atomic> {
+    ) -> Result<Atomic, NotBegun> {
         if !(self.enabled && self.settings.can_atomic) {
             return Err(self.unable());
         }
@@ -254,7 +254,7 @@ impl EndpointState {
         check_arrays(call)?;
         let inject = flags & FI_INJECT != 0;
         if inject && call.operand.len() + call.compare.len() > self.settings.inject_size {
-            return Err(Errno(FI_EMSGSIZE));
+            return Err(Errno(FI_EMSGSIZE).into());
         }
         let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
         Ok(Atomic {
@@ -282,18 +282,18 @@ impl EndpointState {
         call: &RecvCall,
         body: &UserIov,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
-    ) -> Result<(Recv, Option<Peek>)> {
+    ) -> Result<(Recv, Option<Peek>), NotBegun> {
         if !(self.enabled && self.settings.can_recv) {
             return Err(self.unable());
         }
         let (flags, tell) = self.recv_flags(call.flags);
         if flags & FI_TRIGGER != 0 {
-            return Err(TRIGGERED);
+            return Err(NotBegun::Triggered);
         }
         let directed = self.settings.directed;
         let from = match call.source {
             _ if !directed.is(call.kind) => None,
-            FI_ADDR_UNSPEC if directed.exact => return Err(Errno(FI_EINVAL)),
+            FI_ADDR_UNSPEC if directed.exact => return Err(Errno(FI_EINVAL).into()),
             FI_ADDR_UNSPEC => None,
             source => Some(self.peers.sender::<T>(source, find).ok_or(Errno(FI_EINVAL))?),
         };
@@ -351,12 +351,12 @@ fn tell_for(selective: bool, flags: u64) -> Tell {
 /// An operation that waits for a counter, or one whose result is to outlast a power failure: no memory of ours does, and
 /// to report less would be a lie.
 #[cold]
-fn not_now(provider: Speaker, flags: u64) -> Errno {
+fn not_now(provider: Speaker, flags: u64) -> NotBegun {
     if flags & FI_COMMIT_COMPLETE == 0 {
-        return TRIGGERED;
+        return NotBegun::Triggered;
     }
     log!(by provider; Warn, EpData, "FI_COMMIT_COMPLETE: there is no persistent memory here");
-    Errno(FI_EOPNOTSUPP)
+    NotBegun::Refused(Errno(FI_EOPNOTSUPP))
 }
 
 /// The level that flags ask for. Delivery is told of when a receive has the message, or somebody discards it: so is a
@@ -413,13 +413,13 @@ fn look(flags: u64) -> Option<Peek> {
     }
 }
 
-pub fn refused(refused: Refused) -> Errno {
-    Errno(match refused {
+pub fn refused(refused: Refused) -> NotBegun {
+    NotBegun::Refused(Errno(match refused {
         Refused::Again => FI_EAGAIN,
         Refused::TooLong => FI_EMSGSIZE,
         Refused::Invalid => FI_EINVAL,
         Refused::Unsupported => FI_EOPNOTSUPP,
         Refused::Unreachable => FI_EHOSTUNREACH,
         Refused::NoMemory => FI_ENOMEM,
-    })
+    }))
 }

@@ -1,5 +1,5 @@
-//! The memory that messages are sent from and received into. The library reads and writes it while operations are under
-//! way, so nothing here ever lends a reference to it.
+//! The memory that messages are sent from and received into. The library reads and writes it while operations are in
+//! flight, so nothing here ever lends a reference to it.
 
 use super::object::Object;
 use super::{Domain, Facts, op};
@@ -102,7 +102,7 @@ impl Buffers {
             .map_or(ptr::null_mut(), |context| context.get().cast())
     }
 
-    /// Fills the message to be sent. No send may be under way.
+    /// Fills the message to be sent. No send may be in flight.
     pub fn fill(&self, message: &[u8]) {
         let len = message.len().min(self.room.saturating_sub(self.tx_prefix));
         // SAFETY: that much lies in the area behind the prefix.
@@ -112,7 +112,7 @@ impl Buffers {
         }
     }
 
-    /// A copy of the message that was received. No receive may be under way.
+    /// A copy of the message that was received. No receive may be in flight.
     pub fn received(&self, len: usize) -> Vec<u8> {
         let mut message = vec![0; len.min(self.room.saturating_sub(self.rx_prefix))];
         // SAFETY: that much lies in the area behind the prefix.

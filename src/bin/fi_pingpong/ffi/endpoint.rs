@@ -11,24 +11,29 @@ use std::rc::Rc;
 
 const TAG: u64 = 1234;
 
-/// Which calls carry the messages.
+/// Which calls carry the messages: fi_send and its like, or fi_tsend.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Kind {
-    Plain,
+pub enum Interface {
+    Msg,
     Tagged,
 }
 
-/// An endpoint with its buffers. Its posting calls return what the library did: 0, -FI_EAGAIN or another negative number.
+/// An endpoint with its buffers. Its posting calls return what the library returned: 0, -FI_EAGAIN or another error.
 pub struct Endpoint {
     object: Object<fid_ep>,
     buffers: Rc<Buffers>,
     desc: *mut c_void,
-    kind: Kind,
+    interface: Interface,
     pub peer: fi_addr_t,
 }
 
 impl Endpoint {
-    pub fn open(domain: &Rc<Domain>, info: &Info, buffers: &Rc<Buffers>, kind: Kind) -> Result<Endpoint, Fail> {
+    pub fn open(
+        domain: &Rc<Domain>,
+        info: &Info,
+        buffers: &Rc<Buffers>,
+        interface: Interface,
+    ) -> Result<Endpoint, Fail> {
         let raw = domain.0.raw();
         // SAFETY: an open domain with its table, and an info that lives until the call is over.
         let object = Object::open("fi_endpoint", vec![domain.clone(), buffers.clone()], |place| unsafe {
@@ -38,7 +43,7 @@ impl Endpoint {
             object,
             desc: buffers.desc(),
             buffers: buffers.clone(),
-            kind,
+            interface,
             peer: FI_ADDR_UNSPEC,
         })
     }
@@ -110,9 +115,9 @@ impl Endpoint {
         let context = self.buffers.context(1 + (turn & 1) as usize);
         // SAFETY: an open endpoint with its tables; buffer and context outlive it.
         returned(unsafe {
-            match self.kind {
-                Kind::Plain => op((*raw).msg, |ops| ops.recv).map(|recv| recv(raw, buf, len, desc, from, context)),
-                Kind::Tagged => {
+            match self.interface {
+                Interface::Msg => op((*raw).msg, |ops| ops.recv).map(|recv| recv(raw, buf, len, desc, from, context)),
+                Interface::Tagged => {
                     op((*raw).tagged, |ops| ops.recv).map(|recv| recv(raw, buf, len, desc, from, TAG, 0, context))
                 }
             }
@@ -126,9 +131,9 @@ impl Endpoint {
         let (desc, to, context) = (self.desc, self.peer, self.buffers.context(0));
         // SAFETY: as in `recv`.
         returned(unsafe {
-            match self.kind {
-                Kind::Plain => op((*raw).msg, |ops| ops.send).map(|send| send(raw, buf, len, desc, to, context)),
-                Kind::Tagged => {
+            match self.interface {
+                Interface::Msg => op((*raw).msg, |ops| ops.send).map(|send| send(raw, buf, len, desc, to, context)),
+                Interface::Tagged => {
                     op((*raw).tagged, |ops| ops.send).map(|send| send(raw, buf, len, desc, to, TAG, context))
                 }
             }
@@ -141,9 +146,11 @@ impl Endpoint {
         let (raw, (buf, len)) = (self.object.raw(), self.buffers.tx(len));
         // SAFETY: as in `recv`.
         returned(unsafe {
-            match self.kind {
-                Kind::Plain => op((*raw).msg, |ops| ops.inject).map(|inject| inject(raw, buf, len, self.peer)),
-                Kind::Tagged => op((*raw).tagged, |ops| ops.inject).map(|inject| inject(raw, buf, len, self.peer, TAG)),
+            match self.interface {
+                Interface::Msg => op((*raw).msg, |ops| ops.inject).map(|inject| inject(raw, buf, len, self.peer)),
+                Interface::Tagged => {
+                    op((*raw).tagged, |ops| ops.inject).map(|inject| inject(raw, buf, len, self.peer, TAG))
+                }
             }
         })
     }
@@ -162,8 +169,8 @@ impl Endpoint {
         let (addr, context, data) = (self.peer, self.buffers.context(0), 0);
         // SAFETY: as in `recv`; what describes the message lives until the call is over.
         returned(unsafe {
-            match self.kind {
-                Kind::Plain => {
+            match self.interface {
+                Interface::Msg => {
                     let message = fi_msg {
                         msg_iov,
                         desc,
@@ -174,7 +181,7 @@ impl Endpoint {
                     };
                     op((*raw).msg, |ops| ops.sendmsg).map(|send| send(raw, &message, FI_TRANSMIT_COMPLETE))
                 }
-                Kind::Tagged => {
+                Interface::Tagged => {
                     let (tag, ignore) = (TAG, 0);
                     let message = fi_msg_tagged {
                         msg_iov,

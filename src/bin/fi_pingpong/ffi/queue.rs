@@ -30,7 +30,7 @@ impl Queue {
         Ok(Rc::new(Queue(object)))
     }
 
-    /// Whether an operation ended; lets the library work meanwhile.
+    /// Whether there is a completion; reading the queue also makes progress.
     #[inline]
     pub fn poll(&self) -> Result<bool, Fail> {
         let (raw, mut entry) = (self.0.raw(), MaybeUninit::<fi_cq_entry>::uninit());
@@ -46,7 +46,7 @@ impl Queue {
         }
     }
 
-    /// Tells the error that waits in the queue.
+    /// Reports the error that is in the queue.
     #[cold]
     fn error(&self) -> Fail {
         let raw = self.0.raw();
@@ -127,7 +127,7 @@ impl Events {
         }
     }
 
-    /// Tells the error that waits in the queue.
+    /// Reports the error that is in the queue.
     fn error(&self) -> Fail {
         let raw = self.0.raw();
         // SAFETY: as for completion queues.

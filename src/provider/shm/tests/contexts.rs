@@ -347,8 +347,8 @@ fn a_context_does_one_thing() {
         flags: Flags::Endpoint,
         context: 0,
     };
-    assert_eq!(rx.send(&send, &memory.iov()), Err(Errno(FI_EOPNOTSUPP)));
-    assert_eq!(tx.recv(&recv, &memory.iov()), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(rx.send(&send, &memory.iov()), Err(Errno(FI_EOPNOTSUPP).into()));
+    assert_eq!(tx.recv(&recv, &memory.iov()), Err(Errno(FI_EOPNOTSUPP).into()));
 }
 
 #[test]

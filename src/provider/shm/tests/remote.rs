@@ -102,7 +102,7 @@ fn contexts_of_a_scalable_endpoint_reach_and_are_reached() {
         works(sender, name, cq, &others, &memory);
     }
     let nothing = call(Access::Read, name, Lent::new(&[1], 0).iov(), 0);
-    assert_eq!(receivers[0].0.rma(&nothing), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(receivers[0].0.rma(&nothing), Err(Errno(FI_EOPNOTSUPP).into()));
     assert_eq!(receivers[0].0.number(), whole.number());
     mr.close().unwrap();
 }
@@ -121,7 +121,7 @@ fn endpoints_that_share_their_receives_reach_and_are_reached() {
     works(&a, plain_name, &a_cq, &[&plain_cq], &memory);
     works(&b, a_name, &b_cq, &[&a_cq], &memory);
     let nothing = call(Access::Read, plain_name, Lent::new(&[1], 0).iov(), 0);
-    assert_eq!(pool.rma(&nothing), Err(Errno(FI_EOPNOTSUPP)));
+    assert_eq!(pool.rma(&nothing), Err(Errno(FI_EOPNOTSUPP).into()));
     mr.close().unwrap();
     let nothing = call(Access::Read, b_name, Lent::new(&[1], 0).iov(), 0);
     plain.rma(&nothing).unwrap();
@@ -165,7 +165,7 @@ fn a_default_of_inject_is_kept_to() {
     let long = Lent::new(&[INJECT_SIZE + 1], 1);
     assert_eq!(
         alias.rma(&call(Access::Write, name, long.iov(), 0)),
-        Err(Errno(FI_EMSGSIZE))
+        Err(Errno(FI_EMSGSIZE).into())
     );
     mr.close().unwrap();
 }

@@ -3,6 +3,9 @@
 //! Every struct that leaves the library has today's full size and comes from malloc; every struct that comes in is read
 //! by the layout its owner was compiled with. Called by `entry`, `compat`, `plugin` and `tostr`.
 
+#[cfg(test)]
+mod tests;
+
 use super::layout::{CURRENT, Layout, prefix};
 use super::memory::{self, NoMemory};
 use super::text;
@@ -41,7 +44,7 @@ pub fn allocate() -> Result<*mut fi_info, NoMemory> {
 /// # Safety
 /// `from` is an fi_info of that layout, and so are its parts.
 pub unsafe fn dup(from: *const fi_info, layout: &Layout) -> Result<*mut fi_info, NoMemory> {
-    // SAFETY: by contract. The copy is given its parts one by one, so that it can be freed at any step.
+    // SAFETY: an fi_info of that layout. The copy is given its parts one by one, so that it can be freed at any step.
     unsafe {
         let old = prefix(from, layout.info);
         let new = memory::boxed(fi_info {
@@ -64,7 +67,7 @@ pub unsafe fn dup(from: *const fi_info, layout: &Layout) -> Result<*mut fi_info,
 /// # Safety
 /// As `dup`; `new` is a whole fi_info without parts.
 unsafe fn fill(new: *mut fi_info, old: &fi_info, layout: &Layout) -> Result<(), NoMemory> {
-    // SAFETY: by contract; parts are put in place before what hangs on them is copied.
+    // SAFETY: `old` and its parts are of that layout; parts are put in place before what hangs on them is copied.
     unsafe {
         (*new).src_addr = memory::bytes(old.src_addr, old.src_addrlen)?;
         (*new).dest_addr = memory::bytes(old.dest_addr, old.dest_addrlen)?;
@@ -107,13 +110,13 @@ unsafe fn fill(new: *mut fi_info, old: &fi_info, layout: &Layout) -> Result<(), 
     Ok(())
 }
 
-/// FI_AV_AUTH_KEY stands where a size would and means that there is no key here.
+/// A copy of a key. FI_AV_AUTH_KEY in place of a size means that there is no key.
 ///
 /// # Safety
 /// `key` is NULL or points to `size` bytes.
 unsafe fn auth_key(key: *const u8, size: usize) -> Result<*mut u8, NoMemory> {
     let key = if size == FI_AV_AUTH_KEY { null() } else { key };
-    // SAFETY: by contract.
+    // SAFETY: the key has as many bytes as its size says, unless the size was a mark.
     unsafe { memory::bytes(key, size) }
 }
 
@@ -122,7 +125,7 @@ unsafe fn auth_key(key: *const u8, size: usize) -> Result<*mut u8, NoMemory> {
 /// # Safety
 /// `info` is NULL or a list of that layout whose memory came from malloc; it is not used again.
 pub unsafe fn free(mut info: *mut fi_info, layout: &Layout) {
-    // SAFETY: by contract.
+    // SAFETY: a list of that layout, whose memory came from malloc and is not used again.
     unsafe {
         while !info.is_null() {
             let old = prefix(info, layout.info);
@@ -291,155 +294,4 @@ fn bytes_place(bytes: &Option<Vec<u8>>) -> *mut c_void {
 
 fn key_place(key: &AuthKey) -> *mut u8 {
     key.bytes.as_ref().map_or(null_mut(), |bytes| bytes.as_ptr().cast_mut())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::layout::{ABI_1_0, ABI_1_1, ABI_1_3};
-    use super::*;
-    use crate::api::info::model::*;
-
-    fn full() -> Info {
-        let text = |text: &str| Some(text.to_string());
-        Info {
-            caps: FI_MSG | FI_TAGGED,
-            mode: FI_CONTEXT,
-            addr_format: FI_ADDR_STR,
-            src_addr: Some(b"fi_shm://1\0".to_vec()),
-            dest_addr: Some(b"fi_shm://22\0".to_vec()),
-            handle: Opaque(0x10),
-            tx: Some(TxAttr {
-                caps: 1,
-                inject_size: 2,
-                rma_iov_limit: 3,
-                tclass: 4,
-                ..Default::default()
-            }),
-            rx: Some(RxAttr {
-                caps: 5,
-                total_buffered_recv: 6,
-                iov_limit: 7,
-                ..Default::default()
-            }),
-            ep: Some(EpAttr {
-                ep_type: FI_EP_RDM,
-                rx_ctx_cnt: 8,
-                auth_key: AuthKey {
-                    size: 2,
-                    bytes: Some(vec![9, 10]),
-                },
-                ..Default::default()
-            }),
-            domain: Some(DomainAttr {
-                name: text("eth0"),
-                progress: FI_PROGRESS_MANUAL,
-                max_ep_srx_ctx: 11,
-                auth_key: AuthKey {
-                    size: FI_AV_AUTH_KEY,
-                    bytes: None,
-                },
-                mr_cnt: 12,
-                tclass: 13,
-                max_ep_auth_key: 14,
-                max_group_id: 15,
-                max_err_cntr_value: 16,
-                ..Default::default()
-            }),
-            fabric: Some(FabricAttr {
-                name: text("net"),
-                prov_name: text("tcp"),
-                prov_version: 17,
-                api_version: 18,
-                ..Default::default()
-            }),
-            nic: Some(NicAttr {
-                device: Some(DeviceAttr {
-                    name: text("rxe0"),
-                    firmware: text("1"),
-                    ..Default::default()
-                }),
-                bus: Some(BusAttr {
-                    bus_type: FI_BUS_PCI,
-                    pci: PciAttr {
-                        domain_id: 19,
-                        function_id: 20,
-                        ..Default::default()
-                    },
-                }),
-                link: Some(LinkAttr {
-                    address: text("a"),
-                    mtu: 21,
-                    network_type: text("Ethernet"),
-                    ..Default::default()
-                }),
-            }),
-        }
-    }
-
-    /// Writes, reads back by a layout, frees.
-    fn through_c(info: &Info, layout: &Layout) -> Info {
-        let c = write(info).unwrap();
-        // SAFETY: a list of one, ours, freed once.
-        unsafe {
-            let back = read(c, layout);
-            free(c, &CURRENT);
-            back
-        }
-    }
-
-    #[test]
-    fn everything_survives_the_way_through_c() {
-        assert_eq!(through_c(&full(), &CURRENT), full());
-        assert_eq!(through_c(&Info::default(), &CURRENT), Info::default());
-    }
-
-    #[test]
-    fn a_copy_is_equal_and_shares_nothing() {
-        let c = write(&full()).unwrap();
-        // SAFETY: both lists are ours; the first is freed before the second is read.
-        unsafe {
-            let copy = dup(c, &CURRENT).unwrap();
-            free(c, &CURRENT);
-            assert_eq!(read(copy, &CURRENT), full());
-            free(copy, &CURRENT);
-        }
-    }
-
-    #[test]
-    fn old_layouts_show_what_they_knew() {
-        let mut expected = full();
-        expected.domain.as_mut().unwrap().max_ep_auth_key = 0;
-        expected.domain.as_mut().unwrap().max_group_id = 0;
-        expected.domain.as_mut().unwrap().max_err_cntr_value = 0;
-        assert_eq!(through_c(&full(), &ABI_1_3), expected);
-        expected.tx.as_mut().unwrap().tclass = 0;
-        expected.domain.as_mut().unwrap().tclass = 0;
-        expected.nic = None;
-        assert_eq!(through_c(&full(), &ABI_1_1), expected);
-        expected.domain.as_mut().unwrap().mr_cnt = 0;
-        expected.domain.as_mut().unwrap().auth_key = AuthKey::default();
-        expected.ep.as_mut().unwrap().auth_key = AuthKey::default();
-        expected.fabric.as_mut().unwrap().api_version = 0;
-        assert_eq!(through_c(&full(), &ABI_1_0), expected);
-    }
-
-    #[test]
-    fn a_fresh_info_has_all_its_parts_and_nothing_in_them() {
-        let c = allocate().unwrap();
-        // SAFETY: ours, freed once.
-        let info = unsafe {
-            let info = read(c, &CURRENT);
-            free(c, &CURRENT);
-            info
-        };
-        let empty = Info {
-            tx: Some(TxAttr::default()),
-            rx: Some(RxAttr::default()),
-            ep: Some(EpAttr::default()),
-            domain: Some(DomainAttr::default()),
-            fabric: Some(FabricAttr::default()),
-            ..Info::default()
-        };
-        assert_eq!(info, empty);
-    }
 }

@@ -1,7 +1,8 @@
 //! The calls to `libfabric.so.1`, and all `unsafe` of this program. What C programs do through inline functions is done
-//! here the same way: through the op table of the object. An object of ours is closed once, and keeps open what it needs.
+//! here the same way: through the op table of the object. An object is closed once, and keeps open what it needs.
 //!
-//! Knows the C types; decides nothing. Called by every module that needs the library; `socket` has the system calls.
+//! `object` has fabric, domain and address vector, `endpoint`, `queue` and `info` the rest, `buffers` the memory of
+//! messages, `socket` a system call. Knows the C types; decides nothing. Called by every module that needs the library.
 
 mod buffers;
 mod endpoint;
@@ -11,7 +12,7 @@ mod queue;
 mod socket;
 
 pub use buffers::Buffers;
-pub use endpoint::{Endpoint, Kind, Passive};
+pub use endpoint::{Endpoint, Interface, Passive};
 pub use info::{Facts, Hints, Info};
 pub use object::{Domain, Fabric, Vector};
 pub use queue::{Event, Events, Queue};

@@ -1,7 +1,8 @@
-//! The C face of a plug-in, `lib*-fi.so`: opened, asked for its struct fi_provider, and shown to the core as a provider.
+//! A plug-in, `lib*-fi.so`: its file is opened, asked for its struct fi_provider, and shown to the core as a provider.
 //!
 //! Knows the layouts that older plug-ins were built with. Which files are tried is for `provider::external`; which of
-//! two providers of one name is asked, for `provider::registry`. Called by `abi::entry`.
+//! two providers of one name is asked, for `provider::registry`. `answer` takes the lists apart that its fi_getinfo
+//! gives. Called by `start`; as a provider by `provider::getinfo`, and by `open` for its fabrics.
 
 use crate::abi::layout;
 use crate::abi::log::ProvContext;
@@ -36,7 +37,7 @@ pub struct RawCall {
     pub hints: *const fi_info,
 }
 
-/// What FI_PROVIDER_PATH says, over the names of the providers that are known.
+/// Which files are tried, by FI_PROVIDER_PATH and the names of the providers that are known.
 pub fn search(setting: Option<&OsStr>, known: &[&str]) -> Search {
     let built_in = option_env!("FABRIC_PROVIDER_DIR");
     Search::new(setting, known, &default_folders(dl::own_file().as_deref(), built_in))
@@ -54,7 +55,7 @@ pub fn load(search: &Search, mut register: impl FnMut(Box<dyn Provider>, bool)) 
     }
 }
 
-/// Opens one plug-in. Whoever cannot be used is named with the reason.
+/// Opens one plug-in. One that cannot be used is logged with the reason.
 fn open(candidate: &Candidate, met: &mut Vec<Arc<Library>>) -> Option<ExternalProvider> {
     let file = candidate.file();
     log!(Debug, Core, "opening provider lib {}", file.display());
@@ -166,7 +167,7 @@ impl ExternalProvider {
         fabric: *mut *mut fid_fabric,
         context: *mut c_void,
     ) -> c_int {
-        // SAFETY: by contract; the plug-in is loaded as long as `self` lives.
+        // SAFETY: fi_fabric's caller vouches for its pointers; the plug-in is loaded as long as `self` lives.
         unsafe { (self.open_fabric)(attr, fabric, context) }
     }
 

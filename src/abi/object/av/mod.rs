@@ -1,7 +1,13 @@
-//! fid_av.
+//! fid_av: an address vector. Opened of a domain of any transport, which says how its addresses are written.
+//!
+//! Opens arrays of addresses, of which only the vector's format knows the length; what a vector does is in `api::av`.
+//! Called by C and by the transport's domain.
+
+#[cfg(test)]
+mod tests;
 
 use super::eq::{self, AvEvents};
-use super::{Object, head, status};
+use super::{Child, Object, head, status};
 use crate::abi::lacking;
 use crate::abi::text;
 use crate::abi::types::*;
@@ -36,29 +42,20 @@ static AV_OPS: fi_ops = fi_ops {
     ..lacking::FID
 };
 
-struct Opened {
-    av: Arc<Av>,
-    domain: Arc<Domain>,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        self.domain.users.release();
-    }
-}
+type OpenAv = Child<Arc<Av>, Domain>;
 
 /// # Safety
 /// A live vector of ours, told by its fid.
 pub unsafe fn of<'a>(fid: *const fid) -> &'a Arc<Av> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).av }
+    // SAFETY: a live vector of ours has this behind its fid.
+    unsafe { &Object::<fid_av, OpenAv>::value(fid.cast()).value }
 }
 
 /// # Safety
 /// As `of`.
 pub unsafe fn domain_of<'a>(fid: *const fid) -> &'a Arc<Domain> {
-    // SAFETY: by contract.
-    unsafe { &Object::<fid_av, Opened>::value(fid.cast()).domain }
+    // SAFETY: a live vector of ours has this behind its fid.
+    unsafe { &Object::<fid_av, OpenAv>::value(fid.cast()).parent }
 }
 
 /// # Safety
@@ -73,7 +70,7 @@ pub unsafe fn open(
     if attr.is_null() || out.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: fi_av_open's caller passes attributes, with a C string or NULL for a name, and a place for a pointer.
     unsafe {
         let name = text::borrow((*attr).name);
         let wanted = AvAttr {
@@ -87,7 +84,6 @@ pub unsafe fn open(
         };
         match Av::open(&wanted, kind, &domain.av) {
             Ok(av) => {
-                domain.users.acquire();
                 (*attr).r#type = av.av_type();
                 if name.is_some() {
                     (*attr).map_addr = av.map_addr() as *mut c_void;
@@ -96,13 +92,7 @@ pub unsafe fn open(
                     fid: head(FI_CLASS_AV, context, &AV_OPS),
                     ops: (&raw const OPS).cast_mut(),
                 };
-                out.write(Object::give(
-                    c,
-                    Opened {
-                        av,
-                        domain: domain.clone(),
-                    },
-                ));
+                out.write(Object::give(c, Child::new(av, domain)));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
@@ -112,10 +102,10 @@ pub unsafe fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: only vectors made here have this operation; closing ends their life unless they are in use.
-    unsafe { Object::<fid_av, Opened>::close(fid, |_| of(fid).close()) }
+    unsafe { Object::<fid_av, OpenAv>::close(fid, |_| of(fid).close()) }
 }
 
-/// An event queue, for insertions with FI_EVENT.
+/// fi_av_bind: an event queue, to which insertions with FI_EVENT are reported.
 unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     // SAFETY: a live vector of ours, and an object that tells its class.
     unsafe {
@@ -139,7 +129,7 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
         return None;
     }
     let bytes = addr.cast::<u8>();
-    // SAFETY: by contract.
+    // SAFETY: fi_av_insert's caller passes `count` addresses of the vector's format.
     unsafe { Some(slice::from_raw_parts(bytes, extent(av.kind().as_ref(), bytes, count)?)) }
 }
 
@@ -148,7 +138,7 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
 /// # Safety
 /// As of `array`.
 unsafe fn extent(kind: &dyn AddressKind, bytes: *const u8, count: usize) -> Option<usize> {
-    // SAFETY: by contract there are as many addresses; with none of them there may be no byte to look at.
+    // SAFETY: there are `count` addresses of this format; with none of them there may be no byte to look at.
     unsafe {
         match kind.layout() {
             _ if count == 0 => Some(0),
@@ -159,18 +149,19 @@ unsafe fn extent(kind: &dyn AddressKind, bytes: *const u8, count: usize) -> Opti
     }
 }
 
-/// How far the NUL of a string that is too long is looked for.
+/// How far behind the longest address the NUL of a string is looked for.
 const MOST_PAST_LONGEST: usize = 64 << 10;
 
-/// The same for strings. One that has no NUL where the longest address has its own is no address, and may lie in a buffer
-/// of that length. The next one begins behind its NUL, which is looked for with care; without it the array ends there.
+/// How many bytes `count` strings take. A string without a NUL within the longest address is no address, and its buffer
+/// may end there, so its NUL is looked for with care (`distance_to_zero`). The next string begins behind that NUL;
+/// without one the array ends here.
 ///
 /// # Safety
 /// As of `array`, but each string may also be `longest` bytes without a NUL.
 unsafe fn strings(bytes: *const u8, count: usize, longest: usize) -> usize {
     let mut at = 0;
     for left in (0..count).rev() {
-        // SAFETY: by contract; the strings before this one ended with their NUL.
+        // SAFETY: the array goes on here, for the strings before this one ended with their NUL.
         let len = unsafe { libc::strnlen(bytes.add(at).cast(), longest) };
         let more = match len {
             _ if len < longest => Some(0),
@@ -189,7 +180,7 @@ unsafe fn strings(bytes: *const u8, count: usize, longest: usize) -> usize {
 /// # Safety
 /// `fi_addr` is NULL or holds `count` elements.
 unsafe fn places<'a>(fi_addr: *mut fi_addr_t, count: usize) -> Option<&'a mut [fi_addr_t]> {
-    // SAFETY: by contract.
+    // SAFETY: the caller's array holds `count` addresses.
     (!fi_addr.is_null()).then(|| unsafe { slice::from_raw_parts_mut(fi_addr, count) })
 }
 
@@ -197,7 +188,7 @@ unsafe fn places<'a>(fi_addr: *mut fi_addr_t, count: usize) -> Option<&'a mut [f
 /// `fi_addr` and, with FI_SYNC_ERR, `context` hold `count` elements.
 unsafe fn request<'a>(fi_addr: *mut fi_addr_t, count: usize, flags: u64, context: *mut c_void) -> Insert<'a> {
     let wants_status = flags & FI_SYNC_ERR != 0 && !context.is_null();
-    // SAFETY: by contract.
+    // SAFETY: fi_av_insert's caller passes arrays of `count` elements.
     unsafe {
         Insert {
             fi_addr: places(fi_addr, count),
@@ -285,7 +276,7 @@ unsafe extern "C" fn remove(av: *mut fid_av, fi_addr: *mut fi_addr_t, count: usi
     }
 }
 
-/// Copies out through a buffer whose length goes in and comes back.
+/// Copies into the caller's buffer: `len` says how much room there is, and afterwards how much was needed.
 ///
 /// # Safety
 /// `buf` is NULL or holds as many bytes as `len` says.
@@ -293,7 +284,7 @@ unsafe fn copy_out(buf: *mut c_void, len: *mut usize, copy: impl FnOnce(&mut [u8
     if len.is_null() {
         return -FI_EINVAL;
     }
-    // SAFETY: by contract.
+    // SAFETY: the buffer holds as many bytes as `len` says.
     unsafe {
         let room: &mut [u8] = if buf.is_null() {
             &mut []
@@ -366,67 +357,4 @@ unsafe extern "C" fn lookup_auth_key(av: *mut fid_av, fi_addr: fi_addr_t, key: *
 unsafe extern "C" fn set_user_id(av: *mut fid_av, fi_addr: fi_addr_t, user_id: fi_addr_t, flags: u64) -> c_int {
     // SAFETY: a live vector of ours.
     status(unsafe { of(av.cast()) }.set_user_id(fi_addr, user_id, flags))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::av::socket::SocketAddr;
-    use crate::api::av::string::StringAddr;
-    use core::ptr::null_mut;
-
-    const PAGE: usize = 65536;
-
-    /// These bytes, and after the last one memory that may not be touched.
-    fn guarded(bytes: &[u8]) -> *const u8 {
-        let (access, private) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
-        // SAFETY: memory of our own, which stays mapped until the test is over.
-        unsafe {
-            let base = libc::mmap(null_mut(), 2 * PAGE, access, private, -1, 0).cast::<u8>();
-            assert_ne!(base.cast(), libc::MAP_FAILED);
-            assert_eq!(libc::mprotect(base.add(PAGE).cast(), PAGE, libc::PROT_NONE), 0);
-            let start = base.add(PAGE - bytes.len());
-            start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            start
-        }
-    }
-
-    fn reads(kind: &dyn AddressKind, bytes: &[u8], count: usize) -> Option<usize> {
-        // SAFETY: the bytes are there, and one too far is a crash.
-        unsafe { extent(kind, guarded(bytes), count) }
-    }
-
-    #[test]
-    fn nothing_is_read_behind_the_last_address() {
-        let (strings, longest) = (&StringAddr::of("fi_shm"), StringAddr::LONGEST);
-        let endless = vec![b'x'; longest];
-        let rows: [(&[u8], usize, usize); 9] = [
-            (b"", 0, 0),
-            (b"fi_shm://1\0", 1, 11),
-            (b"fi_shm://1\0fi_shm://22\0", 2, 23),
-            (b"\0\0", 2, 2),
-            // Of three there are two, and one that has no end.
-            (&[&b"a\0"[..], b"b\0", &endless].concat(), 3, 4 + longest),
-            (&endless, 1, longest),
-            (&endless, 5, longest),
-            // One that is too long and has an end; the next lies behind it.
-            (&[&endless[..], &[b'y'; 700], b"\0b\0"].concat(), 2, longest + 703),
-            (&[&endless[..], &[b'y'; 700]].concat(), 2, longest),
-        ];
-        for (bytes, count, expected) in rows {
-            assert_eq!(reads(strings, bytes, count), Some(expected), "{count} in {bytes:?}");
-        }
-    }
-
-    #[test]
-    fn an_array_of_no_socket_addresses_is_not_looked_at() {
-        let sockets = SocketAddr::new(FI_SOCKADDR);
-        let v4 = [&(libc::AF_INET as u16).to_ne_bytes()[..], &[7; 14]].concat();
-        assert_eq!(reads(&sockets, &[], 0), Some(0));
-        assert_eq!(reads(&sockets, &v4, 1), Some(16));
-        assert_eq!(reads(&sockets, &[&v4[..], &v4].concat(), 2), Some(32));
-    }
 }
