@@ -11,7 +11,7 @@ use super::port::{Body, Get, Named, PeerId, Push, Transport};
 use super::rma::What;
 use super::state::{Config, Core, Fetching, Open};
 use super::wire::Packet;
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::regions::Regions;
 use crate::util::slab::Id;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl<T: Transport> Engine<T> {
     /// send then need not exist in memory.
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
-        let send = apart(&mut send);
+        let send = keep_in_registers(&mut send);
         self.queue(send.to, || Outgoing::new(send), report)
     }
 
@@ -170,7 +170,7 @@ impl<T: Transport> Engine<T> {
 
     #[cold]
     fn look_for(&mut self, look: Look, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
-        let recv = apart(&mut recv);
+        let recv = keep_in_registers(&mut recv);
         let lacks = self.core.lacks(look, recv);
         if self.core.look(look, recv, report)? {
             self.push_all(report);

@@ -4,7 +4,7 @@
 //! turns a `Completion` into queue entries and counter steps.
 
 use super::port::PeerId;
-use crate::util::few::Few;
+use crate::util::small_array::SmallArray;
 use crate::util::user::UserIov;
 
 /// The application's context pointer, carried through.
@@ -116,7 +116,7 @@ pub struct RemotePart {
 /// The remote side of one operation: up to `IOV_LIMIT` pieces, as if they were one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteIov {
-    parts: Few<RemotePart>,
+    parts: SmallArray<RemotePart>,
     len: usize,
 }
 
@@ -124,14 +124,14 @@ impl RemoteIov {
     #[inline(always)]
     pub fn one(part: RemotePart) -> RemoteIov {
         RemoteIov {
-            parts: Few::One(part),
+            parts: SmallArray::One(part),
             len: part.len,
         }
     }
 
     /// None when there are too many pieces, or more bytes than an address space has.
     pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Option<RemoteIov> {
-        let parts = Few::new(parts)?;
+        let parts = SmallArray::new(parts)?;
         let len = parts
             .all()
             .iter()

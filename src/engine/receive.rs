@@ -6,7 +6,7 @@ use super::multi::After;
 use super::op::{Completion, Context, Ended, Error, Failure, Kind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -117,7 +117,7 @@ impl Core {
 
     #[inline(never)]
     fn receive_held(&mut self, held: Id, mut recv: Recv, report: &mut impl Report) {
-        let recv = apart(&mut recv);
+        let recv = keep_in_registers(&mut recv);
         let target = Target::single(recv.body, recv.context, recv.tell);
         if let Some(message) = self.matcher(recv.kind).release(held) {
             self.attach(message, target, report);

@@ -9,7 +9,7 @@ use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
 use super::receive::Post;
-use crate::util::fold::Map;
+use crate::util::hash::QuickMap;
 use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
 use std::collections::VecDeque;
@@ -87,7 +87,7 @@ pub(super) struct Core {
     /// Bodies that the transport was told a place for.
     pub landings: Slab<Landing>,
     /// Messages whose segments are coming, by sender and the sender's number.
-    pub streams: Map<(PeerId, u32), Id>,
+    pub streams: QuickMap<(PeerId, u32), Id>,
     /// What is to be fetched from peers' memory.
     pub fetches: VecDeque<Fetching>,
     /// Short operations that were not acknowledged, all peers together.
@@ -100,7 +100,7 @@ pub(super) struct Core {
     /// For bodies put together.
     pub scratch: Vec<u8>,
     pub multis: Slab<Multi>,
-    pub claims: Map<Context, Claim>,
+    pub claims: QuickMap<Context, Claim>,
     /// What held messages take, all peers together.
     pub kept: usize,
     /// Peers whose credit is withheld.
@@ -129,7 +129,7 @@ impl Core {
             collective: Matcher::default(),
             arrivals: Slab::default(),
             landings: Slab::default(),
-            streams: Map::default(),
+            streams: QuickMap::default(),
             fetches: VecDeque::new(),
             unacked: 0,
             asked: Vec::new(),
@@ -137,7 +137,7 @@ impl Core {
             spare: Vec::new(),
             scratch: Vec::new(),
             multis: Slab::default(),
-            claims: Map::default(),
+            claims: QuickMap::default(),
             kept: 0,
             starved: VecDeque::new(),
             malformed: 0,
