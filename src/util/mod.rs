@@ -4,9 +4,9 @@
 
 pub mod closable;
 pub mod hash;
-mod latch;
 pub mod lock;
 pub mod patience;
+mod raw_lock;
 pub mod regions;
 pub mod slab;
 pub mod small_array;
