@@ -6,7 +6,7 @@
 
 use super::log_import;
 use super::types::*;
-use crate::api::log::{self as rules, Level, Place, Speaker, Subsys};
+use crate::api::log::{self as rules, CallSite, Level, Speaker, Subsys};
 use crate::provider::{Kind, refuses_layers, shm};
 use crate::sys::{clock, errno};
 use core::ffi::{CStr, c_char, c_int, c_uint};
@@ -269,7 +269,7 @@ pub(super) unsafe extern "C" fn default_log(
     // SAFETY: as the caller says.
     unsafe {
         let provider = bytes((*shown(provider)).name);
-        let place = Place {
+        let place = CallSite {
             provider,
             subsys,
             func: bytes(func),

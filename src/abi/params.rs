@@ -6,7 +6,7 @@
 use super::log::{self, Line, provider_name, text};
 use super::types::*;
 use crate::api::log::{Level, Subsys};
-use crate::api::params::{self, Kind, Listed, Owner, Value};
+use crate::api::params::{self, Listed, Owner, ParamType, Value};
 use crate::sys::lock::{Held, Lock};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::collections::BTreeMap;
@@ -34,22 +34,22 @@ fn owner(provider: *const fi_provider) -> Owner {
 }
 
 /// A C enum value, which may be any number.
-fn kind_from_c(value: fi_param_type) -> Option<Kind> {
+fn type_from_c(value: fi_param_type) -> Option<ParamType> {
     match value {
-        FI_PARAM_STRING => Some(Kind::String),
-        FI_PARAM_INT => Some(Kind::Int),
-        FI_PARAM_BOOL => Some(Kind::Bool),
-        FI_PARAM_SIZE_T => Some(Kind::Size),
+        FI_PARAM_STRING => Some(ParamType::String),
+        FI_PARAM_INT => Some(ParamType::Int),
+        FI_PARAM_BOOL => Some(ParamType::Bool),
+        FI_PARAM_SIZE_T => Some(ParamType::Size),
         _ => None,
     }
 }
 
-fn kind_to_c(kind: Kind) -> fi_param_type {
+fn type_to_c(kind: ParamType) -> fi_param_type {
     match kind {
-        Kind::String => FI_PARAM_STRING,
-        Kind::Int => FI_PARAM_INT,
-        Kind::Bool => FI_PARAM_BOOL,
-        Kind::Size => FI_PARAM_SIZE_T,
+        ParamType::String => FI_PARAM_STRING,
+        ParamType::Int => FI_PARAM_INT,
+        ParamType::Bool => FI_PARAM_BOOL,
+        ParamType::Size => FI_PARAM_SIZE_T,
     }
 }
 
@@ -65,7 +65,7 @@ unsafe extern "C" fn rs_fi_param_define(
     help: *const c_char,
 ) -> c_int {
     super::process::at_fork();
-    let Some(kind) = kind_from_c(kind) else {
+    let Some(kind) = type_from_c(kind) else {
         return -FI_EINVAL;
     };
     if name.is_null() || help.is_null() {
@@ -188,7 +188,7 @@ pub unsafe fn getparams(params: *mut *mut fi_param, count: *mut c_int) -> c_int 
 /// Fills a zeroed row. None when memory ran out; the row is then fit for freeparams.
 fn fill(row: &mut fi_param, from: &Listed) -> Option<()> {
     row.name = duplicate(from.variable.as_bytes())?;
-    row.r#type = kind_to_c(from.kind);
+    row.r#type = type_to_c(from.kind);
     row.help_string = duplicate(from.help.as_bytes())?;
     if let Some(value) = &from.value {
         row.value = duplicate(value)?;

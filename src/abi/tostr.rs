@@ -8,7 +8,7 @@ mod read;
 use super::info_read;
 use super::layout::CURRENT;
 use super::types::*;
-use crate::api::tostr::info::Place;
+use crate::api::tostr::info::AddressField;
 use crate::api::tostr::{Pointer, Text, enums, flags, info, nic, objects};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
@@ -179,11 +179,11 @@ unsafe fn add_info(text: &mut Text, data: *const fi_info) {
     // SAFETY: the caller's promise.
     unsafe {
         let value = info_read::read(data, &CURRENT);
-        let src = Place {
+        let src = AddressField {
             at: (*data).src_addr.addr(),
             len: (*data).src_addrlen,
         };
-        let dest = Place {
+        let dest = AddressField {
             at: (*data).dest_addr.addr(),
             len: (*data).dest_addrlen,
         };

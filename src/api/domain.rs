@@ -78,7 +78,7 @@ impl Domain {
         let drives_all = triggers || info.caps & FI_RMA_EVENT != 0;
         let locked = auto || is_shared(attr.threading) || drives_all && crossed;
         let memory = Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed));
-        fabric.users.take();
+        fabric.users.acquire();
         Ok(Arc::new(Domain {
             fabric: fabric.clone(),
             provider: fabric.provider,
@@ -109,14 +109,14 @@ impl Domain {
 impl Domain {
     /// fi_domain_bind, in place of the queue before.
     pub fn bind_eq(&self, eq: &Arc<Eq>, hears_regions: bool) {
-        eq.refs().take();
+        eq.refs().acquire();
         let bound = BoundEq {
             eq: eq.clone(),
             hears_regions,
         };
         let before = self.bound_eq().replace(bound);
         if let Some(before) = before {
-            before.eq.refs().give();
+            before.eq.refs().release();
         }
     }
 
@@ -144,9 +144,9 @@ impl Domain {
             driver.end();
         }
         if let Some(bound) = self.bound_eq().take() {
-            bound.eq.refs().give();
+            bound.eq.refs().release();
         }
-        self.fabric.users.give();
+        self.fabric.users.release();
     }
 
     fn bound_eq(&self) -> MutexGuard<'_, Option<BoundEq>> {

@@ -26,30 +26,30 @@ const FOR_EVER: c_int = -1;
 
 #[derive(Default)]
 pub struct Driver {
-    thread: OnceLock<Thread>,
+    thread: OnceLock<ProgressThread>,
     starting: Mutex<()>,
 }
 
-struct Thread {
-    shared: Arc<Shared>,
+struct ProgressThread {
+    shared: Arc<DriverShared>,
     process: Process,
     /// None: ended.
     thread: Mutex<Option<thread::Thread>>,
 }
 
-struct Shared {
+struct DriverShared {
     epoll: Epoll,
     /// Ends a sleep: the list has changed.
     changed: EventFd,
-    state: Mutex<State>,
+    state: Mutex<DriverState>,
     /// Callers that want the state: the thread stands back for them, as the mutex itself is not fair.
     callers: AtomicUsize,
     /// The thread sleeps until it is rung for, as nothing was unfinished.
-    deep: AtomicBool,
+    deep_sleep: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct DriverState {
     endpoints: Vec<Driven>,
     attached: u64,
     end: bool,
@@ -100,13 +100,13 @@ impl Driver {
     #[inline]
     pub fn watch(&self) {
         let Some(thread) = self.thread.get() else { return };
-        if thread.shared.deep.load(Ordering::SeqCst) {
-            thread.shared.deep.store(false, Ordering::SeqCst);
+        if thread.shared.deep_sleep.load(Ordering::SeqCst) {
+            thread.shared.deep_sleep.store(false, Ordering::SeqCst);
             thread.shared.changed.set();
         }
     }
 
-    fn started(&self) -> Result<&Thread> {
+    fn started(&self) -> Result<&ProgressThread> {
         if let Some(thread) = self.thread.get() {
             return Ok(thread);
         }
@@ -114,7 +114,7 @@ impl Driver {
         if let Some(thread) = self.thread.get() {
             return Ok(thread);
         }
-        let made = Thread::start()?;
+        let made = ProgressThread::start()?;
         Ok(self.thread.get_or_init(|| made))
     }
 }
@@ -138,19 +138,19 @@ impl Drop for Driver {
     }
 }
 
-impl Thread {
-    fn start() -> Result<Thread> {
-        let shared = Arc::new(Shared {
+impl ProgressThread {
+    fn start() -> Result<ProgressThread> {
+        let shared = Arc::new(DriverShared {
             epoll: Epoll::new().map_err(told)?,
             changed: EventFd::new().map_err(told)?,
             state: Mutex::default(),
             callers: AtomicUsize::new(0),
-            deep: AtomicBool::new(false),
+            deep_sleep: AtomicBool::new(false),
         });
         shared.epoll.add(shared.changed.fd()).map_err(told)?;
         let inner = shared.clone();
         let thread = thread::Thread::start("fi_progress", move || inner.run()).map_err(|_| Errno(FI_EAGAIN))?;
-        Ok(Thread {
+        Ok(ProgressThread {
             shared,
             process: Process::this(),
             thread: Mutex::new(Some(thread)),
@@ -158,8 +158,8 @@ impl Thread {
     }
 }
 
-impl Shared {
-    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+impl DriverShared {
+    fn change<R>(&self, change: impl FnOnce(&mut DriverState) -> R) -> R {
         self.callers.fetch_add(1, Ordering::Relaxed);
         let result = change(&mut self.state());
         self.callers.fetch_sub(1, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Shared {
         result
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DriverState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,10 +185,10 @@ impl Shared {
             }
             // SYNC POINT: before the endpoints are asked what is unfinished. Who begins an operation after that, under
             // the endpoint's lock, sees it in `watch`.
-            self.deep.store(true, Ordering::SeqCst);
+            self.deep_sleep.store(true, Ordering::SeqCst);
             let sleep = state.pass();
             if sleep != Some(FOR_EVER) {
-                self.deep.store(false, Ordering::SeqCst);
+                self.deep_sleep.store(false, Ordering::SeqCst);
             }
             drop(state);
             if let Some(ms) = sleep {
@@ -202,7 +202,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl DriverState {
     /// Drives everybody once. Says how long to sleep after it; None: there is more to do.
     fn pass(&self) -> Option<c_int> {
         self.endpoints.iter().for_each(|driven| driven.endpoint.progress());

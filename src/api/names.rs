@@ -3,21 +3,21 @@
 //! Knows nothing of whose names they are. Called by `log` and by `provider::filter`.
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NameList {
     pub list: Vec<String>,
     pub negated: bool,
 }
 
-impl Names {
-    pub const fn none() -> Names {
-        Names {
+impl NameList {
+    pub const fn none() -> NameList {
+        NameList {
             list: Vec::new(),
             negated: false,
         }
     }
 
     /// Empty elements do not count.
-    pub fn parse(text: &str) -> Names {
+    pub fn parse(text: &str) -> NameList {
         let (negated, list) = match text.strip_prefix('^') {
             Some(list) => (true, list),
             None => (false, text),
@@ -28,7 +28,7 @@ impl Names {
             .filter(|name| !name.is_empty())
             .map(str::to_owned)
             .collect();
-        Names { list, negated }
+        NameList { list, negated }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 #[derive(Default)]
 pub struct PollSet {
-    members: Mutex<Vec<Member>>,
+    members: Mutex<Vec<PollSetMember>>,
     patience: Patience,
     refs: Refs,
 }
 
-struct Member {
+struct PollSetMember {
     object: Weak<dyn Waitable>,
     context: usize,
     mark: Mark,
@@ -41,7 +41,7 @@ impl PollSet {
         let mut members = self.members();
         members.retain(|member| member.object.strong_count() > 0);
         if !members.iter().any(|member| member.is(object)) {
-            members.push(Member {
+            members.push(PollSetMember {
                 object: Arc::downgrade(object),
                 context,
                 mark: Mark::default(),
@@ -82,12 +82,12 @@ impl PollSet {
         told
     }
 
-    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+    fn members(&self) -> MutexGuard<'_, Vec<PollSetMember>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Member {
+impl PollSetMember {
     fn is(&self, object: &Arc<dyn Waitable>) -> bool {
         core::ptr::addr_eq(self.object.as_ptr(), Arc::as_ptr(object))
     }

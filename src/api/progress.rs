@@ -44,17 +44,17 @@ pub trait Progress: Send + Sync {
     fn wake_fd(&self) -> Option<RawFd>;
 }
 
-type Members = Arc<[Arc<Member>]>;
+type Attachments = Arc<[Arc<Attachment>]>;
 
 /// The endpoints attached to one queue or counter.
 pub struct Attached {
     /// Replaced, never changed. The lock is not for holding while endpoints work: those may attach and detach others.
-    members: OptLock<Members>,
-    /// Who drives has this lock and drives the members in this list: a copy, brought up to date before each use. Another
+    attachments: OptLock<Attachments>,
+    /// Who drives has this lock and drives the attachments in this list: a copy, brought up to date before each use. Another
     /// thread that comes meanwhile has nothing to add. An endpoint that was detached may be in the copy until the next
     /// use; once closed, it does nothing.
-    driving: OptLock<Members>,
-    /// The copy is out of date. Changed under the lock of `members`.
+    driving: OptLock<Attachments>,
+    /// The copy is out of date. Changed under the lock of `attachments`.
     changed: AtomicBool,
     bell: Option<Arc<Bell>>,
     /// Whether we have wound the bell.
@@ -62,7 +62,7 @@ pub struct Attached {
     refs: Refs,
 }
 
-struct Member {
+struct Attachment {
     endpoint: Arc<dyn Progress>,
     /// How often it was attached: an endpoint may use one queue for sending and receiving.
     times: Refs,
@@ -80,9 +80,9 @@ enum Watched {
 impl Attached {
     /// `bell`: what sleepers sleep on, if there can be any.
     pub fn new(bell: Option<Arc<Bell>>, locked: bool) -> Attached {
-        let none: Members = Arc::from([]);
+        let none: Attachments = Arc::from([]);
         Attached {
-            members: OptLock::new(none.clone(), locked),
+            attachments: OptLock::new(none.clone(), locked),
             driving: OptLock::new(none, locked),
             changed: AtomicBool::new(false),
             bell,
@@ -98,16 +98,16 @@ impl Attached {
 
     /// From now on the endpoint is driven from here. To be called again for each use of the same endpoint.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
-        let mut members = self.members.lock();
-        if let Some(member) = members.iter().find(|member| member.is(&endpoint)) {
-            member.times.take();
+        let mut attachments = self.attachments.lock();
+        if let Some(attachment) = attachments.iter().find(|attachment| attachment.is(&endpoint)) {
+            attachment.times.acquire();
         } else {
-            let member = Arc::new(Member::new(endpoint));
-            *members = members.iter().cloned().chain([member]).collect();
+            let attachment = Arc::new(Attachment::new(endpoint));
+            *attachments = attachments.iter().cloned().chain([attachment]).collect();
             self.changed.store(true, Ordering::Release);
         }
-        drop(members);
-        self.refs.take();
+        drop(attachments);
+        self.refs.acquire();
         // Whoever sleeps now must announce it to the new endpoint too.
         if let Some(bell) = &self.bell {
             bell.raise();
@@ -116,22 +116,26 @@ impl Attached {
 
     /// Takes back one `attach`. To be called before the endpoint closes its `wake_fd`.
     pub fn detach(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
-        let mut members = self.members.lock();
-        let found = members.iter().find(|member| member.is(endpoint)).cloned();
-        let member = found.ok_or(Errno(FI_EINVAL))?;
-        member.times.give();
-        let gone = member.times.count() == 0;
+        let mut attachments = self.attachments.lock();
+        let found = attachments.iter().find(|attachment| attachment.is(endpoint)).cloned();
+        let attachment = found.ok_or(Errno(FI_EINVAL))?;
+        attachment.times.release();
+        let gone = attachment.times.count() == 0;
         if gone {
-            *members = members.iter().filter(|member| !member.is(endpoint)).cloned().collect();
+            *attachments = attachments
+                .iter()
+                .filter(|attachment| !attachment.is(endpoint))
+                .cloned()
+                .collect();
             self.changed.store(true, Ordering::Release);
         }
-        drop(members);
-        self.refs.give();
+        drop(attachments);
+        self.refs.release();
         if let Some(mut driving) = self.driving.try_lock() {
             self.update(&mut driving); // so that an endpoint that is closed does not stay in memory
         }
         if gone {
-            member.unwatch(self.bell.as_deref());
+            attachment.unwatch(self.bell.as_deref());
         }
         Ok(())
     }
@@ -144,15 +148,15 @@ impl Attached {
         if self.changed.load(Ordering::Acquire) {
             self.update(&mut driving);
         }
-        driving.iter().for_each(|member| member.endpoint.progress());
+        driving.iter().for_each(|attachment| attachment.endpoint.progress());
     }
 
     #[cold]
-    fn update(&self, driving: &mut Members) {
-        let members = self.members.lock();
+    fn update(&self, driving: &mut Attachments) {
+        let attachments = self.attachments.lock();
         self.changed.store(false, Ordering::Relaxed);
-        let before = core::mem::replace(driving, members.clone());
-        drop(members);
+        let before = core::mem::replace(driving, attachments.clone());
+        drop(attachments);
         drop(before); // perhaps the last reference to an endpoint
     }
 
@@ -160,7 +164,7 @@ impl Attached {
     pub fn arm(&self) -> bool {
         let Some(bell) = &self.bell else { return false };
         let mut all = true;
-        self.each(|member| all = all && member.arm(bell));
+        self.each(|attachment| all = all && attachment.arm(bell));
         all && self.watch_peers(bell)
     }
 
@@ -169,7 +173,7 @@ impl Attached {
     fn watch_peers(&self, bell: &Bell) -> bool {
         let mut watchful = self.watchful.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unfinished = false;
-        self.each(|member| unfinished = unfinished || member.is_woken() && member.endpoint.unfinished());
+        self.each(|attachment| unfinished = unfinished || attachment.is_woken() && attachment.endpoint.unfinished());
         if unfinished != *watchful {
             if !unfinished {
                 bell.unwind();
@@ -183,20 +187,20 @@ impl Attached {
 
     /// A sleeper that was announced is awake.
     pub fn disarm(&self) {
-        self.each(|member| member.endpoint.disarm());
+        self.each(|attachment| attachment.endpoint.disarm());
     }
 
-    fn each(&self, visit: impl FnMut(&Arc<Member>)) {
-        let members = self.members.lock().clone();
-        members.iter().for_each(visit);
+    fn each(&self, visit: impl FnMut(&Arc<Attachment>)) {
+        let attachments = self.attachments.lock().clone();
+        attachments.iter().for_each(visit);
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
         // The bell may outlive this object, in a wait set.
-        for member in self.members.get_mut().iter() {
-            member.unwatch(self.bell.as_deref());
+        for attachment in self.attachments.get_mut().iter() {
+            attachment.unwatch(self.bell.as_deref());
         }
         let watchful = self.watchful.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(bell) = self.bell.as_ref().filter(|_| *watchful) {
@@ -205,11 +209,11 @@ impl Drop for Attached {
     }
 }
 
-impl Member {
-    fn new(endpoint: Arc<dyn Progress>) -> Member {
+impl Attachment {
+    fn new(endpoint: Arc<dyn Progress>) -> Attachment {
         let times = Refs::default();
-        times.take();
-        Member {
+        times.acquire();
+        Attachment {
             endpoint,
             times,
             watched: Mutex::new(Watched::NotYet),

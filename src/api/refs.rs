@@ -10,12 +10,12 @@ pub struct Refs(AtomicUsize);
 
 impl Refs {
     /// One more object uses this one.
-    pub fn take(&self) {
+    pub fn acquire(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One less. Giving what was not taken is ignored.
-    pub fn give(&self) {
+    pub fn release(&self) {
         let _ = self
             .0
             .fetch_update(Ordering::Release, Ordering::Relaxed, |refs| refs.checked_sub(1));
@@ -33,12 +33,12 @@ mod tests {
     #[test]
     fn the_count_never_goes_below_nothing() {
         let refs = Refs::default();
-        refs.take();
-        refs.take();
-        refs.give();
+        refs.acquire();
+        refs.acquire();
+        refs.release();
         assert_eq!(refs.count(), 1);
-        refs.give();
-        refs.give();
+        refs.release();
+        refs.release();
         assert_eq!(refs.count(), 0);
     }
 }

@@ -2,13 +2,13 @@
 //! infos before they are handed out, and differently: see `docs/getinfo.md`.
 
 use super::Kind;
-use crate::api::names::Names;
+use crate::api::names::NameList;
 
 /// `tcp,verbs;ofi_rxm` or, to leave them out, `^tcp,verbs;ofi_rxm`. Letter case does not count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Empty: no filter.
-    names: Names,
+    names: NameList,
 }
 
 /// A name in FI_PROVIDER that no provider has.
@@ -22,7 +22,7 @@ impl Filter {
     /// A variable that is set but empty is none, and so are empty elements.
     pub fn parse(text: Option<&str>) -> Filter {
         Filter {
-            names: Names::parse(text.unwrap_or("")),
+            names: NameList::parse(text.unwrap_or("")),
         }
     }
 

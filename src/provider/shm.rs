@@ -5,7 +5,7 @@
 use super::{Kind, Provider};
 use crate::abi::types::*;
 use crate::api::av::string::{SHM_PREFIX, name};
-use crate::api::endpoint::Wire;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::scalable::CONTEXTS;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::check_request;
@@ -334,7 +334,7 @@ fn config() -> Config {
     }
 }
 
-impl Wire for ShmTransport {
+impl EndpointTransport for ShmTransport {
     fn local_address(&self) -> Vec<u8> {
         c_string(&format!("{SHM_PREFIX}{}", ShmTransport::local_address(self)))
     }

@@ -43,7 +43,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 
@@ -87,7 +87,7 @@ pub unsafe fn open(
         };
         match Av::open(&wanted, kind, &domain.av) {
             Ok(av) => {
-                domain.users.take();
+                domain.users.acquire();
                 (*attr).r#type = av.av_type();
                 if name.is_some() {
                     (*attr).map_addr = av.map_addr() as *mut c_void;

@@ -32,7 +32,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn open(
         });
         match opened {
             Ok(cntr) => {
-                domain.users.take();
+                domain.users.acquire();
                 let c = fid_cntr {
                     fid: head(FI_CLASS_CNTR, context, &CNTR_OPS),
                     ops: (&raw const OPS).cast_mut(),

@@ -8,13 +8,13 @@ use super::size_status;
 use crate::abi::types::*;
 use crate::api::collective::CollectiveCall;
 use crate::api::collective::request::{Asked, query as look_up};
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::util::user::{UserBuf, UserIov};
 use core::ffi::{c_int, c_void};
 use libc::ssize_t;
 
-impl<V: Managed> Over<V> {
+impl<V: EndpointOps> Over<V> {
     pub const COLLECTIVE: fi_ops_collective = fi_ops_collective {
         size: size_of::<fi_ops_collective>(),
         barrier: Some(barrier::<V>),
@@ -42,7 +42,7 @@ unsafe fn plain(buf: *const c_void) -> UserIov {
 
 /// # Safety
 /// A live endpoint of this kind.
-unsafe fn ask<V: Managed>(ep: *mut fid_ep, call: &CollectiveCall) -> ssize_t {
+unsafe fn ask<V: EndpointOps>(ep: *mut fid_ep, call: &CollectiveCall) -> ssize_t {
     // SAFETY: by contract.
     let endpoint = unsafe { of::<V>(ep.cast()) }.collectives();
     let endpoint = endpoint.ok_or(Errno(FI_ENOSYS));
@@ -66,7 +66,7 @@ fn call(asked: Asked, coll_addr: fi_addr_t, flags: u64, context: *mut c_void) ->
 ///
 /// # Safety
 /// A live endpoint of this kind, and buffers as for `plain`.
-unsafe fn run<V: Managed>(
+unsafe fn run<V: EndpointOps>(
     ep: *mut fid_ep,
     asked: Asked,
     (input, result): (*const c_void, *mut c_void),
@@ -98,7 +98,7 @@ fn moving(coll: fi_collective_op, datatype: fi_datatype) -> Asked {
 // SAFETY of every shim below: C calls it with a live endpoint and with buffers that are the operation's until it ends and
 // as long as it needs; that is what the manual page asks of a program.
 
-unsafe extern "C" fn barrier<V: Managed>(ep: *mut fid_ep, coll_addr: fi_addr_t, context: *mut c_void) -> ssize_t {
+unsafe extern "C" fn barrier<V: EndpointOps>(ep: *mut fid_ep, coll_addr: fi_addr_t, context: *mut c_void) -> ssize_t {
     // SAFETY: see above.
     unsafe {
         let (flags, _) = of::<V>(ep.cast()).both_flags();
@@ -106,7 +106,7 @@ unsafe extern "C" fn barrier<V: Managed>(ep: *mut fid_ep, coll_addr: fi_addr_t, 
     }
 }
 
-unsafe extern "C" fn barrier2<V: Managed>(
+unsafe extern "C" fn barrier2<V: EndpointOps>(
     ep: *mut fid_ep,
     coll_addr: fi_addr_t,
     flags: u64,
@@ -116,7 +116,7 @@ unsafe extern "C" fn barrier2<V: Managed>(
     unsafe { ask::<V>(ep, &call(Asked::barrier(), coll_addr, flags, context)) }
 }
 
-unsafe extern "C" fn broadcast<V: Managed>(
+unsafe extern "C" fn broadcast<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *mut c_void,
     count: usize,
@@ -135,7 +135,7 @@ unsafe extern "C" fn broadcast<V: Managed>(
     unsafe { run::<V>(ep, asked, (core::ptr::null(), buf), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn alltoall<V: Managed>(
+unsafe extern "C" fn alltoall<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -152,7 +152,7 @@ unsafe extern "C" fn alltoall<V: Managed>(
     unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn allreduce<V: Managed>(
+unsafe extern "C" fn allreduce<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -173,7 +173,7 @@ unsafe extern "C" fn allreduce<V: Managed>(
     unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn allgather<V: Managed>(
+unsafe extern "C" fn allgather<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -190,7 +190,7 @@ unsafe extern "C" fn allgather<V: Managed>(
     unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn reduce_scatter<V: Managed>(
+unsafe extern "C" fn reduce_scatter<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -211,7 +211,7 @@ unsafe extern "C" fn reduce_scatter<V: Managed>(
     unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn reduce<V: Managed>(
+unsafe extern "C" fn reduce<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -234,7 +234,7 @@ unsafe extern "C" fn reduce<V: Managed>(
     unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn scatter<V: Managed>(
+unsafe extern "C" fn scatter<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -255,7 +255,7 @@ unsafe extern "C" fn scatter<V: Managed>(
     unsafe { run::<V>(ep, asked, (buf, result), count, coll_addr, flags, context) }
 }
 
-unsafe extern "C" fn gather<V: Managed>(
+unsafe extern "C" fn gather<V: EndpointOps>(
     ep: *mut fid_ep,
     buf: *const c_void,
     count: usize,
@@ -277,7 +277,7 @@ unsafe extern "C" fn gather<V: Managed>(
 }
 
 /// Any of them, its buffers in pieces, which say how many elements there are.
-unsafe extern "C" fn msg<V: Managed>(
+unsafe extern "C" fn msg<V: EndpointOps>(
     ep: *mut fid_ep,
     msg: *const fi_msg_collective,
     resultv: *mut fi_ioc,

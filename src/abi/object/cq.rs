@@ -35,7 +35,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn open(
         });
         match opened {
             Ok(cq) => {
-                domain.users.take();
+                domain.users.acquire();
                 let c = fid_cq {
                     fid: head(FI_CLASS_CQ, context, &CQ_OPS),
                     ops: (&raw const OPS).cast_mut(),

@@ -11,7 +11,7 @@ use crate::api::cntr::Cntr;
 use crate::api::deferred::work::{Call, Change};
 use crate::api::deferred::{self, TRIGGERED, Terms};
 use crate::api::domain::Domain;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::engine::op::{Access, Form};
 use core::ffi::{c_int, c_void};
@@ -142,7 +142,7 @@ unsafe fn ask_endpoint(domain: &Arc<Domain>, work: *const fi_deferred_work) -> c
 
 /// # Safety
 /// As `terms`; `fid` is that of the endpoint.
-pub unsafe fn queue_on<V: Managed>(endpoint: &V, fid: *const fid, work: *const fi_deferred_work) -> c_int {
+pub unsafe fn queue_on<V: EndpointOps>(endpoint: &V, fid: *const fid, work: *const fi_deferred_work) -> c_int {
     // SAFETY: by contract.
     unsafe {
         let Some(work) = work.as_ref() else {
@@ -218,7 +218,7 @@ unsafe fn atomic_call(
 /// # Safety
 /// The operation's context is a struct fi_triggered_context if it has FI_TRIGGER.
 #[cold]
-pub unsafe fn refused<V: Managed>(endpoint: &V, error: Errno, request: &mut Option<impl Request>) -> ssize_t {
+pub unsafe fn refused<V: EndpointOps>(endpoint: &V, error: Errno, request: &mut Option<impl Request>) -> ssize_t {
     // What may be written is copied for this, so that the caller's own need not be in memory if all goes well.
     match request.take().filter(|_| error == TRIGGERED) {
         // SAFETY: by contract.
@@ -229,7 +229,7 @@ pub unsafe fn refused<V: Managed>(endpoint: &V, error: Errno, request: &mut Opti
 
 /// # Safety
 /// As `refused`.
-unsafe fn triggered<V: Managed>(endpoint: &V, call: &Call) -> Result<()> {
+unsafe fn triggered<V: EndpointOps>(endpoint: &V, call: &Call) -> Result<()> {
     let context = call.context() as *const fi_triggered_context;
     // SAFETY: by contract; the larger fi_triggered_context2 begins alike, and its type of event says what follows.
     unsafe {

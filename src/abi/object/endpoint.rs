@@ -1,6 +1,6 @@
 //! fid_ep of an endpoint of ours, whatever its kind and transport, and of its aliases.
 //!
-//! All have the same operations: what they do not share is behind `Managed`.
+//! All have the same operations: what they do not share is behind `EndpointOps`.
 
 use super::messaging::Tables;
 use super::posting::Opened;
@@ -8,7 +8,7 @@ use super::{Object, atomic, av, cntr, cq, deferred, eq, head, mc, mr, rma, size_
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::alias::Alias;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
@@ -23,7 +23,7 @@ const ADDRESS_MAX: usize = 256;
 /// The op tables of a kind of endpoint.
 pub struct Over<V>(PhantomData<V>);
 
-impl<V: Managed> Opened for Over<V> {
+impl<V: EndpointOps> Opened for Over<V> {
     type Value = V;
     #[inline(always)]
     unsafe fn open<'a>(ep: *mut fid_ep) -> &'a V {
@@ -32,7 +32,7 @@ impl<V: Managed> Opened for Over<V> {
     }
 }
 
-impl<V: Managed> Over<V> {
+impl<V: EndpointOps> Over<V> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<V>),
         bind: Some(bind::<V>),
@@ -56,7 +56,7 @@ impl<V: Managed> Over<V> {
 }
 
 /// Gives an endpoint to C, under the class it has there.
-pub fn give<V: Managed>(endpoint: V, class: u32, context: *mut c_void) -> *mut fid_ep {
+pub fn give<V: EndpointOps>(endpoint: V, class: u32, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
         fid: head(class, context, const { &Over::<V>::FID }),
         ops: (&raw const *const { &Over::<V>::EP }).cast_mut(),
@@ -72,12 +72,12 @@ pub fn give<V: Managed>(endpoint: V, class: u32, context: *mut c_void) -> *mut f
 
 /// # Safety
 /// A live endpoint of this kind.
-pub unsafe fn of<'a, V: Managed>(fid: *const fid) -> &'a V {
+pub unsafe fn of<'a, V: EndpointOps>(fid: *const fid) -> &'a V {
     // SAFETY: by contract.
     unsafe { Object::<fid_ep, V>::value(fid.cast()) }
 }
 
-unsafe extern "C" fn close<V: Managed>(fid: *mut fid) -> c_int {
+unsafe extern "C" fn close<V: EndpointOps>(fid: *mut fid) -> c_int {
     // SAFETY: only objects made here have this operation; closing ends their life unless they are in use.
     unsafe { Object::<fid_ep, V>::close(fid, V::close) }
 }
@@ -86,7 +86,7 @@ unsafe extern "C" fn close<V: Managed>(fid: *mut fid) -> c_int {
 ///
 /// # Safety
 /// A live object of this kind and its argument.
-unsafe fn open_alias<V: Managed>(fid: *mut fid, arg: *const fi_alias) -> c_int {
+unsafe fn open_alias<V: EndpointOps>(fid: *mut fid, arg: *const fi_alias) -> c_int {
     // SAFETY: by contract.
     unsafe {
         if arg.is_null() || (*arg).fid.is_null() {
@@ -133,7 +133,7 @@ pub unsafe fn check_bind(domain: &Arc<Domain>, other: *const fid, flags: u64) ->
     Ok(())
 }
 
-unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+unsafe extern "C" fn bind<V: EndpointOps>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
@@ -149,7 +149,7 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
             FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
             FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
             FI_CLASS_STX_CTX => endpoint.bind_stx(stx::of(other)),
-            FI_CLASS_SRX_CTX => srx::of::<V::Wire>(other)
+            FI_CLASS_SRX_CTX => srx::of::<V::Transport>(other)
                 .ok_or(Errno(FI_EINVAL))
                 .and_then(|srx| endpoint.bind_srx(srx)),
             FI_CLASS_EQ => {
@@ -162,7 +162,7 @@ unsafe extern "C" fn bind<V: Managed>(fid: *mut fid, other: *mut fid, flags: u64
     }
 }
 
-unsafe extern "C" fn control<V: Managed>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+unsafe extern "C" fn control<V: EndpointOps>(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: a live endpoint of ours; the command says what its argument is.
     unsafe {
         match command as u32 {
@@ -180,7 +180,7 @@ unsafe extern "C" fn control<V: Managed>(fid: *mut fid, command: c_int, arg: *mu
     }
 }
 
-unsafe extern "C" fn cancel<V: Managed>(fid: fid_t, context: *mut c_void) -> ssize_t {
+unsafe extern "C" fn cancel<V: EndpointOps>(fid: fid_t, context: *mut c_void) -> ssize_t {
     // SAFETY: a live endpoint of ours.
     let endpoint = unsafe { of::<V>(fid) };
     let context = context as usize;
@@ -188,7 +188,7 @@ unsafe extern "C" fn cancel<V: Managed>(fid: fid_t, context: *mut c_void) -> ssi
     size_status(canceled.or_else(|_| crate::api::deferred::cancel(endpoint, context)))
 }
 
-unsafe extern "C" fn getname<V: Managed>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
+unsafe extern "C" fn getname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
     unsafe { tell_name(&of::<V>(fid).local_address(), addr, len) }
 }
@@ -212,7 +212,7 @@ pub unsafe fn tell_name(name: &[u8], addr: *mut c_void, len: *mut usize) -> c_in
     }
 }
 
-unsafe extern "C" fn setname<V: Managed>(fid: fid_t, addr: *mut c_void, len: usize) -> c_int {
+unsafe extern "C" fn setname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len: usize) -> c_int {
     if addr.is_null() || len > ADDRESS_MAX {
         return -FI_EINVAL;
     }
@@ -231,12 +231,12 @@ fn size_left(left: Result<usize>) -> ssize_t {
     }
 }
 
-unsafe extern "C" fn rx_size_left<V: Managed>(ep: *mut fid_ep) -> ssize_t {
+unsafe extern "C" fn rx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
     // SAFETY: a live endpoint of ours.
     size_left(unsafe { of::<V>(ep.cast()) }.rx_size_left())
 }
 
-unsafe extern "C" fn tx_size_left<V: Managed>(ep: *mut fid_ep) -> ssize_t {
+unsafe extern "C" fn tx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
     // SAFETY: a live endpoint of ours.
     size_left(unsafe { of::<V>(ep.cast()) }.tx_size_left())
 }
@@ -250,7 +250,7 @@ fn known(level: c_int, name: c_int) -> Result<()> {
     }
 }
 
-unsafe extern "C" fn getopt<V: Managed>(
+unsafe extern "C" fn getopt<V: EndpointOps>(
     fid: fid_t,
     level: c_int,
     name: c_int,
@@ -274,7 +274,7 @@ unsafe extern "C" fn getopt<V: Managed>(
     FI_SUCCESS
 }
 
-unsafe extern "C" fn setopt<V: Managed>(
+unsafe extern "C" fn setopt<V: EndpointOps>(
     fid: fid_t,
     level: c_int,
     name: c_int,

@@ -35,7 +35,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.fabric.users.give();
+        self.fabric.users.release();
     }
 }
 
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn open(
         };
         match Eq::open(&attr) {
             Ok(eq) => {
-                fabric.users.take();
+                fabric.users.acquire();
                 let c = fid_eq {
                     fid: head(FI_CLASS_EQ, context, &EQ_OPS),
                     ops: (&raw const OPS).cast_mut(),
@@ -219,10 +219,10 @@ impl Events for AvEvents {
     }
 
     fn attached(&self) {
-        self.eq.refs().take();
+        self.eq.refs().acquire();
     }
 
     fn detached(&self) {
-        self.eq.refs().give();
+        self.eq.refs().release();
     }
 }

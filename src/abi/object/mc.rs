@@ -7,7 +7,7 @@ use crate::abi::types::*;
 use crate::api::av_set::SetHold;
 use crate::api::collective::group::new_address;
 use crate::api::collective::{Collectives, JoinCall};
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use std::sync::{Arc, Weak};
@@ -28,7 +28,7 @@ struct Opened {
 ///
 /// # Safety
 /// As the manual page says.
-pub unsafe extern "C" fn join<V: Managed>(
+pub unsafe extern "C" fn join<V: EndpointOps>(
     ep: *mut fid_ep,
     addr: *const c_void,
     flags: u64,

@@ -30,7 +30,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn open(domain: *mut fid_domain, attr: *mut fi_poll_attr, 
         let domain = super::domain::opened(domain.cast());
         match PollSet::open(attr.as_ref().map_or(0, |attr| attr.flags)) {
             Ok(set) => {
-                domain.users.take();
+                domain.users.acquire();
                 let c = fid_poll {
                     fid: head(FI_CLASS_POLL, null_mut(), &POLL_OPS),
                     ops: (&raw const OPS).cast_mut(),

@@ -5,7 +5,7 @@
 use super::deferred;
 use crate::abi::types::*;
 use crate::api::deferred::work::Call;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, RmaCall};
@@ -16,7 +16,7 @@ use libc::{iovec, ssize_t};
 
 /// From the C endpoint to the value that does the work.
 pub trait Opened {
-    type Value: Managed;
+    type Value: EndpointOps;
     /// # Safety
     /// `ep` is a live endpoint of this kind.
     unsafe fn open<'a>(ep: *mut fid_ep) -> &'a Self::Value;
@@ -24,14 +24,14 @@ pub trait Opened {
 
 /// What an endpoint can be asked for.
 pub trait Request {
-    fn ask(&self, endpoint: &impl Managed) -> Result<()>;
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()>;
     /// As it is kept when it has to wait for a counter.
     fn keep(self) -> Call;
 }
 
 impl Request for (SendCall, UserIov) {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl Managed) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
         endpoint.send(&self.0, &self.1)
     }
     fn keep(self) -> Call {
@@ -41,7 +41,7 @@ impl Request for (SendCall, UserIov) {
 
 impl Request for (RecvCall, UserIov) {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl Managed) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
         endpoint.recv(&self.0, &self.1)
     }
     fn keep(self) -> Call {
@@ -51,7 +51,7 @@ impl Request for (RecvCall, UserIov) {
 
 impl Request for RmaCall {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl Managed) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
         endpoint.rma(self)
     }
     fn keep(self) -> Call {
@@ -61,7 +61,7 @@ impl Request for RmaCall {
 
 impl Request for AtomicCall {
     #[inline(always)]
-    fn ask(&self, endpoint: &impl Managed) -> Result<()> {
+    fn ask(&self, endpoint: &impl EndpointOps) -> Result<()> {
         endpoint.atomic(self)
     }
     fn keep(self) -> Call {

@@ -4,7 +4,7 @@ use super::{Object, av, endpoint, eq, head, mr, status};
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::abi::{info, info_read};
-use crate::api::endpoint::Wire;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::scalable::Scalable;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 struct Over<T>(PhantomData<T>);
 
-impl<T: Wire + 'static> Over<T> {
+impl<T: EndpointTransport + 'static> Over<T> {
     const FID: fi_ops = fi_ops {
         close: Some(close::<T>),
         bind: Some(bind::<T>),
@@ -32,7 +32,7 @@ impl<T: Wire + 'static> Over<T> {
 }
 
 /// Gives a scalable endpoint to C.
-pub fn give<T: Wire + 'static>(whole: Arc<Scalable<T>>, context: *mut c_void) -> *mut fid_ep {
+pub fn give<T: EndpointTransport + 'static>(whole: Arc<Scalable<T>>, context: *mut c_void) -> *mut fid_ep {
     let c = fid_ep {
         fid: head(FI_CLASS_SEP, context, const { &Over::<T>::FID }),
         ops: (&raw const *const { &Over::<T>::EP }).cast_mut(),
@@ -48,17 +48,17 @@ pub fn give<T: Wire + 'static>(whole: Arc<Scalable<T>>, context: *mut c_void) ->
 
 /// # Safety
 /// A live scalable endpoint of this transport.
-unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> &'a Arc<Scalable<T>> {
+unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> &'a Arc<Scalable<T>> {
     // SAFETY: by contract.
     unsafe { Object::<fid_ep, Arc<Scalable<T>>>::value(fid.cast()) }
 }
 
-unsafe extern "C" fn close<T: Wire + 'static>(fid: *mut fid) -> c_int {
+unsafe extern "C" fn close<T: EndpointTransport + 'static>(fid: *mut fid) -> c_int {
     // SAFETY: only endpoints made here have this operation; closing ends their life unless they are in use.
     unsafe { Object::<fid_ep, Arc<Scalable<T>>>::close(fid, |whole| whole.close()) }
 }
 
-unsafe extern "C" fn bind<T: Wire + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+unsafe extern "C" fn bind<T: EndpointTransport + 'static>(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
     if other.is_null() {
         return -FI_EINVAL;
     }
@@ -87,7 +87,7 @@ unsafe extern "C" fn control(_: *mut fid, command: c_int, _arg: *mut c_void) -> 
     }
 }
 
-unsafe extern "C" fn getname<T: Wire + 'static>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
+unsafe extern "C" fn getname<T: EndpointTransport + 'static>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
     unsafe { endpoint::tell_name(&of::<T>(fid).local_address(), addr, len) }
 }
@@ -96,7 +96,7 @@ fn index_of(index: c_int) -> Result<usize> {
     usize::try_from(index).map_err(|_| Errno(FI_EINVAL))
 }
 
-unsafe extern "C" fn tx_ctx<T: Wire + 'static>(
+unsafe extern "C" fn tx_ctx<T: EndpointTransport + 'static>(
     whole: *mut fid_ep,
     index: c_int,
     attr: *mut fi_tx_attr,
@@ -119,7 +119,7 @@ unsafe extern "C" fn tx_ctx<T: Wire + 'static>(
     }
 }
 
-unsafe extern "C" fn rx_ctx<T: Wire + 'static>(
+unsafe extern "C" fn rx_ctx<T: EndpointTransport + 'static>(
     whole: *mut fid_ep,
     index: c_int,
     attr: *mut fi_rx_attr,

@@ -7,8 +7,8 @@ use crate::abi::types::*;
 use crate::abi::{info_read, object};
 use crate::api::av::string::StringAddr;
 use crate::api::endpoint::Endpoint;
-use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::Scalable;
+use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::provider::shm;
 use crate::transport::shm::ShmTransport;
 use core::ffi::{c_int, c_void};
@@ -56,7 +56,7 @@ unsafe extern "C" fn open_endpoint(
                 let domain = domain::opened(domain.cast());
                 let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
                 out.write(if shares {
-                    object::endpoint::give(Member::new(domain, &info, transport), FI_CLASS_EP, context)
+                    object::endpoint::give(SharedRxEndpoint::new(domain, &info, transport), FI_CLASS_EP, context)
                 } else {
                     object::endpoint::give(Endpoint::new(domain, &info, transport), FI_CLASS_EP, context)
                 });
@@ -111,7 +111,8 @@ unsafe extern "C" fn open_srx(
     // SAFETY: a live domain of ours; attributes may be left out.
     unsafe {
         let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
-        let pool: Arc<Pool<ShmTransport>> = Pool::open(domain::opened(domain.cast()), rx.caps, &rx, shm::limits());
+        let pool: Arc<SharedRx<ShmTransport>> =
+            SharedRx::open(domain::opened(domain.cast()), rx.caps, &rx, shm::limits());
         out.write(object::srx::give(pool, context));
     }
     FI_SUCCESS

@@ -5,8 +5,8 @@ use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
 use crate::api::domain::Domain;
-use crate::api::endpoint::pool::Pool;
-use crate::api::endpoint::{Managed, Side, Wire};
+use crate::api::endpoint::shared_rx::SharedRx;
+use crate::api::endpoint::{EndpointOps, EndpointState, EndpointTransport};
 use crate::api::errno::Result;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 /// The context behind the fid. Whoever binds it cannot tell of which transport it is, so it says so itself.
 #[repr(C)]
-struct Opened<T: Wire> {
+struct Opened<T: EndpointTransport> {
     any: Arc<dyn Any + Send + Sync>,
-    pool: Arc<Pool<T>>,
+    pool: Arc<SharedRx<T>>,
 }
 
 /// Gives a shared receive context to C.
-pub fn give<T: Wire + 'static>(pool: Arc<Pool<T>>, context: *mut c_void) -> *mut fid_ep {
+pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mut c_void) -> *mut fid_ep {
     let any = Arc::new(pool.clone());
     endpoint::give(Opened { any, pool }, FI_CLASS_SRX_CTX, context)
 }
@@ -33,23 +33,23 @@ pub fn give<T: Wire + 'static>(pool: Arc<Pool<T>>, context: *mut c_void) -> *mut
 /// The context, if it is of this transport.
 /// # Safety
 /// A live shared receive context of ours.
-pub unsafe fn of<'a, T: Wire + 'static>(fid: *const fid) -> Option<&'a Arc<Pool<T>>> {
+pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<SharedRx<T>>> {
     // SAFETY: by contract; what stands behind the fid begins with this, whatever its transport.
     unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
 }
 
-impl<T: Wire + 'static> Managed for Opened<T> {
-    type Wire = T;
-    type Base = Arc<Pool<T>>;
+impl<T: EndpointTransport + 'static> EndpointOps for Opened<T> {
+    type Transport = T;
+    type Base = Arc<SharedRx<T>>;
 
-    fn base(&self) -> &Arc<Pool<T>> {
+    fn base(&self) -> &Arc<SharedRx<T>> {
         &self.pool
     }
     fn domain(&self) -> &Arc<Domain> {
         self.pool.domain()
     }
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        self.pool.side(use_it)
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        self.pool.with_state(use_it)
     }
     fn as_progress(&self) -> Arc<dyn Progress> {
         self.pool.as_progress()
@@ -80,7 +80,7 @@ impl<T: Wire + 'static> Managed for Opened<T> {
     }
 }
 
-impl<T: Wire + 'static> Messaging for Opened<T> {
+impl<T: EndpointTransport + 'static> Messaging for Opened<T> {
     #[inline(always)]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.pool.send(call, body)
@@ -92,13 +92,13 @@ impl<T: Wire + 'static> Messaging for Opened<T> {
     }
 }
 
-impl<T: Wire + 'static> Rma for Opened<T> {
+impl<T: EndpointTransport + 'static> Rma for Opened<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
         self.pool.rma(call)
     }
 }
 
-impl<T: Wire + 'static> Atomics for Opened<T> {
+impl<T: EndpointTransport + 'static> Atomics for Opened<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.pool.atomic(call)
     }

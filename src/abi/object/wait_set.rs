@@ -28,7 +28,7 @@ struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.fabric.users.give();
+        self.fabric.users.release();
     }
 }
 
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn open(fabric: *mut fid_fabric, attr: *mut fi_wait_attr, 
         let fabric = super::fabric::opened(fabric);
         match WaitSet::open((*attr).wait_obj, (*attr).flags) {
             Ok(set) => {
-                fabric.users.take();
+                fabric.users.acquire();
                 let c = fid_wait {
                     fid: head(FI_CLASS_WAIT, null_mut(), &WAIT_OPS),
                     ops: (&raw const OPS).cast_mut(),

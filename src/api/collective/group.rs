@@ -59,7 +59,7 @@ impl Digest {
 
 /// One of a group.
 #[derive(Clone, Copy, Debug)]
-pub struct Member {
+pub struct GroupMember {
     pub addr: fi_addr_t,
     /// To send to.
     pub peer: PeerId,
@@ -72,7 +72,7 @@ pub struct Member {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum GroupState {
     Joining,
     Joined,
     /// The join ended in error.
@@ -83,11 +83,11 @@ pub enum State {
 pub struct Group {
     /// Whose it is, of the endpoints that share a runner.
     pub owner: usize,
-    pub state: State,
+    pub state: GroupState,
     pub identity: Digest,
     /// Of this endpoint.
     pub rank: Rank,
-    pub members: Vec<Member>,
+    pub members: Vec<GroupMember>,
     /// The operations it is for (FI_BARRIER_SET ...); 0: all.
     pub operations: u64,
     /// Operations that go on, the join among them.
@@ -98,10 +98,10 @@ pub struct Group {
 }
 
 impl Group {
-    pub fn new(owner: usize, identity: Digest, rank: Rank, members: Vec<Member>, operations: u64) -> Group {
+    pub fn new(owner: usize, identity: Digest, rank: Rank, members: Vec<GroupMember>, operations: u64) -> Group {
         Group {
             owner,
-            state: State::Joining,
+            state: GroupState::Joining,
             identity,
             rank,
             ranks: members

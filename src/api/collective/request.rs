@@ -33,7 +33,7 @@ pub enum Combining {
 
 /// What a call works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ElementKind {
     /// Bytes of an element; 0 for a barrier.
     pub element: usize,
     /// Of operations that reduce.
@@ -55,9 +55,9 @@ impl Asked {
     }
 
     /// -FI_EOPNOTSUPP for what there is not.
-    pub fn kind(&self) -> Result<Kind> {
+    pub fn kind(&self) -> Result<ElementKind> {
         if self.coll == FI_BARRIER {
-            return Ok(Kind {
+            return Ok(ElementKind {
                 element: 0,
                 reduce: None,
             });
@@ -70,7 +70,7 @@ impl Asked {
             true => Some((combining(self.op, datatype)?, datatype)),
             false => None,
         };
-        Ok(Kind {
+        Ok(ElementKind {
             element: datatype.size(),
             reduce,
         })

@@ -166,7 +166,7 @@ const WITH_SRC_ADDR: u32 = (1 << 16) | 20;
 
 /// How a program that asked for `api` gets an error entry.
 #[derive(Clone, Copy)]
-pub struct Answer {
+pub struct ErrorEntryReply {
     /// The struct, whose `err_data` points to the program's buffer or to the queue's own copy.
     pub entry: fi_cq_err_entry,
     /// How much of the struct may be written: older programs have a shorter one.
@@ -189,7 +189,7 @@ pub fn error_size(api: u32) -> usize {
 
 impl ErrorEntry {
     /// `err_data` and `err_data_size`: what the program put there; not looked at below API version 1.5.
-    pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> Answer {
+    pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> ErrorEntryReply {
         let own_buffer = api >= WITH_ERR_DATA_SIZE && err_data_size != 0;
         let copy = if own_buffer && !err_data.is_null() {
             err_data_size.min(self.err_data.len())
@@ -203,7 +203,7 @@ impl ErrorEntry {
         } else {
             (self.err_data.as_ptr().cast_mut().cast(), self.err_data.len())
         };
-        Answer {
+        ErrorEntryReply {
             entry: fi_cq_err_entry {
                 op_context: pointer(self.context),
                 flags: self.flags,

@@ -106,9 +106,9 @@ fn reading_drives_the_endpoints_when_there_is_nothing() {
         assert_eq!((cq.read(0, |_| ()), calls()), (Err(AGAIN), 3));
         assert!(cq.is_busy());
         cq.detach(&(endpoint.clone() as Arc<dyn Progress>)).unwrap();
-        cq.refs().take();
+        cq.refs().acquire();
         assert!(cq.is_busy());
-        cq.refs().give();
+        cq.refs().release();
         assert!(!cq.is_busy());
     }
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Threshold and order of submission.
-pub type Place = (u64, u64);
+pub type Turn = (u64, u64);
 
 struct Line {
     cntr: Arc<Cntr>,
-    waiting: BTreeMap<Place, Work>,
+    waiting: BTreeMap<Turn, Work>,
     /// Its first work was refused for now: what is behind it waits.
     stuck: bool,
 }
@@ -55,16 +55,16 @@ impl Lines {
     /// The last of its threshold.
     pub fn add(&mut self, work: Work) {
         self.submitted += 1;
-        let place = (work.threshold, self.submitted);
-        self.put(place, work, false);
+        let turn = (work.threshold, self.submitted);
+        self.put(turn, work, false);
     }
 
-    /// Work that was taken and is refused for now goes back to its place.
-    pub fn put_back(&mut self, place: Place, work: Work) {
-        self.put(place, work, true);
+    /// Work that was taken and is refused for now goes back to its turn.
+    pub fn put_back(&mut self, turn: Turn, work: Work) {
+        self.put(turn, work, true);
     }
 
-    fn put(&mut self, place: Place, work: Work, stuck: bool) {
+    fn put(&mut self, turn: Turn, work: Work, stuck: bool) {
         let cntr = work.trigger.cntr().clone();
         let at = self.of(&cntr).unwrap_or_else(|| {
             self.lines.push(Line {
@@ -75,14 +75,14 @@ impl Lines {
             self.lines.len() - 1
         });
         if let Some(line) = self.lines.get_mut(at) {
-            line.waiting.insert(place, work);
+            line.waiting.insert(turn, work);
             line.stuck |= stuck;
             line.announce(&self.due);
         }
     }
 
     /// Takes the next work whose time has come.
-    pub fn take_due(&mut self) -> Option<(Place, Work)> {
+    pub fn take_due(&mut self) -> Option<(Turn, Work)> {
         for at in 0..self.lines.len() {
             let Some(line) = self.lines.get_mut(at).filter(|line| !line.stuck) else {
                 continue;
@@ -114,13 +114,13 @@ impl Lines {
     pub fn remove(&mut self, mut meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
         let mut removed = Vec::new();
         for line in &mut self.lines {
-            let places: Vec<Place> = line
+            let turns: Vec<Turn> = line
                 .waiting
                 .iter()
                 .filter(|(_, work)| meant(work))
-                .map(|(place, _)| *place)
+                .map(|(turn, _)| *turn)
                 .collect();
-            removed.extend(places.iter().filter_map(|place| line.waiting.remove(place)));
+            removed.extend(turns.iter().filter_map(|turn| line.waiting.remove(turn)));
             line.announce(&self.due);
         }
         self.lines.retain(|line| !line.waiting.is_empty());

@@ -14,7 +14,7 @@ pub mod work;
 
 use super::cntr::Cntr;
 use super::domain::Domain;
-use super::endpoint::Managed;
+use super::endpoint::EndpointOps;
 use super::errno::{self, Errno, Result};
 use super::messaging::Flags;
 use super::mr::memory::Memory;
@@ -49,7 +49,7 @@ pub struct Landed {
     pub entry: Option<Context>,
 }
 
-struct State {
+struct DeferredState {
     lines: Lines,
     flights: Slab<Flight>,
     /// Counters that drive all endpoints of the domain, since work has or had to do with them.
@@ -60,7 +60,7 @@ pub struct Deferred {
     due: Arc<Due>,
     /// Had by who starts work or takes some back, so that no work is started that was just taken back.
     turn: OptLock<()>,
-    state: OptLock<State>,
+    state: OptLock<DeferredState>,
     memory: Arc<Memory>,
     provider: Speaker,
 }
@@ -69,7 +69,7 @@ impl Deferred {
     /// `locked`: calls on different objects of the domain may come from several threads at once.
     pub fn new(provider: Speaker, memory: &Arc<Memory>, locked: bool) -> Arc<Deferred> {
         let due = Arc::new(Due::default());
-        let state = State {
+        let state = DeferredState {
             lines: Lines::new(&due),
             flights: Slab::default(),
             driving: Vec::new(),
@@ -120,10 +120,10 @@ impl Deferred {
     fn pass(&self) -> bool {
         loop {
             let next = self.state.lock().lines.take_due();
-            let Some((place, work)) = next else { break };
+            let Some((turn, work)) = next else { break };
             match self.start(&work) {
                 Ok(()) => {}
-                Err(Errno(FI_EAGAIN)) => self.state.lock().lines.put_back(place, work),
+                Err(Errno(FI_EAGAIN)) => self.state.lock().lines.put_back(turn, work),
                 Err(error) => {
                     log!(
                         by self.provider;
@@ -250,7 +250,7 @@ impl Deferred {
     // ---- driving ----
 
     /// Reading a counter that work has to do with drives all endpoints: any of them may be the one that moves it.
-    fn drive_by(&self, state: &mut State, work: &Work) {
+    fn drive_by(&self, state: &mut DeferredState, work: &Work) {
         for cntr in work.counters() {
             if !state.driving.iter().any(|known| Arc::ptr_eq(known, cntr)) {
                 self.memory.drive(cntr);
@@ -271,16 +271,16 @@ impl Deferred {
 }
 
 /// Whether an endpoint can have work that waits for this counter, and an operation with these flags.
-fn check(endpoint: &impl Managed, flags: u64, call: &Call) -> Result<()> {
+fn check(endpoint: &impl EndpointOps, flags: u64, call: &Call) -> Result<()> {
     if !endpoint.domain().triggers {
         return Err(Errno(FI_ENOSYS));
     }
     work::check_flags(flags, call.is_recv())?;
-    endpoint.side(|side| side.can_wait(call))
+    endpoint.with_state(|state| state.can_wait(call))
 }
 
 /// An operation with FI_TRIGGER: begun when the counter has come so far, and told of as any other.
-pub fn trigger<V: Managed>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
+pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
     let (tx, rx) = endpoint.both_flags();
     let flags = match call.flags() {
         Flags::Call(flags) | Flags::Alias(flags) | Flags::Own(flags) => flags,
@@ -302,13 +302,13 @@ pub fn trigger<V: Managed>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshol
 }
 
 /// fi_cancel of operations with FI_TRIGGER that have not been begun. -FI_ENOENT: there are none with this context.
-pub fn cancel(endpoint: &impl Managed, context: Context) -> Result<()> {
+pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     let key = work::key_of(endpoint);
     let deferred = &endpoint.domain().deferred;
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
     let canceled = deferred.remove(meant);
     for call in canceled.iter().filter_map(Work::triggered) {
-        endpoint.side(|side| side.tell_canceled(call));
+        endpoint.with_state(|state| state.report_canceled(call));
     }
     deferred.run(); // the counter of the direction has one more error
     if canceled.is_empty() {
@@ -327,7 +327,7 @@ pub struct Terms<'a> {
 }
 
 /// FI_QUEUE_WORK with an operation.
-pub fn queue_operation<V: Managed>(endpoint: &V, call: Call, terms: &Terms) -> Result<()> {
+pub fn queue_operation<V: EndpointOps>(endpoint: &V, call: Call, terms: &Terms) -> Result<()> {
     let Flags::Call(flags) = call.flags() else {
         return Err(Errno(FI_EINVAL));
     };

@@ -2,7 +2,7 @@
 
 use crate::abi::types::{FI_CLAIM, FI_COMPLETION, FI_DISCARD, FI_EINVAL, FI_ENOSYS, FI_INJECT, FI_PEEK, FI_TRIGGER};
 use crate::api::cntr::Cntr;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, RmaCall};
@@ -15,7 +15,7 @@ pub struct Held(Arc<Cntr>);
 
 impl Held {
     pub fn new(cntr: &Arc<Cntr>) -> Held {
-        cntr.refs().take();
+        cntr.refs().acquire();
         Held(cntr.clone())
     }
 
@@ -26,7 +26,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.refs().give();
+        self.0.refs().release();
     }
 }
 
@@ -105,7 +105,7 @@ pub trait Target: Send + Sync {
 /// An endpoint of any kind.
 pub struct On<B>(pub B);
 
-impl<B: Managed + Send + Sync> Target for On<B> {
+impl<B: EndpointOps + Send + Sync> Target for On<B> {
     fn begin(&self, call: &Call) -> Result<()> {
         match call {
             Call::Send(call, body) => self.0.send(call, body),
@@ -121,7 +121,7 @@ impl<B: Managed + Send + Sync> Target for On<B> {
 }
 
 /// What an endpoint is known by here: all that stand for one have the same.
-pub fn key_of(endpoint: &impl Managed) -> usize {
+pub fn key_of(endpoint: &impl EndpointOps) -> usize {
     Arc::as_ptr(&endpoint.as_progress()).cast::<()>().addr()
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
-use super::managed::{Managed, can_be_default, is_transmit, wanted};
-use super::pool::Pool;
-use super::side::Side;
+use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
+use super::shared_rx::SharedRx;
+use super::state::EndpointState;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
@@ -26,13 +26,13 @@ pub struct Alias<B> {
     rx_flags: AtomicU64,
 }
 
-impl<B: Managed<Base = B> + Clone + Send + Sync> Alias<B> {
+impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
     /// An alias of an endpoint, or of an alias of it. `flags` replaces those of the direction it names.
-    pub fn open(of: &impl Managed<Base = B>, flags: u64) -> Result<Alias<B>> {
+    pub fn open(of: &impl EndpointOps<Base = B>, flags: u64) -> Result<Alias<B>> {
         can_be_default(flags)?;
         let endpoint = of.base().clone();
-        let among = endpoint.side(|side| side.aliases.clone());
-        among.take();
+        let among = endpoint.with_state(|state| state.aliases.clone());
+        among.acquire();
         let (tx, rx) = of.both_flags();
         let alias = Alias {
             endpoint,
@@ -65,12 +65,12 @@ impl<B> Alias<B> {
 
 impl<B> Drop for Alias<B> {
     fn drop(&mut self) {
-        self.among.give();
+        self.among.release();
     }
 }
 
-impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
-    type Wire = B::Wire;
+impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
+    type Transport = B::Transport;
     type Base = B;
 
     fn base(&self) -> &B {
@@ -81,8 +81,8 @@ impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
         self.endpoint.domain()
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        self.endpoint.side(use_it)
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        self.endpoint.with_state(use_it)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -113,7 +113,7 @@ impl<B: Managed<Base = B> + Clone + Send + Sync> Managed for Alias<B> {
         self.endpoint.unfinished()
     }
 
-    fn bind_srx(&self, srx: &Arc<Pool<B::Wire>>) -> Result<()> {
+    fn bind_srx(&self, srx: &Arc<SharedRx<B::Transport>>) -> Result<()> {
         self.endpoint.bind_srx(srx)
     }
 

@@ -90,7 +90,7 @@ impl Unbound {
         if let Some(endpoint) = &self.driven {
             let _ = self.eq.detach(endpoint);
         }
-        self.eq.refs().give();
+        self.eq.refs().release();
     }
 }
 
@@ -120,11 +120,11 @@ impl Bindings {
         }
         let selective = flags & FI_SELECTIVE_COMPLETION != 0;
         if flags & FI_TRANSMIT != 0 {
-            cq.refs().take();
+            cq.refs().acquire();
             (self.tx, self.tx_selective) = (Some(cq.clone()), selective);
         }
         if flags & FI_RECV != 0 {
-            cq.refs().take();
+            cq.refs().acquire();
             (self.rx, self.rx_selective) = (Some(cq.clone()), selective);
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Bindings {
             return Err(Errno(FI_EINVAL));
         }
         for (_, place) in places.iter_mut().filter(|(bit, _)| flags & bit != 0) {
-            cntr.refs().take();
+            cntr.refs().acquire();
             **place = Some(cntr.clone());
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Bindings {
 
     /// In place of the one before, which is to be let go of without the endpoint's lock.
     pub fn bind_eq(&mut self, eq: &Arc<Eq>) -> Option<Unbound> {
-        eq.refs().take();
+        eq.refs().acquire();
         if let Some(endpoint) = &self.driven_by_eq {
             eq.attach(endpoint.clone());
         }
@@ -238,10 +238,10 @@ impl Bindings {
     /// Lets go of everything; whoever was not attached is not detached.
     pub fn detach(mut self, endpoint: &Arc<dyn Progress>) {
         self.stop(endpoint);
-        self.queues().for_each(|cq| cq.refs().give());
-        self.counters().for_each(|cntr| cntr.refs().give());
+        self.queues().for_each(|cq| cq.refs().release());
+        self.counters().for_each(|cntr| cntr.refs().release());
         if let Some(eq) = &self.eq {
-            eq.refs().give();
+            eq.refs().release();
         }
     }
 
@@ -280,7 +280,7 @@ impl Bindings {
 
     /// Tells queue and counter of the direction.
     #[inline(always)]
-    pub fn tell(&self, end: &Completion, source: fi_addr_t) {
+    pub fn report(&self, end: &Completion, source: fi_addr_t) {
         let bound = match end.ended {
             Ended::Send | Ended::Rma(_) | Ended::Atomic(_) => &self.tx,
             Ended::Recv | Ended::Target { .. } => &self.rx,
@@ -311,7 +311,7 @@ impl Bindings {
     /// Tells of a receive that ended well, from a peer that the address vector does not have: to the queue as an error
     /// with that peer's address (FI_SOURCE_ERR).
     #[cold]
-    pub fn tell_of_stranger(&self, end: &Completion, address: Vec<u8>) {
+    pub fn report_stranger(&self, end: &Completion, address: Vec<u8>) {
         if let Some(cntr) = &self.cntrs.recv {
             cntr.complete(end.len);
         }

@@ -4,7 +4,7 @@
 //! answer leaves through the lane that the question came by; all numbers of one address are one source to matching.
 //! A peer's address can only be asked for between polls: its first packet is refused once, and taken in the next look.
 
-use super::Wire;
+use super::EndpointTransport;
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{Body, Get, Limits, Named, PeerId, Place, Push, Recall, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A peer of one lane, as all know it.
 #[derive(Clone, Copy)]
-struct Known {
+struct LanePeer {
     id: PeerId,
     source: PeerId,
     /// The engine was told of its source, in this life.
@@ -27,12 +27,12 @@ struct Lane<T> {
     /// None: closed.
     transport: Option<T>,
     /// By the lane's own number.
-    known: Vec<Option<Known>>,
+    known: Vec<Option<LanePeer>>,
 }
 
 /// What a number stands for.
 #[derive(Clone, Copy)]
-enum End {
+enum NumberOf {
     /// An address, by whatever lane.
     Source,
     Peer {
@@ -46,10 +46,10 @@ enum End {
 pub struct Lanes<T> {
     limits: Limits,
     lanes: Vec<Lane<T>>,
-    ends: Vec<End>,
+    numbers: Vec<NumberOf>,
     sources: HashMap<Box<[u8]>, PeerId>,
     /// Peers of closed lanes that the engine has not been told of.
-    over: Vec<Known>,
+    over: Vec<LanePeer>,
     /// Peers met in a poll that have no number yet; empty between polls.
     fresh: Vec<PeerId>,
     /// Peers of closed lanes whose end was told.
@@ -58,13 +58,13 @@ pub struct Lanes<T> {
     free: Vec<PeerId>,
 }
 
-impl<T: Wire> Lanes<T> {
+impl<T: EndpointTransport> Lanes<T> {
     /// `limits`: what all transports to come have.
     pub fn new(limits: Limits) -> Lanes<T> {
         Lanes {
             limits,
             lanes: Vec::new(),
-            ends: Vec::new(),
+            numbers: Vec::new(),
             sources: HashMap::new(),
             over: Vec::new(),
             fresh: Vec::new(),
@@ -127,39 +127,39 @@ impl<T: Wire> Lanes<T> {
     /// The lane that a peer is met on.
     #[inline]
     pub fn lane_of(&self, peer: PeerId) -> Option<usize> {
-        match self.ends.get(peer as usize)? {
-            End::Peer { lane, .. } => Some(*lane),
-            End::Source | End::Nothing => None,
+        match self.numbers.get(peer as usize)? {
+            NumberOf::Peer { lane, .. } => Some(*lane),
+            NumberOf::Source | NumberOf::Nothing => None,
         }
     }
 
     pub fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
-        match self.ends.get(peer as usize)? {
-            End::Peer { lane, number } => self.transport(*lane)?.address_of(*number),
-            End::Source | End::Nothing => None,
+        match self.numbers.get(peer as usize)? {
+            NumberOf::Peer { lane, number } => self.transport(*lane)?.address_of(*number),
+            NumberOf::Source | NumberOf::Nothing => None,
         }
     }
 
     /// The transport behind a peer, and the peer's number there.
     #[inline]
     fn behind(&mut self, peer: PeerId) -> Option<(&mut T, PeerId)> {
-        match *self.ends.get(peer as usize)? {
-            End::Peer { lane, number } => Some((self.transport_mut(lane)?, number)),
-            End::Source | End::Nothing => None,
+        match *self.numbers.get(peer as usize)? {
+            NumberOf::Peer { lane, number } => Some((self.transport_mut(lane)?, number)),
+            NumberOf::Source | NumberOf::Nothing => None,
         }
     }
 
-    fn add_end(&mut self, end: End) -> Option<PeerId> {
+    fn add_number(&mut self, end: NumberOf) -> Option<PeerId> {
         if let Some(id) = self.free.pop() {
-            *self.ends.get_mut(id as usize)? = end;
+            *self.numbers.get_mut(id as usize)? = end;
             return Some(id);
         }
-        let id = PeerId::try_from(self.ends.len()).ok()?;
-        self.ends.push(end);
+        let id = PeerId::try_from(self.numbers.len()).ok()?;
+        self.numbers.push(end);
         Some(id)
     }
 
-    fn know(&mut self, lane: usize, number: PeerId) -> Option<Known> {
+    fn know(&mut self, lane: usize, number: PeerId) -> Option<LanePeer> {
         let at = number as usize;
         if let Some(known) = self.lanes.get(lane)?.known.get(at).copied().flatten() {
             return Some(known);
@@ -167,8 +167,8 @@ impl<T: Wire> Lanes<T> {
         let address = self.transport(lane)?.address_of(number)?;
         let base = T::base_address(address).to_vec();
         let source = self.source(&base)?;
-        let id = self.add_end(End::Peer { lane, number })?;
-        let known = Known { id, source, met: false };
+        let id = self.add_number(NumberOf::Peer { lane, number })?;
+        let known = LanePeer { id, source, met: false };
         let table = &mut self.lanes.get_mut(lane)?.known;
         if table.len() <= at {
             table.resize(at + 1, None);
@@ -181,7 +181,7 @@ impl<T: Wire> Lanes<T> {
         if let Some(known) = self.sources.get(address) {
             return Some(*known);
         }
-        let id = self.add_end(End::Source)?;
+        let id = self.add_number(NumberOf::Source)?;
         self.sources.insert(address.into(), id);
         Some(id)
     }
@@ -190,7 +190,7 @@ impl<T: Wire> Lanes<T> {
 /// The engine, as the transport of one lane sees it.
 struct Tap<'a, S> {
     sink: &'a mut S,
-    known: &'a mut [Option<Known>],
+    known: &'a mut [Option<LanePeer>],
     fresh: &'a mut Vec<PeerId>,
 }
 
@@ -247,7 +247,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 }
 
-impl<T: Wire> Transport for Lanes<T> {
+impl<T: EndpointTransport> Transport for Lanes<T> {
     fn limits(&self) -> Limits {
         self.limits
     }
@@ -288,8 +288,8 @@ impl<T: Wire> Transport for Lanes<T> {
             stays
         });
         for id in &gone {
-            if let Some(end) = self.ends.get_mut(*id as usize) {
-                *end = End::Nothing;
+            if let Some(end) = self.numbers.get_mut(*id as usize) {
+                *end = NumberOf::Nothing;
             }
         }
         self.free.extend(&gone);
@@ -322,7 +322,7 @@ impl<T: Wire> Transport for Lanes<T> {
         let nothing = Remote {
             bytes: [0; Remote::SIZE],
         };
-        let Some(End::Peer { lane, number }) = self.ends.get(to as usize) else {
+        let Some(NumberOf::Peer { lane, number }) = self.numbers.get(to as usize) else {
             return nothing;
         };
         self.transport(*lane)
@@ -375,9 +375,11 @@ impl<T: Wire> Transport for Lanes<T> {
     }
 
     fn looks(&self, to: PeerId) -> u64 {
-        match self.ends.get(to as usize) {
-            Some(End::Peer { lane, number }) => self.transport(*lane).map_or(0, |transport| transport.looks(*number)),
-            Some(End::Source | End::Nothing) | None => 0,
+        match self.numbers.get(to as usize) {
+            Some(NumberOf::Peer { lane, number }) => {
+                self.transport(*lane).map_or(0, |transport| transport.looks(*number))
+            }
+            Some(NumberOf::Source | NumberOf::Nothing) | None => 0,
         }
     }
 
@@ -387,7 +389,7 @@ impl<T: Wire> Transport for Lanes<T> {
     }
 }
 
-impl<T: Wire> Lanes<T> {
+impl<T: EndpointTransport> Lanes<T> {
     fn poll_lane<S: Sink>(&mut self, at: usize, sink: &mut S, budget: usize) -> usize {
         let mut done = 0;
         loop {

@@ -7,11 +7,11 @@ pub mod alias;
 mod bindings;
 mod collective;
 mod lanes;
-mod managed;
+mod ops;
 mod peers;
-pub mod pool;
 pub mod scalable;
-mod side;
+pub mod shared_rx;
+mod state;
 pub mod stx;
 
 use super::collective::Collectives;
@@ -31,18 +31,18 @@ use crate::engine::port::{PeerId, Transport};
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
-use managed::{ByThread, Sleeper};
-use side::{Told, refused};
+use ops::{ByThread, Sleeper};
+use state::{PendingCompletions, refused};
 use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
 pub use bindings::errno;
-pub use managed::Managed;
-pub use side::Side;
+pub use ops::EndpointOps;
+pub use state::EndpointState;
 
 /// What an endpoint asks of its transport besides carrying packets.
-pub trait Wire: Transport + core::marker::Send {
+pub trait EndpointTransport: Transport + core::marker::Send {
     /// The address of this end, as peers name it.
     fn local_address(&self) -> Vec<u8>;
     /// Another end in place of this one, with an address that the application chose; None: it is this one's.
@@ -66,18 +66,18 @@ pub trait Wire: Transport + core::marker::Send {
     fn wake(&self);
 }
 
-pub struct Endpoint<T: Wire> {
+pub struct Endpoint<T: EndpointTransport> {
     pub domain: Arc<Domain>,
     deferred: Arc<Deferred>,
     /// Closed with the endpoint, which other threads may still have references to.
     core: Closable<Core<T>>,
 }
 
-struct Core<T: Wire> {
+struct Core<T: EndpointTransport> {
     engine: Engine<T>,
-    side: Side,
+    state: EndpointState,
     /// Somebody sleeps who was told that nothing is unfinished.
-    deep: bool,
+    deep_sleep: bool,
     /// After the engine, which may still use its memory: fields go in this order.
     runner: Runner,
     /// Contexts whose collectives it carries, by their owner there.
@@ -85,17 +85,17 @@ struct Core<T: Wire> {
     /// What fi_setname gave it.
     name: Option<Vec<u8>>,
     /// Ends that the engine has told of and the queues have not; empty between calls, kept for its memory.
-    ended: Told,
+    pending: PendingCompletions,
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Endpoint<T>> {
         Endpoint::with_lock(domain, info, transport, domain.locked)
     }
 
     /// `locked`: whether calls may meet in it.
     fn with_lock(domain: &Arc<Domain>, info: &Info, transport: T, locked: bool) -> Arc<Endpoint<T>> {
-        domain.users.take();
+        domain.users.acquire();
         Arc::new(Endpoint {
             domain: domain.clone(),
             deferred: domain.deferred.clone(),
@@ -104,7 +104,7 @@ impl<T: Wire + 'static> Endpoint<T> {
     }
 }
 
-impl<T: Wire> Endpoint<T> {
+impl<T: EndpointTransport> Endpoint<T> {
     /// Everything that the endpoint has, for a call. An application does not call what it has closed.
     #[inline(always)]
     fn enter(&self) -> Result<Entered<'_, Core<T>>> {
@@ -114,22 +114,22 @@ impl<T: Wire> Endpoint<T> {
     /// Ends the transport and all that is unfinished, and lets go of the address vector and the domain.
     fn end(&self) {
         if self.core.close() {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 
     /// Begins anew, after `end`.
     fn renew(&self, info: &Info, transport: T) {
-        self.domain.users.take();
+        self.domain.users.acquire();
         let core = Core::new(self.domain.provider, info, transport);
         if self.core.reopen(core).is_err() {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 }
 
-impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -140,10 +140,10 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
         &self.domain
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         match self.core.enter() {
-            Some(mut core) => use_it(&mut core.side),
-            None => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+            Some(mut core) => use_it(&mut core.state),
+            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
         }
     }
 
@@ -165,7 +165,7 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 
     fn set_address(&self, address: &[u8]) -> Result<()> {
         let mut core = self.enter()?;
-        if core.side.enabled {
+        if core.state.enabled {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_setname: the endpoint is enabled already");
             return Err(Errno(FI_EBUSY));
         }
@@ -186,17 +186,17 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
 
     fn enable(&self) -> Result<()> {
         // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
-        self.side(|side| side.check())?;
+        self.with_state(|state| state.check())?;
         self.open_memory(self.number());
-        managed::start(self)
+        ops::start(self)
     }
 
     fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
-        if self.side(|side| side.hub) {
+        self.with_state(|state| unused(&state.aliases))?;
+        if self.with_state(|state| state.collective_carrier) {
             return self.close_to_application();
         }
-        managed::stop(self);
+        ops::stop(self);
         self.end();
         Ok(())
     }
@@ -204,27 +204,27 @@ impl<T: Wire + 'static> Managed for Arc<Endpoint<T>> {
     fn cancel(&self, context: Context) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
-        let found = core.engine.cancel(context, &mut core.ended);
-        core.tell();
+        let found = core.engine.cancel(context, &mut core.pending);
+        core.report();
         drop(guard);
         self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
     fn open_memory(&self, number: u64) {
         let Some(mut guard) = self.core.enter() else { return };
         let core = &mut *guard;
-        if core.side.settings.is_target && !core.side.enabled {
-            let counted = core.side.bindings.counts_peers();
+        if core.state.settings.is_target && !core.state.enabled {
+            let counted = core.state.bindings.counts_peers();
             core.engine.open(self.domain.memory.regions.clone(), number, counted);
         }
     }
 }
 
-impl<T: Wire> Endpoint<T> {
+impl<T: EndpointTransport> Endpoint<T> {
     /// An operation was begun, and somebody sleeps who may have to end it: the thread of FI_PROGRESS_AUTO, or a caller.
     /// From now on he must look at the peers now and then.
     #[cold]
@@ -232,7 +232,7 @@ impl<T: Wire> Endpoint<T> {
         if !core.unfinished() {
             return;
         }
-        core.deep = false;
+        core.deep_sleep = false;
         match &self.domain.driver {
             Some(driver) => driver.watch(),
             None => core.engine.transport().wake(),
@@ -240,7 +240,7 @@ impl<T: Wire> Endpoint<T> {
     }
 }
 
-impl<T: Wire> Drop for Endpoint<T> {
+impl<T: EndpointTransport> Drop for Endpoint<T> {
     fn drop(&mut self) {
         self.end();
     }
@@ -248,48 +248,48 @@ impl<T: Wire> Drop for Endpoint<T> {
 
 /// Tells ends to queues and counters as the engine reports them. One whose source must be looked up waits in `ended`
 /// until the engine has returned, and those after it too.
-struct Teller<'a> {
-    side: &'a mut Side,
-    ended: &'a mut Told,
+struct Reporter<'a> {
+    state: &'a mut EndpointState,
+    pending: &'a mut PendingCompletions,
 }
 
-impl Report for Teller<'_> {
+impl Report for Reporter<'_> {
     #[inline(always)]
     fn report(&mut self, end: Completion) {
-        match self.side.known_source(&end) {
-            Some(source) if self.ended.ends.is_empty() => self.side.bindings.tell(&end, source),
+        match self.state.known_source(&end) {
+            Some(source) if self.pending.completions.is_empty() => self.state.bindings.report(&end, source),
             _ => self.wait(end),
         }
     }
 
     #[cold]
     fn met(&mut self) {
-        self.ended.met();
+        self.pending.met();
     }
 
     #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
-        self.ended.refused(from, part, error);
+        self.pending.refused(from, part, error);
     }
 }
 
-impl Teller<'_> {
+impl Reporter<'_> {
     #[cold]
     fn wait(&mut self, end: Completion) {
-        self.ended.ends.push(end);
+        self.pending.completions.push(end);
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     fn new(provider: Speaker, info: &Info, transport: T) -> Core<T> {
         Core {
-            engine: Engine::with(transport, side::engine_config(info)),
-            side: Side::new(provider, info),
-            deep: false,
+            engine: Engine::with(transport, state::engine_config(info)),
+            state: EndpointState::new(provider, info),
+            deep_sleep: false,
             runner: Runner::default(),
             listeners: HashMap::new(),
             name: None,
-            ended: Told::default(),
+            pending: PendingCompletions::default(),
         }
     }
 
@@ -300,30 +300,30 @@ impl<T: Wire> Core<T> {
 
     /// The engine, and whom it reports to.
     #[inline]
-    fn parts(&mut self) -> (&mut Engine<T>, Teller<'_>) {
-        let (side, ended) = (&mut self.side, &mut self.ended);
-        (&mut self.engine, Teller { side, ended })
+    fn parts(&mut self) -> (&mut Engine<T>, Reporter<'_>) {
+        let (state, pending) = (&mut self.state, &mut self.pending);
+        (&mut self.engine, Reporter { state, pending })
     }
 
     /// Passes on what the engine has told, with sources as the application knows them.
     #[inline]
-    fn tell(&mut self) {
-        if !self.ended.ends.is_empty() {
-            self.tell_ended();
+    fn report(&mut self) {
+        if !self.pending.completions.is_empty() {
+            self.report_pending();
         }
         if self.runner.is_ready() {
-            self.tell_collectives();
+            self.report_collectives();
         }
     }
 
     #[cold]
-    fn tell_ended(&mut self) {
+    fn report_pending(&mut self) {
         let transport = self.engine.transport();
-        for completion in self.ended.ends.drain(..) {
+        for completion in self.pending.completions.drain(..) {
             if completion.kind == Kind::Collective {
                 self.runner.ended(&completion);
             } else {
-                self.side.tell::<T>(&completion, |peer| transport.address_of(peer));
+                self.state.report::<T>(&completion, |peer| transport.address_of(peer));
             }
         }
     }
@@ -331,29 +331,29 @@ impl<T: Wire> Core<T> {
     /// Lets go of peers that are gone and that nobody means to meet again.
     #[cold]
     fn forget_peers(&mut self) {
-        let (known, runner) = (self.side.peers.held(), &self.runner);
+        let (known, runner) = (self.state.peers.held(), &self.runner);
         let gone = self
             .engine
             .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
-        self.side.peers.reuse(&gone);
+        self.state.peers.reuse(&gone);
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     #[cold]
     fn audit(&mut self) {
         let transport = self.engine.transport();
-        for refusal in self.ended.refusals.drain(..) {
-            refusal.log(self.side.provider, transport.address_of(refusal.from));
+        for refusal in self.pending.refusals.drain(..) {
+            refusal.log(self.state.provider, transport.address_of(refusal.from));
         }
-        self.ended.seldom = false;
+        self.pending.has_rare = false;
         if transport.is_crowded() {
             self.forget_peers();
         }
     }
 }
 
-impl<T: Wire> Messaging for Endpoint<T> {
+impl<T: EndpointTransport> Messaging for Endpoint<T> {
     // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
     // stalls the processor.
     #[inline(always)]
@@ -361,11 +361,11 @@ impl<T: Wire> Messaging for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let send = core.side.outgoing::<T>(call, body, |address| transport.peer(address))?;
-        let (engine, mut teller) = core.parts();
-        let result = engine.send(&send, &mut teller);
-        core.tell();
-        if core.deep || core.side.driven.is_some() {
+        let send = core.state.send_op::<T>(call, body, |address| transport.peer(address))?;
+        let (engine, mut reporter) = core.parts();
+        let result = engine.send(&send, &mut reporter);
+        core.report();
+        if core.deep_sleep || core.state.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -378,16 +378,16 @@ impl<T: Wire> Messaging for Endpoint<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, body, |address| transport.peer(address))?;
+        let (recv, look) = core.state.recv_op::<T>(call, body, |address| transport.peer(address))?;
         let result = match look {
             None => {
-                let (engine, mut teller) = core.parts();
-                engine.recv(&recv, &mut teller)
+                let (engine, mut reporter) = core.parts();
+                engine.recv(&recv, &mut reporter)
             }
-            Some(look) => core.engine.look(look, &recv, &mut core.ended),
+            Some(look) => core.engine.look(look, &recv, &mut core.pending),
         };
-        core.tell();
-        if core.deep || core.side.driven.is_some() {
+        core.report();
+        if core.deep_sleep || core.state.driven.is_some() {
             self.begun(core);
         }
         drop(guard);
@@ -396,23 +396,23 @@ impl<T: Wire> Messaging for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Rma for Endpoint<T> {
+impl<T: EndpointTransport> Rma for Endpoint<T> {
     #[inline(always)]
     fn rma(&self, call: &RmaCall) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let rma = core.side.reaching::<T>(call, |address| transport.peer(address))?;
-        let (engine, mut teller) = core.parts();
-        let done = engine.rma_at_once(&rma, &mut teller);
+        let rma = core.state.rma_op::<T>(call, |address| transport.peer(address))?;
+        let (engine, mut reporter) = core.parts();
+        let done = engine.rma_at_once(&rma, &mut reporter);
         let result = if done {
             Ok(())
         } else {
-            engine.rma_begun(&rma, &mut teller)
+            engine.rma_begun(&rma, &mut reporter)
         };
         // What is done at once may be deferred work, whose end starts the next.
-        core.tell();
-        if !done && (core.deep || core.side.driven.is_some()) {
+        core.report();
+        if !done && (core.deep_sleep || core.state.driven.is_some()) {
             self.begun(core);
         }
         drop(guard);
@@ -421,23 +421,23 @@ impl<T: Wire> Rma for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Atomics for Endpoint<T> {
+impl<T: EndpointTransport> Atomics for Endpoint<T> {
     #[inline(always)]
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let transport = core.engine.transport_mut();
-        let atomic = core.side.operating::<T>(call, |address| transport.peer(address))?;
-        let (engine, mut teller) = core.parts();
-        let done = engine.atomic_at_once(&atomic, &mut teller);
+        let atomic = core.state.atomic_op::<T>(call, |address| transport.peer(address))?;
+        let (engine, mut reporter) = core.parts();
+        let done = engine.atomic_at_once(&atomic, &mut reporter);
         let result = if done {
             Ok(())
         } else {
-            engine.atomic_begun(&atomic, &mut teller)
+            engine.atomic_begun(&atomic, &mut reporter)
         };
         // What is done at once may be deferred work, whose end starts the next.
-        core.tell();
-        if !done && (core.deep || core.side.driven.is_some()) {
+        core.report();
+        if !done && (core.deep_sleep || core.state.driven.is_some()) {
             self.begun(core);
         }
         drop(guard);
@@ -446,7 +446,7 @@ impl<T: Wire> Atomics for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Progress for Endpoint<T> {
+impl<T: EndpointTransport> Progress for Endpoint<T> {
     fn settle(&self) {
         self.core.pass();
     }
@@ -455,11 +455,11 @@ impl<T: Wire> Progress for Endpoint<T> {
     fn progress(&self) {
         let Some(mut guard) = self.core.poll() else { return };
         let core = &mut *guard;
-        let (engine, mut teller) = core.parts();
-        engine.progress(&mut teller);
+        let (engine, mut reporter) = core.parts();
+        engine.progress(&mut reporter);
         core.runner.retry();
-        core.tell();
-        if core.ended.seldom {
+        core.report();
+        if core.pending.has_rare {
             core.audit();
         }
         drop(guard);
@@ -476,7 +476,7 @@ impl<T: Wire> Progress for Endpoint<T> {
             return false;
         };
         let unfinished = core.unfinished();
-        core.deep = !unfinished;
+        core.deep_sleep = !unfinished;
         unfinished
     }
 
@@ -488,15 +488,15 @@ impl<T: Wire> Progress for Endpoint<T> {
     }
 }
 
-impl<T: Wire> Sleeper for Endpoint<T> {
+impl<T: EndpointTransport> Sleeper for Endpoint<T> {
     fn arm_self(&self) -> bool {
         let Some(mut entered) = self.core.enter() else {
             return true; // it will never have news
         };
         let core = &mut *entered;
-        let (engine, mut teller) = core.parts();
-        let settled = engine.may_sleep(&mut teller);
-        core.tell();
+        let (engine, mut reporter) = core.parts();
+        let settled = engine.may_sleep(&mut reporter);
+        core.report();
         core.engine.transport_mut().arm() && settled && !core.engine.has_work() && !self.deferred.is_due()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Both directions are kept in tables, and forgotten when the address vector says that something changed.
 
-use super::Wire;
+use super::EndpointTransport;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
 use crate::api::av::{Av, Hold, KeyHold};
 use crate::engine::port::PeerId;
@@ -50,7 +50,11 @@ impl Peers {
 
     /// The peer behind an fi_addr, which `find` numbers by address.
     #[inline]
-    pub fn peer<T: Wire>(&mut self, fi_addr: fi_addr_t, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Option<PeerId> {
+    pub fn peer<T: EndpointTransport>(
+        &mut self,
+        fi_addr: fi_addr_t,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Option<PeerId> {
         let removals = self.av.as_ref()?.av().generation();
         match self.to_peer.get(fi_addr as usize) {
             Some(known @ 1..) if removals == self.removals => Some(known - 1),
@@ -59,7 +63,7 @@ impl Peers {
     }
 
     /// The peer whose messages a receive asks for. Which of its contexts they come from makes no difference.
-    pub fn sender<T: Wire>(
+    pub fn sender<T: EndpointTransport>(
         &mut self,
         fi_addr: fi_addr_t,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
@@ -69,7 +73,7 @@ impl Peers {
     }
 
     #[cold]
-    fn look_up<T: Wire>(
+    fn look_up<T: EndpointTransport>(
         &mut self,
         fi_addr: fi_addr_t,
         removals: u64,
@@ -138,7 +142,11 @@ impl Peers {
 
     /// What a completion says of where its message came from.
     #[inline]
-    pub fn source<'a, T: Wire>(&mut self, peer: PeerId, address: impl FnOnce() -> Option<&'a [u8]>) -> fi_addr_t {
+    pub fn source<'a, T: EndpointTransport>(
+        &mut self,
+        peer: PeerId,
+        address: impl FnOnce() -> Option<&'a [u8]>,
+    ) -> fi_addr_t {
         let Some(av) = self.av.as_ref().map(Hold::av) else {
             return FI_ADDR_NOTAVAIL;
         };
@@ -165,7 +173,7 @@ impl Peers {
     }
 
     #[cold]
-    fn look_up_source<T: Wire>(&mut self, peer: PeerId, address: &[u8]) -> fi_addr_t {
+    fn look_up_source<T: EndpointTransport>(&mut self, peer: PeerId, address: &[u8]) -> fi_addr_t {
         let Some(av) = self.av.as_ref().map(Hold::av) else {
             return FI_ADDR_NOTAVAIL;
         };

@@ -4,10 +4,10 @@
 //! have nothing in common. Receive context 0 has the endpoint's name, the others have addresses made from it, which
 //! fi_rx_addr leads to. Transmit contexts come after them. To a receiver they are all the one name.
 
-use super::collective::contexts::{Seat, WholeEq, locked};
-use super::managed::Managed;
-use super::side::Side;
-use super::{Endpoint, Wire};
+use super::collective::contexts::{ContextCollectives, ScalableEq, locked};
+use super::ops::EndpointOps;
+use super::state::EndpointState;
+use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::Collectives;
@@ -33,20 +33,21 @@ pub enum Direction {
     Receive,
 }
 
-struct Place<T: Wire> {
+struct ContextSlot<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     /// Of a transmit context.
-    seat: Option<Arc<Seat<T>>>,
+    collectives: Option<Arc<ContextCollectives<T>>>,
     open: AtomicBool,
 }
 
-impl<T: Wire + 'static> Place<T> {
+impl<T: EndpointTransport + 'static> ContextSlot<T> {
     fn is_left_alone(&self) -> bool {
-        self.endpoint.side(|side| side.enabled && !side.bindings.drives())
+        self.endpoint
+            .with_state(|state| state.enabled && !state.bindings.drives())
     }
 }
 
-pub struct Scalable<T: Wire> {
+pub struct Scalable<T: EndpointTransport> {
     domain: Arc<Domain>,
     /// What contexts are made of: attributes, and how the transport of one is made of its address.
     info: Info,
@@ -59,15 +60,15 @@ pub struct Scalable<T: Wire> {
     users: Refs,
     /// By which regions of memory know all contexts.
     number: u64,
-    tx: Vec<Place<T>>,
-    rx: Vec<Place<T>>,
+    tx: Vec<ContextSlot<T>>,
+    rx: Vec<ContextSlot<T>>,
     tx_attr: TxAttr,
     rx_attr: RxAttr,
     /// For those contexts that have none of their own.
-    eq: WholeEq,
+    eq: ScalableEq,
 }
 
-impl<T: Wire + 'static> Scalable<T> {
+impl<T: EndpointTransport + 'static> Scalable<T> {
     /// All contexts are made now, so that what is sent to one that is opened later finds it. `first` is the endpoint's
     /// own transport, `more` makes others of the addresses it is told.
     pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: fn(&[u8]) -> Result<T>) -> Result<Arc<Scalable<T>>> {
@@ -89,29 +90,29 @@ impl<T: Wire + 'static> Scalable<T> {
             numbered(endpoint, number)
         };
         let mut transports = transports.into_iter();
-        let receive: Vec<Place<T>> = (transports.by_ref().take(rx).enumerate())
-            .map(|(index, transport)| Place {
+        let receive: Vec<ContextSlot<T>> = (transports.by_ref().take(rx).enumerate())
+            .map(|(index, transport)| ContextSlot {
                 endpoint: endpoint(transport, Direction::Receive, carries && index == 0),
-                seat: None,
+                collectives: None,
                 open: AtomicBool::new(false),
             })
             .collect();
-        let eq = WholeEq::default();
-        let hub = receive
+        let eq = ScalableEq::default();
+        let carrier = receive
             .first()
-            .map(|place| place.endpoint.clone())
+            .map(|slot| slot.endpoint.clone())
             .ok_or(Errno(FI_EINVAL))?;
         let transmit = (transports.enumerate())
             .map(|(index, transport)| {
                 let endpoint = endpoint(transport, Direction::Transmit, false);
-                Place {
-                    seat: Some(Seat::new(&endpoint, &hub, index, &eq)),
+                ContextSlot {
+                    collectives: Some(ContextCollectives::new(&endpoint, &carrier, index, &eq)),
                     endpoint,
                     open: AtomicBool::new(false),
                 }
             })
             .collect();
-        domain.users.take();
+        domain.users.acquire();
         Ok(Arc::new(Scalable {
             domain: domain.clone(),
             info: info.clone(),
@@ -136,7 +137,7 @@ impl<T: Wire + 'static> Scalable<T> {
         if asked.op_flags != 0 {
             attr.op_flags = asked.op_flags;
         }
-        context.side(|side| side.settings.tx_flags = attr.op_flags);
+        context.with_state(|state| state.settings.tx_flags = attr.op_flags);
         Ok((context, attr))
     }
 
@@ -147,21 +148,21 @@ impl<T: Wire + 'static> Scalable<T> {
         if asked.op_flags != 0 {
             attr.op_flags = asked.op_flags;
         }
-        context.side(|side| side.settings.rx_flags = attr.op_flags);
+        context.with_state(|state| state.settings.rx_flags = attr.op_flags);
         Ok((context, attr))
     }
 
     /// -FI_EBUSY for a context that is open.
     pub fn context(self: &Arc<Self>, direction: Direction, index: usize) -> Result<Context<T>> {
-        let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
-        if place.open.swap(true, Ordering::Relaxed) {
+        let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
+        if slot.open.swap(true, Ordering::Relaxed) {
             return Err(Errno(FI_EBUSY));
         }
         self.renew(direction, index)
-            .inspect_err(|_| place.open.store(false, Ordering::Relaxed))?;
-        self.users.take();
+            .inspect_err(|_| slot.open.store(false, Ordering::Relaxed))?;
+        self.users.acquire();
         Ok(Context {
-            endpoint: place.endpoint.clone(),
+            endpoint: slot.endpoint.clone(),
             whole: self.clone(),
             direction,
             index,
@@ -172,7 +173,7 @@ impl<T: Wire + 'static> Scalable<T> {
         &self.domain
     }
 
-    fn places(&self, direction: Direction) -> &[Place<T>] {
+    fn slots(&self, direction: Direction) -> &[ContextSlot<T>] {
         match direction {
             Direction::Transmit => &self.tx,
             Direction::Receive => &self.rx,
@@ -182,8 +183,8 @@ impl<T: Wire + 'static> Scalable<T> {
     /// Makes the endpoint of a context anew, if it was closed with the context: under the same address, and with all that
     /// contexts have in common.
     fn renew(&self, direction: Direction, index: usize) -> Result<()> {
-        let place = self.places(direction).get(index).ok_or(Errno(FI_EINVAL))?;
-        if !place.endpoint.core.is_closed() {
+        let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
+        if !slot.endpoint.core.is_closed() {
             return Ok(());
         }
         let at = match direction {
@@ -191,27 +192,27 @@ impl<T: Wire + 'static> Scalable<T> {
             Direction::Transmit => self.rx.len() + index,
         };
         let transport = (self.open)(&T::context_address(&self.base, at))?;
-        place.endpoint.renew(&only(&self.info, direction), transport);
-        place.endpoint.side(|side| side.number = Some(self.number));
+        slot.endpoint.renew(&only(&self.info, direction), transport);
+        slot.endpoint.with_state(|state| state.number = Some(self.number));
         match &*locked(&self.av) {
-            Some(av) => place.endpoint.bind_av(av),
+            Some(av) => slot.endpoint.bind_av(av),
             None => Ok(()),
         }
     }
 
     /// For all contexts.
     pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.all().try_for_each(|place| place.endpoint.bind_av(av))?;
+        self.all().try_for_each(|slot| slot.endpoint.bind_av(av))?;
         *locked(&self.av) = Some(av.clone());
         Ok(())
     }
 
     /// In place of the one before.
     pub fn bind_eq(&self, eq: &Arc<Eq>) {
-        eq.refs().take();
+        eq.refs().acquire();
         let before = locked(&self.eq).replace(eq.clone());
         if let Some(before) = before {
-            before.refs().give();
+            before.refs().release();
         }
     }
 
@@ -222,19 +223,19 @@ impl<T: Wire + 'static> Scalable<T> {
     pub fn local_address(&self) -> Vec<u8> {
         self.rx
             .first()
-            .map(|place| place.endpoint.local_address())
+            .map(|slot| slot.endpoint.local_address())
             .unwrap_or_default()
     }
 
     /// A receive context for memory alone need not have a queue. Peers use it all the same, so reading those of the
     /// transmit contexts drives it.
     fn see_to_targets(&self) {
-        for target in self.rx.iter().filter(|place| place.is_left_alone()) {
+        for target in self.rx.iter().filter(|slot| slot.is_left_alone()) {
             let ward = target.endpoint.as_progress();
-            for place in &self.tx {
-                place.endpoint.side(|side| {
-                    if side.enabled {
-                        side.bindings.take_ward(&ward);
+            for slot in &self.tx {
+                slot.endpoint.with_state(|state| {
+                    if state.enabled {
+                        state.bindings.take_ward(&ward);
                     }
                 });
             }
@@ -244,8 +245,8 @@ impl<T: Wire + 'static> Scalable<T> {
     /// The endpoint of a context that is closed is driven no more.
     fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
         let ward = endpoint.as_progress();
-        for place in &self.tx {
-            if let Some(drivers) = place.endpoint.side(|side| side.bindings.give_ward(&ward)) {
+        for slot in &self.tx {
+            if let Some(drivers) = slot.endpoint.with_state(|state| state.bindings.give_ward(&ward)) {
                 drivers.detach(&ward);
             }
         }
@@ -254,16 +255,16 @@ impl<T: Wire + 'static> Scalable<T> {
     /// -FI_EBUSY while a context is open.
     pub fn close(&self) -> Result<()> {
         unused(&self.users)?;
-        if let Some(hub) = self.rx.first() {
-            hub.endpoint.retire_hub();
+        if let Some(carrier) = self.rx.first() {
+            carrier.endpoint.retire_carrier();
         }
         self.let_go();
         Ok(())
     }
 }
 
-impl<T: Wire> Scalable<T> {
-    fn all(&self) -> impl Iterator<Item = &Place<T>> {
+impl<T: EndpointTransport> Scalable<T> {
+    fn all(&self) -> impl Iterator<Item = &ContextSlot<T>> {
         self.tx.iter().chain(&self.rx)
     }
 
@@ -271,23 +272,23 @@ impl<T: Wire> Scalable<T> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.all().for_each(|place| place.endpoint.end());
+        self.all().for_each(|slot| slot.endpoint.end());
         *locked(&self.av) = None;
         if let Some(eq) = locked(&self.eq).take() {
-            eq.refs().give();
+            eq.refs().release();
         }
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 
-impl<T: Wire> Drop for Scalable<T> {
+impl<T: EndpointTransport> Drop for Scalable<T> {
     fn drop(&mut self) {
         self.let_go();
     }
 }
 
-fn numbered<T: Wire + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
-    endpoint.side(|side| side.number = Some(number));
+fn numbered<T: EndpointTransport + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
+    endpoint.with_state(|state| state.number = Some(number));
     endpoint
 }
 
@@ -322,15 +323,15 @@ fn only(info: &Info, direction: Direction) -> Info {
 }
 
 /// An opened context. Closed, it ends as an endpoint does, and can be opened again as a new one of the same address.
-pub struct Context<T: Wire> {
+pub struct Context<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     whole: Arc<Scalable<T>>,
     direction: Direction,
     index: usize,
 }
 
-impl<T: Wire + 'static> Managed for Context<T> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -341,8 +342,8 @@ impl<T: Wire + 'static> Managed for Context<T> {
         self.endpoint.domain()
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
-        self.endpoint.side(use_it)
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+        self.endpoint.with_state(use_it)
     }
 
     fn as_progress(&self) -> Arc<dyn Progress> {
@@ -373,30 +374,30 @@ impl<T: Wire + 'static> Managed for Context<T> {
     }
 
     fn collectives(&self) -> Option<Arc<dyn Collectives>> {
-        let place = self.whole.places(self.direction).get(self.index)?;
-        Some(place.seat.clone()?)
+        let slot = self.whole.slots(self.direction).get(self.index)?;
+        Some(slot.collectives.clone()?)
     }
 
     fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
-        let place = self.whole.places(self.direction).get(self.index);
-        if let Some(seat) = place.and_then(|place| place.seat.as_ref()) {
-            seat.close()?;
+        self.with_state(|state| unused(&state.aliases))?;
+        let slot = self.whole.slots(self.direction).get(self.index);
+        if let Some(collectives) = slot.and_then(|slot| slot.collectives.as_ref()) {
+            collectives.close()?;
         }
         self.whole.abandon(&self.endpoint);
         self.endpoint.close()?;
         // What is sent to it meanwhile is there when it is opened again. If it cannot be made now, then it is made then.
         let _ = self.whole.renew(self.direction, self.index);
         self.whole.see_to_targets();
-        if let Some(place) = self.whole.places(self.direction).get(self.index) {
-            place.open.store(false, Ordering::Relaxed);
+        if let Some(slot) = self.whole.slots(self.direction).get(self.index) {
+            slot.open.store(false, Ordering::Relaxed);
         }
-        self.whole.users.give();
+        self.whole.users.release();
         Ok(())
     }
 }
 
-impl<T: Wire> Clone for Context<T> {
+impl<T: EndpointTransport> Clone for Context<T> {
     fn clone(&self) -> Self {
         Context {
             endpoint: self.endpoint.clone(),
@@ -406,7 +407,7 @@ impl<T: Wire> Clone for Context<T> {
     }
 }
 
-impl<T: Wire> Messaging for Context<T> {
+impl<T: EndpointTransport> Messaging for Context<T> {
     #[inline]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
         self.endpoint.send(call, body)
@@ -418,13 +419,13 @@ impl<T: Wire> Messaging for Context<T> {
     }
 }
 
-impl<T: Wire> Rma for Context<T> {
+impl<T: EndpointTransport> Rma for Context<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
         self.endpoint.rma(call)
     }
 }
 
-impl<T: Wire> Atomics for Context<T> {
+impl<T: EndpointTransport> Atomics for Context<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
         self.endpoint.atomic(call)
     }
@@ -432,7 +433,7 @@ impl<T: Wire> Atomics for Context<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::side::Settings;
+    use super::super::state::Settings;
     use super::*;
 
     /// Who must be told of a context's messages: of those it sends, of those it receives.

@@ -16,7 +16,7 @@ pub struct Stx {
 
 impl Stx {
     pub fn open(domain: &Arc<Domain>) -> Arc<Stx> {
-        domain.users.take();
+        domain.users.acquire();
         Arc::new(Stx {
             domain: domain.clone(),
             users: Refs::default(),
@@ -31,6 +31,6 @@ impl Stx {
 
 impl Drop for Stx {
     fn drop(&mut self) {
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }

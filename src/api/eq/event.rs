@@ -56,7 +56,7 @@ pub struct ErrorEvent {
 
 /// How a program gets an error event.
 #[derive(Clone, Copy)]
-pub struct Answer {
+pub struct ErrorEventReply {
     /// The struct, whose `err_data` points to the program's buffer or to the queue's own copy.
     pub entry: fi_eq_err_entry,
     /// Bytes of the error's data to copy into the program's buffer first.
@@ -65,7 +65,7 @@ pub struct Answer {
 
 impl ErrorEvent {
     /// `err_data` and `err_data_size`: what the program put there.
-    pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> Answer {
+    pub fn answer(&self, api: u32, err_data: *mut c_void, err_data_size: usize) -> ErrorEventReply {
         let own_buffer = api >= WITH_ERR_DATA_BUFFER && err_data_size != 0 && !err_data.is_null();
         let copy = if own_buffer {
             err_data_size.min(self.err_data.len())
@@ -79,7 +79,7 @@ impl ErrorEvent {
         } else {
             (self.err_data.as_ptr().cast_mut().cast(), self.err_data.len())
         };
-        Answer {
+        ErrorEventReply {
             entry: fi_eq_err_entry {
                 fid: self.fid as *mut _,
                 context: self.context as *mut c_void,

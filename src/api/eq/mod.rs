@@ -33,7 +33,7 @@ pub struct EqAttr {
 }
 
 pub struct Eq {
-    state: Mutex<State>,
+    state: Mutex<EqState>,
     endpoints: Attached,
     wait: Wait,
     writable: bool,
@@ -41,7 +41,7 @@ pub struct Eq {
     refs: Refs,
 }
 
-struct State {
+struct EqState {
     events: VecDeque<Waiting>,
     limit: usize,
     overrun: bool,
@@ -67,7 +67,7 @@ impl Eq {
         }
         let wait = Wait::open(attr.wait_obj, attr.wait_set.as_ref())?;
         let eq = Arc::new(Eq {
-            state: Mutex::new(State {
+            state: Mutex::new(EqState {
                 events: VecDeque::new(),
                 limit: attr.size.max(limit),
                 overrun: false,
@@ -280,12 +280,12 @@ impl Eq {
         self.endpoints.arm()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EqState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl EqState {
     fn is_ready(&self) -> bool {
         !self.events.is_empty() || self.overrun
     }

@@ -24,7 +24,7 @@ pub fn describe_flags(kind: fi_type, value: u64) -> String {
 }
 
 /// Names in brackets; bits without a name are there too, as a number, so that nothing is hidden.
-fn bits(names: flags::Names, value: u64) -> String {
+fn bits(names: flags::FlagNames, value: u64) -> String {
     let known = names.iter().filter(|(bit, _)| value & bit != 0);
     let rest = known.clone().fold(value, |rest, (bit, _)| rest & !bit);
     let named = known.map(|(_, name)| (*name).to_owned());
@@ -32,7 +32,7 @@ fn bits(names: flags::Names, value: u64) -> String {
     format!("[{}]", named.chain(unnamed).collect::<Vec<_>>().join(", "))
 }
 
-fn one(names: enums::Names, value: u64) -> String {
+fn one(names: enums::EnumNames, value: u64) -> String {
     let name = u32::try_from(value).map_or("Unknown", |value| enums::name(names, value));
     if name == "Unknown" {
         value.to_string()

@@ -3,7 +3,7 @@
 //! Writes no line itself, for the log is not ready yet: it hands its complaints to `log`, which calls it once.
 
 use super::{Level, Subsys};
-use crate::api::names::Names;
+use crate::api::names::NameList;
 use crate::api::params::{self, Found, Miss, Owner, Value};
 use crate::sys::output;
 use std::os::fd::{OwnedFd, RawFd};
@@ -19,7 +19,7 @@ pub struct Settings {
     /// None is silence.
     pub level: Option<Level>,
     pub subsystems: Vec<Subsys>,
-    pub providers: Names,
+    pub providers: NameList,
     pub interval_ms: u64,
     location: Location,
     mode: u32,
@@ -43,7 +43,7 @@ impl Settings {
         let mut complaints = Vec::new();
         let level = level(text(get, "log_level"), &mut complaints);
         let subsystems = subsystems(text(get, "log_subsys"), &mut complaints);
-        let providers = text(get, "log_prov").map_or(Names::none(), |list| Names::parse(list.trim()));
+        let providers = text(get, "log_prov").map_or(NameList::none(), |list| NameList::parse(list.trim()));
         let interval = number(get, "log_interval", 0..=i32::MAX, &mut complaints);
         let mode = number(get, "log_location_mode", 0..=0o7777, &mut complaints);
         Settings {
@@ -137,7 +137,7 @@ fn level(word: Option<String>, complaints: &mut Vec<String>) -> Option<Level> {
 }
 
 fn subsystems(list: Option<String>, complaints: &mut Vec<String>) -> Vec<Subsys> {
-    let filter = list.map_or(Names::none(), |list| Names::parse(list.trim()));
+    let filter = list.map_or(NameList::none(), |list| NameList::parse(list.trim()));
     let is_known = |name: &&String| {
         Subsys::ALL
             .iter()
@@ -189,7 +189,7 @@ mod tests {
         let want = Settings {
             level: None,
             subsystems: Subsys::ALL.to_vec(),
-            providers: Names::none(),
+            providers: NameList::none(),
             interval_ms: 2000,
             location: Location::Stderr,
             mode: 0o600,
@@ -231,7 +231,11 @@ mod tests {
             ("^tcp,shm", "shm", false),
         ];
         for (list, name, want) in table {
-            assert_eq!(Names::parse(list.trim()).lets_through(name), want, "{list:?} {name:?}");
+            assert_eq!(
+                NameList::parse(list.trim()).lets_through(name),
+                want,
+                "{list:?} {name:?}"
+            );
         }
     }
 

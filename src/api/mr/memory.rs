@@ -70,7 +70,7 @@ struct Watch {
 }
 
 #[derive(Default)]
-struct Driven {
+struct DrivenByRegions {
     endpoints: Vec<Arc<dyn Progress>>,
     /// Counters of regions and deferred work, each as often as it is named.
     counters: Vec<Arc<Cntr>>,
@@ -82,7 +82,7 @@ pub struct Memory {
     /// The greatest key that fits domain_attr.mr_key_size.
     greatest_key: u64,
     endpoints_made: AtomicU64,
-    driven: Mutex<Driven>,
+    driven: Mutex<DrivenByRegions>,
     /// How many regions are watched: mostly none, and then nobody needs to look.
     watches: AtomicUsize,
     watched: Mutex<HashMap<u64, Watch>>,

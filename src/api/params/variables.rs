@@ -2,74 +2,78 @@
 //!
 //! Knows only names, kinds and help texts; who uses a variable reads it by `params::core_*`.
 
-use super::Kind;
+use super::ParamType;
 
-pub const VARIABLES: &[(&str, Kind, &str)] = &[
+pub const VARIABLES: &[(&str, ParamType, &str)] = &[
     (
         "prefer_sysconfig",
-        Kind::Bool,
+        ParamType::Bool,
         "Let libfabric.conf win where it and the environment both set a variable (default: false)",
     ),
     (
         "log_interval",
-        Kind::Int,
+        ParamType::Int,
         "Pause in ms between two lines of a rate-limited message (default: 2000)",
     ),
     (
         "log_level",
-        Kind::String,
+        ParamType::String,
         "How much to log: warn, trace, info or debug (default: nothing is logged)",
     ),
     (
         "log_prov",
-        Kind::String,
+        ParamType::String,
         "Providers to log, comma-separated; with ^ before the list: all others (default: all)",
     ),
     (
         "log_subsys",
-        Kind::String,
+        ParamType::String,
         "Subsystems to log, comma-separated; with ^ before the list: all others (default: all)",
     ),
     (
         "log_location",
-        Kind::String,
+        ParamType::String,
         "Where to log: stderr, stdout, a file that must not exist yet, or a folder (default: stderr)",
     ),
-    ("log_location_mode", Kind::Int, "Mode of the log file (default: 0600)"),
+    (
+        "log_location_mode",
+        ParamType::Int,
+        "Mode of the log file (default: 0600)",
+    ),
     (
         "provider",
-        Kind::String,
+        ParamType::String,
         "Providers to use, comma-separated; with ^ before the list: all others (default: all)",
     ),
     (
         "provider_path",
-        Kind::String,
+        ParamType::String,
         "Where to look for plug-ins: folders, or + and a plug-in's file, joined by colons; with @ before the list the \
          first of a name wins, not the newest (default: the loader's path and the library's own folder)",
     ),
     (
         "hook",
-        Kind::String,
+        ParamType::String,
         "Hooks to put around each provider, joined by semicolons (default: none)",
     ),
     (
         "fork_unsafe",
-        Kind::Bool,
+        ParamType::Bool,
         "Let providers save work that fork needs; fork is then not safe (default: no)",
     ),
     (
         "universe_size",
-        Kind::Size,
+        ParamType::Size,
         "How many peers to expect (default: 1024, unless the provider says otherwise)",
     ),
     (
         "av_remove_cleanup",
-        Kind::Bool,
+        ParamType::Bool,
         "Drop what is kept for a peer, connections too, when it leaves the address vector (default: false)",
     ),
     (
         "offload_coll_provider",
-        Kind::String,
+        ParamType::String,
         "The provider to offload collectives to (default: none)",
     ),
 ];

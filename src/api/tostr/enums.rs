@@ -4,22 +4,22 @@
 use crate::abi::types::*;
 
 /// The values of one enum that have names.
-pub type Names = &'static [(u32, &'static str)];
+pub type EnumNames = &'static [(u32, &'static str)];
 
 macro_rules! names {
     ($($name:ident),+ $(,)?) => { &[$(($name, stringify!($name))),+] };
 }
 
-pub fn name(names: Names, value: u32) -> &'static str {
+pub fn name(names: EnumNames, value: u32) -> &'static str {
     names
         .iter()
         .find(|(known, _)| *known == value)
         .map_or("Unknown", |(_, name)| name)
 }
 
-pub const EP_TYPE: Names = names![FI_EP_UNSPEC, FI_EP_MSG, FI_EP_DGRAM, FI_EP_RDM];
+pub const EP_TYPE: EnumNames = names![FI_EP_UNSPEC, FI_EP_MSG, FI_EP_DGRAM, FI_EP_RDM];
 
-pub const ADDR_FORMAT: Names = names![
+pub const ADDR_FORMAT: EnumNames = names![
     FI_FORMAT_UNSPEC,
     FI_SOCKADDR,
     FI_SOCKADDR_IP,
@@ -37,16 +37,16 @@ pub const ADDR_FORMAT: Names = names![
     FI_ADDR_CXI,
 ];
 
-pub const PROGRESS: Names = names![
+pub const PROGRESS: EnumNames = names![
     FI_PROGRESS_UNSPEC,
     FI_PROGRESS_AUTO,
     FI_PROGRESS_MANUAL,
     FI_PROGRESS_CONTROL_UNIFIED
 ];
 
-pub const THREADING: Names = names![FI_THREAD_UNSPEC, FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION];
+pub const THREADING: EnumNames = names![FI_THREAD_UNSPEC, FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION];
 
-pub const PROTOCOL: Names = names![
+pub const PROTOCOL: EnumNames = names![
     FI_PROTO_UNSPEC,
     FI_PROTO_RDMA_CM_IB_RC,
     FI_PROTO_IWARP,
@@ -75,11 +75,11 @@ pub const PROTOCOL: Names = names![
     FI_PROTO_LNX,
 ];
 
-pub const RESOURCE_MGMT: Names = names![FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED];
+pub const RESOURCE_MGMT: EnumNames = names![FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED];
 
-pub const AV_TYPE: Names = names![FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE];
+pub const AV_TYPE: EnumNames = names![FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE];
 
-pub const OP_TYPE: Names = names![
+pub const OP_TYPE: EnumNames = names![
     FI_OP_RECV,
     FI_OP_SEND,
     FI_OP_TRECV,
@@ -93,7 +93,7 @@ pub const OP_TYPE: Names = names![
     FI_OP_CNTR_ADD,
 ];
 
-pub const ATOMIC_TYPE: Names = names![
+pub const ATOMIC_TYPE: EnumNames = names![
     FI_INT8,
     FI_UINT8,
     FI_INT16,
@@ -112,7 +112,7 @@ pub const ATOMIC_TYPE: Names = names![
     FI_LONG_DOUBLE_COMPLEX,
 ];
 
-pub const ATOMIC_OP: Names = names![
+pub const ATOMIC_OP: EnumNames = names![
     FI_MIN,
     FI_MAX,
     FI_SUM,
@@ -134,7 +134,7 @@ pub const ATOMIC_OP: Names = names![
     FI_MSWAP,
 ];
 
-pub const COLLECTIVE_OP: Names = names![
+pub const COLLECTIVE_OP: EnumNames = names![
     FI_BARRIER,
     FI_BROADCAST,
     FI_ALLTOALL,
@@ -146,7 +146,7 @@ pub const COLLECTIVE_OP: Names = names![
     FI_GATHER,
 ];
 
-pub const EQ_EVENT: Names = names![
+pub const EQ_EVENT: EnumNames = names![
     FI_NOTIFY,
     FI_CONNREQ,
     FI_CONNECTED,
@@ -156,7 +156,7 @@ pub const EQ_EVENT: Names = names![
     FI_JOIN_COMPLETE
 ];
 
-pub const HMEM_IFACE: Names = names![
+pub const HMEM_IFACE: EnumNames = names![
     FI_HMEM_SYSTEM,
     FI_HMEM_CUDA,
     FI_HMEM_ROCR,
@@ -165,7 +165,7 @@ pub const HMEM_IFACE: Names = names![
     FI_HMEM_SYNAPSEAI
 ];
 
-pub const CQ_FORMAT: Names = names![
+pub const CQ_FORMAT: EnumNames = names![
     FI_CQ_FORMAT_UNSPEC,
     FI_CQ_FORMAT_CONTEXT,
     FI_CQ_FORMAT_MSG,
@@ -173,9 +173,9 @@ pub const CQ_FORMAT: Names = names![
     FI_CQ_FORMAT_TAGGED
 ];
 
-pub const CQ_WAIT_COND: Names = names![FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD];
+pub const CQ_WAIT_COND: EnumNames = names![FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD];
 
-pub const WAIT_OBJ: Names = names![
+pub const WAIT_OBJ: EnumNames = names![
     FI_WAIT_NONE,
     FI_WAIT_UNSPEC,
     FI_WAIT_SET,
@@ -185,14 +185,14 @@ pub const WAIT_OBJ: Names = names![
     FI_WAIT_POLLFD,
 ];
 
-pub const CNTR_EVENTS: Names = names![FI_CNTR_EVENTS_COMP, FI_CNTR_EVENTS_BYTES];
+pub const CNTR_EVENTS: EnumNames = names![FI_CNTR_EVENTS_COMP, FI_CNTR_EVENTS_BYTES];
 
-pub const BUS_TYPE: Names = names![FI_BUS_UNKNOWN, FI_BUS_PCI];
+pub const BUS_TYPE: EnumNames = names![FI_BUS_UNKNOWN, FI_BUS_PCI];
 
-pub const LINK_STATE: Names = names![FI_LINK_UNKNOWN, FI_LINK_DOWN, FI_LINK_UP];
+pub const LINK_STATE: EnumNames = names![FI_LINK_UNKNOWN, FI_LINK_DOWN, FI_LINK_UP];
 
 /// As FI_LOG_LEVEL spells them.
-pub const LOG_LEVEL: Names = &[
+pub const LOG_LEVEL: EnumNames = &[
     (FI_LOG_WARN, "warn"),
     (FI_LOG_TRACE, "trace"),
     (FI_LOG_INFO, "info"),
@@ -200,7 +200,7 @@ pub const LOG_LEVEL: Names = &[
 ];
 
 /// As FI_LOG_SUBSYS spells them.
-pub const LOG_SUBSYS: Names = &[
+pub const LOG_SUBSYS: EnumNames = &[
     (FI_LOG_CORE, "core"),
     (FI_LOG_FABRIC, "fabric"),
     (FI_LOG_DOMAIN, "domain"),

@@ -6,19 +6,19 @@ use super::Text;
 use crate::abi::types::*;
 
 /// The names of one set, in the order they are shown.
-pub type Names = &'static [(u64, &'static str)];
+pub type FlagNames = &'static [(u64, &'static str)];
 
 macro_rules! names {
     ($($name:ident),+ $(,)?) => { &[$(($name as u64, stringify!($name))),+] };
 }
 
 /// Writes the names of the bits that are set.
-pub fn add(text: &mut Text, names: Names, bits: u64) {
+pub fn add(text: &mut Text, names: FlagNames, bits: u64) {
     text.add_list(names.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| *name));
 }
 
 /// A line with the list in brackets.
-pub fn line(text: &mut Text, depth: usize, label: &str, names: Names, bits: u64) {
+pub fn line(text: &mut Text, depth: usize, label: &str, names: FlagNames, bits: u64) {
     text.label(depth, label);
     write!(text, "[ ");
     add(text, names, bits);
@@ -26,7 +26,7 @@ pub fn line(text: &mut Text, depth: usize, label: &str, names: Names, bits: u64)
     text.end_line();
 }
 
-pub const CAPS: Names = names![
+pub const CAPS: FlagNames = names![
     FI_MSG,
     FI_RMA,
     FI_TAGGED,
@@ -57,7 +57,7 @@ pub const CAPS: Names = names![
     FI_HMEM,
 ];
 
-pub const MODE: Names = names![
+pub const MODE: FlagNames = names![
     FI_CONTEXT,
     FI_MSG_PREFIX,
     FI_ASYNC_IOV,
@@ -66,7 +66,7 @@ pub const MODE: Names = names![
     FI_CONTEXT2
 ];
 
-pub const OP_FLAGS: Names = names![
+pub const OP_FLAGS: FlagNames = names![
     FI_MULTICAST,
     FI_MULTI_RECV,
     FI_REMOTE_CQ_DATA,
@@ -85,7 +85,7 @@ pub const OP_FLAGS: Names = names![
     FI_DISCARD,
 ];
 
-pub const MSG_ORDER: Names = names![
+pub const MSG_ORDER: FlagNames = names![
     FI_ORDER_RAR,
     FI_ORDER_RAW,
     FI_ORDER_RAS,
@@ -105,7 +105,7 @@ pub const MSG_ORDER: Names = names![
     FI_ORDER_ATOMIC_WAW,
 ];
 
-pub const MR_MODE: Names = names![
+pub const MR_MODE: FlagNames = names![
     FI_MR_BASIC,
     FI_MR_SCALABLE,
     FI_MR_LOCAL,
@@ -120,7 +120,7 @@ pub const MR_MODE: Names = names![
     FI_MR_COLLECTIVE,
 ];
 
-pub const MR_ACCESS: Names = names![
+pub const MR_ACCESS: FlagNames = names![
     FI_RECV,
     FI_SEND,
     FI_READ,
@@ -130,7 +130,7 @@ pub const MR_ACCESS: Names = names![
     FI_COLLECTIVE
 ];
 
-pub const CQ_EVENT: Names = names![
+pub const CQ_EVENT: FlagNames = names![
     FI_SEND,
     FI_RECV,
     FI_RMA,
@@ -147,15 +147,15 @@ pub const CQ_EVENT: Names = names![
     FI_CLAIM,
 ];
 
-pub const AV_FLAGS: Names = names![FI_EVENT, FI_READ, FI_SYMMETRIC];
+pub const AV_FLAGS: FlagNames = names![FI_EVENT, FI_READ, FI_SYMMETRIC];
 
-pub const CQ_FLAGS: Names = names![FI_AFFINITY];
+pub const CQ_FLAGS: FlagNames = names![FI_AFFINITY];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(names: Names, bits: u64) -> String {
+    fn shown(names: FlagNames, bits: u64) -> String {
         let mut text = Text::new(8192);
         add(&mut text, names, bits);
         String::from_utf8(text.into_bytes()).unwrap_or_default()

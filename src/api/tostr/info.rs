@@ -11,13 +11,13 @@ use crate::api::info::model::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAt
 
 /// What the C struct says of an address beside its bytes.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct AddressField {
     pub at: usize,
     pub len: usize,
 }
 
 /// The lines of an info before its handle.
-pub fn head(text: &mut Text, info: &Info, src: Place, dest: Place) {
+pub fn head(text: &mut Text, info: &Info, src: AddressField, dest: AddressField) {
     let depth = text.open(0, "fi_info");
     flags::line(text, depth, "caps", flags::CAPS, info.caps);
     flags::line(text, depth, "mode", flags::MODE, info.mode);

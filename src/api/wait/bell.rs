@@ -30,7 +30,7 @@ pub struct Bell {
     object: fi_wait_obj,
     /// Nothing to sleep on for FI_WAIT_YIELD: its waiters look again and again, as those in a child of fork do.
     fds: Option<Fds>,
-    state: Mutex<State>,
+    state: Mutex<BellState>,
 }
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct Fds {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BellState {
     /// The eventfd is set.
     raised: bool,
     /// How often the bell was rung.
@@ -215,12 +215,12 @@ impl Bell {
         self.fds.as_ref().filter(|fds| fds.process.is_this())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BellState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl BellState {
     fn turn(&mut self, by: isize) {
         let before = self.wound > 0;
         self.wound += by;

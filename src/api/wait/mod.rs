@@ -76,7 +76,7 @@ impl Wait {
             FI_WAIT_NONE => (None, None),
             FI_WAIT_SET => {
                 let set = set.ok_or(Errno(FI_EINVAL))?;
-                set.take();
+                set.acquire();
                 (Some(set.bell().clone()), Some(set.clone()))
             }
             _ => (Some(Arc::new(Bell::new(object)?)), None),
@@ -180,7 +180,7 @@ impl Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         if let Some(set) = self.set.as_ref().filter(|_| !self.is_closed()) {
-            set.give();
+            set.release();
         }
     }
 }

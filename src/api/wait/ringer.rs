@@ -14,11 +14,11 @@ use crate::sys::thread::Thread;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 pub struct Ringer {
-    shared: Arc<Shared>,
+    shared: Arc<RingerShared>,
     thread: Mutex<Option<Thread>>,
 }
 
-struct Shared {
+struct RingerShared {
     bell: Arc<Bell>,
     pair: MutexCond,
     wanted: Mutex<Wanted>,
@@ -37,7 +37,7 @@ enum Wanted {
 impl Ringer {
     pub fn new(bell: Arc<Bell>) -> Ringer {
         Ringer {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RingerShared {
                 bell,
                 pair: MutexCond::new(),
                 wanted: Mutex::new(Wanted::Nothing),
@@ -79,7 +79,7 @@ impl Drop for Ringer {
     }
 }
 
-impl Shared {
+impl RingerShared {
     fn want(&self, what: Wanted) {
         *self.wanted() = what;
         self.changed.notify_one();

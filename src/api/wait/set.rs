@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct WaitSet {
     wait: Wait,
     bell: Arc<Bell>,
-    members: Mutex<Vec<Member>>,
+    members: Mutex<Vec<WaitSetMember>>,
     refs: Refs,
 }
 
-struct Member {
+struct WaitSetMember {
     object: Weak<dyn Waitable>,
     mark: Mark,
 }
@@ -74,25 +74,25 @@ impl WaitSet {
         &self.bell
     }
 
-    pub(super) fn take(&self) {
-        self.refs.take();
+    pub(super) fn acquire(&self) {
+        self.refs.acquire();
     }
 
     /// A member is closed, though somebody may still look at it.
     pub(super) fn leave(&self, object: &dyn Waitable) {
         self.members()
             .retain(|member| !core::ptr::addr_eq(member.object.as_ptr(), object));
-        self.refs.give();
+        self.refs.release();
     }
 
     /// A member that was not closed is gone; it is past being found.
-    pub(super) fn give(&self) {
-        self.refs.give();
+    pub(super) fn release(&self) {
+        self.refs.release();
         self.members().retain(|member| member.object.strong_count() > 0);
     }
 
     pub(super) fn join(&self, object: &Arc<dyn Waitable>) {
-        self.members().push(Member {
+        self.members().push(WaitSetMember {
             object: Arc::downgrade(object),
             mark: Mark::default(),
         });
@@ -147,13 +147,13 @@ impl WaitSet {
     }
 
     fn remember(&self, object: &Arc<dyn Waitable>, mark: Mark) {
-        let of = |member: &&mut Member| core::ptr::addr_eq(member.object.as_ptr(), Arc::as_ptr(object));
+        let of = |member: &&mut WaitSetMember| core::ptr::addr_eq(member.object.as_ptr(), Arc::as_ptr(object));
         if let Some(member) = self.members().iter_mut().find(of) {
             member.mark = mark;
         }
     }
 
-    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+    fn members(&self) -> MutexGuard<'_, Vec<WaitSetMember>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

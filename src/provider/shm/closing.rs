@@ -5,7 +5,7 @@ use super::contexts::{Bed, entries, recv, send};
 use super::*;
 use crate::api::cq::Cq;
 use crate::api::domain::unused;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::scalable::Direction;
 use crate::api::messaging::{Flags, Messaging};
 use crate::util::user::Lent;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 const NOTHING: [u8; 8] = [0; 8];
 
 /// Posts a receive to `posts`, has a message sent to it, closes the endpoint, and drives it once more.
-fn close_and_drive(bed: &Bed, name: u64, posts: &impl Messaging, closed: &impl Managed) {
+fn close_and_drive(bed: &Bed, name: u64, posts: &impl Messaging, closed: &impl EndpointOps) {
     let late = closed.as_progress();
     let (sender, _, _) = bed.plain();
     let memory = recv(posts, FI_ADDR_UNSPEC, 1, 1, Flags::Endpoint, 8);
@@ -59,7 +59,8 @@ fn nor_does_one_that_shares_its_receives() {
     nothing_is_held(&bed, &[one_cq, two_cq], (one, two, pool));
     let bed = Bed::new();
     let info = bed.with(1, FI_SHARED_CONTEXT);
-    let alone = crate::api::endpoint::pool::Member::new(&bed.domain, &info, open_transport(&info).unwrap());
+    let alone =
+        crate::api::endpoint::shared_rx::SharedRxEndpoint::new(&bed.domain, &info, open_transport(&info).unwrap());
     alone.bind_av(&bed.av).unwrap();
     alone.close().unwrap();
     nothing_is_held(&bed, &[], alone);
@@ -111,7 +112,7 @@ fn one_that_carries_collectives_goes_on_without_its_receives() {
     let bed = Bed::new();
     let (whole, name) = bed.scalable(1, 1);
     let (context, cq) = bed.context(&whole, Direction::Receive, 0);
-    context.side(|side| side.hub = true);
+    context.with_state(|state| state.collective_carrier = true);
     let (sender, _, _) = bed.plain();
     let memory = recv(&context, FI_ADDR_UNSPEC, 1, 1, Flags::Endpoint, 8);
     send(&sender, name, 1, b"too late");

@@ -5,10 +5,10 @@ use crate::api::av::string::StringAddr;
 use crate::api::av::{Av, AvAttr, Insert};
 use crate::api::cq::{Cq, CqAttr, Entry};
 use crate::api::domain::{Domain, Fabric};
-use crate::api::endpoint::pool::{Member, Pool};
 use crate::api::endpoint::scalable::{Context, Direction, Scalable};
+use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::api::endpoint::stx::Stx;
-use crate::api::endpoint::{Endpoint, Managed};
+use crate::api::endpoint::{Endpoint, EndpointOps};
 use crate::api::messaging::{Flags, Messaging, RecvCall, SendCall};
 use crate::engine::op::Kind;
 use crate::util::user::Lent;
@@ -88,7 +88,7 @@ impl Bed {
     }
 
     /// Binds and enables; the queue hears of both directions.
-    fn ready(&self, endpoint: &impl Managed, flags: u64) -> Arc<Cq> {
+    fn ready(&self, endpoint: &impl EndpointOps, flags: u64) -> Arc<Cq> {
         let cq = self.cq();
         endpoint.bind_av(&self.av).unwrap();
         endpoint.bind_cq(&cq, flags).unwrap();
@@ -126,13 +126,16 @@ impl Bed {
         (context, cq)
     }
 
-    pub(super) fn pool(&self) -> Arc<Pool<ShmTransport>> {
-        Pool::open(&self.domain, self.info.caps, self.info.rx.as_ref().unwrap(), limits())
+    pub(super) fn pool(&self) -> Arc<SharedRx<ShmTransport>> {
+        SharedRx::open(&self.domain, self.info.caps, self.info.rx.as_ref().unwrap(), limits())
     }
 
-    pub(super) fn member(&self, pool: &Arc<Pool<ShmTransport>>) -> (Arc<Member<ShmTransport>>, Arc<Cq>, u64) {
+    pub(super) fn member(
+        &self,
+        pool: &Arc<SharedRx<ShmTransport>>,
+    ) -> (Arc<SharedRxEndpoint<ShmTransport>>, Arc<Cq>, u64) {
         let info = self.with(1, FI_SHARED_CONTEXT);
-        let member = Member::new(&self.domain, &info, open_transport(&info).unwrap());
+        let member = SharedRxEndpoint::new(&self.domain, &info, open_transport(&info).unwrap());
         let name = self.insert(member.local_address());
         member.bind_srx(pool).unwrap();
         let cq = self.ready(&member, FI_TRANSMIT | FI_RECV);

@@ -3,7 +3,7 @@
 use super::contexts::{Bed, Ctx, entries};
 use super::*;
 use crate::api::cq::Cq;
-use crate::api::endpoint::Managed;
+use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::alias::Alias;
 use crate::api::endpoint::scalable::Direction;
 use crate::api::messaging::Flags;

@@ -2,37 +2,37 @@
 //!
 //! Read once, when the core comes up. The names that the C library's shm has too mean the same.
 
-use crate::api::params::{self, Found, Kind, Owner, Value};
+use crate::api::params::{self, Found, Owner, ParamType, Value};
 use crate::transport::shm::Config;
 use std::sync::OnceLock;
 
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(1);
 
-const VARIABLES: [(&str, Kind, &str); 5] = [
+const VARIABLES: [(&str, ParamType, &str); 5] = [
     (
         "tx_size",
-        Kind::Size,
+        ParamType::Size,
         "How many sends an endpoint can have under way (default: 1024)",
     ),
     (
         "rx_size",
-        Kind::Size,
+        ParamType::Size,
         "How many receives an endpoint can have posted (default: 1024)",
     ),
     (
         "disable_cma",
-        Kind::Bool,
+        ParamType::Bool,
         "Never read another process's memory through the kernel: large messages go in pieces (default: false)",
     ),
     (
         "eager_size",
-        Kind::Size,
+        ParamType::Size,
         "Messages up to this many bytes are sent without asking the receiver (default: 32768)",
     ),
     (
         "together_size",
-        Kind::Size,
+        ParamType::Size,
         "From this many bytes on, sender and receiver copy a message together (default: 32768)",
     ),
 ];

@@ -47,7 +47,7 @@ fn node_and_service_name_one_end() {
 /// two containers, does not have its names.
 #[test]
 fn names_nobody_gave_have_one_length_and_differ() {
-    let opened = |info: &Info| Wire::local_address(&open_transport(info).unwrap());
+    let opened = |info: &Info| EndpointTransport::local_address(&open_transport(info).unwrap());
     let info = ask(None, None, 0, None).unwrap().remove(0).info;
     let mut names: Vec<_> = (0..12).map(|_| opened(&info)).collect();
     names.extend((0..2).map(|_| {
@@ -90,7 +90,7 @@ fn names_that_programs_give() {
     fn opened(node: Option<&str>, service: Option<&str>) -> String {
         let info = ask(node, service, FI_SOURCE, None).unwrap().remove(0).info;
         let transport = open_transport(&info).unwrap();
-        String::from_utf8(Wire::local_address(&transport)).unwrap()
+        String::from_utf8(EndpointTransport::local_address(&transport)).unwrap()
     }
     let own = format!("test-{:016x}", sys::shared::random().unwrap());
     let numbered = [(); 2].map(|()| opened(Some(&format!("fi_shm://{own}")), None));

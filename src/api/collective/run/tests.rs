@@ -61,7 +61,7 @@ impl Node {
             rank: members.iter().position(|peer| *peer == me).unwrap(),
             members: members
                 .iter()
-                .map(|peer| Member {
+                .map(|peer| GroupMember {
                     addr: u64::from(*peer),
                     peer: *peer,
                     source: *peer,
@@ -72,7 +72,7 @@ impl Node {
             operations: 0,
             agreed: false,
         };
-        let end = End::Join { fid: 1, context: 2 };
+        let end = Awaiting::Join { fid: 1, context: 2 };
         self.runner.join(address, membership, end).unwrap();
         self.tell();
     }
@@ -103,7 +103,7 @@ impl Node {
 
     fn ends(&self) -> Vec<(Context, Option<i32>)> {
         let of = |finished: &Finished| match finished.end {
-            End::Join { context, .. } | End::Operation { context, .. } => {
+            Awaiting::Join { context, .. } | Awaiting::Operation { context, .. } => {
                 (context, finished.failure.map(|errno| errno.0))
             }
         };

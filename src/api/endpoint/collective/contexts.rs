@@ -3,12 +3,12 @@
 //! Others know the endpoint by its name, which is that of receive context 0. So it is that context's engine which carries
 //! the collectives of all transmit contexts, whether or not the program opens it; the context's queues drive it too.
 
-use super::{Both, OWN, can_collect, terms, vector_of};
+use super::{OWN, RunnerHands, can_collect, terms, vector_of};
 use crate::abi::types::*;
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::cq::Cq;
-use crate::api::endpoint::managed::{Managed, stop};
-use crate::api::endpoint::{Endpoint, Wire};
+use crate::api::endpoint::ops::{EndpointOps, stop};
+use crate::api::endpoint::{Endpoint, EndpointTransport};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
@@ -22,48 +22,53 @@ pub struct Listener {
 }
 
 /// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
-pub type WholeEq = Arc<Mutex<Option<Arc<Eq>>>>;
+pub type ScalableEq = Arc<Mutex<Option<Arc<Eq>>>>;
 
 pub fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub struct Seat<T: Wire> {
+pub struct ContextCollectives<T: EndpointTransport> {
     context: Arc<Endpoint<T>>,
-    hub: Arc<Endpoint<T>>,
+    carrier: Arc<Endpoint<T>>,
     owner: usize,
-    eq: WholeEq,
-    /// Set while the hub has something to tell it.
+    eq: ScalableEq,
+    /// Set while the carrier has something to tell it.
     listener: Mutex<Option<Listener>>,
 }
 
-impl<T: Wire + 'static> Seat<T> {
+impl<T: EndpointTransport + 'static> ContextCollectives<T> {
     /// `index`: the context's.
-    pub fn new(context: &Arc<Endpoint<T>>, hub: &Arc<Endpoint<T>>, index: usize, eq: &WholeEq) -> Arc<Seat<T>> {
-        Arc::new(Seat {
+    pub fn new(
+        context: &Arc<Endpoint<T>>,
+        carrier: &Arc<Endpoint<T>>,
+        index: usize,
+        eq: &ScalableEq,
+    ) -> Arc<ContextCollectives<T>> {
+        Arc::new(ContextCollectives {
             context: context.clone(),
-            hub: hub.clone(),
+            carrier: carrier.clone(),
             owner: OWN + 1 + index,
             eq: eq.clone(),
             listener: Mutex::default(),
         })
     }
 
-    /// From the first join on, the context's queues drive the hub.
-    fn sit_down(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
-        let mut listener = locked(&self.listener);
-        if listener.is_some() {
+    /// From the first join on, the context's queues drive the carrier.
+    fn listen(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
+        let mut current = locked(&self.listener);
+        if current.is_some() {
             return Ok(());
         }
-        self.hub.become_hub()?;
-        let hub: Arc<dyn Progress> = self.hub.clone();
-        eq.attach(hub.clone());
+        self.carrier.become_carrier()?;
+        let carrier: Arc<dyn Progress> = self.carrier.clone();
+        eq.attach(carrier.clone());
         if let Some(cq) = &cq {
-            cq.attach(hub);
+            cq.attach(carrier);
         }
-        let told = Listener { cq, eq };
-        self.hub.enter()?.listeners.insert(self.owner, told.clone());
-        *listener = Some(told);
+        let listener = Listener { cq, eq };
+        self.carrier.enter()?.listeners.insert(self.owner, listener.clone());
+        *current = Some(listener);
         Ok(())
     }
 
@@ -75,59 +80,59 @@ impl<T: Wire + 'static> Seat<T> {
             return Ok(());
         }
         {
-            let mut guard = self.hub.enter()?;
+            let mut guard = self.carrier.enter()?;
             let core = &mut *guard;
             core.runner.abandon(
                 self.owner,
-                &mut Both {
+                &mut RunnerHands {
                     engine: &mut core.engine,
-                    ended: &mut core.ended,
+                    pending: &mut core.pending,
                 },
             );
-            core.tell();
+            core.report();
             core.runner.forget(self.owner)?;
             core.listeners.remove(&self.owner);
         }
-        if let Some(told) = listener.take() {
-            let hub: Arc<dyn Progress> = self.hub.clone();
-            let _ = told.eq.detach(&hub);
-            if let Some(cq) = &told.cq {
-                let _ = cq.detach(&hub);
+        if let Some(listener) = listener.take() {
+            let carrier: Arc<dyn Progress> = self.carrier.clone();
+            let _ = listener.eq.detach(&carrier);
+            if let Some(cq) = &listener.cq {
+                let _ = cq.detach(&carrier);
             }
         }
         Ok(())
     }
 }
 
-impl<T: Wire + 'static> Collectives for Seat<T> {
+impl<T: EndpointTransport + 'static> Collectives for ContextCollectives<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
-        let (most, report) = self.context.side(|side| {
-            can_collect(side, true)?;
-            Ok::<_, Errno>(terms(side, call))
+        let (most, report) = self.context.with_state(|state| {
+            can_collect(state, true)?;
+            Ok::<_, Errno>(terms(state, call))
         })?;
-        self.hub.begin_collective(self.owner, call, most, report)
+        self.carrier.begin_collective(self.owner, call, most, report)
     }
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
         let whole = locked(&self.eq).clone();
-        let (av, eq, cq) = self.context.side(|side| {
-            can_collect(side, true)?;
-            let av = vector_of(side, call)?;
-            let eq = side.bindings.eq().cloned().or(whole);
-            Ok::<_, Errno>((av, eq, side.bindings.tx_queue().cloned()))
+        let (av, eq, cq) = self.context.with_state(|state| {
+            can_collect(state, true)?;
+            let av = vector_of(state, call)?;
+            let eq = state.bindings.eq().cloned().or(whole);
+            Ok::<_, Errno>((av, eq, state.bindings.tx_queue().cloned()))
         })?;
-        self.sit_down(eq.ok_or(Errno(FI_ENOEQ as i32))?, cq)?;
-        let mut core = self.hub.enter()?;
+        self.listen(eq.ok_or(Errno(FI_ENOEQ as i32))?, cq)?;
+        let mut core = self.carrier.enter()?;
         let core = &mut *core;
         core.enter(self.owner, call, &av)?;
-        if core.deep || core.side.driven.is_some() {
-            self.hub.begun(core);
+        if core.deep_sleep || core.state.driven.is_some() {
+            self.carrier.begun(core);
         }
         Ok(())
     }
 
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()> {
-        let Some(mut core) = self.hub.core.enter() else {
+        let Some(mut core) = self.carrier.core.enter() else {
             return Ok(());
         };
         core.runner.leave(address)?;
@@ -139,18 +144,18 @@ impl<T: Wire + 'static> Collectives for Seat<T> {
     }
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     /// It carries collectives of others: from now on it is driven like an enabled endpoint, though it may be none.
-    fn become_hub(self: &Arc<Self>) -> Result<()> {
-        if self.side(|side| core::mem::replace(&mut side.hub, true)) {
+    fn become_carrier(self: &Arc<Self>) -> Result<()> {
+        if self.with_state(|state| core::mem::replace(&mut state.collective_carrier, true)) {
             return Ok(());
         }
         self.open_memory(self.number());
         self.domain.memory.join(&self.as_progress());
         let driver = self.domain.driver.as_ref();
-        if let Some(driver) = driver.filter(|_| self.side(|side| side.driven.is_none())) {
+        if let Some(driver) = driver.filter(|_| self.with_state(|state| state.driven.is_none())) {
             let id = driver.attach(self.by_thread())?;
-            self.side(|side| side.driven = Some(id));
+            self.with_state(|state| state.driven = Some(id));
         }
         Ok(())
     }
@@ -162,25 +167,25 @@ impl<T: Wire + 'static> Endpoint<T> {
             let mut guard = self.enter()?;
             let core = &mut *guard;
             // Nobody is told of receives that end with their endpoint.
-            let bindings = core::mem::take(&mut core.side.bindings);
-            let given_up = core.engine.give_up_receives(&mut core.ended);
-            core.tell();
-            core.side.bindings = bindings;
+            let bindings = core::mem::take(&mut core.state.bindings);
+            let given_up = core.engine.give_up_receives(&mut core.pending);
+            core.report();
+            core.state.bindings = bindings;
             if !given_up {
                 return Err(Errno(FI_EBUSY));
             }
         }
         stop(self);
-        self.side(|side| side.enabled = false);
+        self.with_state(|state| state.enabled = false);
         Ok(())
     }
 
     /// The scalable endpoint is closed.
-    pub fn retire_hub(self: &Arc<Self>) {
-        if !self.side(|side| core::mem::replace(&mut side.hub, false)) {
+    pub fn retire_carrier(self: &Arc<Self>) {
+        if !self.with_state(|state| core::mem::replace(&mut state.collective_carrier, false)) {
             return;
         }
-        let driven = self.side(|side| side.driven.take());
+        let driven = self.with_state(|state| state.driven.take());
         if let (Some(id), Some(driver)) = (driven, &self.domain.driver) {
             driver.detach(id);
         }

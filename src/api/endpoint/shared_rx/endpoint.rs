@@ -1,15 +1,15 @@
-//! Endpoints that share a receive context: each has a name, queues and a lane of its own, and the engine of the `pool`.
+//! Endpoints that share a receive context: each has a name, queues and a lane of its own, and the engine of the `shared_rx`.
 //!
-//! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the pool, under
+//! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the shared, under
 //! its lock, with the lane's number. Knows nothing of matching. Made by the provider, as other endpoints are.
 
-use super::{Begun, Core, Pool, SHARED_NUMBER, SharedEngine};
+use super::{Begun, Core, SHARED_NUMBER, SharedEngine, SharedRx};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
-use crate::api::endpoint::Wire;
-use crate::api::endpoint::managed::{ByThread, Managed, Sleeper, start, stop};
-use crate::api::endpoint::side::{Side, Told, refused};
+use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
+use crate::api::endpoint::state::{EndpointState, PendingCompletions, refused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Messaging, RecvCall, SendCall};
@@ -23,50 +23,50 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 
 /// An endpoint that shares its receives, once it is bound to the context that it shares.
-pub struct Member<T: Wire> {
+pub struct SharedRxEndpoint<T: EndpointTransport> {
     pub(in crate::api::endpoint) domain: Arc<Domain>,
     address: Vec<u8>,
-    before: OptLock<Option<(Side, T)>>,
+    before: OptLock<Option<(EndpointState, T)>>,
     /// The context and the lane there.
-    joined: OnceLock<(Arc<Pool<T>>, usize)>,
+    joined: OnceLock<(Arc<SharedRx<T>>, usize)>,
     closed: AtomicBool,
 }
 
-impl<T: Wire + 'static> Member<T> {
-    pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<Member<T>> {
-        domain.users.take();
+impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
+    pub fn new(domain: &Arc<Domain>, info: &Info, transport: T) -> Arc<SharedRxEndpoint<T>> {
+        domain.users.acquire();
         let address = transport.local_address();
-        Arc::new(Member {
+        Arc::new(SharedRxEndpoint {
             domain: domain.clone(),
             address,
-            before: OptLock::new(Some((Side::new(domain.provider, info), transport)), true),
+            before: OptLock::new(Some((EndpointState::new(domain.provider, info), transport)), true),
             joined: OnceLock::new(),
             closed: AtomicBool::new(false),
         })
     }
 
     #[inline]
-    pub(in crate::api::endpoint) fn pool(&self) -> Result<&(Arc<Pool<T>>, usize)> {
+    pub(in crate::api::endpoint) fn shared_rx(&self) -> Result<&(Arc<SharedRx<T>>, usize)> {
         self.joined.get().ok_or(Errno(FI_EOPBADSTATE as i32))
     }
 }
 
-impl<T: Wire> Member<T> {
+impl<T: EndpointTransport> SharedRxEndpoint<T> {
     fn let_go(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 }
 
-impl<T: Wire> Drop for Member<T> {
+impl<T: EndpointTransport> Drop for SharedRxEndpoint<T> {
     fn drop(&mut self) {
         self.let_go();
     }
 }
 
-impl<T: Wire + 'static> Managed for Arc<Member<T>> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -77,20 +77,20 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         &self.domain
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         let mut before = self.before.lock();
         match (&mut *before, self.joined.get()) {
-            (Some((side, _)), _) => use_it(side),
-            (None, Some((pool, lane))) => {
+            (Some((state, _)), _) => use_it(state),
+            (None, Some((shared, lane))) => {
                 drop(before);
-                let mut core = pool.core.enter();
+                let mut core = shared.core.enter();
                 let members = core.as_mut().map(|core| &mut core.members);
                 match members.and_then(|members| members.get_mut(*lane)) {
-                    Some(Some(side)) => use_it(side),
-                    _ => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+                    Some(Some(state)) => use_it(state),
+                    _ => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
                 }
             }
-            (None, None) => use_it(&mut Side::new(self.domain.provider, &Info::default())),
+            (None, None) => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())),
         }
     }
 
@@ -106,7 +106,7 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     fn unfinished(&self) -> (usize, usize) {
         self.joined
             .get()
-            .and_then(|(pool, _)| pool.core.enter())
+            .and_then(|(shared, _)| shared.core.enter())
             .map_or((0, 0), |core| (core.engine.sending(), 0))
     }
 
@@ -123,16 +123,16 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
         Some(self.clone())
     }
 
-    fn bind_srx(&self, srx: &Arc<Pool<T>>) -> Result<()> {
+    fn bind_srx(&self, srx: &Arc<SharedRx<T>>) -> Result<()> {
         if !Arc::ptr_eq(&self.domain, &srx.domain) {
             return Err(Errno(FI_EINVAL));
         }
         let mut before = self.before.lock();
         let mut core = srx.enter()?;
-        let (side, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
-        srx.users.take();
+        let (state, transport) = before.take().ok_or(Errno(FI_EINVAL))?;
+        srx.users.acquire();
         let lane = core.engine.transport_mut().add(transport);
-        core.members.push(Some(side));
+        core.members.push(Some(state));
         // `before` was there, so nobody has joined.
         let _ = self.joined.set((srx.clone(), lane));
         Ok(())
@@ -143,13 +143,13 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     }
 
     fn enable(&self) -> Result<()> {
-        let Some((pool, lane)) = self.joined.get() else {
+        let Some((shared, lane)) = self.joined.get() else {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         };
         // All endpoints that share have one address vector, by which the context knows sources too.
-        let own = self.side(|side| side.peers.av());
-        let others = pool.side(|side| side.peers.av());
+        let own = self.with_state(|state| state.peers.av());
+        let others = shared.with_state(|state| state.peers.av());
         let differ = matches!((&own, &others), (Some(own), Some(others)) if !Arc::ptr_eq(own, others));
         if differ {
             log!(
@@ -161,31 +161,32 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
             return Err(Errno(FI_EINVAL));
         }
         // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
-        self.side(|side| side.check())?;
-        let bound = |side: &mut Side| (side.settings.is_target, side.bindings.counts_peers(), side.enabled);
-        let (target, counted, enabled) = self.side(bound);
+        self.with_state(|state| state.check())?;
+        let bound =
+            |state: &mut EndpointState| (state.settings.is_target, state.bindings.counts_peers(), state.enabled);
+        let (target, counted, enabled) = self.with_state(bound);
         if !enabled {
-            pool.open_memory(*lane, target, counted);
+            shared.open_memory(*lane, target, counted);
         }
         start(self)?;
-        let selective = self.side(|side| side.bindings.rx_selective());
-        let mut core = pool.enter()?;
-        core.side.settings.rx_selective |= selective;
-        if let Some(av) = own.filter(|_| !core.side.peers.is_bound()) {
-            core.side.peers.bind(av.hold());
+        let selective = self.with_state(|state| state.bindings.rx_selective());
+        let mut core = shared.enter()?;
+        core.state.settings.rx_selective |= selective;
+        if let Some(av) = own.filter(|_| !core.state.peers.is_bound()) {
+            core.state.peers.bind(av.hold());
         }
         Ok(())
     }
 
     fn close(&self) -> Result<()> {
-        self.side(|side| unused(&side.aliases))?;
+        self.with_state(|state| unused(&state.aliases))?;
         stop(self);
         match self.joined.get() {
-            Some((pool, lane)) => {
-                if let Some(mut core) = pool.core.enter() {
+            Some((shared, lane)) => {
+                if let Some(mut core) = shared.core.enter() {
                     core.part(*lane);
                 }
-                pool.users.give();
+                shared.users.release();
             }
             None => drop(self.before.lock().take()),
         }
@@ -194,36 +195,36 @@ impl<T: Wire + 'static> Managed for Arc<Member<T>> {
     }
 }
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     /// The endpoint of a lane is closed.
     fn part(&mut self, lane: usize) {
         self.abandon(lane);
         self.engine.transport_mut().close(lane);
-        if let Some(side) = self.members.get_mut(lane) {
-            *side = None;
+        if let Some(state) = self.members.get_mut(lane) {
+            *state = None;
         }
         self.progress();
         // The lane's peers are gone, and with them whatever touched its memory.
         let _ = self.runner.forget(lane);
         if self.members.iter().all(Option::is_none) {
-            self.side.peers = Default::default(); // lets the address vector go
+            self.state.peers = Default::default(); // lets the address vector go
         }
     }
 }
 
-impl<T: Wire + 'static> Member<T> {
-    /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's side.
+impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
+    /// Begins something on the shared engine: `begin` is told of the lane, and gets this endpoint's state.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut Side, usize, &mut SharedEngine<T>, &mut Told) -> Result<Begun>,
+        begin: impl FnOnce(&mut EndpointState, usize, &mut SharedEngine<T>, &mut PendingCompletions) -> Result<Begun>,
     ) -> Result<()> {
-        let (pool, lane) = self.pool()?;
-        let mut guard = pool.enter()?;
+        let (shared, lane) = self.shared_rx()?;
+        let mut guard = shared.enter()?;
         let core = &mut *guard;
-        let side = core.members.get_mut(*lane).and_then(Option::as_mut);
-        let side = side.ok_or(Errno(FI_EOPBADSTATE as i32))?;
-        let result = begin(side, *lane, &mut core.engine, &mut core.ended)?;
-        core.tell();
+        let state = core.members.get_mut(*lane).and_then(Option::as_mut);
+        let state = state.ok_or(Errno(FI_EOPBADSTATE as i32))?;
+        let result = begin(state, *lane, &mut core.engine, &mut core.pending)?;
+        core.report();
         core.begun(self.domain.driver.as_ref());
         drop(guard);
         self.domain.deferred.run();
@@ -231,32 +232,32 @@ impl<T: Wire + 'static> Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Rma for Member<T> {
+impl<T: EndpointTransport + 'static> Rma for SharedRxEndpoint<T> {
     fn rma(&self, call: &RmaCall) -> Result<()> {
-        self.begin(|side, lane, engine, ended| {
+        self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
-            let rma = side.reaching::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.rma(&rma, ended))
+            let rma = state.rma_op::<T>(call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.rma(&rma, pending))
         })
     }
 }
 
-impl<T: Wire + 'static> Atomics for Member<T> {
+impl<T: EndpointTransport + 'static> Atomics for SharedRxEndpoint<T> {
     fn atomic(&self, call: &AtomicCall) -> Result<()> {
-        self.begin(|side, lane, engine, ended| {
+        self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
-            let atomic = side.operating::<T>(call, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.atomic(&atomic, ended))
+            let atomic = state.atomic_op::<T>(call, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.atomic(&atomic, pending))
         })
     }
 }
 
-impl<T: Wire + 'static> Messaging for Member<T> {
+impl<T: EndpointTransport + 'static> Messaging for SharedRxEndpoint<T> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<()> {
-        self.begin(|side, lane, engine, ended| {
+        self.begin(|state, lane, engine, pending| {
             let lanes = engine.transport_mut();
-            let send = side.outgoing::<T>(call, body, |address| lanes.peer_by(lane, address))?;
-            Ok(engine.send(&send, ended))
+            let send = state.send_op::<T>(call, body, |address| lanes.peer_by(lane, address))?;
+            Ok(engine.send(&send, pending))
         })
     }
 
@@ -265,16 +266,16 @@ impl<T: Wire + 'static> Messaging for Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Progress for Member<T> {
+impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     fn settle(&self) {
-        if let Some((pool, _)) = self.joined.get() {
-            pool.core.pass();
+        if let Some((shared, _)) = self.joined.get() {
+            shared.core.pass();
         }
     }
 
     fn progress(&self) {
-        if let Some((pool, _)) = self.joined.get() {
-            pool.progress();
+        if let Some((shared, _)) = self.joined.get() {
+            shared.progress();
         }
     }
 
@@ -283,14 +284,14 @@ impl<T: Wire + 'static> Progress for Member<T> {
     }
 
     fn unfinished(&self) -> bool {
-        let Some((pool, _)) = self.joined.get() else {
+        let Some((shared, _)) = self.joined.get() else {
             return false;
         };
-        let Some(mut core) = pool.core.enter() else {
+        let Some(mut core) = shared.core.enter() else {
             return false;
         };
         let unfinished = core.unfinished();
-        core.deep = !unfinished;
+        core.deep_sleep = !unfinished;
         unfinished
     }
 
@@ -302,24 +303,24 @@ impl<T: Wire + 'static> Progress for Member<T> {
     }
 }
 
-impl<T: Wire + 'static> Sleeper for Member<T> {
+impl<T: EndpointTransport + 'static> Sleeper for SharedRxEndpoint<T> {
     fn arm_self(&self) -> bool {
-        let Some((pool, lane)) = self.joined.get() else {
+        let Some((shared, lane)) = self.joined.get() else {
             return false;
         };
-        let Some(mut core) = pool.core.enter() else {
+        let Some(mut core) = shared.core.enter() else {
             return true; // it will never have news
         };
         let core = &mut *core;
-        let settled = core.engine.may_sleep(&mut core.ended);
-        core.tell();
+        let settled = core.engine.may_sleep(&mut core.pending);
+        core.report();
         // Nor will a lane that is closed.
         let armed = core.engine.transport_mut().transport_mut(*lane).is_none_or(T::arm);
         armed && settled && !core.engine.has_work() && !self.domain.deferred.is_due()
     }
 
     fn own_fd(&self) -> Option<RawFd> {
-        let (pool, lane) = self.joined.get()?;
-        pool.core.enter()?.engine.transport().wake_fd(*lane)
+        let (shared, lane) = self.joined.get()?;
+        shared.core.enter()?.engine.transport().wake_fd(*lane)
     }
 }

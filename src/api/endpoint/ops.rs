@@ -1,11 +1,11 @@
 //! What every kind of endpoint can do besides moving messages: be bound, enabled, asked for options, closed.
 //!
-//! An endpoint, a context of a scalable endpoint, one that shares its receives: they differ in `side` and `as_progress`,
+//! An endpoint, a context of a scalable endpoint, one that shares its receives: they differ in `with_state` and `as_progress`,
 //! the rest is here once. Called by `abi::object`.
 
-use super::Wire;
-use super::pool::Pool;
-use super::side::Side;
+use super::EndpointTransport;
+use super::shared_rx::SharedRx;
+use super::state::EndpointState;
 use super::stx::Stx;
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -25,18 +25,18 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// An endpoint of any kind, as whoever holds it manages it.
-pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
-    type Wire: Wire + 'static;
+pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
+    type Transport: EndpointTransport + 'static;
 
     /// What this is an alias of, or the kind itself.
-    type Base: Managed<Wire = Self::Wire, Base = Self::Base> + Clone + Send + Sync;
+    type Base: EndpointOps<Transport = Self::Transport, Base = Self::Base> + Clone + Send + Sync;
 
     fn base(&self) -> &Self::Base;
 
     fn domain(&self) -> &Arc<Domain>;
 
-    /// Uses its application's side, under its lock.
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R;
+    /// Uses its application's state, under its lock.
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R;
 
     /// What queues and counters drive.
     fn as_progress(&self) -> Arc<dyn Progress>;
@@ -47,7 +47,7 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
     /// The number that regions of memory know it by.
     fn number(&self) -> u64 {
         let memory = &self.domain().memory;
-        self.side(|side| *side.number.get_or_insert_with(|| memory.number()))
+        self.with_state(|state| *state.number.get_or_insert_with(|| memory.number()))
     }
 
     /// fi_getname.
@@ -70,41 +70,41 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
     fn unfinished(&self) -> (usize, usize);
 
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.side(|side| {
-            side.not_enabled()?;
-            side.bind_av(av)
+        self.with_state(|state| {
+            state.not_enabled()?;
+            state.bind_av(av)
         })
     }
 
-    /// Told of groups that are joined; other programs bind one too.
+    /// PendingCompletions of groups that are joined; other programs bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
-        if let Some(before) = self.side(|side| side.bindings.bind_eq(eq)) {
+        if let Some(before) = self.with_state(|state| state.bindings.bind_eq(eq)) {
             before.let_go();
         }
     }
 
     /// `flags`: FI_TRANSMIT, FI_RECV, FI_SELECTIVE_COMPLETION.
     fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
-        self.side(|side| {
-            side.not_enabled()?;
-            side.bindings.bind_cq(cq, flags)
+        self.with_state(|state| {
+            state.not_enabled()?;
+            state.bindings.bind_cq(cq, flags)
         })
     }
 
     /// `flags`: the operations it counts.
     fn bind_cntr(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
-        self.side(|side| {
-            side.not_enabled()?;
-            side.bindings.bind_cntr(cntr, flags)
+        self.with_state(|state| {
+            state.not_enabled()?;
+            state.bindings.bind_cntr(cntr, flags)
         })
     }
 
     fn bind_stx(&self, stx: &Arc<Stx>) -> Result<()> {
-        self.side(|side| side.bind_stx(stx))
+        self.with_state(|state| state.bind_stx(stx))
     }
 
     /// Only endpoints that share their receives can.
-    fn bind_srx(&self, _: &Arc<Pool<Self::Wire>>) -> Result<()> {
+    fn bind_srx(&self, _: &Arc<SharedRx<Self::Transport>>) -> Result<()> {
         Err(Errno(FI_EINVAL))
     }
 
@@ -120,28 +120,28 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
 
     /// fi_tx_size_left: sends that will not be refused.
     fn tx_size_left(&self) -> Result<usize> {
-        let size = self.side(|side| side.must_be_enabled().map(|()| side.settings.tx_size))?;
+        let size = self.with_state(|state| state.must_be_enabled().map(|()| state.settings.tx_size))?;
         Ok(size.saturating_sub(self.unfinished().0))
     }
 
     /// fi_rx_size_left: the same for receives. More than that are taken, but programs count on the size they were told.
     fn rx_size_left(&self) -> Result<usize> {
-        let size = self.side(|side| side.must_be_enabled().map(|()| side.settings.rx_size))?;
+        let size = self.with_state(|state| state.must_be_enabled().map(|()| state.settings.rx_size))?;
         Ok(size.saturating_sub(self.unfinished().1))
     }
 
     /// FI_OPT_MIN_MULTI_RECV.
     fn min_multi_recv(&self) -> usize {
-        self.side(|side| side.settings.min_multi_recv)
+        self.with_state(|state| state.settings.min_multi_recv)
     }
 
     fn set_min_multi_recv(&self, size: usize) {
-        self.side(|side| side.settings.min_multi_recv = size);
+        self.with_state(|state| state.settings.min_multi_recv = size);
     }
 
     /// The flags of both directions, for an alias.
     fn both_flags(&self) -> (u64, u64) {
-        self.side(|side| (side.settings.tx_flags, side.settings.rx_flags))
+        self.with_state(|state| (state.settings.tx_flags, state.settings.rx_flags))
     }
 
     /// FI_GETOPSFLAG: `flags` says of which direction.
@@ -153,11 +153,11 @@ pub trait Managed: Messaging + Rma + Atomics + Sized + 'static {
     /// FI_SETOPSFLAG.
     fn set_op_flags(&self, flags: u64) -> Result<()> {
         let transmit = can_be_default(flags)?;
-        self.side(|side| {
+        self.with_state(|state| {
             if transmit {
-                side.settings.tx_flags = wanted(flags);
+                state.settings.tx_flags = wanted(flags);
             } else {
-                side.settings.rx_flags = wanted(flags);
+                state.settings.rx_flags = wanted(flags);
             }
         });
         Ok(())
@@ -187,20 +187,20 @@ pub(super) fn wanted(flags: u64) -> u64 {
 }
 
 /// Enables an endpoint that has all it needs.
-pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
+pub(super) fn start(endpoint: &impl EndpointOps) -> Result<()> {
     let me = endpoint.as_progress();
     let domain = endpoint.domain();
     let (memory, deferred) = (&domain.memory, &domain.deferred);
-    let begun = endpoint.side(|side| {
-        if side.enabled {
+    let begun = endpoint.with_state(|state| {
+        if state.enabled {
             return Ok(false);
         }
-        side.check()?;
-        side.enabled = true;
-        side.peers.hold_keys();
-        side.memory = Some(memory.clone());
-        side.deferred = Some(deferred.clone());
-        side.bindings.attach(me.clone());
+        state.check()?;
+        state.enabled = true;
+        state.peers.hold_keys();
+        state.memory = Some(memory.clone());
+        state.deferred = Some(deferred.clone());
+        state.bindings.attach(me.clone());
         Ok(true)
     })?;
     if begun {
@@ -213,11 +213,11 @@ pub(super) fn start(endpoint: &impl Managed) -> Result<()> {
 }
 
 /// With FI_PROGRESS_AUTO, hands the endpoint to the domain's thread. Not under the lock, which the thread takes.
-fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
+fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
     match driver.attach(endpoint.by_thread()) {
         Ok(id) => {
             // One that carries collectives of others may be driven already.
-            if let Some(before) = endpoint.side(|side| side.driven.replace(id)) {
+            if let Some(before) = endpoint.with_state(|state| state.driven.replace(id)) {
                 driver.detach(before);
             }
             Ok(())
@@ -225,9 +225,9 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
         Err(error) => {
             log!(by endpoint.domain().provider; Warn, EpCtrl, "fi_enable: no thread for FI_PROGRESS_AUTO");
             endpoint.domain().memory.leave(me);
-            let drivers = endpoint.side(|side| {
-                side.enabled = false;
-                side.bindings.drivers()
+            let drivers = endpoint.with_state(|state| {
+                state.enabled = false;
+                state.bindings.drivers()
             });
             drivers.detach(me);
             Err(error)
@@ -236,24 +236,24 @@ fn drive(endpoint: &impl Managed, driver: &Driver, me: &Arc<dyn Progress>) -> Re
 }
 
 /// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
-pub(super) fn stop(endpoint: &impl Managed) {
+pub(super) fn stop(endpoint: &impl EndpointOps) {
     // One that carries collectives of others is driven until its scalable endpoint is closed.
-    let (driven, joined) = endpoint.side(|side| match side.hub {
-        true => (None, side.enabled),
-        false => (side.driven.take(), true),
+    let (driven, joined) = endpoint.with_state(|state| match state.collective_carrier {
+        true => (None, state.enabled),
+        false => (state.driven.take(), true),
     });
     if let (Some(id), Some(driver)) = (driven, &endpoint.domain().driver) {
         driver.detach(id);
     }
     endpoint.domain().deferred.leave(key_of(endpoint));
-    let (bindings, stx) = endpoint.side(|side| (core::mem::take(&mut side.bindings), side.stx.take()));
+    let (bindings, stx) = endpoint.with_state(|state| (core::mem::take(&mut state.bindings), state.stx.take()));
     let me = endpoint.as_progress();
     if joined {
         endpoint.domain().memory.leave(&me);
     }
     bindings.detach(&me);
     if let Some(stx) = stx {
-        stx.users.give();
+        stx.users.release();
     }
 }
 

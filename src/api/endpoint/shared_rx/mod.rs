@@ -5,12 +5,12 @@
 //! queues of the endpoint it was sent to; what belongs to no endpoint (a cancelled receive, a look that finds nothing)
 //! to the context's own queue if it has one, else to the first endpoint's.
 
-mod member;
+mod endpoint;
 
-use super::Wire;
+use super::EndpointTransport;
 use super::lanes::Lanes;
-use super::managed::{Managed, stop};
-use super::side::{Side, Told, refused};
+use super::ops::{EndpointOps, stop};
+use super::state::{EndpointState, PendingCompletions, refused};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::collective::run::Runner;
@@ -32,14 +32,14 @@ use std::collections::HashSet;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-pub use member::Member;
+pub use endpoint::SharedRxEndpoint;
 
 /// The number that regions know all by who share a context, as they are one engine: a region that is bound to one of them
 /// is reached through the others too.
 const SHARED_NUMBER: u64 = 0;
 
 /// A shared receive context.
-pub struct Pool<T: Wire> {
+pub struct SharedRx<T: EndpointTransport> {
     domain: Arc<Domain>,
     /// Endpoints bound to it.
     users: Refs,
@@ -51,45 +51,45 @@ type SharedEngine<T> = Engine<Lanes<T>>;
 /// What an engine says of an operation that it was given.
 type Begun = core::result::Result<(), Refused>;
 
-pub struct Core<T: Wire> {
+pub struct Core<T: EndpointTransport> {
     pub(super) engine: SharedEngine<T>,
     /// The context's own.
-    side: Side,
+    state: EndpointState,
     /// By lane; None: closed.
-    pub(super) members: Vec<Option<Side>>,
+    pub(super) members: Vec<Option<EndpointState>>,
     /// Somebody sleeps who was told that nothing is unfinished.
-    deep: bool,
+    deep_sleep: bool,
     /// One of the members is a target for peers; somebody counts what they do.
     target: bool,
     counted: bool,
     /// After the engine, which may still use its memory. Owners are lanes.
     pub(super) runner: Runner,
     /// Empty between calls, kept for its memory.
-    pub(super) ended: Told,
+    pub(super) pending: PendingCompletions,
 }
 
-impl<T: Wire + 'static> Pool<T> {
-    pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<Pool<T>> {
-        domain.users.take();
+impl<T: EndpointTransport + 'static> SharedRx<T> {
+    pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<SharedRx<T>> {
+        domain.users.acquire();
         let info = Info {
             caps: caps & !FI_SEND | FI_RECV,
             rx: Some(rx.clone()),
             ..Info::default()
         };
-        let mut side = Side::new(domain.provider, &info);
-        side.enabled = true;
-        side.deferred = Some(domain.deferred.clone());
+        let mut state = EndpointState::new(domain.provider, &info);
+        state.enabled = true;
+        state.deferred = Some(domain.deferred.clone());
         let core = Core {
             engine: Engine::new(Lanes::new(limits)),
-            side,
+            state,
             members: Vec::new(),
-            deep: false,
+            deep_sleep: false,
             target: false,
             counted: false,
             runner: Runner::default(),
-            ended: Told::default(),
+            pending: PendingCompletions::default(),
         };
-        Arc::new(Pool {
+        Arc::new(SharedRx {
             domain: domain.clone(),
             users: Refs::default(),
             core: Closable::new(core, domain.crossed),
@@ -97,7 +97,7 @@ impl<T: Wire + 'static> Pool<T> {
     }
 }
 
-impl<T: Wire> Pool<T> {
+impl<T: EndpointTransport> SharedRx<T> {
     /// Lets peers of all who share it at the domain's memory, if one of them is to be a target; those who meet it on this
     /// lane by themselves, unless what they do is counted.
     fn open_memory(&self, lane: usize, target: bool, counted: bool) {
@@ -114,7 +114,7 @@ impl<T: Wire> Pool<T> {
     }
 }
 
-impl<T: Wire> Pool<T> {
+impl<T: EndpointTransport> SharedRx<T> {
     #[inline]
     pub(super) fn enter(&self) -> Result<Entered<'_, Core<T>>> {
         self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
@@ -128,42 +128,42 @@ impl<T: Wire> Pool<T> {
     /// Ends all that is unfinished, and lets go of the address vector and the domain.
     fn end(&self) {
         if self.core.close() {
-            self.domain.users.give();
+            self.domain.users.release();
         }
     }
 }
 
-impl<T: Wire> Drop for Pool<T> {
+impl<T: EndpointTransport> Drop for SharedRx<T> {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl<T: Wire> Core<T> {
-    pub(super) fn tell(&mut self) {
-        if !self.ended.ends.is_empty() {
-            self.tell_ended();
+impl<T: EndpointTransport> Core<T> {
+    pub(super) fn report(&mut self) {
+        if !self.pending.completions.is_empty() {
+            self.report_pending();
         }
         if self.runner.is_ready() {
-            self.tell_collectives();
+            self.report_collectives();
         }
     }
 
-    pub(super) fn tell_ended(&mut self) {
+    pub(super) fn report_pending(&mut self) {
         let lanes = self.engine.transport();
-        for end in self.ended.ends.drain(..) {
+        for end in self.pending.completions.drain(..) {
             if end.kind == Kind::Collective {
                 self.runner.ended(&end);
                 continue;
             }
             let lane = end.source.map(|peer| lanes.lane_of(peer));
-            let side = match lane {
+            let state = match lane {
                 Some(Some(lane)) => self.members.get_mut(lane).and_then(Option::as_mut),
-                Some(None) | None if self.side.bindings.hears_receives() => Some(&mut self.side),
+                Some(None) | None if self.state.bindings.hears_receives() => Some(&mut self.state),
                 Some(None) | None => self.members.iter_mut().flatten().next(),
             };
-            if let Some(side) = side {
-                side.tell::<T>(&end, |peer| lanes.address_of(peer));
+            if let Some(state) = state {
+                state.report::<T>(&end, |peer| lanes.address_of(peer));
             }
         }
     }
@@ -171,26 +171,26 @@ impl<T: Wire> Core<T> {
     /// Lets go of peers that are gone and that nobody means to meet again.
     #[cold]
     fn forget_peers(&mut self) {
-        let sides = self.members.iter_mut().flatten().chain([&mut self.side]);
-        let known: HashSet<PeerId> = sides.flat_map(|side| side.peers.held()).collect();
+        let states = self.members.iter_mut().flatten().chain([&mut self.state]);
+        let known: HashSet<PeerId> = states.flat_map(|state| state.peers.held()).collect();
         let runner = &self.runner;
         let gone = self
             .engine
             .forget_peers(|peer| known.contains(&peer) || runner.names(peer));
-        for side in self.members.iter_mut().flatten().chain([&mut self.side]) {
-            side.peers.reuse(&gone);
+        for state in self.members.iter_mut().flatten().chain([&mut self.state]) {
+            state.peers.reuse(&gone);
         }
     }
 
     fn progress(&mut self) {
-        self.engine.progress(&mut self.ended);
+        self.engine.progress(&mut self.pending);
         self.runner.retry();
-        self.tell();
+        self.report();
         let lanes = self.engine.transport();
-        for refusal in self.ended.refusals.drain(..) {
-            refusal.log(self.side.provider, lanes.address_of(refusal.from));
+        for refusal in self.pending.refusals.drain(..) {
+            refusal.log(self.state.provider, lanes.address_of(refusal.from));
         }
-        if std::mem::take(&mut self.ended.seldom) && lanes.is_crowded() {
+        if std::mem::take(&mut self.pending.has_rare) && lanes.is_crowded() {
             self.forget_peers();
         }
     }
@@ -202,10 +202,10 @@ impl<T: Wire> Core<T> {
 
     /// An operation was begun, and somebody sleeps who may have to end it: see `Endpoint`.
     pub(super) fn begun(&mut self, driver: Option<&Driver>) {
-        if !(self.deep || driver.is_some()) || !self.unfinished() {
+        if !(self.deep_sleep || driver.is_some()) || !self.unfinished() {
             return;
         }
-        self.deep = false;
+        self.deep_sleep = false;
         match driver {
             Some(driver) => driver.watch(),
             None => self.engine.transport().wake(),
@@ -213,8 +213,8 @@ impl<T: Wire> Core<T> {
     }
 }
 
-impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
-    type Wire = T;
+impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
+    type Transport = T;
     type Base = Self;
 
     fn base(&self) -> &Self {
@@ -225,10 +225,10 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
         &self.domain
     }
 
-    fn side<R>(&self, use_it: impl FnOnce(&mut Side) -> R) -> R {
+    fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         match self.core.enter() {
-            Some(mut core) => use_it(&mut core.side),
-            None => use_it(&mut Side::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+            Some(mut core) => use_it(&mut core.state),
+            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
         }
     }
 
@@ -256,8 +256,8 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
     fn cancel(&self, context: Context) -> Result<()> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
-        let found = core.engine.cancel(context, &mut core.ended);
-        core.tell();
+        let found = core.engine.cancel(context, &mut core.pending);
+        core.report();
         drop(guard);
         self.domain.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
@@ -265,23 +265,23 @@ impl<T: Wire + 'static> Managed for Arc<Pool<T>> {
 
     /// Programs may bind a queue, though nothing is told to it but what belongs to no endpoint.
     fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
-        self.side(|side| side.bindings.bind_cq(cq, flags))
+        self.with_state(|state| state.bindings.bind_cq(cq, flags))
     }
 
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
-        self.side(|side| side.bind_av(av))
+        self.with_state(|state| state.bind_av(av))
     }
 
     fn close(&self) -> Result<()> {
         unused(&self.users)?;
-        self.side(|side| unused(&side.aliases))?;
+        self.with_state(|state| unused(&state.aliases))?;
         stop(self);
         self.end();
         Ok(())
     }
 }
 
-impl<T: Wire> Messaging for Pool<T> {
+impl<T: EndpointTransport> Messaging for SharedRx<T> {
     fn send(&self, _: &SendCall, _: &UserIov) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
@@ -290,12 +290,12 @@ impl<T: Wire> Messaging for Pool<T> {
         let mut guard = self.enter()?;
         let core = &mut *guard;
         let lanes = core.engine.transport_mut();
-        let (recv, look) = core.side.incoming::<T>(call, body, |address| lanes.peer(address))?;
+        let (recv, look) = core.state.recv_op::<T>(call, body, |address| lanes.peer(address))?;
         let result = match look {
-            None => core.engine.recv(&recv, &mut core.ended),
-            Some(look) => core.engine.look(look, &recv, &mut core.ended),
+            None => core.engine.recv(&recv, &mut core.pending),
+            Some(look) => core.engine.look(look, &recv, &mut core.pending),
         };
-        core.tell();
+        core.report();
         core.begun(self.domain.driver.as_ref());
         drop(guard);
         self.domain.deferred.run();
@@ -303,19 +303,19 @@ impl<T: Wire> Messaging for Pool<T> {
     }
 }
 
-impl<T: Wire> Rma for Pool<T> {
+impl<T: EndpointTransport> Rma for SharedRx<T> {
     fn rma(&self, _: &RmaCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
-impl<T: Wire> Atomics for Pool<T> {
+impl<T: EndpointTransport> Atomics for SharedRx<T> {
     fn atomic(&self, _: &AtomicCall) -> Result<()> {
         Err(Errno(FI_EOPNOTSUPP))
     }
 }
 
-impl<T: Wire> Progress for Pool<T> {
+impl<T: EndpointTransport> Progress for SharedRx<T> {
     fn progress(&self) {
         if self.drive() {
             self.domain.deferred.run();

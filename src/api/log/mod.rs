@@ -5,7 +5,7 @@
 
 mod settings;
 
-use crate::api::names::Names;
+use crate::api::names::NameList;
 use crate::api::params;
 use crate::sys::lock::{Held, Lock};
 use crate::sys::{clock, errno, output};
@@ -122,13 +122,13 @@ static OUTPUT_FD: AtomicI32 = AtomicI32::new(output::STDERR);
 
 /// What is kept from the settings beside the words above.
 struct Kept {
-    providers: Names,
+    providers: NameList,
     /// Kept open; the words above have its number.
     _file: Option<OwnedFd>,
 }
 
 static KEPT: Lock<Kept> = Lock::new(Kept {
-    providers: Names::none(),
+    providers: NameList::none(),
     _file: None,
 });
 
@@ -195,7 +195,7 @@ pub fn close() {
     let mut kept = KEPT.lock();
     OUTPUT_FD.store(output::STDERR, Ordering::Relaxed);
     *kept = Kept {
-        providers: Names::none(),
+        providers: NameList::none(),
         _file: None,
     };
 }
@@ -211,7 +211,7 @@ pub fn provider_silenced(name: &str) -> bool {
     !KEPT.lock().providers.lets_through(name)
 }
 
-/// The pause between two lines of one rate-limited place.
+/// The pause between two lines of one rate-limited site.
 pub fn interval_ms() -> u64 {
     init();
     INTERVAL_MS.load(Ordering::Relaxed)
@@ -243,13 +243,13 @@ pub fn write(speaker: Speaker, level: Level, subsys: Subsys, func: &str, line: u
         .get()
         .is_some_and(|sink| sink.write(speaker, level, subsys, func, line, &text))
     {
-        let place = Place {
+        let site = CallSite {
             provider: speaker.as_bytes(),
             subsys: subsys.name(),
             func: func.as_bytes(),
             line: i64::from(line),
         };
-        default_write(level.name(), &place, text.as_bytes());
+        default_write(level.name(), &site, text.as_bytes());
     }
 }
 
@@ -274,7 +274,7 @@ fn note(level: Level, text: &str) {
 }
 
 /// Where a line comes from.
-pub struct Place<'a> {
+pub struct CallSite<'a> {
     pub provider: &'a [u8],
     pub subsys: &'a str,
     pub func: &'a [u8],
@@ -282,20 +282,20 @@ pub struct Place<'a> {
 }
 
 /// Writes a line to where FI_LOG_LOCATION says, at once and in one piece.
-pub fn default_write(level: &str, place: &Place, text: &[u8]) {
+pub fn default_write(level: &str, site: &CallSite, text: &[u8]) {
     init();
-    let line = format_line(std::process::id(), clock::wall_seconds(), level, place, text);
+    let line = format_line(std::process::id(), clock::wall_seconds(), level, site, text);
     output::write(OUTPUT_FD.load(Ordering::Relaxed), &line);
 }
 
 /// The C library's line: `libfabric:PID:TIME:PREFIX:PROVIDER:SUBSYS:FUNC():LINE<LEVEL> TEXT`. The prefix is empty: it
 /// names a layered provider at work in a provider below it, of which this core has none.
-fn format_line(pid: u32, time: u64, level: &str, place: &Place, text: &[u8]) -> Vec<u8> {
+fn format_line(pid: u32, time: u64, level: &str, site: &CallSite, text: &[u8]) -> Vec<u8> {
     let mut line = format!("libfabric:{pid}:{time}::").into_bytes();
-    line.extend_from_slice(place.provider);
-    line.extend_from_slice(format!(":{}:", place.subsys).as_bytes());
-    line.extend_from_slice(place.func);
-    line.extend_from_slice(format!("():{}<{level}> ", place.line).as_bytes());
+    line.extend_from_slice(site.provider);
+    line.extend_from_slice(format!(":{}:", site.subsys).as_bytes());
+    line.extend_from_slice(site.func);
+    line.extend_from_slice(format!("():{}<{level}> ", site.line).as_bytes());
     line.extend_from_slice(text);
     if !text.ends_with(b"\n") {
         line.push(b'\n');
@@ -324,16 +324,16 @@ mod tests {
 
     #[test]
     fn lines_look_like_the_c_librarys() {
-        let place = Place {
+        let site = CallSite {
             provider: b"tcp",
             subsys: "ep_ctrl",
             func: b"xnet_connect",
             line: 77,
         };
         let want = b"libfabric:4711:1700000000::tcp:ep_ctrl:xnet_connect():77<warn> no route\n";
-        assert_eq!(format_line(4711, 1_700_000_000, "warn", &place, b"no route\n"), want);
+        assert_eq!(format_line(4711, 1_700_000_000, "warn", &site, b"no route\n"), want);
         assert_eq!(
-            format_line(4711, 1_700_000_000, "warn", &place, b"no route"),
+            format_line(4711, 1_700_000_000, "warn", &site, b"no route"),
             want,
             "a newline is added"
         );

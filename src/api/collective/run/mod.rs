@@ -9,9 +9,9 @@
 //! hears of it, nobody waits for ever for somebody who has given up, and memory is the caller's again when the one end
 //! is told. A member that is gone is not waited for by any later operation of the group.
 
-use super::group::{Digest, Group, Member, State};
+use super::group::{Digest, Group, GroupMember, GroupState};
 use super::plan::{Buffer, Plan, Rank, Span, Step, Team};
-use super::request::{Buffers, Combining, Kind, buffers};
+use super::request::{Buffers, Combining, ElementKind, buffers};
 use super::{CollectiveCall, plan};
 use crate::abi::types::*;
 use crate::api::endpoint::errno;
@@ -36,7 +36,7 @@ pub trait Hands {
 
 /// Who is to be told of an end, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum Awaiting {
     Join { fid: usize, context: Context },
     Operation { context: Context, report: bool },
 }
@@ -45,7 +45,7 @@ pub enum End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub owner: usize,
-    pub end: End,
+    pub end: Awaiting,
     pub failure: Option<Errno>,
 }
 
@@ -58,7 +58,7 @@ pub struct Membership {
     /// What the members have in common.
     pub digest: Digest,
     pub rank: Rank,
-    pub members: Vec<Member>,
+    pub members: Vec<GroupMember>,
     pub operations: u64,
     /// The application has agreed with the others: nothing is to be exchanged.
     pub agreed: bool,
@@ -84,7 +84,7 @@ struct Run {
     scratch: Scratch,
     reduce: Option<(Combining, Datatype)>,
     failure: Option<i32>,
-    end: End,
+    end: Awaiting,
 }
 
 /// One send or receive of a run.
@@ -130,7 +130,7 @@ impl Runner {
     }
 
     /// Joins a group: without `agreed`, the end comes when all members have.
-    pub fn join(&mut self, address: fi_addr_t, membership: Membership, end: End) -> Result<()> {
+    pub fn join(&mut self, address: fi_addr_t, membership: Membership, end: Awaiting) -> Result<()> {
         let Membership {
             rank, members, owner, ..
         } = membership;
@@ -150,7 +150,10 @@ impl Runner {
 
     /// What a group that is joined has in common, for those made of it.
     pub fn identity(&self, address: fi_addr_t) -> Result<Digest> {
-        let group = self.groups.get(&address).filter(|group| group.state == State::Joined);
+        let group = self
+            .groups
+            .get(&address)
+            .filter(|group| group.state == GroupState::Joined);
         group.map(|group| group.identity).ok_or(Errno(FI_EINVAL))
     }
 
@@ -169,8 +172,8 @@ impl Runner {
     pub fn collective(&mut self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
         let group = self.groups.get(&call.coll_addr).filter(|group| group.owner == owner);
         let group = group.ok_or(Errno(FI_EINVAL))?;
-        let Kind { element, reduce } = call.asked.kind()?;
-        if group.state != State::Joined {
+        let ElementKind { element, reduce } = call.asked.kind()?;
+        if group.state != GroupState::Joined {
             return Err(Errno(FI_EOPBADSTATE as i32));
         }
         if group.operations != 0 && call.asked.set_flag().is_none_or(|flag| group.operations & flag == 0) {
@@ -183,7 +186,7 @@ impl Runner {
             return Err(Errno(FI_EAGAIN));
         }
         let plan = Plan::new(operation, team, buffers.count, element);
-        let end = End::Operation {
+        let end = Awaiting::Operation {
             context: call.context,
             report,
         };
@@ -196,7 +199,7 @@ impl Runner {
         plan: Plan,
         buffers: Buffers,
         reduce: Option<(Combining, Datatype)>,
-        end: End,
+        end: Awaiting,
     ) -> Result<()> {
         let scratch = Scratch::new(plan.scratch).ok_or(Errno(FI_ENOMEM))?;
         let group = self.groups.get_mut(&address).ok_or(Errno(FI_EINVAL))?;
@@ -384,9 +387,9 @@ impl Runner {
         group.running -= 1;
         if joins {
             group.state = if failure.is_none() {
-                State::Joined
+                GroupState::Joined
             } else {
-                State::Failed
+                GroupState::Failed
             };
         }
         self.runs.remove(id);
@@ -397,7 +400,7 @@ impl Runner {
 impl Run {
     /// Who is not there when others join may still come; later it is one that has been there.
     fn joins(&self) -> bool {
-        matches!(self.end, End::Join { .. })
+        matches!(self.end, Awaiting::Join { .. })
     }
 
     fn memory(&self, span: Span) -> UserIov {
@@ -440,7 +443,7 @@ impl Run {
     fn transfer(
         &self,
         id: Id,
-        member: Option<&mut Member>,
+        member: Option<&mut GroupMember>,
         transfer: Transfer,
         parts: &mut Slab<Part>,
         hands: &mut impl Hands,

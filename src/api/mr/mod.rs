@@ -31,14 +31,14 @@ pub struct Mr {
     region: Region,
     /// None: no peer may do anything with it.
     key: Option<u64>,
-    state: Mutex<State>,
+    state: Mutex<MrState>,
     whole: Option<Arc<Mr>>,
     /// Regions that are parts of this one.
     parts: Refs,
 }
 
 #[derive(Default)]
-struct State {
+struct MrState {
     /// fi_mr_enable was called: nothing more may be bound.
     settled: bool,
     endpoint: Option<u64>,
@@ -68,9 +68,9 @@ impl Mr {
             memory.watch_use(key);
         }
         if let Some(whole) = &request.whole {
-            whole.parts.take();
+            whole.parts.acquire();
         }
-        domain.users.take();
+        domain.users.acquire();
         Ok(Arc::new(Mr {
             domain: domain.clone(),
             region,
@@ -89,7 +89,7 @@ impl Mr {
         self.domain.memory.remove(key)?;
         let counters = core::mem::take(&mut self.state().counters);
         counters.iter().for_each(|(cntr, _)| self.domain.memory.release(cntr));
-        counters.iter().for_each(|(cntr, _)| cntr.refs().give());
+        counters.iter().for_each(|(cntr, _)| cntr.refs().release());
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Mr {
     }
 
     /// From fi_mr_enable on nothing may be bound, if the domain has regions enabled.
-    fn state_to_bind(&self) -> Result<MutexGuard<'_, State>> {
+    fn state_to_bind(&self) -> Result<MutexGuard<'_, MrState>> {
         let state = self.state();
         if state.settled {
             return Err(Errno(FI_EOPBADSTATE as i32));
@@ -124,7 +124,7 @@ impl Mr {
         Ok(state)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MrState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,7 @@ impl Mr {
         if events == Rights::default() || state.counters.iter().any(taken) {
             return Err(Errno(FI_EINVAL));
         }
-        cntr.refs().take();
+        cntr.refs().acquire();
         state.counters.push((cntr.clone(), events));
         if let Some(key) = self.key {
             self.domain.memory.watch(key, cntr, events);
@@ -209,9 +209,9 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.parts.give();
+            whole.parts.release();
         }
-        self.domain.users.give();
+        self.domain.users.release();
     }
 }
 

@@ -1,12 +1,12 @@
-//! The application's side of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
+//! The application's state of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
 //!
-//! `settings` is what its attributes come down to, `telling` the way back: what an engine tells of. Knows no transport;
-//! whoever owns a side also has the engine. Called by the endpoints of this folder.
+//! `settings` is what its attributes come down to, `report` the way back: what an engine tells of. Knows no transport;
+//! whoever owns a state also has the engine. Called by the endpoints of this folder.
 
+mod report;
 mod settings;
-mod telling;
 
-use super::Wire;
+use super::EndpointTransport;
 use super::bindings::Bindings;
 use super::peers::Peers;
 use super::stx::Stx;
@@ -26,10 +26,10 @@ use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
+pub use report::PendingCompletions;
 pub use settings::{Settings, engine_config};
-pub use telling::Told;
 
-pub struct Side {
+pub struct EndpointState {
     /// Whose endpoint it is, for the log.
     pub provider: Speaker,
     pub peers: Peers,
@@ -47,14 +47,14 @@ pub struct Side {
     /// Known by this to the domain's thread.
     pub driven: Option<u64>,
     /// It carries collectives of the contexts of its scalable endpoint, enabled or not.
-    pub hub: bool,
+    pub collective_carrier: bool,
     /// How many aliases are open.
     pub aliases: Arc<Refs>,
 }
 
-impl Side {
-    pub fn new(provider: Speaker, info: &Info) -> Side {
-        Side {
+impl EndpointState {
+    pub fn new(provider: Speaker, info: &Info) -> EndpointState {
+        EndpointState {
             provider,
             peers: Peers::default(),
             bindings: Bindings::default(),
@@ -65,7 +65,7 @@ impl Side {
             deferred: None,
             stx: None,
             driven: None,
-            hub: false,
+            collective_carrier: false,
             aliases: Arc::default(),
         }
     }
@@ -92,7 +92,7 @@ impl Side {
         if !self.settings.shares_tx || self.stx.is_some() {
             return Err(Errno(FI_EINVAL));
         }
-        stx.users.take();
+        stx.users.acquire();
         self.stx = Some(stx.clone());
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Side {
 
     /// The send that a call asks for. `find` numbers a peer by its address.
     #[inline(always)]
-    pub fn outgoing<T: Wire>(
+    pub fn send_op<T: EndpointTransport>(
         &mut self,
         call: &SendCall,
         body: &UserIov,
@@ -196,7 +196,11 @@ impl Side {
 
     /// The read or write that a call asks for.
     #[inline(always)]
-    pub fn reaching<T: Wire>(&mut self, call: &RmaCall, find: impl FnOnce(&[u8]) -> Option<PeerId>) -> Result<Rma> {
+    pub fn rma_op<T: EndpointTransport>(
+        &mut self,
+        call: &RmaCall,
+        find: impl FnOnce(&[u8]) -> Option<PeerId>,
+    ) -> Result<Rma> {
         let write = call.access == Access::Write;
         let able = if write {
             self.settings.can_write
@@ -235,7 +239,7 @@ impl Side {
 
     /// The atomic operation that a call asks for.
     #[inline(always)]
-    pub fn operating<T: Wire>(
+    pub fn atomic_op<T: EndpointTransport>(
         &mut self,
         call: &AtomicCall,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
@@ -273,7 +277,7 @@ impl Side {
 
     /// The receive that a call asks for, or the look.
     #[inline(always)]
-    pub fn incoming<T: Wire>(
+    pub fn recv_op<T: EndpointTransport>(
         &mut self,
         call: &RecvCall,
         body: &UserIov,
@@ -313,9 +317,9 @@ impl Side {
         match flags {
             Flags::Endpoint => {
                 let flags = self.settings.tx_flags;
-                (flags, told(selective, flags))
+                (flags, tell_for(selective, flags))
             }
-            Flags::Call(flags) | Flags::Alias(flags) => (flags, told(selective, flags)),
+            Flags::Call(flags) | Flags::Alias(flags) => (flags, tell_for(selective, flags)),
             Flags::Own(flags) => (flags, Tell::Own),
             Flags::Inject => (self.settings.tx_flags & !FI_TRIGGER | FI_INJECT, Tell::Counters),
         }
@@ -330,13 +334,13 @@ impl Side {
             Flags::Own(flags) => return (flags, Tell::Own),
             Flags::Inject => 0,
         };
-        (flags, told(selective, flags))
+        (flags, tell_for(selective, flags))
     }
 }
 
 /// Whom an operation with these flags tells of success.
 #[inline]
-fn told(selective: bool, flags: u64) -> Tell {
+fn tell_for(selective: bool, flags: u64) -> Tell {
     if !selective || flags & FI_COMPLETION != 0 {
         Tell::Queue
     } else {

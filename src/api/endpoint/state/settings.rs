@@ -1,6 +1,6 @@
 //! What the attributes of an endpoint come down to: what it can do, how much of it, and the flags it begins with.
 //!
-//! Knows nothing of what is bound to it. Made with a `Side`, whose options change it.
+//! Knows nothing of what is bound to it. Made with a `EndpointState`, whose options change it.
 
 use crate::abi::types::*;
 use crate::api::info::caps::is_rma_target;

@@ -2,21 +2,21 @@
 //!
 //! Knows nothing of how operations begin. Called by the endpoints, after each call of an engine.
 
-use super::Side;
+use super::EndpointState;
 use crate::abi::types::*;
 use crate::api::deferred::work::Call;
-use crate::api::endpoint::Wire;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::log::Speaker;
 use crate::engine::op::{Completion, Ended, Error, Failure, Kind, RemotePart, Report, Tell};
 use crate::engine::port::PeerId;
 
 /// What the engine tells: ends, which the queues are then told of, and refusals, which the log is.
 #[derive(Default)]
-pub struct Told {
-    pub ends: Vec<Completion>,
+pub struct PendingCompletions {
+    pub completions: Vec<Completion>,
     pub refusals: Vec<Refusal>,
     /// There are refusals, or peers that came: what is seldom, and looked at after the ends.
-    pub seldom: bool,
+    pub has_rare: bool,
 }
 
 /// A peer may not do what it wanted with memory of ours. It has been told so.
@@ -26,21 +26,21 @@ pub struct Refusal {
     error: Error,
 }
 
-impl Report for Told {
+impl Report for PendingCompletions {
     #[inline(always)]
     fn report(&mut self, completion: Completion) {
-        self.ends.push(completion);
+        self.completions.push(completion);
     }
 
     #[cold]
     fn met(&mut self) {
-        self.seldom = true;
+        self.has_rare = true;
     }
 
     #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
         let part = *part;
-        self.seldom = true;
+        self.has_rare = true;
         self.refusals.push(Refusal { from, part, error });
     }
 }
@@ -65,7 +65,7 @@ impl Refusal {
     }
 }
 
-impl Side {
+impl EndpointState {
     /// What an end's entry says of its source; None: it must be looked up.
     #[inline(always)]
     pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
@@ -83,9 +83,9 @@ impl Side {
 
     /// Tells queues and counters of an end. `address` is that of a peer.
     #[inline]
-    pub fn tell<'a, T: Wire>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
+    pub fn report<'a, T: EndpointTransport>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
         if end.tell == Tell::Own {
-            return self.tell_own(end);
+            return self.report_own(end);
         }
         let named = match end.ended {
             Ended::Recv => true,
@@ -98,7 +98,7 @@ impl Side {
                 let stranger = source == FI_ADDR_NOTAVAIL && end.ended == Ended::Recv && !end.peeked;
                 if stranger && self.settings.names_strangers && end.failure.is_none() {
                     let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
-                    return self.bindings.tell_of_stranger(end, raw);
+                    return self.bindings.report_stranger(end, raw);
                 }
                 source
             }
@@ -107,12 +107,12 @@ impl Side {
         if let (Ended::Target { access, key, atomic }, Some(memory)) = (end.ended, &self.memory) {
             memory.touched(key, access, atomic, end.len);
         }
-        self.bindings.tell(end, source);
+        self.bindings.report(end, source);
     }
 
     /// Tells the counter of a deferred operation, and queue and counter of the endpoint only if it asked for that.
     #[cold]
-    fn tell_own(&self, end: &Completion) {
+    fn report_own(&self, end: &Completion) {
         let Some(landed) = self.deferred.as_ref().and_then(|deferred| deferred.landed(end)) else {
             return;
         };
@@ -122,7 +122,7 @@ impl Side {
                 tell: Tell::Queue,
                 ..*end
             };
-            self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
+            self.bindings.report(&end, FI_ADDR_NOTAVAIL);
         }
         let Some(counted) = &landed.counted else { return };
         // A counter that the endpoint has counted with already counts an operation once.
@@ -136,7 +136,7 @@ impl Side {
 
     /// An operation with FI_TRIGGER was cancelled before it began.
     #[cold]
-    pub fn tell_canceled(&self, call: &Call) {
+    pub fn report_canceled(&self, call: &Call) {
         let (ended, kind) = match call {
             Call::Send(call, _) => (Ended::Send, call.kind),
             Call::Recv(call, _) => (Ended::Recv, call.kind),
@@ -160,6 +160,6 @@ impl Side {
                 overflow: 0,
             }),
         };
-        self.bindings.tell(&end, FI_ADDR_NOTAVAIL);
+        self.bindings.report(&end, FI_ADDR_NOTAVAIL);
     }
 }

@@ -1,16 +1,16 @@
 //! Endpoints as members of groups: how addresses become members, and engine and queues a run's hands and ears.
 //!
-//! What all kinds have in common, and plain endpoints; `contexts` and `pool` have those that share an engine.
+//! What all kinds have in common, and plain endpoints; `contexts` and `shared_rx` have those that share an engine.
 
 pub mod contexts;
-mod pool;
+mod shared_rx;
 
-use super::side::{Side, Told};
-use super::{Core, Endpoint, Wire};
+use super::state::{EndpointState, PendingCompletions};
+use super::{Core, Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
-use crate::api::collective::group::{Digest, Member, is_group};
-use crate::api::collective::run::{End, Finished, Hands, Membership, Runner};
+use crate::api::collective::group::{Digest, GroupMember, is_group};
+use crate::api::collective::run::{Awaiting, Finished, Hands, Membership, Runner};
 use crate::api::collective::{CollectiveCall, Collectives, JoinCall};
 use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
@@ -28,18 +28,18 @@ fn is_set(addr: fi_addr_t) -> bool {
     addr >> 62 == 1
 }
 
-struct Both<'a, T: Transport> {
+struct RunnerHands<'a, T: Transport> {
     engine: &'a mut Engine<T>,
-    ended: &'a mut Told,
+    pending: &'a mut PendingCompletions,
 }
 
-impl<T: Transport> Hands for Both<'_, T> {
+impl<T: Transport> Hands for RunnerHands<'_, T> {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused> {
-        self.engine.send(send, self.ended)
+        self.engine.send(send, self.pending)
     }
 
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused> {
-        self.engine.recv(recv, self.ended)
+        self.engine.recv(recv, self.pending)
     }
 
     fn deaths(&self, peer: PeerId) -> u32 {
@@ -47,28 +47,28 @@ impl<T: Transport> Hands for Both<'_, T> {
     }
 
     fn withdraw(&mut self, context: Context) {
-        self.engine.withdraw(context, self.ended);
+        self.engine.withdraw(context, self.pending);
     }
 }
 
 /// Tells whoever began it that something is over.
-fn tell_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
+fn report_finished(finished: &Finished, cq: Option<&Arc<Cq>>, eq: Option<&Arc<Eq>>) {
     match (finished.end, finished.failure) {
-        (End::Operation { context, report }, failure) => {
+        (Awaiting::Operation { context, report }, failure) => {
             if let Some(cq) = cq {
-                tell_operation(cq, context, report, failure);
+                report_operation(cq, context, report, failure);
             }
         }
-        (End::Join { fid, context }, failure) => {
+        (Awaiting::Join { fid, context }, failure) => {
             if let Some(eq) = eq {
-                tell_join(eq, fid, context, failure);
+                report_join(eq, fid, context, failure);
             }
         }
     }
 }
 
 /// No counter counts them, as in the C library.
-fn tell_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno>) {
+fn report_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno>) {
     match failure {
         Some(Errno(err)) => cq.post_error(ErrorEntry {
             context,
@@ -86,7 +86,7 @@ fn tell_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno
     }
 }
 
-fn tell_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
+fn report_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
     let _ = match failure {
         None => eq.post_entry(FI_JOIN_COMPLETE, fid, context, 0),
         Some(Errno(err)) => eq.post_error(ErrorEvent {
@@ -100,7 +100,7 @@ fn tell_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
 }
 
 /// Where a member is: whom to send to, and whom its messages come from.
-struct Way {
+struct MemberRoute {
     to: PeerId,
     from: PeerId,
     deaths: u32,
@@ -130,7 +130,7 @@ fn membership(
     av: &Av,
     who: &Joiner<'_>,
     runner: &Runner,
-    mut way: impl FnMut(fi_addr_t, &[u8]) -> Option<Way>,
+    mut route: impl FnMut(fi_addr_t, &[u8]) -> Option<MemberRoute>,
 ) -> Result<Membership> {
     let (mut digest, agreed) = common(call, runner)?;
     let own = av.kind().key(who.own);
@@ -138,16 +138,16 @@ fn membership(
     for (place, addr) in call.set.members().into_iter().enumerate() {
         let address = av.address(addr).ok_or(Errno(FI_EINVAL))?;
         let key = av.kind().key(&address);
-        let way = way(addr, key).ok_or(Errno(FI_EINVAL))?;
+        let route = route(addr, key).ok_or(Errno(FI_EINVAL))?;
         digest = digest.bytes(key);
         if key == own {
             rank = rank.or(Some(place));
         }
-        members.push(Member {
+        members.push(GroupMember {
             addr,
-            peer: way.to,
-            source: way.from,
-            deaths: way.deaths,
+            peer: route.to,
+            source: route.from,
+            deaths: route.deaths,
             lost: None,
         });
     }
@@ -169,9 +169,9 @@ fn membership(
 }
 
 /// -FI_EOPBADSTATE, -FI_EOPNOTSUPP: it cannot now, or never. One that shares its receives can receive all the same.
-fn can_collect(side: &Side, shares: bool) -> Result<()> {
-    side.must_be_enabled()?;
-    let settings = &side.settings;
+fn can_collect(state: &EndpointState, shares: bool) -> Result<()> {
+    state.must_be_enabled()?;
+    let settings = &state.settings;
     if settings.collective && settings.can_send && (shares || settings.can_recv) {
         Ok(())
     } else {
@@ -180,8 +180,8 @@ fn can_collect(side: &Side, shares: bool) -> Result<()> {
 }
 
 /// The endpoint's address vector, of which the set must be.
-fn vector_of(side: &Side, call: &JoinCall) -> Result<Arc<Av>> {
-    let av = side.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
+fn vector_of(state: &EndpointState, call: &JoinCall) -> Result<Arc<Av>> {
+    let av = state.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
     if Arc::ptr_eq(&av, call.set.av()) {
         Ok(av)
     } else {
@@ -190,36 +190,36 @@ fn vector_of(side: &Side, call: &JoinCall) -> Result<Arc<Av>> {
 }
 
 /// How many of its collectives may go on, and whether this one's end is to be reported.
-fn terms(side: &Side, call: &CollectiveCall) -> (usize, bool) {
-    let (_, tell) = side.send_flags(Flags::Call(call.flags));
-    (side.settings.tx_size.max(1), tell == Tell::Queue)
+fn terms(state: &EndpointState, call: &CollectiveCall) -> (usize, bool) {
+    let (_, tell) = state.send_flags(Flags::Call(call.flags));
+    (state.settings.tx_size.max(1), tell == Tell::Queue)
 }
 
 /// The owner of an endpoint's own groups; its contexts' have others.
 const OWN: usize = 0;
 
-impl<T: Wire> Core<T> {
+impl<T: EndpointTransport> Core<T> {
     /// Lets collectives go on, and tells of those that are over.
     #[cold]
-    pub(super) fn tell_collectives(&mut self) {
+    pub(super) fn report_collectives(&mut self) {
         while self.runner.is_ready() {
-            self.runner.advance(&mut Both {
+            self.runner.advance(&mut RunnerHands {
                 engine: &mut self.engine,
-                ended: &mut self.ended,
+                pending: &mut self.pending,
             });
-            self.tell_ended();
+            self.report_pending();
             while let Some(finished) = self.runner.finished() {
-                self.tell_finished(&finished);
+                self.report_finished(&finished);
             }
         }
     }
 
-    fn tell_finished(&self, finished: &Finished) {
+    fn report_finished(&self, finished: &Finished) {
         match self.listeners.get(&finished.owner) {
-            Some(listener) => tell_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
+            Some(listener) => report_finished(finished, listener.cq.as_ref(), Some(&listener.eq)),
             None if finished.owner == OWN => {
-                let bindings = &self.side.bindings;
-                tell_finished(finished, bindings.tx_queue(), bindings.eq());
+                let bindings = &self.state.bindings;
+                report_finished(finished, bindings.tx_queue(), bindings.eq());
             }
             None => {}
         }
@@ -237,45 +237,45 @@ impl<T: Wire> Core<T> {
             joiner: OWN,
             own: &own,
         };
-        let (engine, side) = (&mut self.engine, &mut self.side);
+        let (engine, state) = (&mut self.engine, &mut self.state);
         let membership = membership(call, av, &who, &self.runner, |addr, _| {
             let transport = engine.transport_mut();
-            let peer = side.peers.peer::<T>(addr, |address| transport.peer(address))?;
-            Some(Way {
+            let peer = state.peers.peer::<T>(addr, |address| transport.peer(address))?;
+            Some(MemberRoute {
                 to: peer,
                 from: peer,
                 deaths: engine.deaths(peer),
             })
         })?;
-        let end = End::Join {
+        let end = Awaiting::Join {
             fid: call.fid,
             context: call.context,
         };
         self.runner.join(call.address, membership, end)?;
-        self.tell();
+        self.report();
         Ok(())
     }
 }
 
-impl<T: Wire + 'static> Endpoint<T> {
+impl<T: EndpointTransport + 'static> Endpoint<T> {
     fn begin_collective(&self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
         let mut core = self.enter()?;
         let core = &mut *core;
         core.runner.collective(owner, call, most, report)?;
-        core.tell();
-        if core.deep || core.side.driven.is_some() {
+        core.report();
+        if core.deep_sleep || core.state.driven.is_some() {
             self.begun(core);
         }
         Ok(())
     }
 }
 
-impl<T: Wire + 'static> Collectives for Endpoint<T> {
+impl<T: EndpointTransport + 'static> Collectives for Endpoint<T> {
     fn collective(&self, call: &CollectiveCall) -> Result<()> {
         let (most, report) = {
             let core = self.enter()?;
-            can_collect(&core.side, false)?;
-            terms(&core.side, call)
+            can_collect(&core.state, false)?;
+            terms(&core.state, call)
         };
         self.begin_collective(OWN, call, most, report)
     }
@@ -284,11 +284,11 @@ impl<T: Wire + 'static> Collectives for Endpoint<T> {
         let me: Arc<dyn Progress> = self.clone();
         let mut core = self.enter()?;
         let core = &mut *core;
-        can_collect(&core.side, false)?;
-        let av = vector_of(&core.side, call)?;
-        core.side.bindings.drive_by_eq(&me)?;
+        can_collect(&core.state, false)?;
+        let av = vector_of(&core.state, call)?;
+        core.state.bindings.drive_by_eq(&me)?;
         core.enter(OWN, call, &av)?;
-        if core.side.driven.is_some() {
+        if core.state.driven.is_some() {
             self.begun(core);
         }
         Ok(())
@@ -299,7 +299,7 @@ impl<T: Wire + 'static> Collectives for Endpoint<T> {
             return Ok(());
         };
         core.runner.leave(address)?;
-        if let Some(eq) = core.side.bindings.eq() {
+        if let Some(eq) = core.state.bindings.eq() {
             drop(eq.forget(fid));
         }
         Ok(())

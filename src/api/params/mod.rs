@@ -22,7 +22,7 @@ const SYSCONFDIR: Option<&str> = option_env!("FABRIC_SYSCONFDIR");
 
 /// As enum fi_param_type has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParamType {
     String,
     Int,
     Bool,
@@ -74,7 +74,7 @@ pub type Found = std::result::Result<Value, Miss>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub variable: String,
-    pub kind: Kind,
+    pub kind: ParamType,
     pub help: String,
     pub value: Option<Vec<u8>>,
 }
@@ -82,7 +82,7 @@ pub struct Listed {
 struct Param {
     owner: Owner,
     name: String,
-    kind: Kind,
+    kind: ParamType,
     help: String,
     variable: String,
 }
@@ -101,7 +101,7 @@ pub(crate) static LOCK: &dyn Held = &REGISTRY;
 
 /// Defines a parameter, or gives a new kind and help to one that is there. `prefix` is the provider's name, empty for
 /// the core.
-pub fn define(owner: Owner, prefix: &str, name: &str, kind: Kind, help: &str) -> Result<()> {
+pub fn define(owner: Owner, prefix: &str, name: &str, kind: ParamType, help: &str) -> Result<()> {
     if name.is_empty() || help.is_empty() {
         return Err(Errno(FI_EINVAL));
     }
@@ -256,7 +256,7 @@ impl Registry {
         }
     }
 
-    fn define(&mut self, owner: Owner, prefix: &str, name: &str, kind: Kind, help: &str) {
+    fn define(&mut self, owner: Owner, prefix: &str, name: &str, kind: ParamType, help: &str) {
         let (help, variable) = match prefix {
             "" => (help.to_string(), format!("FI_{name}")),
             _ => (format!("{prefix}: {help}"), format!("FI_{prefix}_{name}")),
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn variables_are_named_after_owner_and_parameter() {
         let mut registry = registry("", &nothing_set);
-        registry.define(Owner::CORE, "", "log_level", Kind::String, "how loud");
-        registry.define(TCP, "ofi_rxm", "tx_size", Kind::Size, "how many");
+        registry.define(Owner::CORE, "", "log_level", ParamType::String, "how loud");
+        registry.define(TCP, "ofi_rxm", "tx_size", ParamType::Size, "how many");
         let help = |variable: &str| {
             registry
                 .params
@@ -343,9 +343,9 @@ mod tests {
     fn a_second_definition_replaces_the_first() {
         let set = |name: &str| (name == "FI_TCP_SIZE").then(|| b"8".to_vec());
         let mut registry = registry("", &set);
-        registry.define(TCP, "tcp", "size", Kind::String, "old");
-        registry.define(SHM, "shm", "size", Kind::Int, "another owner");
-        registry.define(TCP, "tcp", "size", Kind::Size, "new");
+        registry.define(TCP, "tcp", "size", ParamType::String, "old");
+        registry.define(SHM, "shm", "size", ParamType::Int, "another owner");
+        registry.define(TCP, "tcp", "size", ParamType::Size, "new");
         let helps: Vec<_> = registry.params.iter().map(|p| p.help.as_str()).collect();
         assert_eq!(
             helps.get(VARIABLES.len()..),
@@ -385,7 +385,7 @@ mod tests {
         for (index, (config, environment, want)) in table.into_iter().enumerate() {
             let mut registry = registry(config, environment);
             for (name, want) in ["a", "b", "empty"].into_iter().zip(want) {
-                registry.define(Owner::CORE, "", name, Kind::String, "x");
+                registry.define(Owner::CORE, "", name, ParamType::String, "x");
                 let got = registry.get(Owner::CORE, name, environment);
                 assert_eq!(got, Ok(Value::Text(want.to_vec())), "row {index}, {name}");
             }
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn complaints_name_variable_text_and_place() {
         let mut registry = registry("FI_N=many\nFI_PREFER_SYSCONFIG=perhaps", &nothing_set);
-        registry.define(Owner::CORE, "", "n", Kind::Int, "x");
+        registry.define(Owner::CORE, "", "n", ParamType::Int, "x");
         let found = registry.get(Owner::CORE, "n", &nothing_set);
         let want = "FI_N=many (in libfabric.conf): not a whole number; the default is used";
         assert_eq!(found, Err(Miss::Bad(want.into())));
@@ -411,9 +411,9 @@ mod tests {
     #[test]
     fn what_is_undefined_is_gone() {
         let owner = Owner(0x3000);
-        assert_eq!(define(owner, "x", "", Kind::Int, "help"), Err(Errno(FI_EINVAL)));
-        assert_eq!(define(owner, "x", "one", Kind::Int, ""), Err(Errno(FI_EINVAL)));
-        assert_eq!(define(owner, "x", "one", Kind::Int, "help"), Ok(()));
+        assert_eq!(define(owner, "x", "", ParamType::Int, "help"), Err(Errno(FI_EINVAL)));
+        assert_eq!(define(owner, "x", "one", ParamType::Int, ""), Err(Errno(FI_EINVAL)));
+        assert_eq!(define(owner, "x", "one", ParamType::Int, "help"), Ok(()));
         assert_eq!(get(owner, "one"), Err(Miss::Unset));
         assert!(
             list()
