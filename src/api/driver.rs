@@ -13,9 +13,10 @@ use crate::sys::thread;
 use crate::util::patience::Patience;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use once_cell::sync::OnceCell;
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How long the thread sleeps, in milliseconds, while an operation waits that a peer's death would end: within a
 /// second it must have looked at all peers, a quarter at a time.
@@ -26,8 +27,7 @@ const FOR_EVER: c_int = -1;
 
 #[derive(Default)]
 pub struct Driver {
-    thread: OnceLock<ProgressThread>,
-    starting: Mutex<()>,
+    thread: OnceCell<ProgressThread>,
 }
 
 struct ProgressThread {
@@ -107,15 +107,7 @@ impl Driver {
     }
 
     fn started(&self) -> Result<&ProgressThread> {
-        if let Some(thread) = self.thread.get() {
-            return Ok(thread);
-        }
-        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = self.thread.get() {
-            return Ok(thread);
-        }
-        let made = ProgressThread::start()?;
-        Ok(self.thread.get_or_init(|| made))
+        self.thread.get_or_try_init(ProgressThread::start)
     }
 }
 

@@ -12,7 +12,7 @@ use super::port::{Body, ExposedName, Get, PeerId, Push, Transport};
 use super::rma::OutgoingOp;
 use super::state::{Config, Core, ExposedRegions, GetOwner};
 use super::wire::Packet;
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::regions::Regions;
 use crate::util::slab::Id;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl<T: Transport> Engine<T> {
     /// that on the short way it stays in registers.
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
-        let send = apart(&mut send);
+        let send = keep_in_registers(&mut send);
         self.queue(send.to, || Outgoing::new(send), report)
     }
 
@@ -172,7 +172,7 @@ impl<T: Transport> Engine<T> {
 
     #[cold]
     fn peek_off_fast_path(&mut self, peek: Peek, mut recv: Recv, report: &mut impl Report) -> Result<(), Refused> {
-        let recv = apart(&mut recv);
+        let recv = keep_in_registers(&mut recv);
         let lacks = self.core.lacks(peek, recv);
         if self.core.peek(peek, recv, report)? {
             self.push_all(report);

@@ -6,7 +6,7 @@
 use super::op::{Completion, Context, Error, MessageKind, Recv, Report, Tell};
 use super::receive::{MatchedRecv, PostedRecv, failed_recv, want};
 use super::state::Core;
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -47,7 +47,7 @@ impl Core {
     /// Fills the buffer with unexpected messages, and posts it if there is room for more.
     #[inline(never)]
     pub fn post_multi(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
-        let recv = apart(&mut recv);
+        let recv = keep_in_registers(&mut recv);
         let multi = self.multis.insert(Multi {
             kind: recv.kind,
             tell: recv.tell,

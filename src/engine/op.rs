@@ -4,7 +4,7 @@
 //! turns a `Completion` into completion-queue entries and counter updates.
 
 use super::port::PeerId;
-use crate::util::few::Few;
+use crate::util::small_array::SmallArray;
 use crate::util::user::UserIov;
 
 /// The application's context pointer, returned in the completion.
@@ -116,7 +116,7 @@ pub struct RemotePart {
 /// The remote side of one operation: up to `IOV_LIMIT` pieces that count as one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteIov {
-    parts: Few<RemotePart>,
+    parts: SmallArray<RemotePart>,
     len: usize,
 }
 
@@ -124,14 +124,14 @@ impl RemoteIov {
     #[inline(always)]
     pub fn one(part: RemotePart) -> RemoteIov {
         RemoteIov {
-            parts: Few::One(part),
+            parts: SmallArray::One(part),
             len: part.len,
         }
     }
 
     /// None if there are too many pieces, or their lengths overflow.
     pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Option<RemoteIov> {
-        let parts = Few::new(parts)?;
+        let parts = SmallArray::new(parts)?;
         let len = parts
             .all()
             .iter()

@@ -6,7 +6,7 @@ use super::multi::AfterPiece;
 use super::op::{CompletedOp, Completion, Context, Error, Failure, MessageKind, Recv, Report, Tell};
 use super::port::PeerId;
 use super::state::Core;
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -117,7 +117,7 @@ impl Core {
 
     #[inline(never)]
     fn receive_held(&mut self, held: Id, mut recv: Recv, report: &mut impl Report) {
-        let recv = apart(&mut recv);
+        let recv = keep_in_registers(&mut recv);
         let matched = MatchedRecv::single(recv.body, recv.context, recv.tell);
         if let Some(message) = self.matcher(recv.kind).take_unexpected(held) {
             self.attach(message, matched, report);

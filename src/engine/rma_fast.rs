@@ -12,14 +12,14 @@ use super::port::PeerId;
 use super::rma_target::{short_data, target_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::regions::Rights;
 
 impl Core {
     /// Whether an operation on one piece of memory, or an answer to one, was done.
     #[inline(never)]
     pub fn take_memory(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
-        let header = apart(&mut header);
+        let header = keep_in_registers(&mut header);
         let simple = header.flags & !flag::DATA == 0;
         let Some(peer) = self
             .peers

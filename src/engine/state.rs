@@ -9,7 +9,7 @@ use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
 use super::receive::PostedRecv;
-use crate::util::fold::Map;
+use crate::util::hash::QuickMap;
 use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
 use std::collections::VecDeque;
@@ -87,7 +87,7 @@ pub(super) struct Core {
     /// Bodies that the transport is moving to their place.
     pub landings: Slab<Landing>,
     /// Messages whose segments are arriving, by sender and the sender's number.
-    pub streams: Map<(PeerId, u32), Id>,
+    pub streams: QuickMap<(PeerId, u32), Id>,
     /// Gets to be started.
     pub gets: VecDeque<GetOwner>,
     /// Unacknowledged short operations of all peers.
@@ -100,7 +100,7 @@ pub(super) struct Core {
     /// For bodies that are assembled from several parts.
     pub scratch: Vec<u8>,
     pub multis: Slab<Multi>,
-    pub claims: Map<Context, Claim>,
+    pub claims: QuickMap<Context, Claim>,
     /// Memory of the unexpected messages of all peers.
     pub kept: usize,
     /// Peers from which credit is withheld.
@@ -129,7 +129,7 @@ impl Core {
             collective: Matcher::default(),
             arrivals: Slab::default(),
             landings: Slab::default(),
-            streams: Map::default(),
+            streams: QuickMap::default(),
             gets: VecDeque::new(),
             unacked: 0,
             awaiting_answers: Vec::new(),
@@ -137,7 +137,7 @@ impl Core {
             spare: Vec::new(),
             scratch: Vec::new(),
             multis: Slab::default(),
-            claims: Map::default(),
+            claims: QuickMap::default(),
             kept: 0,
             starved: VecDeque::new(),
             malformed: 0,

@@ -5,81 +5,42 @@
 //! Callers list them in the order in which they are nested.
 
 use core::cell::UnsafeCell;
-use core::marker::PhantomData;
-use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use lock_api::{GuardNoSend, Mutex, MutexGuard, RawMutex};
 
-/// A mutual-exclusion lock for a `static`: it must not move once it is used.
-pub struct Lock<T> {
-    raw: Raw,
-    value: UnsafeCell<T>,
-}
+/// A mutual-exclusion lock for a `static`: it must not move once it is used. Taking it twice in one thread waits for
+/// ever: never call out while holding it.
+pub type Lock<T> = Mutex<Raw, T>;
 
-/// The bare lock. Public only because it is named in `Held`; nobody outside can lock or unlock it.
+/// The right to use what the lock guards.
+pub type Guard<'a, T> = MutexGuard<'a, Raw, T>;
+
+/// The bare lock: a mutex of the C library, which threads sleep on and which can be held across fork.
 pub struct Raw(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: a pthread mutex is made to be used from several threads.
 unsafe impl Sync for Raw {}
 
-// SAFETY: `value` is reached only through a guard, and only one guard lives at a time.
-unsafe impl<T: Send> Sync for Lock<T> {}
+// SAFETY: a pthread mutex is held by one thread at a time.
+unsafe impl RawMutex for Raw {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
+    const INIT: Raw = Raw(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+    /// The thread that took a pthread mutex gives it back.
+    type GuardMarker = GuardNoSend;
 
-impl Raw {
-    fn acquire(&self) {
+    fn lock(&self) {
         // SAFETY: the mutex was made by PTHREAD_MUTEX_INITIALIZER and does not move.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
     }
 
-    fn release(&self) {
-        // SAFETY: as above; only the holder calls this.
+    fn try_lock(&self) -> bool {
+        // SAFETY: as in `lock`.
+        unsafe { libc::pthread_mutex_trylock(self.0.get()) == 0 }
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: as in `lock`; only the holder calls this.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
-    }
-}
-
-impl<T> Lock<T> {
-    pub const fn new(value: T) -> Self {
-        Self {
-            raw: Raw(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)),
-            value: UnsafeCell::new(value),
-        }
-    }
-
-    /// Waits for the lock. Taking it twice in one thread waits for ever: never call out while holding it.
-    pub fn lock(&self) -> Guard<'_, T> {
-        self.raw.acquire();
-        Guard {
-            lock: self,
-            _here: PhantomData,
-        }
-    }
-}
-
-/// The right to use what the lock guards.
-pub struct Guard<'a, T> {
-    lock: &'a Lock<T>,
-    /// Not Send: the thread that took a pthread mutex gives it back.
-    _here: PhantomData<*const T>,
-}
-
-impl<T> Deref for Guard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        // SAFETY: this guard holds the lock, so nobody else has a reference.
-        unsafe { &*self.lock.value.get() }
-    }
-}
-
-impl<T> DerefMut for Guard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and `&mut self` keeps this guard from giving a second one.
-        unsafe { &mut *self.lock.value.get() }
-    }
-}
-
-impl<T> Drop for Guard<'_, T> {
-    fn drop(&mut self) {
-        self.lock.raw.release();
     }
 }
 
@@ -90,7 +51,8 @@ pub trait Held: Sync {
 
 impl<T: Send> Held for Lock<T> {
     fn raw(&self) -> &Raw {
-        &self.raw
+        // SAFETY: only the handlers of fork unlock it, after they have taken it.
+        unsafe { Mutex::raw(self) }
     }
 }
 
@@ -115,11 +77,12 @@ fn held() -> &'static [&'static dyn Held] {
 }
 
 extern "C" fn acquire_all() {
-    held().iter().for_each(|lock| lock.raw().acquire());
+    held().iter().for_each(|lock| lock.raw().lock());
 }
 
 extern "C" fn release_all() {
-    held().iter().rev().for_each(|lock| lock.raw().release());
+    // SAFETY: this thread took them in `acquire_all`; in a child it is the only one.
+    held().iter().rev().for_each(|lock| unsafe { lock.raw().unlock() });
 }
 
 #[cfg(test)]

@@ -1,34 +1,30 @@
-//! A value that ends before the references to it do, behind a `Latch` as `lock` has it.
+//! A value that ends before the references to it do.
 //!
 //! A thread that drives an endpoint may still have a reference to it when another thread closes it. So closing drops the
-//! value under its lock and never gives the lock back: whoever comes later finds nothing to enter, and whoever is inside
-//! is waited for. As the lock of a closed value looks like one that is held, the way of a call that gets in is not one
-//! instruction longer for it. Knows nobody; used by endpoints.
+//! value under its lock and never releases the lock: a later caller finds nothing to enter, and whoever is inside is
+//! waited for. As the lock of a closed value looks like one that is held, a call that gets in pays nothing for it. Knows
+//! nobody; used by endpoints.
 
-use super::latch::Latch;
-use core::cell::UnsafeCell;
-use core::marker::PhantomData;
-use core::mem::ManuallyDrop;
-use core::ops::{Deref, DerefMut};
+use super::raw_lock::{self, RawOptLock};
 use core::sync::atomic::{AtomicBool, Ordering};
+use lock_api::{MappedMutexGuard, Mutex, MutexGuard};
 
 pub struct Closable<T> {
-    latch: Latch,
-    /// The value is gone, and the latch is held by nobody. Written by who has the latch.
+    /// The value is None only while the lock is kept by `close`.
+    lock: Mutex<RawOptLock, Option<T>>,
+    /// The value is gone, and the lock is held by nobody. Written by whoever has the lock.
     closed: AtomicBool,
-    value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: `value` is reached only by who has taken the latch, as in `OptLock`, and by who has changed `closed` back.
-unsafe impl<T: Send> Sync for Closable<T> {}
+/// The right to use the value.
+pub type Entered<'a, T> = MappedMutexGuard<'a, RawOptLock, T>;
 
 impl<T> Closable<T> {
     /// `locked`: calls may come from several threads at once.
     pub const fn new(value: T, locked: bool) -> Self {
         Closable {
-            latch: Latch::new(locked),
+            lock: Mutex::from_raw(RawOptLock::new(locked), Some(value)),
             closed: AtomicBool::new(false),
-            value: UnsafeCell::new(Some(value)),
         }
     }
 
@@ -40,28 +36,27 @@ impl<T> Closable<T> {
     /// Waits for the lock. None: the value is closed. Taking it twice in one thread waits for ever.
     #[inline]
     pub fn enter(&self) -> Option<Entered<'_, T>> {
-        (self.latch.try_in_turn() || self.latch.wait(|| self.is_closed())).then(|| self.entered())
+        raw_lock::enter(&self.lock, || self.is_closed()).map(value)
     }
 
     /// The same for a thread that can as well come again later: not while others are inside or wait.
     #[inline]
     pub fn poll(&self) -> Option<Entered<'_, T>> {
-        (self.latch.try_in_turn() || self.latch.stand_back(|| self.is_closed())).then(|| self.entered())
+        raw_lock::poll(&self.lock, || self.is_closed()).map(value)
     }
 
-    /// Waits until who was inside when this was called has left.
+    /// Waits until whoever was inside when this was called has left.
     pub fn pass(&self) {
-        self.latch.pass(|| self.is_closed());
+        raw_lock::pass(&self.lock, || self.is_closed());
     }
 
-    /// Drops the value, after who is inside. When this returns nobody is inside, and nobody ever comes. False: it was
+    /// Drops the value, once nobody is inside. When this returns nobody is inside, and nobody ever will be. False: it was
     /// closed before.
     pub fn close(&self) -> bool {
-        let Some(inside) = self.enter() else { return false };
-        // Dropping the guard would give the latch back.
-        let _kept = ManuallyDrop::new(inside);
-        // SAFETY: the latch is held, by a guard that opens nothing any more.
-        drop(unsafe { (*self.value.get()).take() });
+        let Some(inside) = raw_lock::enter(&self.lock, || self.is_closed()) else {
+            return false;
+        };
+        drop(MutexGuard::leak(inside).take());
         // SYNC POINT: the release meets the acquires in `is_closed` and `reopen`.
         self.closed.store(true, Ordering::Release);
         true
@@ -69,60 +64,25 @@ impl<T> Closable<T> {
 
     /// Puts another value in place of one that was closed; else the new one comes back.
     pub fn reopen(&self, value: T) -> Result<(), T> {
-        // Of several that come at once, one gets the latch that `close` kept.
+        // Of several that come at once, one gets the lock that `close` kept.
         let closed = self
             .closed
             .compare_exchange(true, false, Ordering::Acquire, Ordering::Relaxed);
         if closed.is_err() {
             return Err(value);
         }
-        let _inside = self.entered();
-        // SAFETY: the latch is held, and was ours to take; there is no guard but this one, which opens nothing.
-        unsafe { *self.value.get() = Some(value) };
+        // SAFETY: `close` kept the lock without a guard, and changing `closed` back made it ours.
+        let mut inside = unsafe { self.lock.make_guard_unchecked() };
+        *inside = Some(value);
         Ok(())
     }
-
-    /// The guard of who has taken the latch: dropping it gives the latch back.
-    #[inline]
-    fn entered(&self) -> Entered<'_, T> {
-        Entered {
-            closable: self,
-            _here: PhantomData,
-        }
-    }
 }
 
-/// The right to use the value.
-pub struct Entered<'a, T> {
-    closable: &'a Closable<T>,
-    /// Not Send: what is done under the lock is done by the thread that took it.
-    _here: PhantomData<*const T>,
-}
-
-impl<T> Deref for Entered<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: this guard has the latch, so nobody else has a reference; and there is a value, as `close` keeps
-        // the latch when it has taken that out.
-        unsafe { (*self.closable.value.get()).as_ref().unwrap_unchecked() }
-    }
-}
-
-impl<T> DerefMut for Entered<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and `&mut self` keeps this guard from giving a second one.
-        unsafe { (*self.closable.value.get()).as_mut().unwrap_unchecked() }
-    }
-}
-
-impl<T> Drop for Entered<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.closable.latch.give();
-    }
+/// The way from the lock to the value.
+#[inline]
+fn value<T>(inside: MutexGuard<'_, RawOptLock, Option<T>>) -> Entered<'_, T> {
+    // SAFETY: there is a value, as `close` keeps the lock when it has taken that out.
+    MutexGuard::map(inside, |value| unsafe { value.as_mut().unwrap_unchecked() })
 }
 
 #[cfg(test)]

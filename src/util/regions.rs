@@ -5,7 +5,7 @@
 //! between two calls, nobody touches its memory. A transport whose peers reach memory by themselves keeps a `Mirror` of
 //! the records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
 
-use super::fold::Map;
+use super::hash::QuickMap;
 use super::lock::OptLock;
 use super::user::{UserBuf, UserIov};
 use core::hash::{BuildHasher, Hasher};
@@ -108,7 +108,7 @@ pub struct Regions {
 }
 
 struct Table {
-    regions: Map<u64, Region>,
+    regions: QuickMap<u64, Region>,
     /// Keys of those that are being closed: they are not shown.
     closing: Vec<u64>,
     mirrors: Vec<Weak<dyn Mirror>>,
@@ -122,7 +122,7 @@ impl Regions {
     /// `locked`: calls may come from several threads at once.
     pub fn new(own_keys: bool, locked: bool) -> Regions {
         let table = Table {
-            regions: Map::default(),
+            regions: QuickMap::default(),
             closing: Vec::new(),
             mirrors: Vec::new(),
             left: Vec::new(),

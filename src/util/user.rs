@@ -4,9 +4,9 @@
 //! buffer, or by a transport that needs the address. The one `unsafe` is at the making: whoever makes a `UserBuf`
 //! promises that the memory stays valid until the operation it belongs to has ended.
 
-use super::apart;
-use super::few::Few;
-pub use super::few::IOV_LIMIT;
+use super::keep_in_registers;
+pub use super::small_array::IOV_LIMIT;
+use super::small_array::SmallArray;
 use core::ptr::copy_nonoverlapping;
 use std::alloc::Layout;
 
@@ -112,34 +112,34 @@ impl UserBuf {
 /// By value, as `read_pieces`.
 #[inline(never)]
 fn copy_pieces(mut from: UserIov, mut into: UserIov) {
-    apart(&mut from).copy_to(apart(&mut into));
+    keep_in_registers(&mut from).copy_to(keep_in_registers(&mut into));
 }
 
 /// The memory of one operation: up to `IOV_LIMIT` pieces, read or written as if they were one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserIov {
-    parts: Few<UserBuf>,
+    parts: SmallArray<UserBuf>,
     len: usize,
 }
 
 impl UserIov {
     /// No memory.
     pub const NONE: UserIov = UserIov {
-        parts: Few::None,
+        parts: SmallArray::None,
         len: 0,
     };
 
     #[inline(always)]
     pub fn one(part: UserBuf) -> UserIov {
         UserIov {
-            parts: Few::One(part),
+            parts: SmallArray::One(part),
             len: part.len,
         }
     }
 
     /// None when there are too many pieces, or more bytes than an address space has.
     pub fn new(parts: impl IntoIterator<Item = UserBuf>) -> Option<UserIov> {
-        let parts = Few::new(parts)?;
+        let parts = SmallArray::new(parts)?;
         let len = parts
             .all()
             .iter()
@@ -219,9 +219,11 @@ impl UserIov {
     /// By value, as `read_pieces`: an operation of one piece then need not exist in memory.
     #[inline(never)]
     fn write_pieces(mut self, at: usize, bytes: &[u8]) -> usize {
-        apart(&mut self).slices(at, bytes.len()).fold(0, |done, piece| {
-            done + piece.write(bytes.get(done..).unwrap_or_default())
-        })
+        keep_in_registers(&mut self)
+            .slices(at, bytes.len())
+            .fold(0, |done, piece| {
+                done + piece.write(bytes.get(done..).unwrap_or_default())
+            })
     }
 
     /// Copies out from byte `at` on. Says how much was there.
@@ -235,9 +237,11 @@ impl UserIov {
 
     #[inline(never)]
     fn read_pieces(mut self, at: usize, bytes: &mut [u8]) -> usize {
-        apart(&mut self).slices(at, bytes.len()).fold(0, |done, piece| {
-            done + piece.read(bytes.get_mut(done..).unwrap_or_default())
-        })
+        keep_in_registers(&mut self)
+            .slices(at, bytes.len())
+            .fold(0, |done, piece| {
+                done + piece.read(bytes.get_mut(done..).unwrap_or_default())
+            })
     }
 }
 

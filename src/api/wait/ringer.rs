@@ -11,11 +11,12 @@ use crate::abi::types::FI_EAGAIN;
 use crate::api::errno::{Errno, Result};
 use crate::sys::mutex_cond::MutexCond;
 use crate::sys::thread::Thread;
+use once_cell::sync::OnceCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 pub struct Ringer {
     shared: Arc<RingerShared>,
-    thread: Mutex<Option<Thread>>,
+    thread: OnceCell<Thread>,
 }
 
 struct RingerShared {
@@ -43,17 +44,16 @@ impl Ringer {
                 wanted: Mutex::new(Wanted::Nothing),
                 changed: Condvar::new(),
             }),
-            thread: Mutex::new(None),
+            thread: OnceCell::new(),
         }
     }
 
     /// The pair for a program, whose thread runs from now on.
     pub fn handle(&self) -> Result<Handle> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none() {
+        self.thread.get_or_try_init(|| {
             let shared = self.shared.clone();
-            *thread = Some(Thread::start("fi_wait", move || shared.run()).map_err(|_| Errno(FI_EAGAIN))?);
-        }
+            Thread::start("fi_wait", move || shared.run()).map_err(|_| Errno(FI_EAGAIN))
+        })?;
         Ok(Handle::MutexCond {
             mutex: self.shared.pair.mutex(),
             cond: self.shared.pair.cond(),
@@ -68,8 +68,7 @@ impl Ringer {
 
 impl Drop for Ringer {
     fn drop(&mut self) {
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return };
+        let Some(thread) = self.thread.take() else { return };
         // In a child of fork the thread may hold the locks for ever.
         if thread.is_here() {
             self.shared.want(Wanted::End);

@@ -5,7 +5,7 @@
 //! one when searching without it has cost as much, and drop it when it was kept as long without being asked. Used by
 //! `posted` and `unexpected`, which say what an entry's key is.
 
-use crate::util::fold::Seeded;
+use crate::util::hash::SeededState;
 use crate::util::slab::NOWHERE;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -38,7 +38,7 @@ const ALONE: Link = Link {
 #[derive(Debug)]
 pub(super) struct Index<K> {
     /// Peers choose tags, so they must not know the hash.
-    lines: HashMap<K, Ends, Seeded>,
+    lines: HashMap<K, Ends, SeededState>,
     /// By place; of places that are not in the index, anything.
     links: Vec<Link>,
     /// Entries that came since it was last asked.
@@ -49,7 +49,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
     /// An index of entries with these keys at these places, oldest first.
     pub fn of(entries: impl Iterator<Item = (K, u32)>) -> Index<K> {
         let mut index = Index {
-            lines: HashMap::with_hasher(Seeded::random()),
+            lines: HashMap::with_hasher(SeededState::random()),
             links: Vec::new(),
             idle: 0,
         };

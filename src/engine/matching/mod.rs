@@ -16,7 +16,7 @@ mod unexpected;
 #[cfg(test)]
 mod tests;
 
-use crate::util::fold::Fold;
+use crate::util::hash::QuickHasher;
 use crate::util::slab::Id;
 use posted::Posted;
 use std::hash::Hasher;
@@ -81,9 +81,9 @@ struct Key {
 impl Key {
     #[inline]
     fn hash(self) -> u32 {
-        let mut fold = Fold::new(self.source.rotate_left(32));
-        fold.write_u64(self.tag);
-        fold.finish() as u32
+        let mut hasher = QuickHasher::new(self.source.rotate_left(32));
+        hasher.write_u64(self.tag);
+        hasher.finish() as u32
     }
 }
 

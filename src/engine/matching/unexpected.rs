@@ -8,7 +8,7 @@
 use super::chains::{Chains, Link, Links};
 use super::index::{FEW, Index};
 use super::{Key, Pattern, Source, Want};
-use crate::util::apart;
+use crate::util::keep_in_registers;
 use crate::util::slab::{Id, Slab};
 use std::cell::Cell;
 
@@ -90,7 +90,7 @@ impl<M> Unexpected<M> {
 
     #[inline(never)]
     fn search(&mut self, mut want: Want) -> Option<Id> {
-        let want = apart(&mut want);
+        let want = keep_in_registers(&mut want);
         let pattern = Pattern::of(want);
         let place = match self.indices.iter_mut().find(|(indexed, _)| *indexed == pattern) {
             Some((_, index)) => index.find(want.key()).next(),

@@ -15,7 +15,7 @@ use super::region_table::{self, IN_SEVERAL, ShownRegion, VISIT};
 use crate::engine::op::{Access, RemotePart};
 use crate::sys::backing::{self, Mapping};
 use crate::sys::process_vm::{self, Range};
-use crate::util::fold::Map;
+use crate::util::hash::QuickMap;
 use crate::util::regions::Rights;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
@@ -32,7 +32,7 @@ pub const ALIVE_CHECK_EVERY: u32 = 4096;
 pub struct RegionCache {
     list: Vec<CachedRegion>,
     /// By key.
-    by_key: Map<u64, usize>,
+    by_key: QuickMap<u64, usize>,
     last: usize,
     /// What our mark says when we leave the peer's memory next; while we are at it, it says where.
     visits: u64,

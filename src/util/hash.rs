@@ -1,43 +1,43 @@
 //! A quick hash for keys that come from one side: numbers of our own, tags and keys that a program chose.
 //!
 //! Peers may ask for any key, but put none into a table, so nobody can make its chains long. Where they do, the table is
-//! `Seeded`. Knows nobody.
+//! `SeededState`. Knows nobody.
 
 use core::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::collections::HashMap;
 use std::hash::RandomState;
 
-pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fold>>;
+pub type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
 
 /// Multiplies and folds.
 #[derive(Default)]
-pub struct Fold(u64);
+pub struct QuickHasher(u64);
 
-impl Fold {
+impl QuickHasher {
     /// One that has seen something already.
-    pub fn new(seen: u64) -> Fold {
-        Fold(seen)
+    pub fn new(seen: u64) -> QuickHasher {
+        QuickHasher(seen)
     }
 }
 
 /// For tables with keys that peers choose: they can't know which of them meet.
 #[derive(Clone, Debug)]
-pub struct Seeded(u64);
+pub struct SeededState(u64);
 
-impl Seeded {
-    pub fn random() -> Seeded {
-        Seeded(RandomState::new().hash_one(()))
+impl SeededState {
+    pub fn random() -> SeededState {
+        SeededState(RandomState::new().hash_one(()))
     }
 }
 
-impl BuildHasher for Seeded {
-    type Hasher = Fold;
-    fn build_hasher(&self) -> Fold {
-        Fold::new(self.0)
+impl BuildHasher for SeededState {
+    type Hasher = QuickHasher;
+    fn build_hasher(&self) -> QuickHasher {
+        QuickHasher::new(self.0)
     }
 }
 
-impl Hasher for Fold {
+impl Hasher for QuickHasher {
     fn finish(&self) -> u64 {
         self.0
     }

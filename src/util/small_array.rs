@@ -7,16 +7,16 @@ pub const IOV_LIMIT: usize = 4;
 
 /// Up to `IOV_LIMIT` of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Few<T> {
+pub enum SmallArray<T> {
     #[default]
     None,
     One(T),
     Several([T; IOV_LIMIT], u8),
 }
 
-impl<T: Copy + Default> Few<T> {
+impl<T: Copy + Default> SmallArray<T> {
     /// None when there are too many.
-    pub fn new(list: impl IntoIterator<Item = T>) -> Option<Few<T>> {
+    pub fn new(list: impl IntoIterator<Item = T>) -> Option<SmallArray<T>> {
         let mut kept = [T::default(); IOV_LIMIT];
         let mut count = 0;
         for one in list {
@@ -24,19 +24,19 @@ impl<T: Copy + Default> Few<T> {
             count += 1;
         }
         Some(match count {
-            0 => Few::None,
-            1 => Few::One(kept[0]),
-            _ => Few::Several(kept, count as u8),
+            0 => SmallArray::None,
+            1 => SmallArray::One(kept[0]),
+            _ => SmallArray::Several(kept, count as u8),
         })
     }
 }
 
-impl<T: Copy> Few<T> {
+impl<T: Copy> SmallArray<T> {
     /// The one, if there is only one. By value: a reference, which may be none, would keep the whole in memory.
     #[inline(always)]
     pub fn only(&self) -> Option<T> {
         match self {
-            Few::One(one) => Some(*one),
+            SmallArray::One(one) => Some(*one),
             _ => None,
         }
     }
@@ -44,9 +44,9 @@ impl<T: Copy> Few<T> {
     #[inline]
     pub fn all(&self) -> &[T] {
         match self {
-            Few::None => &[],
-            Few::One(one) => core::slice::from_ref(one),
-            Few::Several(list, count) => list.get(..usize::from(*count)).unwrap_or_default(),
+            SmallArray::None => &[],
+            SmallArray::One(one) => core::slice::from_ref(one),
+            SmallArray::Several(list, count) => list.get(..usize::from(*count)).unwrap_or_default(),
         }
     }
 }
@@ -59,14 +59,14 @@ mod tests {
     fn what_was_put_in_is_there_and_no_more() {
         for count in 0..=IOV_LIMIT + 1 {
             let list: Vec<usize> = (1..=count).collect();
-            let few = Few::new(list.iter().copied());
+            let array = SmallArray::new(list.iter().copied());
             if count > IOV_LIMIT {
-                assert_eq!(few, None);
+                assert_eq!(array, None);
                 continue;
             }
-            let few = few.unwrap();
-            assert_eq!(few.all(), list);
-            assert_eq!(few.only(), (count == 1).then_some(1));
+            let array = array.unwrap();
+            assert_eq!(array.all(), list);
+            assert_eq!(array.only(), (count == 1).then_some(1));
         }
     }
 }
