@@ -1,7 +1,7 @@
 //! Datagram sockets that have a name in the file system: what wakes a process that is known by a path only.
 //!
-//! Such a name is found by its inode, so no common network namespace is needed. A send never waits, never raises SIGPIPE
-//! and needs no descriptor but the sender's own. Knows nothing of what a datagram means: all have one byte, 0.
+//! Such a name is found by its inode, so no common network namespace is needed. A send never waits, never raises
+//! SIGPIPE and needs no descriptor but the sender's own. Knows nothing of what a datagram means: all have one byte, 0.
 
 use core::mem::{offset_of, zeroed};
 use core::ptr;

@@ -2,11 +2,12 @@
 //!
 //! It lies where everybody may make names (/dev/shm), so whoever comes first may take the name that one wants, and a
 //! sticky directory does not let it be taken back. So the name counts for nothing: a user's directory is the one that
-//! they own. It is called after the user, or anything if somebody else has that name, and then it is looked for. Inside,
-//! names may be predictable. Whoever leaves the empty directory removes it; whoever meets that begins again.
+//! they own. It is called after the user, or anything if somebody else has that name, and then it is looked for.
+//! Inside, names may be predictable. Whoever leaves the empty directory removes it; whoever meets that begins again.
 //!
-//! Who has to make one looks for others before and after. Two processes that make one at the same time, each under another
-//! name, see each other's: then both remove what they made and try again. Knows nothing of what the files are. Called by `provider::shm` and `api::av`.
+//! Who has to make one looks for others before and after. Two processes that make one at the same time, each under
+//! another name, see each other's: then both remove what they made and try again. Knows nothing of what the files are.
+//! Called by `provider::shm` and `api::av`.
 
 use super::shared;
 use std::io::{self, ErrorKind};
@@ -121,8 +122,8 @@ fn make(base: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// How many there are, which the number of links tells. The names need not be read where there are none, nor again where
-/// only ours was added.
+/// How many there are, which the number of links tells. The names need not be read where there are none, nor again
+/// where only ours was added.
 fn directories_in(base: &Path) -> io::Result<u64> {
     const ITSELF_AND_ITS_NAME: u64 = 2;
     let links = std::fs::metadata(base)?.nlink();
@@ -138,8 +139,8 @@ fn list(base: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(std::fs::read_dir(base)?.flatten().filter_map(ours).collect())
 }
 
-/// Whether this is a directory of our own that nobody else can write to, and no link to one. In a sticky directory nobody
-/// can put another in its place.
+/// Whether this is a directory of our own that nobody else can write to, and no link to one. In a sticky directory
+/// nobody can put another in its place.
 fn is_ours(path: &Path) -> bool {
     shared::status_of(path).is_ok_and(|status| status.is_private(libc::S_IFDIR))
 }
@@ -198,8 +199,8 @@ mod tests {
         assert!(base.0.exists(), "it is none of ours");
     }
 
-    /// A name that is taken, by whatever, costs the name and nothing else; and when it becomes free, those who come later
-    /// still find those who came before.
+    /// A name that is taken, by whatever, costs the name and nothing else; and when it becomes free, those who come
+    /// later still find those who came before.
     #[test]
     fn squatting_is_no_denial() {
         let base = Base::new();

@@ -22,7 +22,8 @@ pub fn same_process(one: u64, other: u64) -> bool {
 pub fn random_of_process() -> io::Result<u64> {
     static DRAWN: Mutex<Option<(Process, u64)>> = Mutex::new(None);
     let fresh = shared::random()?;
-    // Locked by another thread, perhaps for ever in a child that was made meanwhile: then the number is this call's own.
+    // Locked by another thread, perhaps for ever in a child that was made meanwhile: then the number is this call's
+    // own.
     let Ok(mut drawn) = DRAWN.try_lock() else {
         return Ok(fresh);
     };

@@ -75,7 +75,8 @@ impl fmt::Debug for MutexCond {
 
 impl Drop for MutexCond {
     fn drop(&mut self) {
-        // In a child there may be waiters for ever, as of threads that it does not have: destroying would wait for them.
+        // In a child there may be waiters for ever, as of threads that it does not have: destroying would wait for
+        // them.
         if !self.0.process.is_this() {
             return;
         }

@@ -11,8 +11,8 @@ pub struct Range {
 
 const PIECES: usize = 8;
 
-/// How far the first zero byte lies behind an address of our own, if it is among `most` bytes. The kernel reads them, so
-/// memory that is not there is an answer and no signal.
+/// How far the first zero byte lies behind an address of our own, if it is among `most` bytes. The kernel reads them,
+/// so memory that is not there is an answer and no signal.
 pub fn distance_to_zero(addr: usize, most: usize) -> Option<usize> {
     const CHUNK: usize = 256;
     let (pid, mut bytes, mut at) = (std::process::id() as i32, [0u8; CHUNK], 0);

@@ -55,8 +55,8 @@ unsafe impl Send for SharedTable {}
 unsafe impl Sync for SharedTable {}
 
 impl SharedTable {
-    /// Joins the table of this name, or makes it with `words` words, of which `make` writes the first ones before anybody
-    /// sees it. A file that is not this user's alone is never joined.
+    /// Joins the table of this name, or makes it with `words` words, of which `make` writes the first ones before
+    /// anybody sees it. A file that is not this user's alone is never joined.
     pub fn open(
         path: &Path,
         access: Access,
@@ -181,8 +181,8 @@ impl SharedTable {
     }
 }
 
-/// Makes the file under a name that nobody knows, and then gives it its own. None: somebody else was quicker, or a sweep
-/// took it for dead.
+/// Makes the file under a name that nobody knows, and then gives it its own. None: somebody else was quicker, or a
+/// sweep took it for dead.
 fn make_new(
     path: &Path,
     words: usize,
@@ -214,8 +214,8 @@ fn finish(
     Ok(table)
 }
 
-/// Removes a table that nobody has any more. It is not written over, for a child of fork may still have it mapped. False:
-/// it lives.
+/// Removes a table that nobody has any more. It is not written over, for a child of fork may still have it mapped.
+/// False: it lives.
 fn remove_dead(file: &File, path: &Path) -> io::Result<bool> {
     if !try_lock(file, LockByte::Life, libc::F_WRLCK)? {
         return Ok(false);

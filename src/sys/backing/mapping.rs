@@ -90,8 +90,8 @@ impl Mapping {
         self.base.as_ptr() as usize + self.lead + at
     }
 
-    /// Sees that bytes have pages, which touching them then finds: a file system that is full, or a file that has become
-    /// shorter, is an error here, where touching is the end of the process.
+    /// Sees that bytes have pages, which touching them then finds: a file system that is full, or a file that has
+    /// become shorter, is an error here, where touching is the end of the process.
     pub fn populate(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
         let page = shared::page_size();
         let from = self.lead.saturating_add(at) & !(page - 1);

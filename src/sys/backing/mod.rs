@@ -1,8 +1,8 @@
 //! What file lies behind another process's memory, and that file mapped here too.
 //!
-//! Only shared mappings of regular files have one: a file, memory of memfd_create or of /dev/shm. The kernel says which it
-//! is (/proc/PID/maps), and opening it is tried by its name, by the mapping's own link, and by the process's descriptors;
-//! whatever opens must be the very same file. Knows nothing of who the process is. Called by transports.
+//! Only shared mappings of regular files have one: a file, memory of memfd_create or of /dev/shm. The kernel says which
+//! it is (/proc/PID/maps), and opening it is tried by its name, by the mapping's own link, and by the process's
+//! descriptors; whatever opens must be the very same file. Knows nothing of who the process is. Called by transports.
 
 mod mapping;
 mod maps;

@@ -1,5 +1,5 @@
-//! For ThreadSanitizer only (cfg tsan: build.rs), which knows memory by its address: a file that a process maps twice is
-//! used at one address, whatever parts of it, so that two endpoints in one process are seen to meet.
+//! For ThreadSanitizer only (cfg tsan: build.rs), which knows memory by its address: a file that a process maps twice
+//! is used at one address, whatever parts of it, so that two endpoints in one process are seen to meet.
 //!
 //! Every mapping is made as ever, for it holds its own open file and its locks. What is used in its place is made once,
 //! from a file opened anew, and goes with the last who uses it. Called by `super::FileMap`.

@@ -390,7 +390,8 @@ fn a_target_that_looks_helps_to_copy() {
     }
 }
 
-/// A target that does not look is not waited for, nor is what follows: the request for help is nothing that it was sent.
+/// A target that does not look is not waited for, nor is what follows: the request for help is nothing that it was
+/// sent.
 #[test]
 fn a_target_that_does_not_look_is_not_waited_for() {
     let dir = Dir::new();

@@ -2,8 +2,8 @@
 //! wrong contents, against an endpoint whose engine runs. Nothing of what was never sent or registered may get out, no
 //! memory outside of what was given may change, nobody may fall or hang, and an honest peer is served all the while.
 //!
-//! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
-//! AddressSanitizer.
+//! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so
+//! with AddressSanitizer.
 
 use super::*;
 use crate::engine::Engine;

@@ -128,8 +128,8 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 7);
 }
 
-/// A peer that says it is another's process, of which it knows all that can be read in files, is not believed; nor is one
-/// that changes its mind.
+/// A peer that says it is another's process, of which it knows all that can be read in files, is not believed; nor is
+/// one that changes its mind.
 #[test]
 fn a_process_is_whose_file_it_has() {
     let dir = Dir::new();

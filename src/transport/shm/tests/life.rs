@@ -35,8 +35,8 @@ fn killed_senders_are_noticed_and_replaced() {
         let killed = Instant::now();
         let known = end.peer(b"there").unwrap();
         if end.peers.get(known).unwrap().instance != 0 || end.own.header.used() > 0 {
-            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. PeerIdentity was
-            // heard is told to be gone, however long that takes.
+            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes.
+            // PeerIdentity was heard is told to be gone, however long that takes.
             let over = |kept: &Kept| kept.packets.is_empty() && killed.elapsed() > Duration::from_millis(1000);
             poll_until(&mut end, &mut kept, |kept| !kept.gone.is_empty() || over(kept));
         }
@@ -190,8 +190,8 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
 }
 
-/// PeerIdentity knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
-/// like its end.
+/// PeerIdentity knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it
+/// would look like its end.
 #[test]
 fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
     let dir = Dir::new();
@@ -268,8 +268,8 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     assert_eq!(told, [(0, None), (1, None)]);
 }
 
-/// The lock of a ring can outlive its sender, in a child that another thread made while it was claimed. The order of the
-/// claims tells which of two lives is over, so that the later one is not mistaken for a leftover and lost.
+/// The lock of a ring can outlive its sender, in a child that another thread made while it was claimed. The order of
+/// the claims tells which of two lives is over, so that the later one is not mistaken for a leftover and lost.
 #[test]
 fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
     let dir = Dir::new();

@@ -1,8 +1,8 @@
 //! What every transport must do: one suite, run on each.
 //!
 //! A transport brings a `Pair`, two endpoints of one process that know each other, and says
-//! `crate::transport::tests::suite::tests!(ThePair)` in a test module. Nothing here sleeps: the tests poll until a thing has
-//! happened, and give up after a time that only a broken transport takes.
+//! `crate::transport::tests::suite::tests!(ThePair)` in a test module. Nothing here sleeps: the tests poll until a
+//! thing has happened, and give up after a time that only a broken transport takes.
 
 mod engines;
 mod memory;

@@ -102,7 +102,8 @@ fn closing_waits_for_the_living() {
     });
 }
 
-/// Puts the initiator where a process is that was stopped in the middle of an operation, until what is returned is called.
+/// Puts the initiator where a process is that was stopped in the middle of an operation, until what is returned is
+/// called.
 fn stop_in(p: &Pair, place: u64) -> impl Fn() + Send + Sync + use<> {
     let header = layout::Header::map(p.target.own.file()).unwrap();
     let mark = header.mark(0).unwrap().load(Ordering::SeqCst);
@@ -123,8 +124,8 @@ fn used_pair(memory: &Memory) -> Pair {
     p
 }
 
-/// A peer that was stopped keeps the region that it is at from being closed, and nothing else: neither other regions, nor
-/// whoever registers memory meanwhile, nor the region's use.
+/// A peer that was stopped keeps the region that it is at from being closed, and nothing else: neither other regions,
+/// nor whoever registers memory meanwhile, nor the region's use.
 #[test]
 fn a_stopped_peer_holds_up_its_own_region_only() {
     let memory = Memory::shared();

@@ -178,8 +178,8 @@ proptest! {
     }
 }
 
-/// Writes in the small ring and, behind them, in the large one: read in part, taken back as far as a message stands in no
-/// way, and then both sides go on in the large ring.
+/// Writes in the small ring and, behind them, in the large one: read in part, taken back as far as a message stands in
+/// no way, and then both sides go on in the large ring.
 #[test]
 fn a_ring_that_moved_is_taken_back_whole() {
     const WRITES: usize = 20;
