@@ -1,8 +1,8 @@
 //! A lock for statics that a child of fork can take, whatever the parent's other threads were doing.
 //!
-//! `std::sync::Mutex` stays locked for ever in the child when another thread held it at fork. These locks are all taken
-//! just before fork and given back on both sides (`hold_across_fork`), so the child finds what they guard whole.
-//! Callers list them in the order in which they are nested.
+//! A `std::sync::Mutex` stays locked for ever in the child if another thread held it at the fork. All these locks are
+//! taken just before a fork and released on both sides after it (`hold_across_fork`), so the child finds what they
+//! guard whole. Called by `api` and `abi`, which lists the locks in the order in which they are nested.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -57,7 +57,7 @@ impl<T> Lock<T> {
 /// The right to use what the lock guards.
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    /// Not Send: the thread that took a pthread mutex gives it back.
+    /// Makes it not Send: the thread that locked a pthread mutex must unlock it.
     _here: PhantomData<*const T>,
 }
 
@@ -83,7 +83,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-/// A lock of any type, for the list of locks to hold across fork.
+/// A lock of any type, in the list of locks to hold across fork.
 pub trait Held: Sync {
     fn raw(&self) -> &Raw;
 }
