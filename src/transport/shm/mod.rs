@@ -4,17 +4,17 @@
 //! claims a lane there (`outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push` returns. A
 //! lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if needed. The
 //! receiver polls the rings that were active lately, and finds the others by the bells that their senders ring
-//! (`inbound`); it gives lines back, as credit, a quarter of a ring at a time. `housekeeping` does the rest, every eighth
-//! poll.
+//! (`inbound`); it gives lines back, as credit, a quarter of a ring at a time. `housekeeping` does the rest, every
+//! eighth poll.
 //!
 //! **Sleep.** An endpoint announces sleep in its attention word (`attention`, `sleeping`). Who pushes to a sleeper, or
 //! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
 //!
 //! **Memory.** Large messages are fetched by the kernel (`get`), by sender and receiver together if both run
 //! (`dual_copy`). Registered memory stands in a table of the file (`region_table`); an initiator maps it and works in
-//! place, or has the kernel copy it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's (`proof`).
-//! Short operations that wait for a target which does not poll are taken back from its ring and done so (`recall`,
-//! `exclusion`).
+//! place, or has the kernel copy it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's
+//! (`proof`). Short operations that wait for a target which does not poll are taken back from its ring and done so
+//! (`recall`, `exclusion`).
 //!
 //! **Death.** Endpoints and claims are kernel locks, which end with their process. `housekeeping` asks for each peer's
 //! lock within a second; `peers` reports a death after what the peer had sent. Whoever finds files of the dead removes
