@@ -14,7 +14,7 @@ use core::sync::atomic::{Ordering, fence};
 use std::io;
 
 /// Polls from one housekeeping to the next, which looks at the bells.
-const BELLS_EVERY: u32 = 8;
+const HOUSEKEEPING_EVERY: u32 = 8;
 /// Housekeepings between steps of the slow scan, and rings in a step.
 const SCAN_EVERY: u32 = 8;
 const SCAN_STEP: usize = 16;
@@ -26,8 +26,8 @@ const CHECK_PARTS: usize = 4;
 
 impl ShmTransport {
     #[cold]
-    pub(super) fn keep_house<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        self.polls_to_housekeeping = BELLS_EVERY;
+    pub(super) fn do_housekeeping<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        self.polls_to_housekeeping = HOUSEKEEPING_EVERY;
         self.housekeepings = self.housekeepings.wrapping_add(1);
         self.own
             .header

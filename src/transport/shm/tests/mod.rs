@@ -23,6 +23,7 @@ use crate::engine::port::Place;
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
 use crate::sys::shared;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A directory of one test's own, in /dev/shm.
