@@ -9,7 +9,7 @@
 //!
 //! Called by `ShmTransport` and `recall`. Knows nothing of operations: what is done in place is the caller's closure.
 
-use super::layout::{Header, MAX_ENTRIES};
+use super::layout::{FileHeader, MAX_ENTRIES};
 use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
 use super::proof::Retry;
@@ -54,9 +54,9 @@ struct CachedRegion {
 }
 
 impl CachedRegion {
-    /// Whether the region is still shown and can never be mapped.
+    /// Whether the region is still shown, and not worth another try: its memory is private. For one that is not mapped.
     #[inline(always)]
-    fn cannot_be_mapped(&self, header: &Header) -> bool {
+    fn cannot_be_mapped(&self, header: &FileHeader) -> bool {
         let shown = self.shown.filter(|_| !self.retry.was_refused());
         shown.is_some_and(|shown| header.generation(shown.entry) == shown.generation)
     }

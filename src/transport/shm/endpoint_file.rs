@@ -14,7 +14,7 @@
 //! Called by `ShmTransport`, `outbound`, `peers` and `sweep`.
 
 use super::doorbell::Doorbell;
-use super::layout::{self, Header, Owner};
+use super::layout::{self, FileHeader, Owner};
 use super::name;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub struct EndpointFile {
-    pub header: Header,
+    pub header: FileHeader,
     pub instance: u64,
     pub pid: u32,
     /// Whether other processes' membarrier reaches this one, so that it need not fence when it sends.
@@ -121,7 +121,7 @@ const NAP: Duration = Duration::from_millis(1);
 /// A finished file, and the socket beside it.
 struct Made {
     file: ParentFd,
-    header: Header,
+    header: FileHeader,
     lanes: Arc<FileMap>,
     bell: Doorbell,
 }
@@ -163,7 +163,7 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
         return Ok(None);
     }
     layout::allocate_header(file.as_fd()).map_err(failed("posix_fallocate"))?;
-    let header = Header::map_own(file.as_fd()).map_err(failed("mmap"))?;
+    let header = FileHeader::map_own(file.as_fd()).map_err(failed("mmap"))?;
     let lanes = layout::map_lanes(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
     // A sweep leaves the socket alone while the draft of its instance exists.

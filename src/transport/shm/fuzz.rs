@@ -4,8 +4,8 @@
 use super::dual_copy::{Cut, TakeFrom, take_piece};
 use super::dual_copy::{HelpRequest, REQUEST_BODY, encode_request};
 use super::inbound::{Inbox, RingEvent};
-use super::lane::{CONTROL_BYTES, LARGE, SMALL, lane_at};
-use super::layout::{self, ENTRY_WORDS, Header, MAX_RINGS, Owner, Ring};
+use super::lane::{CONTROL_BYTES, LARGE, Ring, SMALL, lane_at};
+use super::layout::{self, ENTRY_WORDS, FileHeader, MAX_RINGS, Owner};
 use super::name;
 use super::ring::LINE;
 use crate::engine::port::{PeerId, Place, Sink, Token};
@@ -46,7 +46,7 @@ impl Sink for Taker {
 /// An endpoint's file without a name.
 struct Scene {
     file: File,
-    header: Header,
+    header: FileHeader,
 }
 
 impl Scene {
@@ -58,7 +58,7 @@ impl Scene {
         // Up to the end of the lanes. It is sparse, and gets memory where it is touched.
         let file = File::from(file);
         file.set_len(lane_at(MAX_RINGS) as u64).ok()?;
-        let header = Header::map_own(file.as_fd()).ok()?;
+        let header = FileHeader::map_own(file.as_fd()).ok()?;
         Some(Scene { file, header })
     }
 }
@@ -109,7 +109,7 @@ pub fn shared_file(data: &[u8]) {
 }
 
 /// Writes one word. False: the ring is gone.
-fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
+fn written(header: &FileHeader, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
     let Some(ring) = inbox.ring(0) else { return false };
     let line = place % SMALL.lines() as usize * (LINE / 8);
     match kind % 6 {
@@ -127,7 +127,7 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
 }
 
 /// Reads all that an endpoint reads of a peer's file, or of what peers write in its own.
-fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
+fn looked_at(header: &FileHeader, inbox: &Inbox, value: u64) {
     let _ = header.check(ADDRESS);
     assert!(header.used() <= MAX_RINGS && header.entries_used() <= layout::MAX_ENTRIES);
     // Beyond its first page, the table has no memory here.

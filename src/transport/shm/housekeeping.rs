@@ -5,7 +5,8 @@
 
 use super::ShmTransport;
 use super::inbound::RingEvent;
-use super::layout::{LOCK_RINGS, Ring};
+use super::lane::Ring;
+use super::layout::LOCK_RINGS;
 use super::peers::{Peer, is_alive};
 use super::sweep;
 use crate::engine::port::{PeerId, Sink};

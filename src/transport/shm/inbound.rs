@@ -10,7 +10,7 @@
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::lane::{self, Ring};
-use super::layout::Header;
+use super::layout::FileHeader;
 use super::recall::RECALLED;
 use super::ring::{Consumer, RingEnd};
 use crate::engine::port::{PeerId, Place, Sink};
@@ -250,7 +250,7 @@ impl Inbox {
     }
 
     /// Adds a ring that a peer has claimed.
-    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &Header) {
+    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &FileHeader) {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
         }
@@ -293,7 +293,7 @@ impl Inbox {
     }
 
     /// Follows a sender into its large ring.
-    pub fn follow(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn follow(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> io::Result<()> {
         let Some(inbound) = self.get_mut(index) else {
             return Ok(());
         };
@@ -309,7 +309,7 @@ impl Inbox {
     }
 
     /// Removes a ring and frees it for the next claimer.
-    pub fn remove(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> Option<PeerId> {
+    pub fn remove(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> Option<PeerId> {
         let gone = self.rings.get_mut(index)?.take()?;
         self.hot.retain(|hot| *hot != index);
         self.put_off.retain(|off| *off != index);
@@ -318,7 +318,7 @@ impl Inbox {
     }
 
     /// Releases a ring's memory, and frees it for the next claimer.
-    pub fn free(&mut self, index: usize, ring: Ring, header: &Header, file: BorrowedFd<'_>) {
+    pub fn free(&mut self, index: usize, ring: Ring, header: &FileHeader, file: BorrowedFd<'_>) {
         ring.free(file, index, header);
         header.set_first_free(header.first_free().min(index));
     }
@@ -359,7 +359,7 @@ impl Inbox {
     pub fn read_ring<S: Sink>(
         &mut self,
         index: usize,
-        header: &Header,
+        header: &FileHeader,
         sink: &mut S,
         budget: usize,
     ) -> (usize, RingEvent) {
@@ -419,7 +419,7 @@ impl Inbox {
     }
 
     /// The next rings of the slow scan, `count` at most.
-    pub fn next_scanned(&mut self, header: &Header, count: usize) -> impl Iterator<Item = usize> + use<> {
+    pub fn next_scanned(&mut self, header: &FileHeader, count: usize) -> impl Iterator<Item = usize> + use<> {
         let used = header.used();
         let from = if self.scanned_to < used { self.scanned_to } else { 0 };
         let to = used.min(from + count);
@@ -429,7 +429,7 @@ impl Inbox {
 
     /// Rings that were claimed and are not known yet, oldest claim first: so an earlier endpoint of an address comes
     /// before a later one, wherever their rings lie.
-    pub fn newcomers(&self, header: &Header) -> Vec<usize> {
+    pub fn newcomers(&self, header: &FileHeader) -> Vec<usize> {
         let unknown = (header.first_free()..header.used()).filter(|index| !self.knows(*index));
         let mut found: Vec<_> = unknown
             .filter_map(|index| Some((header.claim(index)?, index)))
@@ -440,7 +440,7 @@ impl Inbox {
 
     /// Whether a poll would find something, after a barrier that makes all senders' stores visible. What the engine
     /// refused does not count: it knows of that.
-    pub fn would_find(&self, header: &Header) -> bool {
+    pub fn would_find(&self, header: &FileHeader) -> bool {
         let used = header.used();
         header.has_rung()
             || (0..used).any(|index| match self.get(index) {

@@ -14,7 +14,7 @@
 //! nothing of what records mean; made by `outbound` and `housekeeping`, used by them and by `inbound`.
 
 use super::exclusion::ExclusionWords;
-use super::layout::{Header, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
+use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines, Size};
 use crate::sys::shared::{self, FileMap};
@@ -157,7 +157,7 @@ impl Ring {
     }
 
     /// Releases the lane's memory, and frees it for the next claimer. Its sender must be gone.
-    pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &Header) {
+    pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
         // The page may be kept for its neighbour. A sender that lives after all finds here that the ring was taken
         // back.
         self.hot().store(0, Ordering::Relaxed);
@@ -288,7 +288,7 @@ impl Rows {
     #[inline]
     pub fn read_header(&self, line: u64) -> [u64; 4] {
         // SAFETY: the header lies in the line. A peer that breaks the protocol may write meanwhile, and change what is
-        // read; `Header::from_words` checks whatever it is given.
+        // read; `wire::Header::from_words` checks whatever it is given.
         unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
     }
 
@@ -385,7 +385,7 @@ impl ExclusionWords for Rows {
 
 /// Releases the page of a lane that is claimed still but no longer used, if the other lanes in it are free. Their locks
 /// are held meanwhile, so that nobody claims one.
-fn release_page(fd: BorrowedFd<'_>, index: usize, header: &Header) {
+fn release_page(fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
     let page = shared::page_size();
     let (first, count) = (lane_at(index) / page * page, page / LANE_BYTES);
     let others = (0..count)

@@ -31,8 +31,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-pub use super::lane::Ring;
-
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 /// To be raised with every change of the layout here, in `lane` or `ring`, or of the engine's headers.
 const VERSION: u64 = 9;
@@ -171,7 +169,7 @@ pub struct Owner<'a> {
 
 /// A file from its header to the end of the region table, mapped; for the owner with all access marks.
 #[derive(Debug)]
-pub struct Header {
+pub struct FileHeader {
     map: FileMap,
     /// The page at `OWNER_AT`, if this is the owner.
     owner_page: Option<FileMap>,
@@ -184,9 +182,9 @@ pub struct Header {
 }
 
 // SAFETY: the pointers point into the `FileMap` beside them, which may be sent and lives as long.
-unsafe impl Send for Header {}
+unsafe impl Send for FileHeader {}
 // SAFETY: after `init`, which its only owner calls before it shares it, all is read and written through atomics.
-unsafe impl Sync for Header {}
+unsafe impl Sync for FileHeader {}
 
 /// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory directly.
 #[derive(Debug)]
@@ -227,31 +225,31 @@ pub enum Unfit {
     OtherAddress,
 }
 
-impl Header {
+impl FileHeader {
     /// With all access marks, as the region table's owner needs them.
-    pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
+    pub fn map(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let marks = FileMap::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
-        Ok(Header {
+        Ok(FileHeader {
             marks: Some(marks),
-            ..Header::map_for_sender(fd)?
+            ..FileHeader::map_for_sender(fd)?
         })
     }
 
     /// The same for the endpoint itself, with the page by which others recognize its process.
-    pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<Header> {
+    pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let owner_page = Some(FileMap::new(fd, OWNER_AT, shared::page_size())?);
-        Ok(Header {
+        Ok(FileHeader {
             owner_page,
-            ..Header::map(fd)?
+            ..FileHeader::map(fd)?
         })
     }
 
     /// For a sender, which has an `AccessMark` of its own.
-    pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
+    pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let map = FileMap::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
         let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
-        Ok(Header {
+        Ok(FileHeader {
             map,
             owner_page: None,
             bells,
@@ -450,7 +448,7 @@ impl Header {
 }
 
 #[cfg(any(test, fuzzing))]
-impl Header {
+impl FileHeader {
     /// Writes any word of the header and the bells, as a peer can.
     pub fn set_word(&self, word: usize, value: u64) {
         self.map

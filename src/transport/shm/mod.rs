@@ -80,9 +80,9 @@ pub struct ShmTransport {
     housekeepings: u32,
     /// When peers were last checked for being alive, in ms.
     last_check: u64,
-    /// Rings to be read, and events of rings that were read. Empty between polls, but for what `sleeping` looks at;
-    /// kept to save allocations.
+    /// Rings that the next housekeeping reads.
     rung: Vec<usize>,
+    /// What is to be done about rings that were read. Empty between polls.
     events: Vec<(usize, RingEvent)>,
     /// Peers towards which a push found the ring full. `sleeping` asks them to wake us when there is room.
     starved: Vec<PeerId>,
@@ -150,7 +150,7 @@ impl ShmTransport {
             Ok(out) => out,
             Err(ConnectError::NoRing) => return Err(Push::NoMemory),
             Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable),
-            // The process that we knew by this address is gone, which the engine must be told.
+            // The endpoint that we knew by this address is gone, which the engine must be told.
             Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
         };
         peer.instance = out.instance();

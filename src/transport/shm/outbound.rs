@@ -12,8 +12,8 @@ use super::attention;
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
-use super::lane::{self, Rows, SMALL};
-use super::layout::{self, AccessMark, Header, MAX_RINGS, Ring, Unfit};
+use super::lane::{self, Ring, Rows, SMALL};
+use super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Lines, Producer, Slot};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
-    pub(super) header: Header,
+    pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
     pub(super) proof: Proof,
@@ -394,11 +394,11 @@ fn open_and_claim(
     known: u64,
     own: &EndpointFile,
     config: &Config,
-) -> Result<(Header, Status, Claimed), ConnectError> {
+) -> Result<(FileHeader, Status, Claimed), ConnectError> {
     for tries_left in (0..TRIES).rev() {
         let checkpoint = forks::checkpoint();
         let (fd, status) = open_alive(path).ok_or(ConnectError::Nobody)?;
-        let header = Header::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
+        let header = FileHeader::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
             return Err(ConnectError::Nobody);
@@ -429,7 +429,7 @@ fn open_and_claim(
 }
 
 /// Completes the claim of a ring that we have locked, for the peer to see.
-fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
+fn take_ring(header: &FileHeader, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
     ring.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
         ring.sender().store(lane::FENCED, Ordering::Relaxed);
@@ -440,7 +440,7 @@ fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, AccessMark), own:
 }
 
 /// Finds a ring that is free, locks and maps it.
-fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
+fn find_ring(header: &FileHeader, fd: BorrowedFd<'_>) -> Claimed {
     for index in header.first_free()..MAX_RINGS {
         header.allocate_state(fd, index)?;
         if header.claim(index).is_some() {

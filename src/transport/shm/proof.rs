@@ -11,7 +11,7 @@
 //! A refusal may pass: rights are given later, descriptors become free. The kernel is asked again after a second, and
 //! then after twice as long each time.
 
-use super::layout::{Header, OWNER_AT};
+use super::layout::{FileHeader, OWNER_AT};
 use super::outbound::Outbound;
 use crate::sys::backing::{self, FileId};
 use crate::sys::clock;
@@ -32,7 +32,7 @@ pub struct PeerIdentity {
 }
 
 impl PeerIdentity {
-    pub fn of(header: &Header) -> PeerIdentity {
+    pub fn of(header: &FileHeader) -> PeerIdentity {
         PeerIdentity {
             instance: header.instance(),
             pid: header.pid(),

@@ -14,7 +14,7 @@
 //! Called through `Mirror` by `util::regions`, whenever a region of the domain changes.
 
 use super::endpoint_file::EndpointFile;
-use super::layout::{self, Header, LOCK_RINGS, MAX_ENTRIES};
+use super::layout::{self, FileHeader, LOCK_RINGS, MAX_ENTRIES};
 use crate::sys::forks::ParentFd;
 use crate::sys::{barrier, shared};
 use crate::util::regions::{Mirror, Region, Rights};
@@ -75,7 +75,7 @@ fn rights_word(rights: Rights) -> u64 {
     u64::from(rights.read) | u64::from(rights.write) << 1
 }
 
-impl Header {
+impl FileHeader {
     #[inline(always)]
     pub fn generation(&self, entry: usize) -> u64 {
         self.entry_word(entry, GENERATION).load(Ordering::Acquire)
@@ -130,7 +130,7 @@ impl Header {
 pub struct RegionTable {
     endpoint: u64,
     /// Has the peers' marks, which are read without a lock.
-    header: Header,
+    header: FileHeader,
     file: Arc<ParentFd>,
     entries: Mutex<Entries>,
 }
@@ -159,7 +159,7 @@ impl RegionTable {
         let file = own.hold_file();
         Ok(RegionTable {
             endpoint,
-            header: Header::map(file.as_fd())?,
+            header: FileHeader::map(file.as_fd())?,
             file,
             entries: Mutex::default(),
         })
@@ -310,7 +310,7 @@ impl Entries {
     }
 
     /// Hides a region. The key keeps its entry until `forget`, as peers may still be at it.
-    fn hide(&mut self, header: &Header, key: u64) {
+    fn hide(&mut self, header: &FileHeader, key: u64) {
         let shown = self.by_key.get_mut(&key).filter(|place| place.generation % 2 == 1);
         let Some(place) = shown else { return };
         place.generation += 1;

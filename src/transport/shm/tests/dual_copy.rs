@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::transport::shm::dual_copy::{HelperState, TakeFrom, helper_word, take_piece};
-use crate::transport::shm::layout::Ring;
+use crate::transport::shm::lane::Ring;
 use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -105,14 +105,14 @@ fn closing_waits_for_the_living() {
 /// Sets the initiator's mark as if its process was stopped in the middle of an operation, until the returned closure is
 /// called.
 fn stop_in(p: &Pair, place: u64) -> impl Fn() + Send + Sync + use<> {
-    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let header = layout::FileHeader::map(p.target.own.file()).unwrap();
     let mark = header.mark(0).unwrap().load(Ordering::SeqCst);
     header.mark(0).unwrap().store(mark + place, Ordering::SeqCst);
     move || header.mark(0).unwrap().store(mark + VISIT, Ordering::SeqCst)
 }
 
 fn mark_of(p: &Pair, key: u64) -> u64 {
-    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let header = layout::FileHeader::map(p.target.own.file()).unwrap();
     mark_in_entry(header.find_entry(key).unwrap().entry)
 }
 
@@ -141,7 +141,7 @@ fn a_stopped_peer_holds_up_its_own_region_only() {
                 closed.store(true, Ordering::SeqCst);
                 result
             });
-            let header = layout::Header::map(p.target.own.file()).unwrap();
+            let header = layout::FileHeader::map(p.target.own.file()).unwrap();
             while header.find_entry(KEY).is_some() && !closed.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
@@ -204,7 +204,7 @@ fn a_changed_region_is_left_before_it_is_closed() {
 fn closing_waits_while_the_endpoint_closes() {
     let memory = Memory::shared();
     let p = pair(memory.region(Rights::BOTH));
-    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let header = layout::FileHeader::map(p.target.own.file()).unwrap();
     let shown = header.find_entry(KEY).unwrap();
     let (inside, hidden, left) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
