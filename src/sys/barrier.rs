@@ -1,7 +1,7 @@
-//! The kernel's memory barrier over running threads of other processes (membarrier).
+//! The kernel's memory barrier over threads of other processes (membarrier).
 //!
-//! With it, a barrier between two steps that every sender takes need not be on the senders' path: who seldom needs it
-//! has the kernel run it for all. Called by `transport`.
+//! Where two sides need a barrier each, and one side is on a hot path, the other can have the kernel run it for both.
+//! Called by `transport`.
 
 use core::ffi::c_int;
 
@@ -13,12 +13,13 @@ fn membarrier(command: c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Lets `everywhere`, called in any process, reach this one; false when the kernel will not.
+/// Has `everywhere`, called in any process, reach this one. False: the kernel does not offer it.
 pub fn join() -> bool {
     membarrier(REGISTER_GLOBAL_EXPEDITED)
 }
 
-/// A full memory barrier in every running thread of every process that joined; false when the kernel will not.
+/// Runs a full memory barrier in every running thread of every process that joined. False: the kernel does not offer
+/// it.
 pub fn everywhere() -> bool {
     membarrier(GLOBAL_EXPEDITED)
 }

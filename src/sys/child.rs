@@ -1,4 +1,4 @@
-//! For tests: children of fork.
+//! Children of fork, for tests.
 
 /// A child process that runs some work and exits, with 0 if it returned. One that hangs is ended after five minutes.
 pub struct Child(libc::pid_t);

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds on the clock that nobody can set back.
+/// CLOCK_MONOTONIC, in milliseconds.
 pub fn monotonic_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec of ours that the call fills; CLOCK_MONOTONIC always exists on Linux.

@@ -1,7 +1,8 @@
-//! Datagram sockets that have a name in the file system: what wakes a process that is known by a path only.
+//! Datagram sockets with a name in the file system: they wake a process that is known by a path only.
 //!
-//! Such a name is found by its inode, so no common network namespace is needed. A send never waits, never raises SIGPIPE
-//! and needs no descriptor but the sender's own. Knows nothing of what a datagram means: all have one byte, 0.
+//! The kernel finds such a name by its inode, so the two sides need not share a network namespace. A send never waits,
+//! never raises SIGPIPE and needs no descriptor but the sender's own. Every datagram is one byte, 0. Called by
+//! `transport`.
 
 use core::mem::{offset_of, zeroed};
 use core::ptr;
@@ -14,12 +15,12 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     Done,
-    /// The receiver's queue is full, or too much of what this socket has sent was not received yet: the kernel does not
-    /// say which.
+    /// The receiver's queue is full, or too much of what this socket has sent is not received yet. The kernel does not
+    /// tell which.
     Full,
     /// The kernel has no memory for it.
     NoMemory,
-    /// There is no such name, or whoever had it is dead, or it may not be sent to.
+    /// There is no such name, its owner is dead, or we may not send to it.
     Nobody,
 }
 
@@ -35,11 +36,11 @@ pub fn open() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A socket with a name that must be free, to which only its owner may send.
+/// A socket with a name, which must be free. Only processes of this user may send to it.
 pub fn bind(path: &Path) -> io::Result<OwnedFd> {
     let (address, len) = address(path).ok_or_else(|| io::Error::from_raw_os_error(libc::ENAMETOOLONG))?;
     let socket = open()?;
-    // The name gets the mode that the socket has before.
+    // `bind` gives the name the mode that the socket has.
     // SAFETY: an open descriptor.
     unsafe { libc::fchmod(socket.as_raw_fd(), 0o600) };
     // SAFETY: an open descriptor, and an address of that length.
@@ -50,7 +51,7 @@ pub fn bind(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// One system call.
+/// Sends one datagram, by one system call.
 pub fn send(from: BorrowedFd<'_>, to: &Path) -> Sent {
     let Some((address, len)) = address(to) else {
         return Sent::Nobody;
@@ -75,7 +76,7 @@ pub fn send(from: BorrowedFd<'_>, to: &Path) -> Sent {
     }
 }
 
-/// Whether somebody has this name: a socket that is bound to it, in any process. None where that cannot be told.
+/// Whether a socket of any process is bound to this name. None: that could not be found out.
 pub fn is_bound(path: &Path) -> Option<bool> {
     let (address, len) = address(path)?;
     let socket = open().ok()?;
@@ -87,7 +88,7 @@ pub fn is_bound(path: &Path) -> Option<bool> {
     refused.then_some(false)
 }
 
-/// Receives all there is. One system call if that is less than sixteen datagrams.
+/// Receives all datagrams. One system call if there are fewer than sixteen.
 pub fn drain(socket: BorrowedFd<'_>) {
     const MOST: usize = 16;
     let mut byte = [0u8; 1];
@@ -101,7 +102,7 @@ pub fn drain(socket: BorrowedFd<'_>) {
         message.msg_hdr.msg_iov = &raw mut place;
         message.msg_hdr.msg_iovlen = 1;
     }
-    // What does not fit into the byte is dropped.
+    // All messages share one byte, as nobody reads them.
     // SAFETY: whole messages, which all write to the one byte.
     while unsafe {
         let (fd, messages) = (socket.as_raw_fd(), messages.as_mut_ptr());

@@ -20,12 +20,13 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Opens `name` with every symbol bound at once, or tells in the loader's own words why that cannot be.
-    /// A name without a slash is looked for along the loader's path.
+    /// Opens `name` with every symbol bound at once. The error is the loader's own text. A name without a slash is
+    /// looked for along the loader's path.
     pub fn open(name: &Path) -> Result<Library, String> {
         let c_name = CString::new(name.as_os_str().as_bytes())
             .map_err(|_| format!("{}: a zero byte in the name", name.display()))?;
-        // SAFETY: a C string that outlives the call. The object's constructors run, as whoever named it wants.
+        // SAFETY: a C string that outlives the call. The object's constructors run, which is what naming a plug-in
+        // means.
         let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW) };
         NonNull::new(handle)
             .map(|handle| Library { handle })
@@ -39,7 +40,7 @@ impl Library {
         NonNull::new(address).ok_or_else(last_error)
     }
 
-    /// Whether both stand for one loaded object: the loader knows a file again under any of its names.
+    /// Whether both are one loaded object, perhaps opened by different names.
     pub fn is(&self, other: &Library) -> bool {
         self.handle == other.handle
     }
@@ -96,7 +97,7 @@ fn path_from(name: *const libc::c_char) -> Option<PathBuf> {
     (!name.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(name.to_bytes())))
 }
 
-/// What the last failed call of this thread has to say.
+/// The loader's text for the last failed call of this thread.
 fn last_error() -> String {
     // SAFETY: no arguments; the text is this thread's until its next loader call, and copied before that.
     let text = unsafe { libc::dlerror() };

@@ -1,10 +1,11 @@
 //! An epoll instance: one descriptor that is readable while one of several others is. Knows nothing of what they are.
+//! Called by `api`.
 
 use core::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// A set of descriptors waited for together. Any number of threads may wait in it.
+/// A set of descriptors to wait for together, in any number of threads.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
 
@@ -19,18 +20,18 @@ impl Epoll {
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits for `fd` to be readable too, from now on. Not twice for the same one.
+    /// Adds `fd`, which must not be in the set.
     pub fn add(&self, fd: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd)
     }
 
-    /// Forgets `fd`.
+    /// Removes `fd`.
     pub fn remove(&self, fd: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd)
     }
 
-    /// Sleeps until a descriptor is readable, `timeout` milliseconds are over (negative: never) or a signal came. Says
-    /// how many are readable, at most one.
+    /// Sleeps until a descriptor is readable, `timeout` milliseconds are over (negative: never) or a signal came.
+    /// Returns 1 if one is readable, else 0.
     pub fn wait(&self, timeout: c_int) -> io::Result<usize> {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: room for one event, filled by the call.

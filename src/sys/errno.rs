@@ -1,4 +1,5 @@
-//! The thread's `errno`. An application may read it after a call of ours that has only logged, so logging keeps it.
+//! The thread's `errno`, kept over calls that change it: an application may read it after a call of ours that succeeded
+//! but logged meanwhile. Called by `api::log` and `abi`.
 
 use core::ffi::c_int;
 

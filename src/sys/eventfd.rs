@@ -1,4 +1,5 @@
-//! An eventfd: a descriptor that one thread makes readable for others to wake up on. Knows nothing of who sleeps.
+//! An eventfd: a descriptor that one thread makes readable to wake others. Knows nothing of who sleeps. Called by
+//! `api`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -1,9 +1,12 @@
-//! What must not live on in a child of fork: descriptors that hold locks, and the right to use shared mappings.
+//! What a child of fork must not have: descriptors that hold locks, and the right to use shared mappings.
 //!
-//! A lock on an open file is shared with the child, and would outlive the parent in it. So the child closes the
-//! descriptors listed here first thing, and a `Process` tells everyone else whether they are in a child.
-//! Until it is listed, or its mapping is kept from children, another thread may fork: `checkpoint` tells, to try again.
-//! No lock is taken: the list only grows, its places are used again, and the child only walks it.
+//! A lock of an open file is shared with the child, and would outlive the parent there. So a handler closes all listed
+//! descriptors (`ParentFd`) in the child before anything else, and a `Process` tells all others whether they are in a
+//! child. Another thread may fork before a new descriptor is listed, or a new mapping is kept from children:
+//! `checkpoint` tells that, and the caller makes them anew.
+//!
+//! The list is lock-free, as the child has one thread and another may have held the lock: it only grows, and its slots
+//! are used again. Called by `transport`, `api` and other files of `sys`.
 
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering, fence};
@@ -13,7 +16,7 @@ use std::sync::Once;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FD_SLOTS: AtomicPtr<FdSlot> = AtomicPtr::new(ptr::null_mut());
-/// Forks that began, and those of them that are over, whatever became of them.
+/// Forks that began, and those of them that ended, with or without a child.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 static DONE: AtomicU32 = AtomicU32::new(0);
 const NO_FD: RawFd = -1;
@@ -24,7 +27,7 @@ struct FdSlot {
     next: AtomicPtr<FdSlot>,
 }
 
-/// The process that something was made in: a child of fork has the thing, but not what the system keeps for it.
+/// The process in which something was made: a child of fork has a copy of it, but not what the kernel keeps for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     generation: u32,
@@ -50,7 +53,7 @@ fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Makes `generation` count.
+/// Installs the fork handlers, once.
 fn watch() {
     static ONCE: Once = Once::new();
     // SAFETY: the handlers are functions of this library; glibc forgets them when the library is unloaded.
@@ -67,7 +70,7 @@ extern "C" fn in_parent() {
     DONE.fetch_add(1, Ordering::SeqCst);
 }
 
-/// A moment, to ask later whether a child was made since then.
+/// A moment, to be asked later whether a fork has run since. None: one was running then.
 pub struct Checkpoint(Option<u32>);
 
 pub fn checkpoint() -> Checkpoint {
@@ -78,17 +81,17 @@ pub fn checkpoint() -> Checkpoint {
 }
 
 impl Checkpoint {
-    /// Whether no fork has run since. One that begins later finds what was listed before this was asked.
+    /// Whether no fork has run since the checkpoint. The child of a later one closes what was listed before this call.
     pub fn no_fork_since(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0 == Some(BEGUN.load(Ordering::SeqCst))
     }
 }
 
-/// Runs in the child, which has one thread: only loads, stores and close(2).
+/// Runs in the child. Only loads, stores and close(2): other threads may have held any lock at the fork.
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    // Forks of other threads do not go on here.
+    // Forks of other threads that were running do not end in this process.
     DONE.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
     for slot in fd_slots() {
         let fd = slot.fd.swap(NO_FD, Ordering::Relaxed);
@@ -102,7 +105,7 @@ extern "C" fn in_child() {
 fn fd_slots() -> impl Iterator<Item = &'static FdSlot> {
     let mut next: *const FdSlot = FD_SLOTS.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a slot that was leaked and so lives for ever.
+        // SAFETY: null, or a slot, which is leaked and never freed.
         let slot = unsafe { next.as_ref() }?;
         next = slot.next.load(Ordering::Relaxed);
         Some(slot)
@@ -165,7 +168,7 @@ impl AsFd for ParentFd {
 
 impl Drop for ParentFd {
     fn drop(&mut self) {
-        // In a child the number may by now be another file's.
+        // In a child the descriptor is closed, and its number may be another file's.
         if self.is_ours() {
             self.slot.fd.store(NO_FD, Ordering::Relaxed);
             // SAFETY: dropped once, here.

@@ -1,12 +1,15 @@
-//! The directory in which a user's processes have their shared files: one that nobody else can write to.
+//! The directory of a user's shared files, to which nobody else can write.
 //!
-//! It lies where everybody may make names (/dev/shm), so whoever comes first may take the name that one wants, and a
-//! sticky directory does not let it be taken back. So the name counts for nothing: a user's directory is the one that
-//! they own. It is called after the user, or anything if somebody else has that name, and then it is looked for. Inside,
-//! names may be predictable. Whoever leaves the empty directory removes it; whoever meets that begins again.
+//! It is in /dev/shm, where everybody may make names, so anybody may take the name that we want first, and in a sticky
+//! directory we cannot take it back. So what counts is not the name but the owner: any private directory of this user
+//! whose name begins with `PREFIX`. It is named after the user, or at random if that name is taken; then all names are
+//! searched. Inside it, names can be predictable. Whoever leaves it empty removes it; whoever finds it removed begins
+//! again.
 //!
-//! Who has to make one looks for others before and after. Two processes that make one at the same time, each under another
-//! name, see each other's: then both remove what they made and try again. Knows nothing of what the files are. Called by `provider::shm` and `api::av`.
+//! Two processes may make one each at the same time, under different names. So whoever makes one looks for others
+//! before and after; both see the other's then, remove their own and try again.
+//!
+//! Knows nothing of what the files are. Called by `provider::shm`, `api::av` and `transport::shm`.
 
 use super::shared;
 use std::io::{self, ErrorKind};
@@ -15,14 +18,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// All names that we give begin so.
+/// All names that we give begin with this.
 pub const PREFIX: &str = "libfabric-rs.";
 
-/// How often it is tried, and how long between, while other processes of the user make directories too.
+/// How often a directory is tried to be made while other processes of the user do so too, and the pause between.
 const TRIES: u32 = 200;
 const NAP: Duration = Duration::from_millis(1);
 
-/// Where shared memory has its files; elsewhere if the system has no such place.
+/// /dev/shm, or the directory for temporary files on a system without it.
 pub fn base() -> PathBuf {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() {
@@ -32,8 +35,8 @@ pub fn base() -> PathBuf {
     }
 }
 
-/// Does some work in the directory of this user, which is made if there is none. The work is done again if the last of
-/// others left meanwhile and removed the directory.
+/// Does some work in the directory of this user, which is made if there is none. The work is done again if it failed
+/// because another process left meanwhile and removed the directory.
 pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> Result<T, E>) -> Result<T, E> {
     let mut done = Err(io::Error::from_raw_os_error(libc::EAGAIN).into());
     for _ in 0..TRIES {
@@ -43,7 +46,7 @@ pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> 
         if done.is_ok() {
             break;
         }
-        // Another one may have its name by now.
+        // If the directory was removed, or replaced by another one, that is why the work failed.
         let (Ok(before), Ok(after)) = (before, shared::status_of(&home)) else {
             continue;
         };
@@ -55,7 +58,7 @@ pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> 
     done
 }
 
-/// The directory of this user. Whoever is in it may leave, and remove it, before there is anything of ours.
+/// The directory of this user, found or made. It may be removed by others until it has a file of ours.
 fn own(base: &Path) -> io::Result<PathBuf> {
     for _ in 0..TRIES {
         let others = directories_in(base)?;
@@ -79,25 +82,25 @@ pub fn find(base: &Path) -> io::Result<Option<PathBuf>> {
     if is_ours(&usual) {
         return Ok(Some(usual));
     }
-    // Nobody may have that name now, and somebody else may have had it when another was made.
+    // The usual name may have been taken when the directory was made, so all names are searched.
     if directories_in(base)? == 0 {
         return Ok(None);
     }
     list(base).map(|homes| homes.into_iter().min())
 }
 
-/// A file in the directory that nobody knows yet.
+/// The name of a file that is being made, and will be linked to its real name when it is whole.
 pub fn draft(home: &Path, number: u64) -> PathBuf {
     home.join(format!("{PREFIX}~{number:016x}"))
 }
 
-/// To be called after a file was removed: the last who leaves removes the directory. Other directories stay.
+/// To be called after a file was removed: removes the directory if it is empty, and one of ours.
 pub fn leave(home: &Path) {
     let named = home
         .file_name()
         .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
     if named {
-        // It fails where files are left.
+        // Fails if there are files left, as it should.
         let _ = std::fs::remove_dir(home);
     }
 }
@@ -106,7 +109,7 @@ fn usual(base: &Path) -> PathBuf {
     base.join(format!("{PREFIX}{}", shared::own_uid()))
 }
 
-/// None: the name was taken at this moment.
+/// Makes a directory. None: its name was taken at this moment.
 fn make(base: &Path) -> io::Result<Option<PathBuf>> {
     let usual = usual(base);
     let home = match usual.symlink_metadata() {
@@ -115,18 +118,18 @@ fn make(base: &Path) -> io::Result<Option<PathBuf>> {
     };
     match shared::create_directory(&home) {
         Ok(()) => Ok(Some(home)),
-        // Somebody was quicker, or removed it at once.
+        // Another process made it first, or removed it at once.
         Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// How many there are, which the number of links tells. The names need not be read where there are none, nor again where
-/// only ours was added.
+/// How many directories there are, by the number of links. It saves reading all names if there are none, or only ours
+/// was added.
 fn directories_in(base: &Path) -> io::Result<u64> {
     const ITSELF_AND_ITS_NAME: u64 = 2;
     let links = std::fs::metadata(base)?.nlink();
-    // File systems that do not count say 1.
+    // File systems that do not count links say 1.
     Ok(links.checked_sub(ITSELF_AND_ITS_NAME).unwrap_or(u64::MAX))
 }
 
@@ -138,8 +141,8 @@ fn list(base: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(std::fs::read_dir(base)?.flatten().filter_map(ours).collect())
 }
 
-/// Whether this is a directory of our own that nobody else can write to, and no link to one. In a sticky directory nobody
-/// can put another in its place.
+/// Whether this is a private directory of this user, and no link to one. In a sticky directory nobody else can replace
+/// it.
 fn is_ours(path: &Path) -> bool {
     shared::status_of(path).is_ok_and(|status| status.is_private(libc::S_IFDIR))
 }
@@ -162,7 +165,7 @@ mod tests {
             Base(dir)
         }
 
-        /// Somebody takes the name that we want. What is not a private directory is as good as another user's.
+        /// Takes the usual name, as another user could: a link is not a private directory either.
         fn squat(&self) -> PathBuf {
             let name = usual(&self.0);
             std::os::unix::fs::symlink("/", &name).unwrap();
@@ -198,8 +201,8 @@ mod tests {
         assert!(base.0.exists(), "it is none of ours");
     }
 
-    /// A name that is taken, by whatever, costs the name and nothing else; and when it becomes free, those who come later
-    /// still find those who came before.
+    /// A name that is taken only makes the directory have another one. When the name becomes free, processes that come
+    /// later still find the directory of those that came before.
     #[test]
     fn squatting_is_no_denial() {
         let base = Base::new();
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(child.wait(), 0);
     }
 
-    /// Many who come and go at once are always in one directory.
+    /// Many processes that come and go at once are always in one directory.
     #[test]
     fn all_processes_of_a_user_meet() {
         let base = Base::new();

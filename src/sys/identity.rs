@@ -1,4 +1,4 @@
-//! Who is running: this process and this thread.
+//! Numbers for this process and this thread that no others have.
 //!
 //! Knows nothing of libfabric. Called by `abi` and `provider`.
 
@@ -18,11 +18,11 @@ pub fn same_process(one: u64, other: u64) -> bool {
     one >> 32 == other >> 32
 }
 
-/// A number that no other process has, of whatever process namespace or machine; a child of fork has another one.
+/// A number that no other process has, in any pid namespace or on any machine; a child of fork has another one.
 pub fn random_of_process() -> io::Result<u64> {
     static DRAWN: Mutex<Option<(Process, u64)>> = Mutex::new(None);
     let fresh = shared::random()?;
-    // Locked by another thread, perhaps for ever in a child that was made meanwhile: then the number is this call's own.
+    // If another thread has the lock, in a child of fork perhaps for ever, this call draws a number of its own.
     let Ok(mut drawn) = DRAWN.try_lock() else {
         return Ok(fresh);
     };

@@ -1,8 +1,8 @@
 //! A lock for statics that a child of fork can take, whatever the parent's other threads were doing.
 //!
-//! `std::sync::Mutex` stays locked for ever in the child when another thread held it at fork. These locks are all taken
-//! just before fork and given back on both sides (`hold_across_fork`), so the child finds what they guard whole.
-//! Callers list them in the order in which they are nested.
+//! A `std::sync::Mutex` stays locked for ever in the child if another thread held it at the fork. All these locks are
+//! taken just before a fork and released on both sides after it (`hold_across_fork`), so the child finds what they
+//! guard whole. Called by `api` and `abi`, which lists the locks in the order in which they are nested.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};

@@ -1,6 +1,15 @@
-//! Thin safe wrappers over the system: the dynamic loader, the process, the clock. One file per part of the system.
+//! Thin safe wrappers over the system, one file for each part of it.
 //!
-//! Knows nothing of libfabric. Called by `api`, `provider` and `transport`.
+//! - Files: `shared` (made, locked, allocated, mapped), `shared_table` (a file of words), `home` (the directory of a
+//!   user's files), `output` (lines to a descriptor).
+//! - Processes: `forks` (what a child of fork must not have), `identity` (who is running), `process_vm` (memory of
+//!   other processes, copied), `backing` (the file behind such memory, mapped), `barrier` (over the threads of all
+//!   processes).
+//! - Threads: `thread`, `lock` (a lock that fork leaves whole), `mutex_cond` (for programs in C to wait on), `errno`.
+//! - Waiting: `epoll`, `eventfd`, `timerfd`, `datagram` (waking by a path), `clock`.
+//! - Others: `dl` (the dynamic loader), `resolve` (names of hosts), `child` (children of fork, in tests).
+//!
+//! Knows nothing of libfabric. Called by `abi`, `provider`, `api` and `transport`.
 
 pub mod backing;
 pub mod barrier;

@@ -1,11 +1,11 @@
-//! A pthread mutex with its condition variable, at a fixed address, for a program in C to wait on. Knows nothing of
-//! what the program waits for.
+//! A pthread mutex with its condition variable, at fixed addresses, for a program in C to wait on (FI_WAIT_MUTEX_COND).
+//! Knows nothing of what the program waits for. Called by `api`.
 
 use super::forks::Process;
 use core::cell::UnsafeCell;
 use core::fmt;
 
-/// The pair. It lives on the heap, so that the addresses a program was given stay good when the owner moves.
+/// The pair. It is on the heap, so that the addresses that a program was given stay valid when its owner moves.
 pub struct MutexCond(Box<Pair>);
 
 struct Pair {
@@ -75,7 +75,8 @@ impl fmt::Debug for MutexCond {
 
 impl Drop for MutexCond {
     fn drop(&mut self) {
-        // In a child there may be waiters for ever, as of threads that it does not have: destroying would wait for them.
+        // In a child of fork there may be waiters whose threads it does not have: destroying would wait for them for
+        // ever.
         if !self.0.process.is_this() {
             return;
         }

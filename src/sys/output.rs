@@ -1,4 +1,5 @@
-//! Lines to a file descriptor, without a buffer and without a lock of ours, so that it works in any child of fork.
+//! Lines to a file descriptor, without a buffer or a lock, so that they work in any child of fork. Called by
+//! `api::log`.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -20,8 +21,8 @@ pub fn create_new(path: &Path, mode: u32) -> io::Result<OwnedFd> {
         .map(OwnedFd::from)
 }
 
-/// Writes all of `line`, with one write(2) unless the system takes less. A line that cannot be written is given up:
-/// there is nobody left to tell.
+/// Writes all of `line`, by one write(2) unless the system takes less. A line that cannot be written is given up, as
+/// there is nowhere to report it.
 pub fn write(fd: RawFd, line: &[u8]) {
     let mut rest = line;
     while !rest.is_empty() {

@@ -1,4 +1,7 @@
-//! Memory of other processes, copied by the kernel (process_vm_readv).
+//! Memory of other processes, copied by the kernel (process_vm_readv, process_vm_writev).
+//!
+//! Knows nothing of who the processes are. Called by `transport`, and by `abi` for memory of its own that may not be
+//! there.
 
 use std::io;
 
@@ -9,21 +12,23 @@ pub struct Range {
     pub len: u64,
 }
 
+/// The most ranges on one side of a copy. Further ones are left out.
 const PIECES: usize = 8;
 
-/// How far the first zero byte lies behind an address of our own, if it is among `most` bytes. The kernel reads them, so
-/// memory that is not there is an answer and no signal.
+/// The distance from an address of this process to the first zero byte, which is looked for in `most` bytes at least.
+/// None: there is none before those bytes or readable memory end. The kernel reads the memory for us, so that memory
+/// which is not readable is an error and no SIGSEGV.
 pub fn distance_to_zero(addr: usize, most: usize) -> Option<usize> {
     const CHUNK: usize = 256;
     let (pid, mut bytes, mut at) = (std::process::id() as i32, [0u8; CHUNK], 0);
     while at < most {
-        // No piece lies in two pages: of one that does, nothing would be read where the second is not there.
+        // Up to the next multiple of `CHUNK`: as no page boundary cuts it, it is readable as a whole or not at all.
         let len = CHUNK - (addr + at) % CHUNK;
         let [from, to] = [addr + at, bytes.as_mut_ptr() as usize].map(|addr| Range {
             addr: addr as u64,
             len: len as u64,
         });
-        // SAFETY: `bytes` is ours, and has the length.
+        // SAFETY: the local range is the first `len` bytes of `bytes`.
         unsafe { read(pid, &[from], &[to]) }.ok().filter(|read| *read == len)?;
         if let Some(zero) = bytes.get(..len)?.iter().position(|byte| *byte == 0) {
             return Some(at + zero);
@@ -33,7 +38,7 @@ pub fn distance_to_zero(addr: usize, most: usize) -> Option<usize> {
     None
 }
 
-/// Copies from another process; says how many bytes, which may be fewer than asked.
+/// Copies from another process. Returns how many bytes, which may be fewer than asked for.
 ///
 /// # Safety
 /// The local ranges are writable memory that nobody else uses during the call.
@@ -46,7 +51,7 @@ pub unsafe fn read(pid: i32, remote: &[Range], local: &[Range]) -> io::Result<us
     usize::try_from(copied).map_err(|_| io::Error::last_os_error())
 }
 
-/// Copies to another process; says how many bytes, which may be fewer than asked. The kernel checks both sides.
+/// Copies to another process. Returns how many bytes, which may be fewer than asked for. The kernel checks both sides.
 ///
 /// # Safety
 /// The remote ranges are memory that their owner wants written, and nobody else uses during the call.
@@ -96,6 +101,34 @@ mod tests {
         let read = unsafe { read(std::process::id() as i32, &remote, &local) }.unwrap();
         assert_eq!(read, 50);
         assert!(to.iter().copied().eq((10..30).chain(70..100)));
+    }
+
+    /// A string at the end of readable memory is read to its zero; one without a zero is read no further.
+    #[test]
+    fn a_string_is_read_up_to_the_end_of_memory() {
+        let page = crate::sys::shared::page_size();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping at a place of the kernel's choice.
+        let base = unsafe { libc::mmap(core::ptr::null_mut(), 2 * page, access, flags, -1, 0) };
+        assert_ne!(base, libc::MAP_FAILED);
+        // SAFETY: the mapping made above, of which the second page is taken away and the first is filled.
+        unsafe {
+            assert_eq!(libc::munmap(base.byte_add(page), page), 0);
+            libc::memset(base, 1, page);
+        }
+        let end = base as usize + page;
+        for len in [1, 5, 255, 256, 257, 700] {
+            assert_eq!(distance_to_zero(end - len, 10_000), None, "{len}");
+        }
+        // SAFETY: the last byte of the first page.
+        unsafe { base.cast::<u8>().add(page - 1).write(0) };
+        for len in [1, 5, 255, 256, 257, 700] {
+            assert_eq!(distance_to_zero(end - len, 10_000), Some(len - 1), "{len}");
+        }
+        assert_eq!((distance_to_zero(end, 10), distance_to_zero(end - 1, 0)), (None, None));
+        // SAFETY: what is left of the mapping.
+        unsafe { libc::munmap(base, page) };
     }
 
     #[test]

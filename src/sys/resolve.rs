@@ -1,4 +1,5 @@
-//! Names of hosts and services turned into socket addresses, and socket addresses as the bytes C programs hold.
+//! Names of hosts and services resolved into socket addresses, and socket addresses as the bytes that C programs hold.
+//! Called by `api`.
 
 use core::ffi::{CStr, c_int};
 use core::ptr;
@@ -9,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSo
 const V4_LEN: usize = size_of::<libc::sockaddr_in>();
 const V6_LEN: usize = size_of::<libc::sockaddr_in6>();
 
-/// The first address getaddrinfo knows. `family` is AF_UNSPEC, AF_INET or AF_INET6, `flags` are AI_*.
+/// The first address that getaddrinfo finds. `family` is AF_UNSPEC, AF_INET or AF_INET6, `flags` are AI_*.
 pub fn lookup(node: Option<&str>, service: Option<&str>, family: c_int, flags: c_int) -> io::Result<SocketAddr> {
     let (node, service) = (
         node.map(CString::new).transpose()?,

@@ -1,7 +1,8 @@
-//! A named file of 64-bit words that several processes map, and that lives as long as one of them does.
+//! A named file of 64-bit words that several processes map, and that exists as long as one of them has it open.
 //!
-//! Knows nothing of what the words mean. Whether somebody is alive is told by a lock that the kernel drops with its
-//! holder, so a killed process leaves a file behind that the next one to come throws away. Called by `api::av`.
+//! Each holds a lock that the kernel drops with its process. So a killed process leaves a file without a lock, which
+//! the next one to open it replaces. Knows nothing of what the words mean. Called by `api::av`, and by `transport::shm`
+//! to remove dead ones.
 
 use super::{home, shared};
 use core::ffi::{c_int, c_short};
@@ -13,29 +14,29 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The bytes of the file that are locked, not what they hold.
+/// The bytes of the file that are locked. What they hold does not matter.
 #[derive(Clone, Copy)]
 enum LockByte {
-    /// Shared by all who have the file open, held alone by the one who removes it.
+    /// Read-locked by all that have the file open, write-locked by the one that removes it.
     Life = 0,
-    /// Held by the one who writes.
+    /// Held by the process that writes.
     Write = 1,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The file must exist, and somebody have it open.
+    /// The file must exist, and a process have it open.
     Read,
-    /// The file is made when there is none, or only a dead one.
+    /// The file is made if there is none, or only a dead one.
     Write,
 }
 
-/// The names of tables begin so.
+/// The names of tables begin with this.
 pub const TABLE_PREFIX: &str = "fi_av.";
 
 const WORD: usize = size_of::<u64>();
 
-/// How often a table may turn out to be dying while it is being opened. Each time somebody else was quicker.
+/// How often a table is tried to be opened that other processes remove and make meanwhile.
 const TRIES: u32 = 1000;
 
 /// The file, open and mapped as a whole. Room must be reserved before words are used.
@@ -45,18 +46,18 @@ pub struct SharedTable {
     words: *const AtomicU64,
     len: usize,
     access: Access,
-    /// A child of fork has a copy of this value, but not the right to remove the file.
+    /// The process that opened it: a child of fork must not remove the file.
     process: u32,
 }
 
-// SAFETY: the mapping is this value's own until its drop, and is only touched atomically.
+// SAFETY: the mapping belongs to this value until its drop, and is only touched atomically.
 unsafe impl Send for SharedTable {}
 // SAFETY: as above.
 unsafe impl Sync for SharedTable {}
 
 impl SharedTable {
-    /// Joins the table of this name, or makes it with `words` words, of which `make` writes the first ones before anybody
-    /// sees it. A file that is not this user's alone is never joined.
+    /// Opens the table of this name, or makes one of `words` words, which `make` fills before anybody sees it. A file
+    /// that others may write to is refused.
     pub fn open(
         path: &Path,
         access: Access,
@@ -83,7 +84,7 @@ impl SharedTable {
             }
             let len = usize::try_from(file.metadata()?.len()).unwrap_or(0) / WORD;
             if len == 0 {
-                // Nobody of ours makes such a one; a living process has it open.
+                // An empty file, which some process has locked: no table of ours.
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let at = map(&file, len, access)?;
@@ -112,7 +113,7 @@ impl SharedTable {
         self.len == 0
     }
 
-    /// Where a word is in this process.
+    /// The address of a word in this process.
     pub fn address_of(&self, word: usize) -> usize {
         (self.words as usize).wrapping_add(word.saturating_mul(WORD))
     }
@@ -122,8 +123,8 @@ impl SharedTable {
         (at < self.len).then(|| unsafe { &*self.words.add(at) })
     }
 
-    /// A word, 0 past the end. Relaxed, because only that is sure to work on memory mapped for reading; order is made
-    /// by fences.
+    /// A word, 0 past the end. Relaxed, as only that is sure to work on memory mapped for reading; fences make the
+    /// order.
     #[inline]
     pub fn load(&self, at: usize) -> u64 {
         self.word(at).map_or(0, |word| word.load(Ordering::Relaxed))
@@ -154,7 +155,7 @@ impl SharedTable {
         self.store(at, value);
     }
 
-    /// Takes memory for some words, so that using them cannot end in SIGBUS when the file system is full.
+    /// Allocates memory for some words, so that using them does not raise SIGBUS if the file system is full.
     pub fn reserve(&self, from: usize, count: usize) -> io::Result<()> {
         let bytes = |words: usize| libc::off_t::try_from(words.saturating_mul(WORD));
         let (Ok(at), Ok(len)) = (bytes(from), bytes(count)) else {
@@ -170,19 +171,19 @@ impl SharedTable {
         }
     }
 
-    /// Waits until no other process writes. Given back by `unlock`, or by the kernel when this process dies.
+    /// Waits for the lock of the writer. Released by `unlock`, or by the kernel when this process dies.
     pub fn lock(&self) -> io::Result<()> {
         lock(&self.file, LockByte::Write, libc::F_WRLCK)
     }
 
     pub fn unlock(&self) {
-        // Letting go cannot fail on a lock that is held.
+        // Unlocking does not fail.
         let _ = lock(&self.file, LockByte::Write, libc::F_UNLCK);
     }
 }
 
-/// Makes the file under a name that nobody knows, and then gives it its own. None: somebody else was quicker, or a sweep
-/// took it for dead.
+/// Makes the file under a draft's name, and then links it to its own. None: another process was quicker, or a sweep
+/// removed the draft.
 fn make_new(
     path: &Path,
     words: usize,
@@ -199,7 +200,7 @@ fn make_new(
     made
 }
 
-/// A whole table, that lives before it has a name.
+/// Locks the file, and makes it a whole table.
 fn finish(
     file: File,
     path: &Path,
@@ -214,8 +215,8 @@ fn finish(
     Ok(table)
 }
 
-/// Removes a table that nobody has any more. It is not written over, for a child of fork may still have it mapped. False:
-/// it lives.
+/// Removes a table that no process has open. It is not used again, as a child of fork may still have it mapped. False:
+/// some process has it open.
 fn remove_dead(file: &File, path: &Path) -> io::Result<bool> {
     if !try_lock(file, LockByte::Life, libc::F_WRLCK)? {
         return Ok(false);
@@ -226,7 +227,7 @@ fn remove_dead(file: &File, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes what the dead left under this name.
+/// Removes the table of this name if no process has it open.
 pub fn sweep(path: &Path) {
     if let Ok((fd, _)) = shared::open_own(path) {
         let _ = remove_dead(&File::from(fd), path);
@@ -256,15 +257,16 @@ impl Drop for SharedTable {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this length, unmapped once; no reference outlives `self`.
         unsafe { libc::munmap(self.words.cast_mut().cast(), self.len * WORD) };
-        // A child of fork shares the lock with its parent, and must leave it alone.
+        // A child of fork shares the lock with its parent, so unlocking would unlock it for the parent.
         if self.process != std::process::id() {
             return;
         }
-        // Let go by name, not by closing: another thread's child may have a copy of the descriptor until its exec.
+        // Unlocked explicitly: closing is not enough while a child of another thread has the descriptor, until its
+        // exec.
         let _ = lock(&self.file, LockByte::Life, libc::F_UNLCK);
         let last = try_lock(&self.file, LockByte::Life, libc::F_WRLCK).unwrap_or(false);
         if last && is_at(&self.file, &self.path) {
-            // A file that cannot be removed is found dead by the next one to come.
+            // If it cannot be removed, the next process that opens it finds it dead.
             let _ = std::fs::remove_file(&self.path);
             self.path.parent().inspect(|dir| home::leave(dir));
         }
@@ -297,7 +299,7 @@ fn try_lock(file: &File, byte: LockByte, kind: c_int) -> io::Result<bool> {
     }
 }
 
-/// A lock of the open file, not of the process: two openings in one process are two owners.
+/// Sets a lock of the open file (F_OFD_*), not of the process: one process that opens it twice is two owners.
 fn set_lock(file: &File, byte: LockByte, kind: c_int, command: c_int) -> io::Result<()> {
     let wish = libc::flock {
         l_type: kind as c_short,
@@ -355,13 +357,13 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// A file that somebody made under a name of ours.
+    /// A file under a name of ours that is not a table.
     fn left(path: &Path, mode: u32) {
         std::fs::write(path, [7u8; 8192]).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Whoever else may write to a file may cut it, which would be the end of all who have it mapped.
+    /// Other users that may write to a file may truncate it, which kills all processes that have it mapped.
     #[test]
     fn what_others_may_write_to_is_not_joined() {
         let path = path("strange");

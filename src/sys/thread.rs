@@ -1,12 +1,12 @@
-//! Threads of the library's own, which end before what they work for. Knows nothing of what they do.
+//! Threads of the library's own, which end before what they work for. Knows nothing of what they do. Called by `api`.
 
 use super::forks::Process;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::thread::{Builder, JoinHandle};
 
-/// A thread. A child of fork has this, but not the thread: it must not even be detached there, as a thread that the
-/// child makes may have got its place.
+/// A thread. A child of fork has a copy of this, but not the thread. It must not even be detached there, as a new
+/// thread of the child may have the same handle.
 pub struct Thread {
     handle: ManuallyDrop<JoinHandle<()>>,
     process: Process,

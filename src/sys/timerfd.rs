@@ -1,4 +1,4 @@
-//! A timer as a descriptor: readable now and again while it runs. Knows nothing of who sleeps on it.
+//! A timer as a descriptor that becomes readable periodically. Knows nothing of who sleeps on it. Called by `api`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
-    /// One that does not run.
+    /// A timer that is stopped.
     pub fn new() -> io::Result<TimerFd> {
         // SAFETY: a call without pointers.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
@@ -19,8 +19,8 @@ impl TimerFd {
         Ok(TimerFd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// From now on it becomes readable once in every such time. Zero stops it, and makes it unreadable. It cannot fail:
-    /// the descriptor is a timer, and the times are sound.
+    /// Starts the timer anew, to become readable once in every `every`. Zero stops it and makes it unreadable. It
+    /// cannot fail, as the descriptor is a timer and the time is valid.
     pub fn set(&self, every: Duration) {
         let time = libc::timespec {
             tv_sec: libc::time_t::try_from(every.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -30,11 +30,11 @@ impl TimerFd {
             it_interval: time,
             it_value: time,
         };
-        // SAFETY: a structure of ours, read by the call, and no place for the old one.
+        // SAFETY: a structure of ours, read by the call; the old setting is not asked for.
         unsafe { libc::timerfd_settime(self.fd(), 0, &both, core::ptr::null_mut()) };
     }
 
-    /// Makes it unreadable until the next time.
+    /// Makes it unreadable until the next period ends.
     pub fn clear(&self) {
         let mut count = 0u64;
         // SAFETY: eight bytes of ours, filled by the call.

@@ -1,4 +1,4 @@
-//! A file's memory, mapped here as another process has it mapped.
+//! A file's memory, mapped here as another process has it mapped. Knows nothing of who the process is.
 
 use crate::sys::forks::Process;
 use crate::sys::shared;
@@ -8,21 +8,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// A file's memory as a process has it mapped, mapped here too. Children of fork do not have it.
+/// A range of a file, mapped. Children of fork do not have it.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     whole: usize,
-    /// Bytes before the first that was asked for, and how many were.
+    /// Bytes that were mapped before the range, as offsets must be multiples of pages, and the length of the range.
     pub(super) lead: usize,
     pub(super) len: usize,
     process: Process,
-    /// Where it is used instead, for ThreadSanitizer: see `shared::tsan`.
+    /// The address that is used instead, for ThreadSanitizer: see `shared::tsan`.
     #[cfg(tsan)]
     seen: Option<usize>,
 }
 
-// SAFETY: memory of the process; nothing about it belongs to a thread.
+// SAFETY: the mapping belongs to the process, not to a thread.
 unsafe impl Send for Mapping {}
 
 const POPULATE_READ: c_int = 22;
@@ -64,14 +64,14 @@ impl Mapping {
         })
     }
 
-    /// The same memory where its owner has it, if that is this process.
+    /// Uses the owner's own address, if the owner is this process.
     #[cfg(tsan)]
     pub fn at_home(mut self, pid: u32, addr: u64) -> Mapping {
         self.seen = (pid == std::process::id()).then_some(addr as usize);
         self
     }
 
-    /// How many bytes there are of what was asked for.
+    /// The length of the range.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -80,7 +80,7 @@ impl Mapping {
         self.len == 0
     }
 
-    /// The address here of byte `at` of what was asked for.
+    /// The address of byte `at` of the range.
     #[inline(always)]
     pub fn address(&self, at: usize) -> usize {
         #[cfg(tsan)]
@@ -90,8 +90,8 @@ impl Mapping {
         self.base.as_ptr() as usize + self.lead + at
     }
 
-    /// Sees that bytes have pages, which touching them then finds: a file system that is full, or a file that has become
-    /// shorter, is an error here, where touching is the end of the process.
+    /// Populates the pages of some bytes. If the file system is full or the file has become shorter, that is an error
+    /// here, where touching the bytes would raise SIGBUS.
     pub fn populate(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
         let page = shared::page_size();
         let from = self.lead.saturating_add(at) & !(page - 1);
@@ -104,7 +104,7 @@ impl Mapping {
         if from >= to {
             return Ok(());
         }
-        // SAFETY: within the mapping, of which it changes nothing but whether pages are there.
+        // SAFETY: within the mapping; populating pages changes none of its bytes.
         let done = unsafe { libc::madvise(self.base.as_ptr().add(from).cast(), to - from, advice) };
         if done < 0 {
             return Err(io::Error::last_os_error());
@@ -115,9 +115,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // In a child it is not there, and something else may be.
+        // A child of fork does not have the mapping, and may have another one at this address.
         if self.process.is_this() {
-            // SAFETY: mapped by `new`; whoever used it is done.
+            // SAFETY: mapped by `new`; addresses were handed out on condition that this value outlives their use.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.whole) };
         }
     }

@@ -1,4 +1,4 @@
-//! The mappings of a process, as the kernel tells them: by PROCMAP_QUERY, or by /proc/PID/maps where that is not known.
+//! The mappings of a process: asked by PROCMAP_QUERY, or read from the text of /proc/PID/maps on kernels without that.
 
 use super::FileId;
 use crate::sys::shared;
@@ -17,7 +17,7 @@ pub struct Area {
     pub shared: bool,
     pub writable: bool,
     pub offset: u64,
-    /// What offsets of its file must be multiples of.
+    /// The page size, of which offsets in the file must be multiples.
     pub page: u64,
     pub file: FileId,
     pub name: OsString,
@@ -29,13 +29,13 @@ impl Area {
     }
 }
 
-/// The maps of a process, open to be asked.
+/// /proc/PID/maps, open.
 pub struct Maps {
     pid: u32,
     file: File,
 }
 
-/// What PROCMAP_QUERY fills in; the kernel's `struct procmap_query`.
+/// The kernel's `struct procmap_query`.
 #[repr(C)]
 #[derive(Default)]
 struct Query {
@@ -73,7 +73,7 @@ impl Maps {
     pub fn area(&self, addr: u64) -> Option<Area> {
         match self.ask(addr) {
             Ok(area) => Some(area),
-            // A kernel before 6.11.
+            // Kernels before 6.11 do not know the query.
             Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => self.search(addr),
             Err(_) => None,
         }

@@ -1,8 +1,12 @@
-//! What file lies behind another process's memory, and that file mapped here too.
+//! Which file is behind another process's memory, and that file mapped here too.
 //!
-//! Only shared mappings of regular files have one: a file, memory of memfd_create or of /dev/shm. The kernel says which it
-//! is (/proc/PID/maps), and opening it is tried by its name, by the mapping's own link, and by the process's descriptors;
-//! whatever opens must be the very same file. Knows nothing of who the process is. Called by transports.
+//! - `maps`: what the kernel says of a process's mappings.
+//! - `mapping`: a file's memory, mapped here.
+//! - here: the file behind a range of memory, and how it is opened.
+//!
+//! Only shared mappings of regular files count: files, memory of memfd_create and of /dev/shm. Such a file is opened by
+//! its name, by the mapping's own link in /proc, or by one of the process's descriptors; whatever opens must be the
+//! very file of the mapping. Knows nothing of who the process is. Called by transports.
 
 mod mapping;
 mod maps;
@@ -17,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use mapping::Mapping;
 
-/// Which file a mapping is of, as the kernel names it.
+/// A file, as /proc/PID/maps names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
     major: u32,
@@ -48,18 +52,18 @@ pub struct Backing {
     offset: u64,
     page: u64,
     name: PathBuf,
-    /// The range of the mapping in which it begins.
+    /// Start and end of the mapping in which the range begins.
     area: (u64, u64),
 }
 
-/// The file behind `len` bytes of a process's memory: None unless all of them are one file's, shared. An error if the
-/// process may not be asked.
+/// The file behind `len` bytes of a process's memory; None unless all of them are one file's, mapped shared, without a
+/// gap. An error if the caller may not ask about the process.
 pub fn backing(pid: u32, addr: u64, len: u64) -> io::Result<Option<Backing>> {
     let maps = Maps::open(pid)?;
     Ok(backing_in(&maps, addr, len))
 }
 
-/// The most parts in which a range may be mapped: a process decides by itself how many its memory has.
+/// The most mappings that a range may consist of, as the process could make very many.
 const AREAS_MOST: usize = 256;
 
 fn backing_in(maps: &Maps, addr: u64, len: u64) -> Option<Backing> {
@@ -74,7 +78,7 @@ fn backing_in(maps: &Maps, addr: u64, len: u64) -> Option<Backing> {
         name: first.name.clone().into(),
     };
     let (mut last, mut areas) = (first, 1);
-    // A file may be mapped in parts, with rights that differ.
+    // A range may consist of several mappings, whose rights differ.
     while last.end < end {
         areas += 1;
         if areas > AREAS_MOST {
@@ -101,7 +105,7 @@ impl Backing {
         self.offset
     }
 
-    /// Opens the file, whatever way there is.
+    /// Opens the file, by any of the three ways.
     pub fn open(&self, pid: u32, write: bool) -> Option<File> {
         let (start, end) = self.area;
         let named = self.name.is_absolute().then_some(self.name.as_path());
@@ -118,7 +122,7 @@ impl Backing {
         entries.find_map(|entry| self.open_at(&entry.path(), write))
     }
 
-    /// Looks before it opens: opening what is not a file may do something.
+    /// Opens the path if it is this file. Checks that before opening too, as opening a device may have an effect.
     fn open_at(&self, path: &Path, write: bool) -> Option<File> {
         let same = |found: &std::fs::Metadata| found.is_file() && FileId::of(found) == self.file;
         std::fs::metadata(path).ok().filter(same)?;
@@ -133,7 +137,7 @@ impl Backing {
         Some(file)
     }
 
-    /// Maps `len` bytes from where the range begins. Fails where the file ends before.
+    /// Maps `len` bytes from the beginning of the range. Fails if the file is shorter.
     pub fn map(&self, file: &File, len: u64, write: bool) -> io::Result<Mapping> {
         let lead = self.offset % self.page;
         let from = self.offset - lead;

@@ -104,7 +104,7 @@ fn what_is_not_all_shared_is_not() {
     assert_eq!(other as u64, hole);
     assert!(behind(pid, shared.at as u64, 4096).is_some());
     assert_eq!(behind(pid, shared.at as u64, 4097), None);
-    // Rights that differ are fine, if one does not want to write.
+    // Mappings whose rights differ are one range, which is not writable.
     // SAFETY: as above.
     unsafe { libc::mprotect((hole + 4096) as *mut libc::c_void, 4096, libc::PROT_READ) };
     let rest = behind(pid, hole + 4096, 2 * 4096).unwrap();

@@ -1,7 +1,8 @@
-//! Files as memory that several processes share: made, locked, given room, mapped.
+//! Files as memory that several processes share: made, opened, locked, allocated, mapped.
 //!
-//! Locks are the kernel's locks on open files (F_OFD_*): they end with the file's last descriptor, so with the process,
-//! however it dies; and they can be asked about without being taken. Knows nothing of what the files hold.
+//! Locks are those of open files (F_OFD_*). They end with the last descriptor and mapping of the open file, and so with
+//! the process however it dies; and others can ask for them without taking them. Knows nothing of what the files hold.
+//! Called by `transport` and other files of `sys`. `tsan` stands in for mappings under ThreadSanitizer.
 
 #[cfg(tsan)]
 mod tsan;
@@ -35,7 +36,7 @@ fn open_with(path: &Path, flags: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes a file that must not exist yet, for its owner only, whatever the process's mask is.
+/// Makes a file that must not exist yet, with mode 0600 whatever the process's umask is.
 pub fn create(path: &Path) -> io::Result<OwnedFd> {
     let fd = open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
     // SAFETY: an open descriptor.
@@ -43,14 +44,15 @@ pub fn create(path: &Path) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Makes a directory for its owner only, whatever the process's mask is.
+/// Makes a directory, with mode 0700 whatever the process's umask is.
 pub fn create_directory(path: &Path) -> io::Result<()> {
     const MODE: libc::mode_t = 0o700;
     let name = c_path(path)?;
     // SAFETY: a C string that lives through the call.
     checked(unsafe { libc::mkdir(name.as_ptr(), MODE) })?;
     if status_of(path)?.mode != MODE {
-        // Not through a link, which may be there if another process of ours has removed it meanwhile.
+        // Not through a link: another process of this user may have removed the directory, and somebody put a link
+        // there.
         let flags = libc::AT_SYMLINK_NOFOLLOW;
         // SAFETY: as above.
         checked(unsafe { libc::fchmodat(libc::AT_FDCWD, name.as_ptr(), MODE, flags) })?;
@@ -58,8 +60,8 @@ pub fn create_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file that only this user's processes can have made or written to: a regular one, of this user, closed to all
-/// others. Never through a symbolic link and never waiting. What else is there is EACCES.
+/// Opens a file that only this user's processes can have made or written to: a regular one, of this user, with no
+/// rights for others. Does not follow symbolic links, and does not wait. EACCES for anything else.
 pub fn open_own(path: &Path) -> io::Result<(OwnedFd, Status)> {
     let fd = open_with(path, libc::O_RDWR)?;
     let status = status(&fd)?;
@@ -69,7 +71,7 @@ pub fn open_own(path: &Path) -> io::Result<(OwnedFd, Status)> {
     Ok((fd, status))
 }
 
-/// Whether at least half of the file system that a file is in can still be used.
+/// Whether at least half of the file system of this path is free.
 pub fn is_half_free(path: &Path) -> bool {
     let Ok(path) = c_path(path) else {
         return false;
@@ -87,7 +89,7 @@ pub fn link(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::hard_link(from, to)
 }
 
-/// What fstat says, as far as it is needed.
+/// What fstat says, as far as we need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     pub device: u64,
@@ -97,7 +99,7 @@ pub struct Status {
     pub size: u64,
     /// S_IFREG, S_IFSOCK ...
     pub kind: u32,
-    /// Who may do what.
+    /// The permission bits.
     pub mode: u32,
 }
 
@@ -114,7 +116,7 @@ impl Status {
         }
     }
 
-    /// Of this kind, of this user, and closed to all others.
+    /// Whether it is of this kind, of this user, and without rights for others.
     pub fn is_private(&self, kind: u32) -> bool {
         self.kind == kind && self.owner == own_uid() && self.mode & 0o077 == 0
     }
@@ -161,7 +163,8 @@ fn byte_lock(kind: libc::c_int, byte: i64) -> libc::flock {
     lock
 }
 
-/// Locks one byte of an open file until its last descriptor is closed; false when somebody else has it.
+/// Locks one byte of an open file, until its last descriptor and mapping are gone. False: another open file has the
+/// lock.
 pub fn try_lock(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
     let lock = byte_lock(libc::F_WRLCK, byte);
     // SAFETY: an open descriptor and a whole flock.
@@ -179,7 +182,7 @@ pub fn unlock(fd: BorrowedFd<'_>, byte: i64) -> io::Result<()> {
     checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &lock) }).map(drop)
 }
 
-/// Whether somebody else holds the lock on a byte.
+/// Whether another open file has the lock of a byte.
 pub fn is_locked(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
     let mut lock = byte_lock(libc::F_WRLCK, byte);
     // SAFETY: an open descriptor and a flock to fill.
@@ -187,13 +190,13 @@ pub fn is_locked(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
-/// Sees that a range of a file has memory behind it, growing the file if need be. Writing to it can then not fail.
+/// Allocates memory for a range of a file, which grows if need be. Writing to it then cannot fail.
 pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     // SAFETY: rlimit is plain data; all zero is one.
     let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
     // SAFETY: an rlimit to fill.
     checked(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) })?;
-    // Asked first, because going over the limit raises a signal.
+    // Checked here, because exceeding the limit raises SIGXFSZ.
     if offset.saturating_add(len) > limit.rlim_cur {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     }
@@ -207,7 +210,7 @@ pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Gives the memory behind a range back; it reads as zero then.
+/// Releases the memory of a range, which then reads as zero.
 pub fn release(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // SAFETY: an open descriptor; no memory of ours is involved.
@@ -221,7 +224,7 @@ pub fn read_start(fd: BorrowedFd<'_>, bytes: &mut [u8]) -> bool {
     usize::try_from(read).is_ok_and(|read| read == bytes.len())
 }
 
-/// A number nobody guesses and nobody else has; never 0.
+/// A random number that nobody can guess; never 0.
 pub fn random() -> io::Result<u64> {
     let mut bytes = [0u8; 8];
     loop {
@@ -237,7 +240,7 @@ pub fn random() -> io::Result<u64> {
     }
 }
 
-/// Part of a file as memory, shared with whoever maps it too. Children of fork do not have it.
+/// A part of a file, mapped shared. Children of fork do not have it.
 #[derive(Debug)]
 pub struct FileMap {
     base: NonNull<u8>,
@@ -247,10 +250,10 @@ pub struct FileMap {
     process: Process,
 }
 
-// SAFETY: memory of the process, reached through atomics and raw pointers; nothing about it belongs to a thread.
+// SAFETY: the mapping belongs to the process, not to a thread; it is reached through atomics and raw pointers.
 unsafe impl Send for FileMap {}
 
-// SAFETY: as other processes do, other threads reach it through atomics, or take what they read for anything.
+// SAFETY: other threads use it as other processes do: through atomics, or checking whatever they read.
 unsafe impl Sync for FileMap {}
 
 impl FileMap {
@@ -265,7 +268,7 @@ impl FileMap {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // A mapping keeps its open file alive, and with it the file's locks: not in children.
+        // A mapping keeps its open file alive, and so the file's locks. In a child of fork it must not.
         // SAFETY: the mapping made above.
         unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) };
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
@@ -298,7 +301,7 @@ impl FileMap {
         self.base
     }
 
-    /// A word of it. `at` is a number of the caller's own, never one from outside.
+    /// A word of it. `at` is one of the caller's constants, never a number from a peer.
     #[inline]
     pub fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at % 8 == 0 && at + 8 <= self.len);
@@ -306,10 +309,10 @@ impl FileMap {
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
-    /// Copies bytes out. What a peer writes meanwhile may be torn; callers check what they got.
+    /// Copies bytes out. If a peer writes meanwhile they may be torn: callers check what they get.
     pub fn read(&self, at: usize, bytes: &mut [u8]) {
         assert!(at <= self.len && bytes.len() <= self.len - at);
-        // SAFETY: within the mapping, and ours is another memory.
+        // SAFETY: within the mapping, as asserted; `bytes` is other memory, the caller's own.
         unsafe { ptr::copy_nonoverlapping(self.base.as_ptr().add(at), bytes.as_mut_ptr(), bytes.len()) };
     }
 
@@ -322,7 +325,7 @@ impl FileMap {
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        // In a child it is not there, and something else may be.
+        // A child of fork does not have the mapping, and may have another one at this address.
         if self.is_ours() {
             #[cfg(not(tsan))]
             let own = self.base;

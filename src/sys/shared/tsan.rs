@@ -1,8 +1,8 @@
-//! For ThreadSanitizer only (cfg tsan: build.rs), which knows memory by its address: a file that a process maps twice is
-//! used at one address, whatever parts of it, so that two endpoints in one process are seen to meet.
+//! For ThreadSanitizer only (cfg tsan: build.rs), which knows memory by its address: a file that a process maps several
+//! times is used at one address, so that accesses of two endpoints in one process are seen as accesses of one memory.
 //!
-//! Every mapping is made as ever, for it holds its own open file and its locks. What is used in its place is made once,
-//! from a file opened anew, and goes with the last who uses it. Called by `super::FileMap`.
+//! `FileMap` still makes its own mapping, as that keeps the open file and its locks. What is used in its place is made
+//! once for each file, from a new open file, and unmapped with the last user. Called by `super::FileMap`.
 
 use super::{Process, status};
 use core::ptr::{self, NonNull};
@@ -11,10 +11,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Device, inode, and the process, as a child of fork has none of its parent's.
+/// Device and inode, and the process, as a child of fork has no mapping of its parent's.
 type File = (u64, u64, Process);
 
-/// Longer than any file of ours can be. Only addresses are taken for it.
+/// Longer than any file of ours. It costs addresses only.
 const WHOLE: usize = 16 << 30;
 
 struct Users {
@@ -28,7 +28,7 @@ fn files() -> MutexGuard<'static, Option<HashMap<File, Users>>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The one address of a place in a file.
+/// The one address in this process for a part of a file.
 pub fn share(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<NonNull<u8>> {
     let at = usize::try_from(offset).map_err(io::Error::other)?;
     if at.checked_add(len).is_none_or(|end| end > WHOLE) {
@@ -48,7 +48,7 @@ pub fn share(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<NonNull<
     NonNull::new((users.base + at) as *mut u8).ok_or_else(io::Error::last_os_error)
 }
 
-/// One who used it is gone.
+/// A user of the mapping is gone.
 pub fn leave(place: NonNull<u8>) {
     let mut files = files();
     let Some(files) = files.as_mut() else { return };

@@ -1,24 +1,26 @@
-//! The attention word: how a sleeper and those who write to it agree that it must be woken.
+//! The attention word: how a sleeper and those who push to it agree that it must be woken.
 //!
-//! The sleeper announces its sleep and then looks whether anything came; a sender writes and then looks whether anybody
-//! sleeps. One of the two must see the other, which takes a barrier between the two steps on both sides. The word counts
-//! sleeps above its bits, so that a late note of one waking does not touch the next sleep.
+//! The sleeper announces its sleep and then looks whether anything came; a sender writes a record and then looks
+//! whether the receiver sleeps. One of the two must see the other, which takes a barrier between the two steps on both
+//! sides. The word counts sleeps above its bits, so that a waker that notes late that it has woken somebody does not
+//! end the next sleep.
 //!
-//! This file is the order of loads and stores, over any `AttentionWord`: the one in shared memory, and loom's (below).
+//! This file is the order of loads and stores, over any `AttentionWord`: the one in shared memory (`layout`), and
+//! loom's (`model`). Called by `sleeping` and `outbound`.
 
 use super::layout::{CLOSED, SLEEPING};
 
 const ONE_SLEEP: u64 = 1 << 8;
 
-/// The word, with no ordering of its own.
+/// The word. All is relaxed: order comes from the barriers.
 pub trait AttentionWord {
     fn load(&self) -> u64;
     fn store(&self, value: u64);
-    /// Puts `new` where `seen` still is.
+    /// Writes `new` if the word is still `seen`.
     fn replace(&self, seen: u64, new: u64);
 }
 
-/// SYNC POINT sleep: announces one. `barrier`: the sleeper's own, and that of the senders which have none.
+/// Announces a sleep. SYNC POINT sleep: `barrier` is the sleeper's, and also that of all senders that do not fence.
 pub fn announce(word: &impl AttentionWord, sleeps: &mut u64, barrier: impl FnOnce()) {
     *sleeps = sleeps.wrapping_add(ONE_SLEEP);
     word.store(*sleeps | SLEEPING);
@@ -37,15 +39,15 @@ pub fn wake(word: &impl AttentionWord, poke: impl FnOnce()) -> bool {
         return false;
     }
     if seen & SLEEPING != 0 {
-        // Woken first and then noted, so that dying in between loses nothing.
+        // Woken first and noted then, so that no wake-up is lost if this process dies in between.
         poke();
         word.replace(seen, seen & !SLEEPING);
     }
     true
 }
 
-/// Every order in which the steps of a sleeper and its senders can be seen: `abi-tests/loom/run`. A sleeper that nobody
-/// wakes is a deadlock, which loom finds.
+/// Tries every order in which the steps of a sleeper and its senders can be seen: `abi-tests/loom/run`. A sleeper that
+/// nobody wakes is a deadlock, which loom finds.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
@@ -56,8 +58,8 @@ mod model {
         fn load(&self) -> u64 {
             self.load(Ordering::Relaxed)
         }
-        // Loom knows that one value of a word comes after another only where it knows of the threads' order too. So a
-        // successful `replace` is made known to the next `store`, which in the real word just follows it.
+        // Loom orders two values of a word only where it orders the threads. So a successful `replace` is a release,
+        // and `store` acquires it; of the real word the order of values alone is enough.
         fn store(&self, value: u64) {
             self.swap(value, Ordering::Acquire);
         }
@@ -66,14 +68,14 @@ mod model {
         }
     }
 
-    /// How the senders' half of the barrier comes about.
+    /// Where the senders' half of the barrier comes from.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Barrier {
-        /// By their own fence, after each message.
+        /// The senders fence after each message.
         Theirs,
-        /// By the sleeper's call of membarrier, which interrupts them wherever they are.
+        /// The sleeper calls membarrier, which interrupts senders wherever they are.
         Ours,
-        /// Not at all.
+        /// There is none.
         Missing,
     }
 
@@ -126,7 +128,7 @@ mod model {
                 wake(&model.attention, || model.pipe.notify());
             }
         }
-        // The process goes on for longer than the model.
+        // After its last message the sender lives on: it answers every interrupt to come.
         fence(Ordering::SeqCst);
         lane.done.store(ENDED, Ordering::Release);
     }

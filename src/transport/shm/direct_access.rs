@@ -1,13 +1,15 @@
-//! Working on a peer's memory without the peer: the initiator's side of its table of regions (`region_table`).
+//! Direct access: working on a peer's registered memory without the peer. The initiator's side of `region_table`.
 //!
-//! A region is looked up in the peer's table when it is first used. If a file lies behind its memory that can be opened
-//! here, it is mapped, and from then on bytes are copied and atomics executed as in memory of our own; what is large is
-//! else copied by the kernel. Everything that is not so simple, refusals too, is left to the engine, which asks the peer.
+//! A region is looked up in the peer's table when its key is first used. If a file lies behind its memory that can be
+//! opened here, the region is mapped, and bytes are copied and atomics executed in place. Else the kernel copies what
+//! is long enough. Everything else, every refusal included, is left to the engine, which asks the peer.
 //!
-//! What a peer has been sent is carried out before what follows it, so nothing is done here until the peer has looked at
-//! all of that. A region may be closed at any moment: see `region_table` for how its owner knows that we are done.
+//! What was pushed to a peer takes effect before what follows it, so nothing is done here until the peer has read all
+//! of that. A region may be closed at any moment; `region_table` tells how its owner waits for those who are at it.
+//!
+//! Called by `ShmTransport` and `recall`. Knows nothing of operations: what is done in place is the caller's closure.
 
-use super::layout::{Header, MAX_ENTRIES};
+use super::layout::{FileHeader, MAX_ENTRIES};
 use super::mapped_region::{MappedPiece, MappedRegion};
 use super::outbound::Outbound;
 use super::proof::Retry;
@@ -20,41 +22,41 @@ use crate::util::regions::Rights;
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
-/// Bytes that the kernel copies while the owner of a region that is being closed would wait.
+/// The most bytes that the kernel copies under one mark: for so long may closing the region have to wait.
 const STRETCH: usize = 1 << 20;
-/// What is known of so many keys at most, of which there may be no regions.
+/// The most keys that are remembered. There may be keys among them without a region.
 const CACHED_MOST: usize = 2 * MAX_ENTRIES;
-/// Operations until it is asked whether the peer lives, whose memory would outlive it.
+/// Operations between two checks that the peer is alive, as mapped memory outlives its owner.
 pub const ALIVE_CHECK_EVERY: u32 = 4096;
 
-/// The regions of a peer that were used.
+/// What is known of the peer's regions that were used, or asked for.
 #[derive(Debug, Default)]
 pub struct RegionCache {
     list: Vec<CachedRegion>,
-    /// By key.
+    /// Places in `list`.
     by_key: QuickMap<u64, usize>,
     last: usize,
-    /// What our mark says when we leave the peer's memory next; while we are at it, it says where.
+    /// Our mark's value between two visits to the peer's memory, a multiple of `VISIT`. During one, the entry is added.
     visits: u64,
-    /// With this turn it is seen whether the peer lives.
+    /// When `visits` reaches this, the peer is checked for being alive.
     alive_check_at: u64,
 }
 
 #[derive(Debug)]
 struct CachedRegion {
     key: u64,
-    /// None: not in the table, which had changed so often when it was looked for.
+    /// None: the table had no such key when `changes` was its count of changes.
     shown: Option<ShownRegion>,
     changes: u64,
     mapped: Option<MappedRegion>,
-    /// Mapping failed for a reason that may pass.
+    /// When to try again, if mapping failed for a reason that may pass.
     retry: Retry,
 }
 
 impl CachedRegion {
-    /// Whether the region is there still, and cannot be mapped.
+    /// Whether the region is still shown, and not worth another try: its memory is private. For one that is not mapped.
     #[inline(always)]
-    fn cannot_be_mapped(&self, header: &Header) -> bool {
+    fn cannot_be_mapped(&self, header: &FileHeader) -> bool {
         let shown = self.shown.filter(|_| !self.retry.was_refused());
         shown.is_some_and(|shown| header.generation(shown.entry) == shown.generation)
     }
@@ -71,14 +73,14 @@ impl CachedRegion {
 
 /// Why a region is not mapped here.
 enum Unmapped {
-    /// Its memory is its owner's alone, or its file may not be used so.
+    /// Its memory is private to its owner, or the rights of its file do not suffice.
     Private,
-    /// It might be another time.
+    /// Something that may pass, such as a lack of descriptors.
     Failed,
 }
 
 impl ShownRegion {
-    /// Where a piece begins in the region, if it lies in it and may be used so.
+    /// The offset of a piece in the region, if it is within bounds and rights.
     fn offset(&self, part: &RemotePart, wanted: Rights) -> Option<usize> {
         let at = part.addr.checked_sub(self.base)?;
         let fits = at <= self.len && part.len as u64 <= self.len - at;
@@ -93,7 +95,7 @@ pub fn rights(access: Access) -> Rights {
     }
 }
 
-/// Our mark in the peer's file, which is set until we leave.
+/// Our access mark in the peer's file is set, until `leave`.
 struct Marked<'a> {
     mark: &'a AtomicU64,
     even: u64,
@@ -106,7 +108,7 @@ impl Marked<'_> {
     }
 }
 
-/// A piece of a region that the kernel copies from or to, as long as its generation is this.
+/// A piece of a region that the kernel may copy from or to while the region's generation is this one.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteRange {
     pub part: RemotePart,
@@ -117,12 +119,13 @@ pub struct RemoteRange {
 }
 
 impl RegionCache {
-    /// Sets our mark. `place`: as `region_table` wants it. `fenced`: the owner has no barrier for us.
+    /// Sets our mark; `place` is `mark_in_entry` or `IN_SEVERAL`. `fenced`: the kernel gives the owner no barrier over
+    /// us.
     #[inline(always)]
     fn enter<'a>(&mut self, mark: &'a AtomicU64, place: u64, fenced: bool) -> Marked<'a> {
         let marked = self.visits + place;
         self.visits += VISIT;
-        // SYNC POINT reach: marked before the generation is looked at.
+        // SYNC POINT reach: the mark is set before the generation is read.
         mark.store(marked, Ordering::Relaxed);
         if fenced {
             fence(Ordering::SeqCst);
@@ -144,7 +147,7 @@ impl RegionCache {
         self.list.get_mut(self.last)
     }
 
-    /// Makes room for so many more.
+    /// Forgets all regions if `more` of them would be too many.
     fn make_room(&mut self, more: usize) {
         if self.list.len() + more > CACHED_MOST {
             self.list.clear();
@@ -157,7 +160,7 @@ impl RegionCache {
         self.list.len()
     }
 
-    /// As if the time had come to try again what failed.
+    /// Makes everything that failed due to be tried again.
     #[cfg(test)]
     pub fn make_due(&mut self) {
         self.list.iter_mut().for_each(|cached| cached.retry.make_due());
@@ -174,7 +177,7 @@ impl RegionCache {
         }
     }
 
-    /// Whether it is time to see if the peer lives. Before the first turn it is.
+    /// Whether the peer must be checked for being alive: before the first visit, and now and then.
     #[inline(always)]
     pub fn alive_check_is_due(&self) -> bool {
         self.visits >= self.alive_check_at
@@ -182,11 +185,11 @@ impl RegionCache {
 }
 
 impl Outbound {
-    /// Hands a piece of the peer's memory to `work`, if it is mapped here and may be used now.
+    /// See `Transport::reach`.
     #[inline(always)]
     pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
         let piece = self.find(part, wanted)?;
-        // Not before: the peer writes there whenever it has looked.
+        // After `find`, which takes long when it maps: the peer may have read more by now.
         if !self.has_seen_all() {
             return None;
         }
@@ -194,13 +197,14 @@ impl Outbound {
             self.forget_closed();
             return None;
         };
-        // SAFETY: mapped as long as the cached, and with pages; the owner leaves it as it is while we are marked.
+        // SAFETY: mapped as long as the cached region, and with pages; the owner leaves it as it is while our mark is
+        // set.
         let result = work(unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
         marked.leave();
         Some(result)
     }
 
-    /// The same with several pieces, all of them or none.
+    /// See `Transport::reach_all`.
     #[inline(never)]
     pub fn reach_all<R>(
         &mut self,
@@ -208,14 +212,14 @@ impl Outbound {
         wanted: Rights,
         work: impl FnOnce(&UserIov) -> R,
     ) -> Option<R> {
-        // Now, so that what was found first is still mapped when the last is.
+        // Once for all: finding the last piece must not unmap the first one.
         self.cache.make_room(parts.len());
         let mut found = [MappedPiece::default(); IOV_LIMIT];
         let pieces = found.get_mut(..parts.len())?;
         for (piece, part) in pieces.iter_mut().zip(parts) {
             *piece = self.find(part, wanted)?;
         }
-        // SAFETY: as in `direct_access`; nothing was unmapped since, for all were found.
+        // SAFETY: as in `reach`; no piece was unmapped meanwhile, as all were found and room was made before.
         let buffers = pieces
             .iter()
             .map(|piece| unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
@@ -245,7 +249,8 @@ impl Outbound {
         .or_else(|| self.find_elsewhere(*part, wanted))
     }
 
-    /// The same, of another region or elsewhere in it. By value, so that on the way itself nothing need be in memory.
+    /// `find` for another region than the last, or another part of it. Takes its arguments by value, so that `find` can
+    /// keep them in registers.
     #[inline(never)]
     fn find_elsewhere(&mut self, part: RemotePart, wanted: Rights) -> Option<MappedPiece> {
         if self.cache.get().is_none_or(|cached| cached.key != part.key) {
@@ -262,7 +267,7 @@ impl Outbound {
         Some(mapped.remember(&shown, at, part.len, wanted))
     }
 
-    /// Marks us, if all regions are still there.
+    /// Sets our mark, if the regions of all pieces are still shown.
     #[inline(always)]
     fn enter_all(&mut self, pieces: &[MappedPiece]) -> Option<Marked<'_>> {
         let place = match pieces {
@@ -279,7 +284,7 @@ impl Outbound {
         Some(marked)
     }
 
-    /// What the kernel may copy from or to now, if this piece is in a region and the peer has looked at all it was sent.
+    /// The piece, if the kernel may copy it now: it is in a region, and the peer has read all that was pushed to it.
     #[cold]
     pub fn copyable(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if !self.has_seen_all() {
@@ -288,7 +293,7 @@ impl Outbound {
         self.copyable_now(part, access)
     }
 
-    /// The same, whatever the peer has looked at.
+    /// The same, whatever the peer has read.
     pub fn copyable_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if self.cache.get().is_none_or(|cached| cached.key != part.key) {
             self.look_up(part.key);
@@ -315,7 +320,7 @@ impl Outbound {
             .all(|at| self.copy_some(range, local, at, STRETCH.min(all - at)))
     }
 
-    /// Has the kernel copy some of it, if it is still open.
+    /// Has the kernel copy some of it, if the region is still shown.
     pub fn copy_some(&mut self, range: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
         let place = region_table::mark_in_entry(range.entry);
         let marked = self.cache.enter(self.mark.word(), place, self.fence);
@@ -341,8 +346,8 @@ impl Outbound {
             len: len as u64,
         }];
         let pid = self.pid() as i32;
-        // SAFETY: the operation's memory is valid until it has ended, as promised to `UserBuf`; the peer's is a region's
-        // of its own, which it does not take back while we are marked.
+        // SAFETY: `local` is valid until the operation has ended, as was promised to `UserBuf::new`; the peer's memory
+        // is a region that the peer shows with these rights, and does not take back while our mark is set.
         let copied = unsafe {
             match range.access {
                 Access::Read => process_vm::read(pid, &theirs, ours),
@@ -352,7 +357,7 @@ impl Outbound {
         copied.is_ok_and(|copied| copied == len)
     }
 
-    /// Whether the peer has looked at all that it was sent.
+    /// Whether the peer has read all that was pushed to it, or direct access may overtake the rest.
     #[inline(always)]
     fn has_seen_all(&self) -> bool {
         // SYNC POINT seen: acquire.
@@ -360,14 +365,14 @@ impl Outbound {
         seen == self.producer.position() || self.may_be_passed(seen)
     }
 
-    /// The peer lives: a while may pass until that is seen again. It is told, before the first turn, that we come.
+    /// The peer was just seen alive. Also tells the peer, before the first visit, that marks must be looked at.
     pub fn note_alive(&mut self) {
         self.header.direct_access().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.cache.alive_check_at = self.cache.visits + VISIT * u64::from(ALIVE_CHECK_EVERY);
     }
 
-    /// Forgets what is used now, if its region is another by now. What failed is tried again when it is time.
+    /// Forgets the last region if it is stale; maps it now if that failed before and is due.
     fn look_again(&mut self) {
         let Some(cached) = self.cache.get() else { return };
         if self.is_stale(cached) {
@@ -390,7 +395,7 @@ impl Outbound {
         }
     }
 
-    /// Gives up what is mapped of regions that are closed.
+    /// Unmaps regions that are closed.
     #[cold]
     pub fn forget_closed(&mut self) {
         for at in (0..self.cache.list.len()).rev() {
@@ -400,7 +405,7 @@ impl Outbound {
         }
     }
 
-    /// Makes a key's cached the last one.
+    /// Makes the region of this key the last used one, and looks it up in the peer's table if it is not known.
     #[cold]
     fn look_up(&mut self, key: u64) {
         if let Some(place) = self.cache.by_key.get(&key) {
@@ -408,7 +413,7 @@ impl Outbound {
             return;
         }
         self.cache.make_room(1);
-        // Before the table is looked at: what comes later changes it.
+        // Read before the table is: a region that is shown later changes the count.
         let changes = self.header.changes().load(Ordering::Acquire);
         let shown = self.header.find_entry(key);
         let mapped = shown.map(|shown| self.map(&shown));
@@ -461,7 +466,7 @@ impl Outbound {
         Ok(mapping)
     }
 
-    /// What is mapped here of the region with this key could not be touched: it is used as if it were not mapped.
+    /// Has the last used region's pages populated. If they cannot be, the region is treated as not mapped.
     #[cold]
     fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
         let Some(cached) = self.cache.get_mut() else {

@@ -1,8 +1,8 @@
-//! What wakes a sleeping endpoint: a datagram to the socket that it has beside its file.
+//! What wakes a sleeping endpoint: a datagram to the socket beside its file.
 //!
-//! The socket is named after the instance, so whoever has the endpoint's file open knows the name, and no two lives of an
-//! address share one. It is made when the endpoint opens and both rings and is rung: waking somebody takes one system
-//! call and no descriptor, and a peer that dies meanwhile costs a refusal. Called by `sleeping`, `outbound` and `housekeeping`.
+//! The socket is named after the instance, so whoever has the endpoint's file open knows its name, and no two endpoints
+//! ever share one. From it the endpoint also rings others: waking a peer takes one system call and no new descriptor,
+//! and a peer that dies meanwhile costs an error. Called by `sleeping`, `outbound` and `housekeeping`.
 
 use super::name;
 use crate::sys::datagram::{self, Sent};
@@ -18,7 +18,7 @@ pub struct Doorbell {
     socket: ParentFd,
     dir: PathBuf,
     instance: u64,
-    /// Endpoints that could not be rung for want of memory or descriptors, and are to be rung later.
+    /// Instances that could not be rung, for lack of memory or descriptors, and must be rung later.
     unrung: Mutex<Vec<u64>>,
 }
 
@@ -37,24 +37,24 @@ impl Doorbell {
         self.socket.as_fd().as_raw_fd()
     }
 
-    /// Makes it silent.
+    /// Makes the socket unreadable.
     pub fn drain(&self) {
         datagram::drain(self.socket.as_fd());
     }
 
-    /// Rings our own.
+    /// Makes our own socket readable.
     pub fn ring_own(&self) {
         self.ring(self.instance);
     }
 
-    /// Makes somebody's socket readable, if he lives. Not to be called in a child of fork.
+    /// Makes an endpoint's socket readable, if the endpoint is alive. Not to be called in a child of fork.
     pub fn ring(&self, instance: u64) {
         if !self.try_ring(instance) {
             self.unrung().push(instance);
         }
     }
 
-    /// Whether some are to be rung that could not be.
+    /// Whether there are endpoints that could not be rung yet.
     pub fn has_unrung(&self) -> bool {
         !self.unrung().is_empty()
     }
@@ -77,8 +77,9 @@ impl Doorbell {
     }
 }
 
-/// A socket may send only so much (208 KiB, some 280 datagrams) that is not received yet, by all receivers together. One
-/// that has sent nothing fails only where the receiver's own queue is full, so that it is readable.
+/// Rings from a new socket, because what one socket may have sent without its being received is limited (208 KiB, some
+/// 280 datagrams). From a new one, sending is refused only if the receiver's queue is full, which makes it readable
+/// too.
 #[cold]
 fn ring_by_new_socket(path: &Path) -> bool {
     datagram::open().is_ok_and(|socket| datagram::send(socket.as_fd(), path) != Sent::NoMemory)
@@ -88,7 +89,7 @@ impl Drop for Doorbell {
     fn drop(&mut self) {
         if self.socket.is_ours() {
             let _ = std::fs::remove_file(name::bell(&self.dir, self.instance));
-            // It is the last of an endpoint's files that goes.
+            // The socket is the last of an endpoint's files to be removed.
             home::leave(&self.dir);
         }
     }

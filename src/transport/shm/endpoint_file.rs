@@ -1,17 +1,20 @@
-//! The life of an endpoint's own file: made whole before anyone sees it, locked while the owner lives, removed after.
+//! An endpoint's own file: made whole before anyone sees it, locked while the owner is alive, removed after.
 //!
-//! A file is made under a name of no meaning, locked, filled, and only then linked to its real name, so every region
-//! that can be seen was locked at first; one whose lock nobody holds is dead for ever, and may be removed by whoever
-//! finds it. Removers exclude each other by a second lock and see that the name still means the file they looked at.
+//! A file is made as a draft, under a name that nobody looks for; it is locked, filled, and only then linked to its
+//! real name. So a file that can be found was locked once, and if nobody holds its lock, its owner is dead and whoever
+//! finds it may remove it. Removers exclude each other by a second lock, and check that the name still means the file
+//! they opened.
 //!
-//! Beside it lies the socket that wakes its owner (`doorbell`), named after the instance: made before the region is seen.
+//! Beside it is the socket that wakes the owner (`doorbell`), which is named after the instance and made first.
 //!
-//! The locks are the kernel's record locks on open files and not flock(2): they can be asked about without being taken,
-//! so a peer that looks does not disturb one that starts, and a file has as many as it has bytes, so that claiming a
-//! ring is undone by the kernel too when the claimer dies.
+//! The locks are record locks of the open file (F_OFD_*) and not flock(2): others can ask for them without taking them,
+//! so that a peer that asks does not disturb an owner that starts; and a file has one for each byte, so that the claim
+//! of a ring ends with its claimer too.
+//!
+//! Called by `ShmTransport`, `outbound`, `peers` and `sweep`.
 
 use super::doorbell::Doorbell;
-use super::layout::{self, Header, Owner};
+use super::layout::{self, FileHeader, Owner};
 use super::name;
 use super::{Config, OpenError, sweep};
 use crate::sys::forks::{self, ParentFd};
@@ -25,12 +28,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub struct EndpointFile {
-    pub header: Header,
+    pub header: FileHeader,
     pub instance: u64,
     pub pid: u32,
-    /// Whether a barrier of the kernel's reaches this process, so that its senders need not fence.
+    /// Whether other processes' membarrier reaches this one, so that it need not fence when it sends.
     pub in_barrier: bool,
-    /// Where peers prove that they read the right process.
+    /// Holds the instance. Peers read it by the kernel, to prove that a pid is ours (`proof`).
     probe: Box<AtomicU64>,
     lanes: Arc<FileMap>,
     file: Arc<ParentFd>,
@@ -83,12 +86,12 @@ impl EndpointFile {
         &self.lanes
     }
 
-    /// The file for somebody else who holds it open.
+    /// The file, to be held open for longer than the endpoint.
     pub fn hold_file(&self) -> Arc<ParentFd> {
         self.file.clone()
     }
 
-    /// False in a child of fork, where nothing of it may be touched.
+    /// False in a child of fork, where none of this may be touched.
     #[inline]
     pub fn is_ours(&self) -> bool {
         self.file.is_ours()
@@ -111,19 +114,19 @@ impl Drop for EndpointFile {
     }
 }
 
-/// Tries, and naps, before a name that others are busy with counts as taken.
+/// How often a name is tried that other processes are busy with, and the pause between, before it counts as taken.
 const TRIES: u32 = 200;
 const NAP: Duration = Duration::from_millis(1);
 
-/// A file that is whole, and the socket beside it.
+/// A finished file, and the socket beside it.
 struct Made {
     file: ParentFd,
-    header: Header,
+    header: FileHeader,
     lanes: Arc<FileMap>,
     bell: Doorbell,
 }
 
-/// Makes the file and gives it its name. Draws the instance, which names what it is made of.
+/// Makes the file and links it to its name. Draws a new instance each time it tries.
 fn publish(path: &Path, config: &Config, owner: &mut Owner<'_>, probe: &AtomicU64) -> Result<Made, OpenError> {
     let failed = |what| move |error| OpenError::from_io(what, error, &config.dir);
     for tries_left in (0..TRIES).rev() {
@@ -134,10 +137,10 @@ fn publish(path: &Path, config: &Config, owner: &mut Owner<'_>, probe: &AtomicU6
         let fd = shared::create(&draft).map_err(failed("open"))?;
         let made = fill(fd, owner, &config.dir);
         let named = match made {
-            // A child that another thread made meanwhile may hold the lock, and seem to be us after our death.
+            // Another thread forked meanwhile: the child may hold the lock, and we would seem alive after our death.
             Ok(Some(_)) if tries_left > 0 && !checkpoint.no_fork_since() => Ok(false),
             Ok(Some(_)) => take_name(&draft, path),
-            // A sweep found it before it was locked.
+            // A sweep removed the draft before it was locked.
             Ok(None) => Ok(false),
             Err(_) => Ok(false),
         };
@@ -150,20 +153,20 @@ fn publish(path: &Path, config: &Config, owner: &mut Owner<'_>, probe: &AtomicU6
     Err(OpenError::InUse)
 }
 
-/// None: somebody else removed it.
+/// Makes a draft of a new file whole. None: a sweep removed it.
 fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'static str, io::Error)> {
     let failed = |what| move |error| (what, error);
-    // Before it is locked: a child that had the descriptor would keep us alive.
+    // Before it is locked, so that no child of fork has the descriptor and with it the lock.
     let file = ParentFd::new(fd);
     let locked = shared::try_lock(file.as_fd(), layout::LOCK_LIFE).map_err(failed("fcntl"))?;
     if !locked || shared::status(&file).map_err(failed("fstat"))?.links == 0 {
         return Ok(None);
     }
     layout::allocate_header(file.as_fd()).map_err(failed("posix_fallocate"))?;
-    let header = Header::map_own(file.as_fd()).map_err(failed("mmap"))?;
+    let header = FileHeader::map_own(file.as_fd()).map_err(failed("mmap"))?;
     let lanes = layout::map_lanes(file.as_fd()).map_err(failed("mmap"))?;
     header.init(owner);
-    // While the draft has its name, a sweep leaves the socket alone.
+    // A sweep leaves the socket alone while the draft of its instance exists.
     let bell = Doorbell::bind(dir, owner.instance).map_err(failed("bind"))?;
     Ok(Some(Made {
         file,
@@ -173,7 +176,7 @@ fn fill(fd: OwnedFd, owner: &Owner<'_>, dir: &Path) -> Result<Option<Made>, (&'s
     }))
 }
 
-/// Links the finished file to its name, in place of a dead one if need be. False when the draft is no longer there.
+/// Links the finished file to its name, after removing that of a dead endpoint. False: the draft was removed.
 fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
     for _ in 0..TRIES {
         match shared::link(draft, path) {
@@ -191,16 +194,16 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
     Err(OpenError::InUse)
 }
 
-/// What became of a file looked at.
+/// What became of a file that was to be removed if dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     Alive,
     Removed,
-    /// Somebody else is about to remove it, or has just done so.
+    /// Another process is removing it, or has just done so.
     Busy,
 }
 
-/// Removes a region whose owner is dead. One that is not ours to judge counts as alive.
+/// Removes an endpoint's file, and its socket, if the owner is dead. What cannot be opened counts as alive.
 pub fn remove_if_dead(path: &Path) -> Removal {
     let (fd, status) = match shared::open_own(path) {
         Ok(opened) => opened,

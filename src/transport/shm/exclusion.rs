@@ -1,36 +1,37 @@
-//! Reading records and taking them back exclude each other: the words by which the two sides of a ring agree.
+//! Reading records and taking them back (`recall`) exclude each other: the words by which the two sides of a ring
+//! agree.
 //!
 //! The receiver says that it reads and then looks whether the sender takes back; the sender says that it takes back and
 //! then looks whether the receiver reads. One of the two sees the other, which takes a barrier between the two steps on
-//! both sides. The receiver, which does this in every poll, has none of its own: the sender's is a call of membarrier,
-//! which stands for both. Whoever finds the other at it leaves the ring alone: the receiver until its next poll, the
-//! sender until it is asked again.
+//! both sides. As the receiver does this in every poll, only the sender has one: a call of membarrier, which runs it on
+//! both sides. Whoever sees the other leaves the ring alone: the receiver until its next poll, the sender until it is
+//! asked again.
 //!
-//! This file is the order of loads and stores, over any `ExclusionWords`: those in shared memory (`lane`), and loom's (below).
-//! Called by `inbound` and `recall`.
+//! This file is the order of loads and stores, over any `ExclusionWords`: those in shared memory (`lane`), and loom's
+//! (`model`). Called by `inbound` and `recall`.
 
 /// The three words, with the orderings that the protocol needs.
 pub trait ExclusionWords {
-    /// Relaxed: a barrier follows. The receiver reads now.
+    /// The receiver reads from now on. Relaxed: a barrier follows.
     fn begin_reading(&self);
-    /// Release: it does not read any more.
+    /// The receiver has read. Release.
     fn end_reading(&self);
     /// Acquire.
     fn is_reading(&self) -> bool;
-    /// Relaxed: a barrier follows. The sender takes records back now.
+    /// The sender takes records back from now on. Relaxed: a barrier follows.
     fn begin_recalling(&self);
-    /// Release: it does not any more.
+    /// The sender has taken records back. Release.
     fn end_recalling(&self);
     /// Acquire.
     fn is_recalling(&self) -> bool;
-    /// SYNC POINT seen: release. How far the receiver has read.
+    /// How far the receiver has read. SYNC POINT seen: release.
     fn set_seen(&self, position: u64);
-    /// SYNC POINT seen: acquire.
+    /// How far the receiver has read. SYNC POINT seen: acquire.
     fn seen(&self) -> u64;
 }
 
-/// Begins to read; until `has_read`, nothing is taken back. False: it is not the time. `over`: the sender is dead, and will
-/// not end what it was at.
+/// Begins to read; until `has_read`, nothing is taken back. False: the sender is taking records back. `over`: the
+/// sender is dead, so it will not end that.
 #[inline(always)]
 pub fn may_read(words: &impl ExclusionWords, over: bool, barrier: impl FnOnce()) -> bool {
     words.begin_reading();
@@ -46,13 +47,13 @@ pub fn may_read(words: &impl ExclusionWords, over: bool, barrier: impl FnOnce())
 /// Ends reading, at this position.
 #[inline(always)]
 pub fn has_read(words: &impl ExclusionWords, position: u64) {
-    // What the sender does at our memory by itself may now follow.
+    // Before the end is said: from `seen` on, the sender may follow with direct access to our memory.
     words.set_seen(position);
     words.end_reading();
 }
 
-/// Takes back what was not read when `seen` was looked at, by `work`. None: it has been read since, or is being read, or
-/// there was no barrier.
+/// Has `work` take back what was not read when the sender read `seen`. None: the receiver reads, or has read since, or
+/// the kernel ran no barrier.
 pub fn take_back<R>(
     words: &impl ExclusionWords,
     seen: u64,
@@ -63,12 +64,13 @@ pub fn take_back<R>(
     // SYNC POINT recall.
     let is_ours = barrier() && !words.is_reading() && words.seen() == seen;
     let done = is_ours.then(work);
-    // SYNC POINT recall: what was taken back is gone before the receiver reads again.
+    // SYNC POINT recall: what was taken back is out of the ring before the receiver reads again.
     words.end_recalling();
     done
 }
 
-/// Every order in which the steps of the two sides can be seen: `abi-tests/loom/run`. Loom fails when both touch a record.
+/// Tries every order in which the steps of the two sides can be seen: `abi-tests/loom/run`. Loom fails when both touch
+/// a record.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
@@ -83,7 +85,7 @@ mod model {
         reading: AtomicU64,
         recalling: AtomicU64,
         seen: AtomicU64,
-        /// How many records there are: as a ring's control words, but in one word.
+        /// How many records there are: one word stands for a ring's control words.
         tail: AtomicU64,
         records: [UnsafeCell<u64>; 3],
     }
@@ -115,7 +117,7 @@ mod model {
         }
     }
 
-    /// Whose barrier there is. Both: membarrier, a fence wherever the receiver may be.
+    /// On which side there is a barrier. Both: as with membarrier.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Barrier {
         Both,
@@ -125,7 +127,7 @@ mod model {
 
     fn push(model: &Model, value: u64) {
         let tail = model.tail.load(Ordering::Relaxed);
-        // SAFETY: what lies behind the tail is the sender's; loom proves it.
+        // SAFETY: the record at the tail is the sender's; loom proves it.
         model.records[tail as usize].with_mut(|record| unsafe { *record = value });
         model.tail.store(tail + 1, Ordering::Release);
     }
@@ -143,7 +145,7 @@ mod model {
         };
         let taken = take_back(model, seen, fenced, || {
             let taken = (seen..2).map(|at| {
-                // SAFETY: nobody reads what is taken back; loom proves it.
+                // SAFETY: the receiver does not read while records are taken back; loom proves it.
                 model.records[at as usize].with_mut(|record| unsafe { std::mem::take(&mut *record) })
             });
             let taken = taken.collect();
@@ -154,7 +156,7 @@ mod model {
         taken.unwrap_or_default()
     }
 
-    /// What one poll reads. The receiver comes again, whether or not it may read.
+    /// One poll: reads what is there, if it may.
     fn poll(model: &Model, head: &mut u64, read: &mut Vec<u64>, barrier: Barrier) {
         let fenced = || {
             if barrier != Barrier::SenderOnly {
@@ -165,7 +167,7 @@ mod model {
             return loom::thread::yield_now();
         }
         while model.tail.load(Ordering::Acquire) > *head {
-            // SAFETY: it has come, and nobody takes it back now; loom proves it.
+            // SAFETY: the record was sent, and the sender does not take it back now; loom proves it.
             read.push(model.records[*head as usize].with(|record| unsafe { *record }));
             *head += 1;
         }

@@ -1,11 +1,11 @@
-//! Bodies of the fuzz targets for what other processes write into an endpoint's file: see `crate::fuzz`. Compiled for
-//! nothing else.
+//! Bodies of the fuzz targets for what other processes write into an endpoint's file. Compiled for tests and fuzzing
+//! only; called by `crate::fuzz`.
 
 use super::dual_copy::{Cut, TakeFrom, take_piece};
 use super::dual_copy::{HelpRequest, REQUEST_BODY, encode_request};
 use super::inbound::{Inbox, RingEvent};
-use super::lane::{CONTROL_BYTES, LARGE, SMALL, lane_at};
-use super::layout::{self, ENTRY_WORDS, Header, MAX_RINGS, Owner, Ring};
+use super::lane::{CONTROL_BYTES, LARGE, Ring, SMALL, lane_at};
+use super::layout::{self, ENTRY_WORDS, FileHeader, MAX_RINGS, Owner};
 use super::name;
 use super::ring::LINE;
 use crate::engine::port::{PeerId, Placement, Sink, Token};
@@ -15,9 +15,9 @@ use core::sync::atomic::Ordering;
 use std::fs::File;
 use std::os::fd::AsFd;
 
-/// Takes whatever is there.
+/// A sink that treats bodies in any way a sink may.
 struct Taker {
-    /// What the next body is done with.
+    /// Decides what is done with the next body.
     mood: u8,
     bytes: usize,
 }
@@ -43,10 +43,10 @@ impl Sink for Taker {
     fn gone(&mut self, _: PeerId) {}
 }
 
-/// A file as an endpoint has it, with one ring; no name leads to it.
+/// An endpoint's file without a name.
 struct Scene {
     file: File,
-    header: Header,
+    header: FileHeader,
 }
 
 impl Scene {
@@ -55,10 +55,10 @@ impl Scene {
         let file = shared::create(&path).ok()?;
         let _ = std::fs::remove_file(&path);
         layout::allocate_header(file.as_fd()).ok()?;
-        // As long as the farthest place that is looked at; it has memory where it was touched.
+        // Up to the end of the lanes. It is sparse, and gets memory where it is touched.
         let file = File::from(file);
         file.set_len(lane_at(MAX_RINGS) as u64).ok()?;
-        let header = Header::map_own(file.as_fd()).ok()?;
+        let header = FileHeader::map_own(file.as_fd()).ok()?;
         Some(Scene { file, header })
     }
 }
@@ -70,8 +70,8 @@ thread_local! {
 const CONTROL_WORDS: usize = CONTROL_BYTES / 8;
 const ADDRESS: &[u8] = b"fi_shm://1";
 
-/// Words of a header, a table and a ring, as a peer may have written them: nobody leaves the file, and nobody believes
-/// what cannot be.
+/// Words of the header, the region table and a ring, as a peer may write them: no access leaves the file, and
+/// impossible words are refused.
 pub fn shared_file(data: &[u8]) {
     SCENE.with(|scene| {
         let scene = scene.as_ref().expect("a file of our own");
@@ -108,8 +108,8 @@ pub fn shared_file(data: &[u8]) {
     });
 }
 
-/// One word is another. False: it was to be in a ring that is not there.
-fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
+/// Writes one word. False: the ring is gone.
+fn written(header: &FileHeader, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
     let Some(ring) = inbox.ring(0) else { return false };
     let line = place % SMALL.lines() as usize * (LINE / 8);
     match kind % 6 {
@@ -119,18 +119,18 @@ fn written(header: &Header, inbox: &Inbox, kind: u8, place: usize, value: u64) -
             .store(value, Ordering::Relaxed),
         2 => ring.set_word(place % CONTROL_WORDS, value),
         3 => ring.set_word(CONTROL_WORDS + place, value),
-        // A record of this lap.
+        // The control word of a record of the first lap.
         4 => ring.set_word(CONTROL_WORDS + line, 1 << 20 | 1 << 16 | (value % 300)),
         _ => ring.set_word(CONTROL_WORDS + line + 1, value % 300),
     }
     true
 }
 
-/// Everything that is read of a peer's file, or of what peers wrote in ours.
-fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
+/// Reads all that an endpoint reads of a peer's file, or of what peers write in its own.
+fn looked_at(header: &FileHeader, inbox: &Inbox, value: u64) {
     let _ = header.check(ADDRESS);
     assert!(header.used() <= MAX_RINGS && header.entries_used() <= layout::MAX_ENTRIES);
-    // What lies behind the first page of the table has memory here only if the owner said so.
+    // Beyond its first page, the table has no memory here.
     header.set_entries_used(header.entries_used().min(64));
     for key in [0, 1, value] {
         if let Some(shown) = header.find_entry(key) {
@@ -149,7 +149,7 @@ fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
     let mut rung = Vec::new();
     header.take_bells(&mut rung);
     assert!(rung.iter().all(|index| *index < MAX_RINGS));
-    // Looking at all states takes long where the file says that many rings are in use.
+    // Not if the file claims that very many rings are in use, as looking at all of them takes long.
     if header.used() <= 256 {
         let _ = (inbox.newcomers(header), inbox.would_find(header));
     }
@@ -158,14 +158,14 @@ fn looked_at(header: &Header, inbox: &Inbox, value: u64) {
     }
 }
 
-/// A request for help: it is refused, or says what it said.
+/// A request for help with a dual copy is refused, or comes back the same when it is encoded again.
 pub fn help(data: &[u8]) {
     let mut words = [0; 4];
     let (head, body) = data.split_at_checked(32).unwrap_or((data, &[]));
     for (word, bytes) in words.iter_mut().zip(head.chunks_exact(8)) {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
-    // Most inputs are to be requests, nearly.
+    // Makes most inputs nearly a request.
     let mut whole = [0; REQUEST_BODY];
     whole.iter_mut().zip(body).for_each(|(to, from)| *to = *from);
     words[0] = words[0] & !0xffff_00ff | 0xff;

@@ -1,14 +1,15 @@
-//! Fetching from a peer's memory through the kernel (process_vm_readv).
+//! Copying from and to a peer's memory by the kernel (process_vm_readv, process_vm_writev), where that memory was
+//! exposed by name (`Remote`). Regions are copied by `direct_access`.
 //!
-//! Which process is a peer's is proven before (`proof`). What the kernel refuses is not tried again for a while: the engine
-//! has the peer send instead.
+//! The caller has proved that the process is the peer's (`proof`). If the kernel refuses, the engine has the peer send
+//! the bytes instead. Called by `ShmTransport` and `dual_copy`.
 
 use crate::engine::op::RemotePart;
 use crate::engine::port::{ExposedName, Get, Remote};
 use crate::sys::process_vm::{self, Range};
 use crate::util::user::{IOV_LIMIT, UserIov};
 
-/// A `Remote`, read: instance; process, count and kind of name; addresses and lengths; the name.
+/// What a `Remote` says. Its words: the instance; pid, count of ranges and kind of name; the ranges; the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParsedRemote {
     instance: u64,
@@ -18,7 +19,7 @@ struct ParsedRemote {
     named: ExposedName,
 }
 
-// Kinds of name.
+// Kinds of name. 0 is `ExposedName::Nothing`.
 const SENT: u64 = 1;
 const REGION: u64 = 2;
 
@@ -79,12 +80,12 @@ fn parse(remote: &Remote) -> ParsedRemote {
     }
 }
 
-/// How its owner looks this memory up again.
+/// The name by which the owner of this memory looks it up again.
 pub fn named(remote: &Remote) -> ExposedName {
     parse(remote).named
 }
 
-/// Parts of `ranges` that hold `len` bytes from `at` on.
+/// The parts of `ranges` that make up `len` bytes from byte `at` on, and how many they are.
 fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_LIMIT], usize) {
     let (mut skip, mut left) = (at, len);
     let mut parts = [Range { addr: 0, len: 0 }; IOV_LIMIT];
@@ -105,7 +106,8 @@ fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_L
     (parts, count)
 }
 
-/// Fetches; `instance` and `pid` are the peer's, proven.
+/// Copies bytes `at` to `at + len` of the peer's memory to the same place in ours. `instance` and `pid` are the peer's,
+/// and proved.
 pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
     let name = parse(remote);
     if name.instance != instance || name.pid != pid {
@@ -133,7 +135,7 @@ pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize,
             remote.get(..remotes).unwrap_or_default(),
             local.get(..locals).unwrap_or_default(),
         );
-        // SAFETY: the operation's memory is valid until it has ended, as promised to `UserBuf`.
+        // SAFETY: the local memory is valid until the operation has ended, as was promised to `UserBuf::new`.
         match unsafe { process_vm::read(pid, remote, local) } {
             Ok(0) => return Get::Unsupported,
             Ok(copied) => from += copied as u64,
@@ -145,14 +147,14 @@ pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize,
     Get::Done
 }
 
-/// The other way: a peer's memory that bytes of ours are written into.
+/// A peer's memory, into which bytes of ours are written.
 pub struct PeerWindow {
     name: ParsedRemote,
     pid: i32,
 }
 
 impl PeerWindow {
-    /// None unless it is named as this endpoint's, told by instance and process.
+    /// None unless the memory is named as that of this instance and process.
     pub fn of(remote: &Remote, instance: u64, pid: u32) -> Option<PeerWindow> {
         let name = parse(remote);
         let right = (name.instance, name.pid) == (instance, pid);
@@ -160,7 +162,7 @@ impl PeerWindow {
         Some(PeerWindow { name, pid })
     }
 
-    /// Writes bytes `at` to `at + len` of ours to the same place there; false if they could not all be written.
+    /// Copies bytes `at` to `at + len` of ours to the same place there. False: not all were copied.
     pub fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
         let theirs = || self.name.ranges.into_iter().take(self.name.count as usize);
         let local = || {
@@ -177,7 +179,8 @@ impl PeerWindow {
                 remote.get(..remotes).unwrap_or_default(),
                 local.get(..locals).unwrap_or_default(),
             );
-            // SAFETY: ours is read only; the peer named its memory to have it written, and waits for that.
+            // SAFETY: our memory is only read; the peer named its own in a request to have it written, and waits for
+            // that.
             match unsafe { process_vm::write(self.pid, remote, local) } {
                 Ok(0) => return false,
                 Ok(copied) => from += copied as u64,

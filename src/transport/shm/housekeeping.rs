@@ -1,8 +1,12 @@
-//! What a poll does only now and then: bells, new rings, the slow round over all rings, peers that died.
+//! What a poll does only every few times: events of rings, bells, newly claimed rings, the slow scan over all rings,
+//! and peers that died.
+//!
+//! Called by `ShmTransport::poll`; `sleeping` uses its check of who is alive.
 
 use super::ShmTransport;
 use super::inbound::RingEvent;
-use super::layout::{LOCK_RINGS, Ring};
+use super::lane::Ring;
+use super::layout::LOCK_RINGS;
 use super::peers::{Peer, is_alive};
 use super::sweep;
 use crate::engine::port::{PeerId, Sink};
@@ -10,21 +14,21 @@ use crate::sys::{clock, shared};
 use core::sync::atomic::{Ordering, fence};
 use std::io;
 
-/// Polls between looks at the bells.
-const BELLS_EVERY: u32 = 8;
-/// Turns between steps of the slow round, and rings in a step.
+/// Polls from one housekeeping to the next, which looks at the bells.
+const HOUSEKEEPING_EVERY: u32 = 8;
+/// Housekeepings between steps of the slow scan, and rings in a step.
 const SCAN_EVERY: u32 = 8;
 const SCAN_STEP: usize = 16;
-/// Turns between looks at the clock.
+/// Housekeepings between looks at the clock.
 const CLOCK_EVERY: u32 = 32;
-/// A quarter of the peers is looked at this often, so each within a second.
+/// A quarter of the peers is checked for being alive this often, so each within a second.
 const CHECK_EVERY_MS: u64 = 200;
 const CHECK_PARTS: usize = 4;
 
 impl ShmTransport {
     #[cold]
-    pub(super) fn keep_house<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        self.polls_to_housekeeping = BELLS_EVERY;
+    pub(super) fn do_housekeeping<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        self.polls_to_housekeeping = HOUSEKEEPING_EVERY;
         self.housekeepings = self.housekeepings.wrapping_add(1);
         self.own
             .header
@@ -43,7 +47,7 @@ impl ShmTransport {
                 self.take_up(index, sink);
             }
         }
-        // A bell and the round may name the same ring, which is looked at once.
+        // A bell and the scan may name the same ring, which is read once.
         self.rung.sort_unstable();
         self.rung.dedup();
         let mut done = 0;
@@ -61,7 +65,7 @@ impl ShmTransport {
         done
     }
 
-    /// Looks at one ring, which may be nobody's.
+    /// Reads one ring, which may be nobody's.
     fn read_ring<S: Sink>(&mut self, index: usize, sink: &mut S, budget: usize) -> usize {
         let (done, event) = self.inbox.read_ring(index, &self.own.header, sink, budget);
         self.handle_event(index, event, sink);
@@ -85,7 +89,7 @@ impl ShmTransport {
         }
     }
 
-    /// Goes on in a sender's large ring.
+    /// Follows a sender into its large ring.
     fn follow(&mut self, index: usize) {
         if let Err(error) = self.inbox.follow(index, &self.own.header, self.own.file()) {
             self.no_memory(&error);
@@ -103,7 +107,7 @@ impl ShmTransport {
         }
     }
 
-    /// A ring that somebody claimed, if it can be mapped.
+    /// Maps a ring that was claimed, or puts it off.
     fn map(&mut self, index: usize) -> Option<Ring> {
         match Ring::of(self.own.lanes(), self.own.file(), index) {
             Ok(ring) => Some(ring),
@@ -121,14 +125,14 @@ impl ShmTransport {
         }
     }
 
-    /// Takes up a ring that somebody claimed, unless an older one of the same address is there still.
+    /// Takes up a newly claimed ring, unless an older one of the same address is still there.
     fn take_up<S: Sink>(&mut self, index: usize, sink: &mut S) {
         let Some(ring) = self.map(index) else { return };
         let who = ring
             .claimer()
             .and_then(|(instance, address)| Some((instance, self.peers.number(&address)?)));
         let Some((instance, number)) = who.filter(|(instance, _)| *instance != 0) else {
-            // Whoever claimed it does not know how.
+            // Instance or address cannot be: no claimer of ours.
             return self.inbox.free(index, ring, &self.own.header, self.own.file());
         };
         let Some(peer) = self.peers.get(number) else {
@@ -152,23 +156,24 @@ impl ShmTransport {
         self.inbox.add(index, ring, number, &self.own.header);
     }
 
-    /// Takes up what an earlier life left, that was over before we connected to this one: its messages had been accepted.
+    /// Takes up the ring of an endpoint that had the address before the one that we are connected to, and is closed:
+    /// its messages were accepted, so they are delivered.
     fn take_up_former<S: Sink>(&mut self, of: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
         let Some(former) = self.peers.former(of).filter(|_| !self.peers.has_former(of)) else {
-            return self.inbox.put_off(index); // that of a life still earlier is emptied first
+            return self.inbox.put_off(index); // until the ring of a still earlier endpoint is empty
         };
         let source = self.peers.source(of);
-        // The living one is named too: a receive that waits for this address does not end with the earlier life.
+        // The living endpoint is named too, so that a receive for this address does not end with the earlier one.
         sink.met(of, source);
         self.take_up_ending(former, instance, index, ring, sink);
     }
 
-    /// Takes up the ring of a life that is over, if we had not seen it yet: what it sent comes before its end.
+    /// Takes up the ring of a peer that has ended, if we had not seen it yet: what the peer sent comes before its end.
     fn take_up_last<S: Sink>(&mut self, of: PeerId, sink: &mut S) -> bool {
         let Some(instance) = self.peers.get(of).map(|peer| peer.instance).filter(|known| *known != 0) else {
             return false;
         };
-        // It claimed the ring before it said that it closes, or died.
+        // The peer claimed the ring before it closed or died, which was seen before this.
         fence(Ordering::Acquire);
         for index in self.inbox.newcomers(&self.own.header) {
             let Some(ring) = self.map(index) else { continue };
@@ -181,7 +186,7 @@ impl ShmTransport {
         false
     }
 
-    /// A ring of a life that is over.
+    /// Adds the ring of an endpoint that has ended, to be freed when it is empty.
     fn take_up_ending<S: Sink>(&mut self, number: PeerId, instance: u64, index: usize, ring: Ring, sink: &mut S) {
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
@@ -193,8 +198,8 @@ impl ShmTransport {
         self.polls_to_housekeeping = 1;
     }
 
-    /// Whether a ring was claimed after the one that we have of the same address: a name has one owner at a time, so
-    /// that life is over, whatever its lock says. A child of the sender's process may hold the lock still.
+    /// Whether a ring was claimed after the one that we have of the same address. An address has one owner at a time,
+    /// so the older ring's owner is dead, even if its lock is held: a child of its process may hold that still.
     fn is_later(&self, index: usize, peer: &Peer) -> bool {
         let claim = |index| self.own.header.claim(index);
         peer.ring.is_some_and(|known| claim(index) > claim(known))
@@ -203,9 +208,9 @@ impl ShmTransport {
     fn report_gone<S: Sink>(&mut self, sink: &mut S) {
         while let Some(peer) = self.peers.ended.pop() {
             if self.take_up_last(peer, sink) {
-                continue; // it is over when that is empty
+                continue; // it is reported when that ring is empty
             }
-            // Receives that name its endpoint end too, though it may never have sent anything.
+            // The engine may not have met this peer yet, if it never sent anything: receives for its address end too.
             sink.met(peer, self.peers.source(peer));
             self.peers.reset(peer);
             self.pending_copies.retain(|pending| pending.peer != peer);
@@ -225,7 +230,7 @@ impl ShmTransport {
         due
     }
 
-    /// Whether the process that claimed a ring of ours has it still: its claim is a lock.
+    /// Whether the claimer of a ring in our file is alive: its claim is a lock.
     fn claimer_lives(&self, index: usize) -> bool {
         shared::is_locked(self.own.file(), LOCK_RINGS + index as i64).unwrap_or(true)
     }
@@ -258,8 +263,8 @@ impl ShmTransport {
         }
     }
 
-    /// A peer is dead. What it sent is delivered with the next poll, and then the engine is told: nobody else would ring
-    /// for that.
+    /// A peer is dead. The next poll delivers what it sent and then tells the engine; as its sender cannot, we ring its
+    /// bell.
     pub(super) fn end(&mut self, number: PeerId) {
         self.peers.end(number, &mut self.inbox);
         if let Some(ring) = self.peers.get(number).and_then(|peer| peer.ring) {
@@ -268,8 +273,8 @@ impl ShmTransport {
         self.polls_to_housekeeping = 1;
     }
 
-    /// Looks at all peers now, and tells the engine of those that died. A poll does this by itself for some at a time;
-    /// an endpoint that sleeps calls it when it wakes for having slept long.
+    /// Checks all peers now, and tells the engine of those that died. Polls do this for some peers at a time; an
+    /// endpoint that has slept for long calls this when it wakes.
     pub fn check_peers<S: Sink>(&mut self, sink: &mut S) {
         if !self.own.is_ours() {
             return;

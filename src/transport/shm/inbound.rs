@@ -1,13 +1,16 @@
-//! Receiving: the rings that peers claimed in our file, which of them are looked at, and how a record is delivered.
+//! Receiving: which of the rings in our file are polled, and how a record is delivered to the engine.
 //!
-//! A ring that had news lately is hot: every poll looks at it, and its sender does nothing but write. The others have a
-//! bit each in the bells, which their senders set. A sender may see a ring hot that has just ceased to be; so all rings
-//! are looked at in turn too, a few at a time, and the sender needs no fence.
+//! A ring that was active lately is hot: every poll reads it, and its sender does nothing but write. Every other ring
+//! has a bell, a bit that its sender sets. A sender may still see a ring as hot that has just ceased to be, and not
+//! ring; as senders do not fence, all rings are also scanned in turn, a few at a time.
+//!
+//! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`. Knows nothing of who a peer
+//! is.
 
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::lane::{self, Ring};
-use super::layout::Header;
+use super::layout::FileHeader;
 use super::recall::RECALLED;
 use super::ring::{Consumer, RingEnd};
 use crate::engine::port::{PeerId, Placement, Sink};
@@ -23,33 +26,33 @@ pub struct Inbound {
     pub peer: PeerId,
     /// See `lane::FENCED`.
     fenced: bool,
-    /// The sender is dead: once empty, the ring goes.
+    /// The sender is dead: the ring is freed once it is empty.
     pub ending: bool,
-    /// What its sender asked us to do, to be done when the ring has been looked at.
+    /// What its sender asked us to copy, which is done after the look at the ring.
     help: Option<HelpRequest>,
-    /// The engine would not take the next record.
+    /// The engine refused the next record.
     refused: bool,
-    /// Its sender goes on in a large ring, which could not be mapped.
+    /// Its sender goes on in a large ring, which we could not map.
     cannot_follow: bool,
     hot: bool,
-    /// Had news since the hand of the clock last passed.
+    /// Had records since the clock hand of `cool_one` last passed.
     active: bool,
-    /// Delivered something since this was last asked.
+    /// Delivered something since `take_delivered`.
     delivered: bool,
 }
 
-/// What a look into a ring came to.
+/// What is to be done about a ring after it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingEvent {
-    /// It has given what it had, or what could be taken now.
+    /// Nothing: all that was there has been delivered, or as much as the engine takes now.
     Nothing,
     /// It is empty, and nothing more will come.
     Over,
-    /// The sender wrote what no sender writes.
+    /// The sender wrote something that the protocol does not allow.
     Broken,
-    /// Its sender waits for room in its sleep.
+    /// Its sender sleeps until there is room, which there now is.
     Starved,
-    /// Its sender asks for help with a copy.
+    /// Its sender asks for help with a dual copy.
     Help,
     /// Its sender goes on in a large ring.
     Moved,
@@ -60,7 +63,7 @@ impl Inbound {
     #[inline]
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         let words = *self.ring.rows();
-        // The sender's barrier is the kernel's, for us too.
+        // A sender that takes records back has the kernel run the barrier for both sides.
         if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
             return (0, RingEvent::Nothing);
         }
@@ -80,11 +83,11 @@ impl Inbound {
                 Err(RingEnd::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
                 Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
-            // SAFETY: found, and not let go of before the last use of the slice.
+            // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
             let header = wire::Header::from_words(self.ring.rows().read_header(record.line));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
-                // Read once more, so that on the short way a header is in registers only.
+                // The header is read once more, so that on the way through `take` it stays in registers.
                 let words = self.ring.rows().read_header(record.line);
                 match deliver(sink, self.peer, &mut self.help, words, body) {
                     Delivery::Done => {}
@@ -110,7 +113,8 @@ impl Inbound {
         }
     }
 
-    /// SYNC POINT starved: lines were given back before this looks. A sender that waits has the kernel run our barrier.
+    /// SYNC POINT starved: lines were given back before this look. A starved sender has the kernel run our barrier, or
+    /// we fence.
     #[inline]
     fn sender_starves(&self) -> bool {
         if self.fenced {
@@ -130,13 +134,14 @@ impl Inbound {
         !self.cannot_follow && self.consumer.has_news(self.ring.rows())
     }
 
-    /// Whether nothing is in it and nothing will be. The closing is read first: what was sent before it is then seen.
+    /// Whether the ring is empty and stays so. Reads first whether the sender has closed, then whether there are
+    /// records: so those sent before it closed are seen.
     fn is_over(&self) -> bool {
         let closed = self.ring.sender().load(Ordering::Acquire) & lane::SENDER_CLOSED != 0;
         (closed || self.ending) && !self.has_news()
     }
 
-    /// Goes on where its sender does. Without memory for that, it waits.
+    /// Goes on in the large ring. If that cannot be mapped, the ring waits to be tried again.
     fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
         let moved = self.ring.enlarge(file, index);
         self.cannot_follow = moved.is_err();
@@ -157,7 +162,7 @@ enum Delivery {
     Broken,
 }
 
-/// The long way of a record: the engine says where its body goes.
+/// Delivers a record that `Sink::take` has left: the engine says where its body goes.
 #[inline(never)]
 fn deliver<S: Sink>(
     sink: &mut S,
@@ -191,8 +196,7 @@ fn deliver<S: Sink>(
     Delivery::Done
 }
 
-/// A record that is no packet: the sender asks for help with a large copy. It never asks again before it has got an
-/// answer.
+/// Whether a record that is no packet is a request for help. A sender has one request under way at most.
 #[cold]
 fn asked_for_help(asked: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8]) -> bool {
     match HelpRequest::of(words, body) {
@@ -204,7 +208,7 @@ fn asked_for_help(asked: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8])
     }
 }
 
-/// The most rings that every poll looks at.
+/// The most rings that are hot at a time.
 const HOT_MOST: usize = 32;
 
 /// All rings, by their index in the file.
@@ -212,13 +216,13 @@ const HOT_MOST: usize = 32;
 pub struct Inbox {
     rings: Vec<Option<Inbound>>,
     hot: Vec<usize>,
-    /// Where the next poll begins: behind the ring with which the last one had enough.
+    /// Where the next poll begins: behind the ring with which the last one reached its budget.
     first: usize,
-    /// The hand of the clock that finds hot rings which have gone quiet.
+    /// The hand of the clock algorithm by which `cool_one` finds hot rings that are no longer active.
     clock_hand: usize,
-    /// The next ring of the slow round.
+    /// Where the next step of the slow scan begins.
     scanned_to: usize,
-    /// Rings that were claimed but cannot be taken up now, or not be followed. They do not count as news.
+    /// Rings that cannot be taken up now, or not be followed into a large ring. They keep nobody from sleeping.
     put_off: Vec<usize>,
 }
 
@@ -231,7 +235,7 @@ impl Inbox {
         self.get(index).map(|inbound| &inbound.ring)
     }
 
-    /// A request for help that came through this ring, and whose it is.
+    /// The request for help that came through this ring, and from whom.
     pub fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
         let inbound = self.get_mut(index)?;
         Some((inbound.peer, inbound.help.take()?))
@@ -245,8 +249,8 @@ impl Inbox {
         self.get(index).is_some()
     }
 
-    /// Takes up a ring that a peer has claimed.
-    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &Header) {
+    /// Adds a ring that a peer has claimed.
+    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &FileHeader) {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
         }
@@ -271,14 +275,14 @@ impl Inbox {
         }
     }
 
-    /// This ring is looked at again when `retry` says so.
+    /// Leaves this ring alone until `retry`.
     pub fn put_off(&mut self, index: usize) {
         if !self.put_off.contains(&index) {
             self.put_off.push(index);
         }
     }
 
-    /// Rings that were put off; perhaps it can be done by now.
+    /// Hands out the rings that were put off, to be tried again.
     pub fn retry(&mut self, again: &mut Vec<usize>) {
         for index in self.put_off.drain(..) {
             if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
@@ -289,14 +293,14 @@ impl Inbox {
     }
 
     /// Follows a sender into its large ring.
-    pub fn follow(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn follow(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> io::Result<()> {
         let Some(inbound) = self.get_mut(index) else {
             return Ok(());
         };
         let moved = inbound.follow(index, file);
         let hot = inbound.hot;
         match &moved {
-            // What is there now may have been rung for already.
+            // The bell for what is in the large ring may have been taken already.
             Ok(()) if !hot => header.ring_bell(index),
             Ok(()) => {}
             Err(_) => self.put_off(index),
@@ -304,8 +308,8 @@ impl Inbox {
         moved
     }
 
-    /// Gives a ring's memory back and its place to the next claimer.
-    pub fn remove(&mut self, index: usize, header: &Header, file: BorrowedFd<'_>) -> Option<PeerId> {
+    /// Removes a ring and frees it for the next claimer.
+    pub fn remove(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> Option<PeerId> {
         let gone = self.rings.get_mut(index)?.take()?;
         self.hot.retain(|hot| *hot != index);
         self.put_off.retain(|off| *off != index);
@@ -313,13 +317,13 @@ impl Inbox {
         Some(gone.peer)
     }
 
-    /// Gives a ring's memory back, and its place to the next claimer.
-    pub fn free(&mut self, index: usize, ring: Ring, header: &Header, file: BorrowedFd<'_>) {
+    /// Releases a ring's memory, and frees it for the next claimer.
+    pub fn free(&mut self, index: usize, ring: Ring, header: &FileHeader, file: BorrowedFd<'_>) {
         ring.free(file, index, header);
         header.set_first_free(header.first_free().min(index));
     }
 
-    /// Looks at the hot rings. Those that need more than that are written to `events`.
+    /// Reads the hot rings. What is to be done about them is added to `events`.
     #[inline]
     pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, events: &mut Vec<(usize, RingEvent)>) -> usize {
         let mut done = 0;
@@ -349,19 +353,19 @@ impl Inbox {
         done
     }
 
-    /// Looks at one ring, whether or not it is hot, and makes it hot if it had news. A hot one that was refused is left
-    /// alone: every poll begins with it, and what was refused is not to come again, nor anything after it, in one poll.
+    /// Reads one ring, hot or not, and makes it hot if it had records. A hot ring of which the engine refused a record
+    /// is left alone: this poll has read it already, and a refused record must not be offered twice in one poll, nor
+    /// may anything overtake it.
     pub fn read_ring<S: Sink>(
         &mut self,
         index: usize,
-        header: &Header,
+        header: &FileHeader,
         sink: &mut S,
         budget: usize,
     ) -> (usize, RingEvent) {
         let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
             return (0, RingEvent::Nothing);
         };
-        // What was refused among the hot rings of this poll is not offered again in it.
         let waits = inbound.hot && inbound.refused;
         let (done, event) = if inbound.has_news() && !waits {
             inbound.drain(sink, budget)
@@ -376,13 +380,14 @@ impl Inbox {
             self.warm(index);
         }
         if more && !self.get(index).is_some_and(|inbound| inbound.hot) {
-            // Nobody else will ring for what is left.
+            // The sender's bell was taken, so we ring it for what is left.
             header.ring_bell(index);
         }
         (done, event)
     }
 
-    /// Makes a ring hot, in the place of a quiet one if need be, or not at all.
+    /// Makes a ring hot. If too many are, one that is not active is cooled first; if there is none, the ring stays
+    /// cold.
     fn warm(&mut self, index: usize) {
         if self.hot.len() >= HOT_MOST && !self.cool_one() {
             return;
@@ -413,8 +418,8 @@ impl Inbox {
         false
     }
 
-    /// The next few rings of the slow round.
-    pub fn next_scanned(&mut self, header: &Header, count: usize) -> impl Iterator<Item = usize> + use<> {
+    /// The next rings of the slow scan, `count` at most.
+    pub fn next_scanned(&mut self, header: &FileHeader, count: usize) -> impl Iterator<Item = usize> + use<> {
         let used = header.used();
         let from = if self.scanned_to < used { self.scanned_to } else { 0 };
         let to = used.min(from + count);
@@ -422,9 +427,9 @@ impl Inbox {
         from..to
     }
 
-    /// Rings that were claimed and are not known yet, oldest claim first. Of two lives of one address the older comes
-    /// first, wherever their rings lie.
-    pub fn newcomers(&self, header: &Header) -> Vec<usize> {
+    /// Rings that were claimed and are not known yet, oldest claim first: so an earlier endpoint of an address comes
+    /// before a later one, wherever their rings lie.
+    pub fn newcomers(&self, header: &FileHeader) -> Vec<usize> {
         let unknown = (header.first_free()..header.used()).filter(|index| !self.knows(*index));
         let mut found: Vec<_> = unknown
             .filter_map(|index| Some((header.claim(index)?, index)))
@@ -433,9 +438,9 @@ impl Inbox {
         found.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// Whether a poll would find something, now that all senders' stores are visible. What the engine refused does not
-    /// count: it is not news to it.
-    pub fn would_find(&self, header: &Header) -> bool {
+    /// Whether a poll would find something, after a barrier that makes all senders' stores visible. What the engine
+    /// refused does not count: it knows of that.
+    pub fn would_find(&self, header: &FileHeader) -> bool {
         let used = header.used();
         header.has_rung()
             || (0..used).any(|index| match self.get(index) {
@@ -444,7 +449,7 @@ impl Inbox {
             })
     }
 
-    /// Whether a ring delivered something since this was last asked.
+    /// Whether a ring delivered something since the last call.
     pub fn take_delivered(&mut self, index: usize) -> bool {
         self.get_mut(index)
             .is_some_and(|inbound| core::mem::take(&mut inbound.delivered))

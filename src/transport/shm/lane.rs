@@ -1,20 +1,20 @@
-//! What one sender has in an endpoint's file: a lane, with a control block and a small ring, and a large ring when it says
-//! much. Every cache line has one writer after the lane was claimed:
+//! A lane: what one sender has in an endpoint's file. A control block and a small ring, which are claimed together, and
+//! a large ring when the small one is too small. After the claim each cache line has one writer:
 //!
-//! | line of a control block | written by | holds |
+//! | line of the control block | written by | holds |
 //! | --- | --- | --- |
-//! | who | the sender, once | its instance, its address |
-//! | hot | the receiver, seldom | whether it looks at this ring of its own accord |
-//! | taken | the receiver, every quarter ring, and around each look | how far it has read, whether it reads now |
-//! | sender | the sender, seldom | closed, starved, whether it takes back what was not read (`recall`) |
-//! | pieces | both, for a large message | what is left of it to be fetched (`dual_copy`) |
-//! | helped | the sender, for a large message | what it has done of it |
+//! | claimer | the sender, once | its instance, its address |
+//! | hot | the receiver, seldom | whether it polls this ring without a bell |
+//! | taken | the receiver, every quarter ring and around each read | the credit, how far it has read, whether it reads |
+//! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`) |
+//! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
+//! | helped | the sender, for a dual copy | how many pieces it has copied |
 //!
-//! Two lanes share a page, so the memory of a lane goes back when its neighbour is free too, and nobody claims it just
-//! then. Knows nothing of what records mean; made by `outbound` and `housekeeping`, used by them and `inbound`.
+//! Two lanes share a page, so the memory of one is released when the other is free too and nobody is claiming it. Knows
+//! nothing of what records mean; made by `outbound` and `housekeeping`, used by them and by `inbound`.
 
 use super::exclusion::ExclusionWords;
-use super::layout::{Header, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
+use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
 use super::ring::{LINE, Lines, Size};
 use crate::sys::shared::{self, FileMap};
@@ -35,11 +35,11 @@ const AT_RECALLING: usize = AT_SENDER + 8;
 const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
-/// Where the small ring is in a lane.
+/// The length of the control block, which the small ring follows.
 pub const CONTROL_BYTES: usize = 16 * LINE;
 const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
-/// The ring that each pair begins with. A record of 256 bytes fits, and so everything but what carries a program's bytes.
+/// The ring that each pair begins with. Every packet fits that carries no bytes of a program: they have 256 at most.
 pub const SMALL: Size = Size::of(16);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
 pub const LARGE: Size = Size::of(1024);
@@ -50,7 +50,8 @@ const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == LANE_BYTE
 /// Bits of the sender word.
 pub const SENDER_CLOSED: u64 = 1;
 pub const STARVED: u64 = 2;
-/// One of the two sides has no barrier over the other, so the receiver fences before it looks for `STARVED`.
+/// The kernel gives one of the two sides no barrier over the other, so the receiver fences before it looks for
+/// `STARVED`.
 pub const FENCED: u64 = 4;
 
 pub fn lane_at(index: usize) -> usize {
@@ -61,12 +62,12 @@ fn large_at(index: usize) -> u64 {
     (lanes_at() + MAX_RINGS * LANE_BYTES + index * LARGE_BYTES) as u64
 }
 
-/// Sees that a lane has memory.
+/// Allocates a lane's memory.
 fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, lane_at(index) as u64, LANE_BYTES as u64)
 }
 
-/// The lines of a ring, and where the control block is that belongs to it.
+/// The lines of a ring, and the control block of its lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     lines: NonNull<u8>,
@@ -74,21 +75,21 @@ pub struct Rows {
     size: Size,
 }
 
-/// A sender's lane and large ring, mapped.
+/// A lane, mapped: the ring in use, small or large, and its control block.
 #[derive(Debug)]
 pub struct Ring {
     rows: Rows,
-    /// Where the lane is in its mapping.
+    /// Where the lane is in `lanes`.
     at: usize,
     lanes: Arc<FileMap>,
     large: Option<FileMap>,
 }
 
-// SAFETY: as for `FileMap`, into which all pointers point.
+// SAFETY: the pointers point into the `FileMap`s beside them, which may be sent and live as long.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// For a sender: sees that the lane has memory, and maps the page it is in.
+    /// For a sender: allocates the lane, and maps its page.
     pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
         allocate_lane(fd, index)?;
         let page = shared::page_size();
@@ -99,7 +100,7 @@ impl Ring {
 
     /// For the owner, which has mapped all lanes.
     pub fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
-        // As its claimer should have done; else touching it may be a signal.
+        // The claimer should have done this. If it did not, touching the lane would raise SIGBUS.
         allocate_lane(fd, index)?;
         Ok(Ring::within(lanes.clone(), index * LANE_BYTES))
     }
@@ -130,7 +131,7 @@ impl Ring {
         self.large.is_some()
     }
 
-    /// Where records were written to before there was a large ring.
+    /// The small ring, also after there is a large one.
     pub fn small_rows(&self) -> Rows {
         // SAFETY: the small ring lies behind the control block of its lane.
         let lines = unsafe { self.rows.control.add(CONTROL_BYTES) };
@@ -141,7 +142,7 @@ impl Ring {
         }
     }
 
-    /// Sees that there is a large ring, which is what is used from now on. Gives the small one.
+    /// Allocates and maps the large ring, which is the one in use from now on. Returns the small one.
     pub fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
         let map = FileMap::new(fd, large_at(index), LARGE_BYTES)?;
@@ -155,19 +156,20 @@ impl Ring {
         Ok(small)
     }
 
-    /// Gives the memory back, and the place to the next claimer. Nobody may use the ring any more.
-    pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &Header) {
-        // Its page may be kept, and its sender is to see that it is not its own any more.
+    /// Releases the lane's memory, and frees it for the next claimer. Its sender must be gone.
+    pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
+        // The page may be kept for its neighbour. A sender that lives after all finds here that the ring was taken
+        // back.
         self.hot().store(0, Ordering::Relaxed);
         self.word(AT_CLAIMER).store(0, Ordering::Relaxed);
         drop(self);
-        // A file system that cannot do this only keeps the memory until the file goes.
+        // If the file system cannot release memory, it is kept until the file is removed.
         let _ = shared::release(fd, large_at(index), LARGE_BYTES as u64);
         release_page(fd, index, header);
         header.set_free(index);
     }
 
-    /// Empties the ring and says whose it is.
+    /// Resets the control block and the ring, and writes whose it is.
     pub fn init(&self, instance: u64, address: &[u8]) {
         let receivers = [AT_HOT, AT_TAKEN, AT_SEEN, AT_READING];
         let senders = [AT_SENDER, AT_RECALLING, AT_PIECES, AT_HELPED];
@@ -185,7 +187,7 @@ impl Ring {
         self.rows.word(at)
     }
 
-    /// The instance of whoever claimed it; nobody's once the owner has taken it back.
+    /// The instance of the claimer; 0 or another one once the owner has taken the ring back.
     pub fn claimed_by(&self) -> u64 {
         self.word(AT_CLAIMER).load(Ordering::Relaxed)
     }
@@ -195,7 +197,7 @@ impl Ring {
         self.lanes.is_ours()
     }
 
-    /// Whose it is: instance and address.
+    /// Instance and address of the claimer; None if there is no proper address.
     pub fn claimer(&self) -> Option<(u64, Vec<u8>)> {
         let address = read_address(&self.lanes, self.at + AT_CLAIMER_LEN, self.at + AT_CLAIMER_ADDRESS)?;
         Some((self.claimed_by(), address))
@@ -210,7 +212,7 @@ impl Ring {
         self.word(AT_SENDER)
     }
 
-    /// All records up to this position have been looked at: said when the receiver ends a look.
+    /// The position up to which the receiver has read, written at the end of each look.
     #[inline]
     pub fn seen(&self) -> &AtomicU64 {
         self.word(AT_SEEN)
@@ -230,11 +232,11 @@ impl Ring {
         self.rows.line(line)
     }
 
-    /// Brings a line that will soon be written into this core's cache.
+    /// Prefetches a line that will soon be written.
     #[inline]
     pub fn prepare(&self, line: u64) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint; the address is within the mapping. The intrinsic would ask for reading only.
+        // SAFETY: a hint that touches no memory. It is assembly because the intrinsic prefetches for reading only.
         unsafe {
             core::arch::asm!("prefetchw [{}]", in(reg) self.line(line), options(nostack, preserves_flags, readonly));
         }
@@ -245,7 +247,7 @@ impl Ring {
 
 #[cfg(any(test, fuzzing))]
 impl Ring {
-    /// Any word of the control block and the small ring, as its sender may write it.
+    /// Writes any word of the control block and the small ring, as a sender can.
     pub fn set_word(&self, word: usize, value: u64) {
         self.lanes
             .word(self.at + word % (LANE_BYTES / 8) * 8)
@@ -254,12 +256,12 @@ impl Ring {
 }
 
 impl Rows {
-    /// A word of the control block. `at` is a number of the caller's own, never one from outside.
+    /// A word of the control block. `at` is one of the constants above, never a number from a peer.
     #[inline(always)]
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at % 8 == 0 && at + 8 <= CONTROL_BYTES);
-        // SAFETY: within the control block, as asserted, and aligned; other processes use it as an atomic too. Whoever has
-        // the rows has the mapping.
+        // SAFETY: within the control block, as asserted, and aligned; other processes use it as an atomic too. `Ring`,
+        // from which callers have the rows, keeps it mapped.
         unsafe { &*self.control.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
@@ -285,16 +287,16 @@ impl Rows {
 
     #[inline]
     pub fn read_header(&self, line: u64) -> [u64; 4] {
-        // SAFETY: the header lies in the line. A peer that writes meanwhile breaks the protocol and makes us read
-        // other bytes, which are checked as any bytes are.
+        // SAFETY: the header lies in the line. A peer that breaks the protocol may write meanwhile, and change what is
+        // read; `wire::Header::from_words` checks whatever it is given.
         unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
     }
 
     /// The body of a record.
     ///
     /// # Safety
-    /// The record is this side's: reserved and not published, or found and not let go of. So it lies within the ring. A
-    /// peer that breaks the protocol can change the bytes, nothing else.
+    /// The record is this side's: reserved and not published yet, or read and not released yet, so it lies within the
+    /// ring. A peer that breaks the protocol can change the bytes, nothing else.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
@@ -306,7 +308,7 @@ impl Rows {
 
     #[inline(always)]
     fn control_word(&self, line: u64) -> &AtomicU64 {
-        // SAFETY: aligned and within the mapping; the first word of a line where a record may begin is only used so.
+        // SAFETY: aligned and within the mapping; as a control word, the first word of a line is only used atomically.
         unsafe { &*self.line(line).cast::<AtomicU64>() }
     }
 }
@@ -381,9 +383,9 @@ impl ExclusionWords for Rows {
     }
 }
 
-/// Gives the page of a lane back that is still claimed and no longer used, if the others in it are free. Their locks are
-/// held meanwhile, so that nobody claims one.
-fn release_page(fd: BorrowedFd<'_>, index: usize, header: &Header) {
+/// Releases the page of a lane that is claimed still but no longer used, if the other lanes in it are free. Their locks
+/// are held meanwhile, so that nobody claims one.
+fn release_page(fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
     let page = shared::page_size();
     let (first, count) = (lane_at(index) / page * page, page / LANE_BYTES);
     let others = (0..count)
@@ -393,7 +395,7 @@ fn release_page(fd: BorrowedFd<'_>, index: usize, header: &Header) {
     let mut all = true;
     for other in others {
         let lock = LOCK_RINGS + other as i64;
-        // Locked first: who claims one has it locked before it says so.
+        // The lock first and then the state: a claimer locks a lane before it writes the state.
         all = shared::try_lock(fd, lock).unwrap_or(false);
         if all {
             locked.push(lock);

@@ -1,24 +1,24 @@
 //! What is where in an endpoint's file, and the atomics of its header, by which processes find each other there.
 //!
-//! Room is kept for many senders, and memory given to real ones: by whoever claims a ring before it touches it, so that a
-//! full file system is an error and no signal. In this order:
+//! The file is sparse: addresses are kept for very many senders, memory is given to those that there are. Whoever
+//! claims a ring allocates that memory before it touches it, so a full file system is an error and not a SIGBUS. In
+//! this order:
 //!
-//! | part | for each sender | memory from |
+//! | part | for each sender | memory is allocated by |
 //! | --- | --- | --- |
 //! | header | | the owner, before anyone sees the file |
-//! | bells | a bit | whoever claims; the first page from the owner |
+//! | bells | a bit | the claimer; the first page by the owner |
 //! | states | 4 bytes: free, or the number of the claim | the same |
 //! | table of the owner's regions (`region_table`) | | the owner, with its first regions |
-//! | marks | a line, written when the sender begins to work on the owner's memory by itself, and when it ends | whoever claims |
-//! | slots (`lane`) | 2 KiB: a control block, and a small ring | whoever claims |
-//! | large rings (`lane`) | 64 KiB | the sender, when it has more to say than the small one holds |
+//! | access marks | a line, written around each direct access to the owner's memory | the claimer |
+//! | lanes (`lane`) | 2 KiB: a control block and a small ring | the claimer |
+//! | large rings (`lane`) | 64 KiB | the sender, when the small ring is too small |
 //!
-//! The owner maps all but the large rings at once, which costs only addresses; a sender maps the pages that are its own.
-//! What a slot and a large ring took goes back when the sender is gone; marks, states and bells stay, for owners look at
-//! them at any time.
+//! The owner maps all but the large rings at once, which costs addresses only; a sender maps the pages of its own. The
+//! memory of a lane and a large ring is released when the sender is gone; that of marks, states and bells is kept, as
+//! the owner reads them at any time.
 //!
-//! The attention word of the header is read by every sender after every message, and written when the owner goes to
-//! sleep, wakes or closes.
+//! Called by the other files of this module. Knows nothing of what records and regions mean.
 
 use super::attention::AttentionWord;
 use super::name::ADDRESS_MAX;
@@ -31,21 +31,19 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-pub use super::lane::Ring;
-
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
-/// Changes with anything in this file, in `lane`, in `ring`, or in the engine's headers.
+/// To be raised with every change of the layout here, in `lane` or `ring`, or of the engine's headers.
 const VERSION: u64 = 9;
 
-/// Senders that an endpoint can have at once: more than a machine has processes. Their number is only an extent of
-/// addresses.
+/// Senders that an endpoint can have at once: more than a machine has processes. It costs addresses only.
 pub const MAX_RINGS: usize = 1 << 17;
 
-/// A page of the file that only its owner maps, behind all that it holds. It is never touched.
+/// A page of the file, behind all others, that only the owner maps: /proc/PID/maps shows by it who the owner is
+/// (`proof`). It is never touched.
 pub const OWNER_AT: u64 = 12 << 30;
 
-// The lock that tells whether the owner lives, the one for whoever removes the file, and from RINGS on one for each
-// ring, held by whoever sends through it.
+// Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_RINGS` on
+// one for each ring, by its sender.
 pub const LOCK_LIFE: i64 = 0;
 pub const LOCK_REMOVE: i64 = 1;
 pub const LOCK_RINGS: i64 = 64;
@@ -108,11 +106,11 @@ fn states_at() -> usize {
     bells_at() + whole_pages(BELLS * 8)
 }
 
-/// The most regions that are shown; others are reached by asking.
+/// The most regions in the table. Operations on others are sent to the owner.
 pub const MAX_ENTRIES: usize = 4096;
 pub const ENTRY_WORDS: usize = 6;
 
-// `ENTRY_WORDS` words in a line for each region.
+// A line for each region, of which `ENTRY_WORDS` words are used.
 fn table_at() -> usize {
     states_at() + whole_pages(MAX_RINGS * size_of::<u32>())
 }
@@ -121,40 +119,41 @@ fn marks_at() -> usize {
     table_at() + whole_pages(MAX_ENTRIES * LINE)
 }
 
-/// Where the slots of senders begin.
+/// Where the lanes begin.
 pub fn lanes_at() -> usize {
     marks_at() + whole_pages(MAX_RINGS * LINE)
 }
 
-/// What a file has at least: without it, it is none of ours.
+/// A file that is shorter is no endpoint's.
 pub fn header_bytes() -> usize {
     states_at() + size_of::<u32>()
 }
 
-/// What an endpoint that nobody sends to takes of the file system.
+/// How much of the file system an endpoint takes that nobody sends to.
 pub fn bytes_needed() -> usize {
     3 * shared::page_size()
 }
 
-/// Sees that the header has memory.
+/// Allocates the header, with the first bells and states.
 pub fn allocate_header(fd: BorrowedFd<'_>) -> io::Result<()> {
     shared::allocate(fd, 0, HEADER_BYTES as u64)?;
     allocate_state(fd, 0)
 }
 
-/// Sees that the bell and the state of a ring have memory.
+/// Allocates the bell and the state of a ring.
 fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
     shared::allocate(fd, (bells_at() + index / 64 * 8) as u64, 8)?;
     shared::allocate(fd, (states_at() + index * 4) as u64, 4)
 }
 
-/// All slots of an endpoint, for its owner.
+/// Maps all lanes, for the owner.
 pub fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<FileMap>> {
     let len = MAX_RINGS * super::lane::LANE_BYTES;
     FileMap::new(fd, lanes_at() as u64, len).map(Arc::new)
 }
 
-/// The state of a ring: free, or the number of the claim, which counts on through the life of the file.
+/// The state of a ring: free, or the number of its claim. Numbers are never used again in one file, so they tell which
+/// of two claims is the later one.
 pub type Claim = Option<NonZeroU32>;
 
 /// What an owner writes into its header.
@@ -162,43 +161,43 @@ pub struct Owner<'a> {
     pub address: &'a [u8],
     pub instance: u64,
     pub pid: u32,
-    /// Where in the owner's memory its instance is, for `get` to prove that a pid is the right one.
+    /// Where in the owner's memory its instance is: `proof` reads it there to see that a pid is the right one.
     pub probe: u64,
-    /// Senders must fence, because the owner cannot do it for them.
+    /// Senders must fence after each record, because the kernel gives the owner no barrier over them.
     pub fence: bool,
 }
 
-/// A header, mapped, up to the end of the table, with marks.
+/// A file from its header to the end of the region table, mapped; for the owner with all access marks.
 #[derive(Debug)]
-pub struct Header {
+pub struct FileHeader {
     map: FileMap,
-    /// The owner's proof of being that.
+    /// The page at `OWNER_AT`, if this is the owner.
     owner_page: Option<FileMap>,
-    /// Where things begin: asking for the size of a page each time would take longer than a copy.
+    /// Where the parts begin: computing that takes a call of sysconf each time, longer than copying a message.
     bells: NonNull<u8>,
     states: NonNull<u8>,
     table: NonNull<u8>,
-    /// The marks of all senders, for the owner.
+    /// The access marks of all senders, for the owner.
     marks: Option<FileMap>,
 }
 
-// SAFETY: as for `FileMap`, into which all point.
-unsafe impl Send for Header {}
-// SAFETY: everything in it is reached through atomics, once it is filled.
-unsafe impl Sync for Header {}
+// SAFETY: the pointers point into the `FileMap` beside them, which may be sent and lives as long.
+unsafe impl Send for FileHeader {}
+// SAFETY: after `init`, which its only owner calls before it shares it, all is read and written through atomics.
+unsafe impl Sync for FileHeader {}
 
-/// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory by itself.
+/// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory directly.
 #[derive(Debug)]
 pub struct AccessMark {
     word: NonNull<AtomicU64>,
     _map: FileMap,
 }
 
-// SAFETY: as for `FileMap`, into which it points.
+// SAFETY: the pointer points into the `FileMap` beside it, which may be sent and lives as long.
 unsafe impl Send for AccessMark {}
 
 impl AccessMark {
-    /// For whoever claims this ring. The mark has memory after this.
+    /// Allocates and maps the mark, for the claimer of this ring.
     pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
         let mark_at = marks_at() + index * LINE;
         shared::allocate(fd, mark_at as u64, LINE as u64)?;
@@ -218,7 +217,7 @@ impl AccessMark {
     }
 }
 
-/// Why a file is no region of ours to talk to.
+/// Why a file is not the endpoint that a sender looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     NotAnEndpoint,
@@ -226,31 +225,31 @@ pub enum Unfit {
     OtherAddress,
 }
 
-impl Header {
-    /// For the owner, with all marks.
-    pub fn map(fd: BorrowedFd<'_>) -> io::Result<Header> {
+impl FileHeader {
+    /// With all access marks, as the region table's owner needs them.
+    pub fn map(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let marks = FileMap::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
-        Ok(Header {
+        Ok(FileHeader {
             marks: Some(marks),
-            ..Header::map_for_sender(fd)?
+            ..FileHeader::map_for_sender(fd)?
         })
     }
 
-    /// The same for the file's owner, whose process others can then tell by what it has mapped.
-    pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<Header> {
+    /// The same for the endpoint itself, with the page by which others recognize its process.
+    pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let owner_page = Some(FileMap::new(fd, OWNER_AT, shared::page_size())?);
-        Ok(Header {
+        Ok(FileHeader {
             owner_page,
-            ..Header::map(fd)?
+            ..FileHeader::map(fd)?
         })
     }
 
-    /// For a sender, which has `AccessMark` in place of all marks.
-    pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<Header> {
+    /// For a sender, which has an `AccessMark` of its own.
+    pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let map = FileMap::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
         let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
-        Ok(Header {
+        Ok(FileHeader {
             map,
             owner_page: None,
             bells,
@@ -260,7 +259,7 @@ impl Header {
         })
     }
 
-    /// Fills a fresh header.
+    /// Fills the header of a new file. The magic number is written last, so a header that `check` accepts is whole.
     pub fn init(&self, owner: &Owner<'_>) {
         let set = |at, value| self.map.word(at).store(value, Ordering::Relaxed);
         set(AT_INSTANCE, owner.instance);
@@ -306,7 +305,7 @@ impl Header {
         self.map.word(AT_FENCE).load(Ordering::Relaxed) != 0
     }
 
-    /// Where the owner has `OWNER_AT` of this file mapped: a process that has that there is the owner's.
+    /// The address at which the owner's process has `OWNER_AT` of this file mapped.
     pub fn owner_page(&self) -> u64 {
         self.map.word(AT_OWNER_PAGE).load(Ordering::Relaxed)
     }
@@ -316,7 +315,7 @@ impl Header {
         self.map.word(AT_ATTENTION)
     }
 
-    /// Rings that were ever claimed lie below this.
+    /// All rings that were ever claimed have a lower index.
     pub fn used(&self) -> usize {
         (self.map.word(AT_USED).load(Ordering::Acquire) as usize).min(MAX_RINGS)
     }
@@ -336,8 +335,8 @@ impl Header {
         self.map.word(AT_RUNG + word * 8)
     }
 
-    /// Says that a ring has news. SYNC POINT bell: the bit of the ring first, then that of its word. Who finds the
-    /// latter set already knows that the owner has yet to look at the word.
+    /// Tells the owner that a ring has news. SYNC POINT bell: the bit of the ring is set first, then that of its word.
+    /// If the latter is set already, the owner has yet to look at the word.
     pub fn ring_bell(&self, index: usize) {
         let group = index / 64;
         self.bells(group).fetch_or(1 << (index % 64), Ordering::SeqCst);
@@ -352,7 +351,8 @@ impl Header {
         (0..self.used().div_ceil(64 * 64)).any(|word| self.rung(word).load(Ordering::Relaxed) != 0)
     }
 
-    /// Silences the bells and says whose they were. SYNC POINT bell: the words' bits first, then those of the rings.
+    /// Clears the bells, and adds the rings that had rung. SYNC POINT bell: the words' bits are cleared first, then
+    /// those of the rings.
     pub fn take_bells(&self, rung: &mut Vec<usize>) {
         let used = self.used();
         for word in 0..used.div_ceil(64 * 64) {
@@ -373,7 +373,7 @@ impl Header {
         unsafe { &*self.states.as_ptr().add(index * 4).cast::<AtomicU32>() }
     }
 
-    /// Sees that the state of a ring that nobody may have used has memory.
+    /// Allocates the state of a ring, unless an earlier claimer did.
     pub fn allocate_state(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
         let is_first_page = index * size_of::<u32>() < shared::page_size();
         if is_first_page || index < self.used() {
@@ -382,7 +382,7 @@ impl Header {
         allocate_state(fd, index)
     }
 
-    /// No ring below this is free. Only the owner writes it.
+    /// No ring below this is free: where a claimer begins to look. Only the owner writes it.
     pub fn first_free(&self) -> usize {
         (self.map.word(AT_FIRST_FREE).load(Ordering::Relaxed) as usize).min(MAX_RINGS)
     }
@@ -406,24 +406,25 @@ impl Header {
         self.state_word(index).store(0, Ordering::Release);
     }
 
-    /// The mark of a ring's sender, for the owner. The ring is claimed, which gave the mark memory; None: no such ring.
+    /// The access mark of a ring's sender, for the owner; None: no such ring. The ring must be claimed, or the mark may
+    /// have no memory.
     pub fn mark(&self, index: usize) -> Option<&AtomicU64> {
         let marks = self.marks.as_ref()?;
         (index < MAX_RINGS).then(|| marks.word(index * LINE))
     }
 
-    /// Set by the first who works so.
+    /// Not 0 once any peer has worked on the owner's memory directly.
     pub fn direct_access(&self) -> &AtomicU64 {
         self.map.word(AT_DIRECT_ACCESS)
     }
 
-    /// Changes while the owner looks for packets. On a line of its own: read by who waits for the owner only.
+    /// Changes while the owner polls. On a line of its own, which is read only by peers that wait for the owner.
     #[inline]
     pub fn polls(&self) -> &AtomicU64 {
         self.map.word(AT_POLLS)
     }
 
-    /// Slots of the table that have memory lie below this.
+    /// Entries of the table that have memory have a lower index.
     pub fn entries_used(&self) -> usize {
         (self.map.word(AT_ENTRIES_USED).load(Ordering::Acquire) as usize).min(MAX_ENTRIES)
     }
@@ -437,7 +438,7 @@ impl Header {
         self.map.word(AT_CHANGES)
     }
 
-    /// One word of a slot. Panics for what is not in the table.
+    /// One word of an entry of the region table.
     #[inline(always)]
     pub fn entry_word(&self, entry: usize, word: usize) -> &AtomicU64 {
         assert!(entry < MAX_ENTRIES && word < ENTRY_WORDS);
@@ -447,8 +448,8 @@ impl Header {
 }
 
 #[cfg(any(test, fuzzing))]
-impl Header {
-    /// Any word of the header and the bells, as anybody may write it.
+impl FileHeader {
+    /// Writes any word of the header and the bells, as a peer can.
     pub fn set_word(&self, word: usize, value: u64) {
         self.map
             .word(word % (states_at() / 8) * 8)
@@ -456,12 +457,12 @@ impl Header {
     }
 }
 
-/// Sees that slots of the table below `slots` have memory.
+/// Allocates the first `entries` entries of the region table.
 pub fn allocate_entries(fd: BorrowedFd<'_>, entries: usize) -> io::Result<()> {
     shared::allocate(fd, table_at() as u64, (entries.min(MAX_ENTRIES) * LINE) as u64)
 }
 
-/// The instance in a region's file, without mapping it.
+/// Reads the instance in an endpoint's file, without mapping it.
 pub fn instance_in(fd: BorrowedFd<'_>) -> Option<u64> {
     let mut bytes = [0u8; AT_INSTANCE + 8];
     let (magic, instance) = (AT_MAGIC..AT_MAGIC + 8, AT_INSTANCE..AT_INSTANCE + 8);

@@ -1,16 +1,17 @@
-//! A region of a peer's that is mapped here: what of it has pages, and where it was used last.
+//! A peer's region that is mapped here: which of its pages are populated, and where it was used last.
 //!
-//! Knows nothing of marks and generations, without which what it gives may not be touched. Called by `direct_access`.
+//! Knows nothing of access marks and generations: `direct_access`, which calls this, sets the mark before it touches
+//! what it gets here.
 
 use super::region_table::ShownRegion;
 use crate::engine::op::RemotePart;
 use crate::sys::backing::Mapping;
 use crate::util::regions::Rights;
 
-/// Bytes that get their pages at a time.
+/// Bytes that are populated at a time.
 const CHUNK: usize = 64 << 10;
 
-/// A piece of the peer's memory, where it is mapped here, as long as the region's generation is this.
+/// A piece of the peer's memory, as it is mapped here. To be used only while the region's generation is this one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MappedPiece {
     pub addr: usize,
@@ -25,16 +26,16 @@ pub struct MappedRegion {
     mapping: Mapping,
     entry: usize,
     generation: u64,
-    /// By `number`: where it was used last with these rights.
+    /// By `rights_index`: where the region was used last with these rights.
     last_uses: [LastUse; 4],
-    /// Chunks that have their pages, for reading and for writing.
+    /// A bit for each chunk that is populated, for reading and for writing.
     ready: [Box<[u64]>; 2],
 }
 
-/// Some of a region that may be used without a further look: it has pages, and lies here without a gap.
+/// A run of populated chunks within the region's bounds and rights: a piece that lies in it needs no other check.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastUse {
-    /// As the peer names it.
+    /// Remote address of its first byte.
     from: u64,
     len: u64,
     addr: usize,
@@ -58,7 +59,7 @@ impl MappedRegion {
         }
     }
 
-    /// A piece, if it lies where the region was used last.
+    /// A piece, if it lies in the run that was used last with these rights.
     #[inline(always)]
     pub fn piece(&self, part: &RemotePart, wanted: Rights) -> Option<MappedPiece> {
         let last = &self.last_uses[rights_index(wanted)];
@@ -77,10 +78,11 @@ impl MappedRegion {
         }
     }
 
-    /// The piece at byte `at`, which may be used so and has its pages. The next will mostly be near it.
+    /// The piece at byte `at`, which the caller has checked and prepared. Remembers the populated run around it, in
+    /// which the next piece will mostly lie.
     pub fn remember(&mut self, shown: &ShownRegion, at: usize, len: usize, wanted: Rights) -> MappedPiece {
         let [chunk, bit] = [at / CHUNK, at / CHUNK % 64];
-        // As far as one word of bits tells.
+        // The run is not longer than one word of bits tells.
         if let Some(bits) = self.ready[usize::from(wanted.write)].get(chunk / 64) {
             let before = (bits << (63 - bit)).leading_ones() as usize;
             let behind = (bits >> bit).trailing_ones() as usize;
@@ -94,7 +96,7 @@ impl MappedRegion {
         self.at(self.mapping.address(at), len)
     }
 
-    /// Whether these bytes have their pages.
+    /// Whether these bytes are populated.
     pub fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
         (at / CHUNK..=(at + len.max(1) - 1) / CHUNK).all(|chunk| self.has_pages(chunk, write))
     }
@@ -104,7 +106,7 @@ impl MappedRegion {
         bits.is_some_and(|bits| bits & 1 << (chunk % 64) != 0)
     }
 
-    /// False: the memory cannot be touched.
+    /// Populates these bytes. False: they must not be touched, as that would raise SIGBUS.
     #[cold]
     pub fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
         for chunk in at / CHUNK..=(at + len.max(1) - 1) / CHUNK {

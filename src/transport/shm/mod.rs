@@ -1,17 +1,29 @@
 //! Packets through shared memory, between processes of one machine and one user.
 //!
-//! Every endpoint owns one file (`endpoint_file`) in /dev/shm; a sender claims a ring in the receiver's file (`outbound`) and
-//! from then on writes records there (`ring`, `layout`), which the receiver finds by looking (`inbound`) or by being
-//! woken (`sleeping`, `attention`, `doorbell`). Nothing is negotiated: a message to a peer that exists is on its way when `push` returns. Large
-//! messages may be fetched from the peer's memory (`get`), and registered memory be worked on without the peer (`region_table`,
-//! `direct_access`). `peers` knows who is who and who still lives.
+//! **A message.** Each endpoint owns one file in /dev/shm (`endpoint_file`, `layout`, `name`). The first push to a peer
+//! claims a lane there (`outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push` returns. A
+//! lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if needed. The
+//! receiver polls the rings that were active lately, and finds the others by the bells that their senders ring
+//! (`inbound`); it gives lines back, as credit, a quarter of a ring at a time. `housekeeping` does the rest, every
+//! eighth poll.
 //!
-//! The kernel tells who lives, by locks that end with their process, so nothing a killed process leaves is believed.
-//! What other processes write is checked before use: the worst they can do is to be taken for dead.
+//! **Sleep.** An endpoint announces sleep in its attention word (`attention`, `sleeping`). Who pushes to a sleeper, or
+//! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
 //!
-//! Knows `engine::port`, `util` and `sys`; called by the engine, and by the endpoint for opening and sleeping.
+//! **Memory.** Large messages are fetched by the kernel (`get`), by sender and receiver together if both run
+//! (`dual_copy`). Registered memory stands in a table of the file (`region_table`); an initiator maps it and works in
+//! place, or has the kernel copy it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's
+//! (`proof`). Short operations that wait for a target which does not poll are taken back from its ring and done so
+//! (`recall`, `exclusion`).
+//!
+//! **Death.** Endpoints and claims are kernel locks, which end with their process. `housekeeping` asks for each peer's
+//! lock within a second; `peers` reports a death after what the peer had sent. Whoever finds files of the dead removes
+//! them (`sweep`). What peers write is checked: the worst that comes of it is that they count as dead.
+//!
+//! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
 
 mod attention;
+mod config;
 mod direct_access;
 mod doorbell;
 mod dual_copy;
@@ -44,7 +56,7 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use core::fmt;
+use config::MAX_BODY;
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
@@ -52,120 +64,10 @@ use inbound::{Inbox, RingEvent};
 use outbound::{ConnectError, Outbound, Written};
 use peers::Peers;
 use region_table::RegionTable;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use config::{Config, OpenError};
 pub use name::{base, context};
-
-/// What may be set from outside.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Where the files are; processes that are to meet must agree. If it is a user's directory in the sense of
-    /// `sys::home`, the last who closes removes it.
-    pub dir: PathBuf,
-    /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
-    pub fetch: bool,
-    /// Messages up to this size are sent without asking. Measured: a fetch and the two packets around it (5.4 us for 32
-    /// KiB, 6.1 for 40) are slower than the ring (4.7 and 5.5), and more so if the two share a core (5.5 and 2.8). Copied
-    /// together, 40 KiB take 5.3.
-    pub eager: usize,
-    /// Messages from this size on are fetched by both sides together (FI_SHM_TOGETHER_SIZE); and from twice this size on,
-    /// registered memory that cannot be mapped is read and written so, as there the initiator alone can begin at once.
-    /// Measured for reads: 64 KiB take 5.4 us so and 7.1 alone, 1 MiB 61 and 140; on other cores 5.1 and 4.3, 54 and 97.
-    pub together: usize,
-    /// Registered memory that cannot be mapped is read and written without its owner from this size on. Below, its owner
-    /// is quicker, if it looks.
-    pub bulk: usize,
-    /// Who is told, once each, what an administrator should know.
-    pub warn: fn(&str),
-    /// Who is told what only somebody who looks for something wants to know.
-    pub debug: fn(&str),
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            dir: PathBuf::from("/dev/shm"),
-            fetch: true,
-            eager: 32 << 10,
-            together: 32 << 10,
-            bulk: 8 << 10,
-            warn: |_| {},
-            debug: |_| {},
-        }
-    }
-}
-
-impl Config {
-    pub fn limits(&self) -> Limits {
-        Limits {
-            max_body: MAX_BODY,
-            eager: self.eager,
-            can_get: self.fetch,
-            guaranteed_body: ring::longest(lane::SMALL.lines()),
-            sync_placement: true,
-        }
-    }
-}
-
-/// Why there is no endpoint.
-#[derive(Debug)]
-pub enum OpenError {
-    /// An address is 1 to 256 bytes, none of them zero.
-    Address,
-    /// A living endpoint has the address.
-    InUse,
-    /// The file system is full.
-    NoSpace {
-        dir: PathBuf,
-        needed: usize,
-    },
-    System(&'static str, io::Error),
-}
-
-impl OpenError {
-    fn from_io(what: &'static str, error: io::Error, dir: &Path) -> OpenError {
-        match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => OpenError::NoSpace {
-                dir: dir.to_owned(),
-                needed: layout::bytes_needed(),
-            },
-            _ => OpenError::System(what, error),
-        }
-    }
-}
-
-/// From making the directory.
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> OpenError {
-        OpenError::from_io("the directory in /dev/shm", error, Path::new("/dev/shm"))
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Address => write!(f, "an address has 1 to {} bytes", name::ADDRESS_MAX),
-            OpenError::InUse => write!(f, "the address is in use"),
-            OpenError::NoSpace { dir, needed } => {
-                let (dir, least, most) = (dir.display(), lane::LANE_BYTES, lane::LARGE_BYTES);
-                write!(
-                    f,
-                    "{dir} is full: an endpoint needs {needed} bytes there, {least} more for each peer that sends to it, \
-                     and {most} more for each that sends much"
-                )
-            }
-            OpenError::System(what, error) => write!(f, "{what}: {error}"),
-        }
-    }
-}
-
-/// The most body bytes of a packet. Measured with rings of 64 and 128 KiB: 8 KiB streams fastest (15 GB/s, where 2, 4
-/// and 16 KiB came to 10 to 12). Smaller ones would let the receiver copy one out while the sender copies the next in; but
-/// the two then hinder each other: 16 KiB take 3.4 us in pieces of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
-const MAX_BODY: usize = 8 << 10;
-const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
 
 /// An endpoint's shared-memory transport.
 pub struct ShmTransport {
@@ -173,21 +75,23 @@ pub struct ShmTransport {
     inbox: Inbox,
     own: EndpointFile,
     config: Config,
-    /// Polls until the bells are looked at.
+    /// Polls until the next housekeeping.
     polls_to_housekeeping: u32,
     housekeepings: u32,
+    /// When peers were last checked for being alive, in ms.
     last_check: u64,
-    /// Rings to be looked at, and what looking at them found; kept for their memory.
+    /// Rings that the next housekeeping reads.
     rung: Vec<usize>,
+    /// What is to be done about rings that were read. Empty between polls.
     events: Vec<(usize, RingEvent)>,
-    /// Peers whose ring was full.
+    /// Peers towards which a push found the ring full. `sleeping` asks them to wake us when there is room.
     starved: Vec<PeerId>,
-    /// Large messages that their sender has not finished with.
+    /// Dual copies of which the helper has not done its part yet.
     pending_copies: Vec<PendingCopy>,
+    /// Counts sleeps, in the form of the attention word.
     sleeps: u64,
-    /// It was told that a ring could not be mapped.
     warned_of_mapping: bool,
-    /// Where peers see our regions, if they may use any.
+    /// Where peers find our registered memory, and whose regions these are.
     region_table: Option<(Arc<RegionTable>, Arc<Regions>)>,
 }
 
@@ -195,7 +99,7 @@ impl Drop for ShmTransport {
     fn drop(&mut self) {
         if let Some((table, regions)) = self.region_table.take() {
             table.close();
-            // A region is closed when nobody is at it any more, through whatever endpoint: also through this one.
+            // Peers may still be at a region through this endpoint: closing the region goes on waiting for them.
             regions.leave(table);
         }
         if self.own.is_ours() {
@@ -234,7 +138,7 @@ impl ShmTransport {
         self.peers.get(peer).map(|peer| &*peer.address)
     }
 
-    /// The way to a peer, made when first needed.
+    /// Connects to a peer on the first push to it.
     #[cold]
     fn connect(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
@@ -246,7 +150,7 @@ impl ShmTransport {
             Ok(out) => out,
             Err(ConnectError::NoRing) => return Err(Push::NoMemory),
             Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable),
-            // The life we knew is over: the engine is to hear of its end.
+            // The endpoint that we knew by this address is gone, which the engine must be told.
             Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
         };
         peer.instance = out.instance();
@@ -254,7 +158,7 @@ impl ShmTransport {
         Ok(peer.out.insert(out))
     }
 
-    /// The way to a peer whose memory may be worked on.
+    /// The connection to a peer for direct access, if the peer was seen alive not long ago.
     #[inline(always)]
     fn direct_path(&mut self, to: PeerId) -> Option<&mut Outbound> {
         if !self.own.is_ours() {
@@ -267,7 +171,7 @@ impl ShmTransport {
         self.peers.get_mut(to)?.out.as_mut()
     }
 
-    /// Makes the way, or sees that its end lives: memory that is mapped does not tell.
+    /// Connects, or checks that the peer is alive: memory that is mapped outlives its owner and does not tell.
     #[cold]
     fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
         let peer = self.peers.get(to)?;
@@ -283,7 +187,7 @@ impl ShmTransport {
         Some(())
     }
 
-    /// What the kernel refused is not tried again for a while.
+    /// The kernel refused to copy: it is not asked again for a while.
     #[cold]
     fn back_off(&mut self, peer: PeerId) {
         if let Some(out) = self.peers.get_mut(peer).and_then(|peer| peer.out.as_mut()) {
@@ -291,8 +195,8 @@ impl ShmTransport {
         }
     }
 
-    /// What was fetched from an endpoint that is closed by now is not to be believed: its memory is the program's again,
-    /// and may hold something else.
+    /// Fails a fetch whose peer has closed its endpoint meanwhile: the program may have used that memory for something
+    /// else by then.
     fn unless_closed(&mut self, from: PeerId, got: port::Get) -> port::Get {
         // SYNC POINT closed: the owner says that it closes before it gives the memory back.
         fence(Ordering::SeqCst);
@@ -367,7 +271,7 @@ impl Transport for ShmTransport {
         let mut done = self.inbox.poll_hot(sink, budget, &mut self.events);
         self.polls_to_housekeeping -= 1;
         if self.polls_to_housekeeping == 0 || !self.events.is_empty() {
-            done += self.keep_house(sink, budget.saturating_sub(done));
+            done += self.do_housekeeping(sink, budget.saturating_sub(done));
         }
         if !self.pending_copies.is_empty() {
             done += self.collect(sink);
@@ -409,7 +313,7 @@ impl Transport for ShmTransport {
         if !self.config.fetch || local.len() != part.len {
             return port::Get::Unsupported;
         }
-        // What is short is the peer's, if it looks.
+        // A short operation travels as a packet, unless the peer does not poll.
         if part.len < self.config.bulk && !self.direct_path(to).is_some_and(|out| out.is_not_polling()) {
             return port::Get::Unsupported;
         }
@@ -419,7 +323,8 @@ impl Transport for ShmTransport {
         else {
             return port::Get::Unsupported;
         };
-        // Not worth waking it for; nor waiting, if it is at another one. What fits a packet is over when this returns.
+        // A sleeping target is not woken to help, and one that still helps with another copy is not waited for. What
+        // fits a packet must be done when this returns, to keep its place among short operations.
         let long = part.len > MAX_BODY && part.len >= self.config.together.saturating_mul(2);
         let together = long && !asleep && !self.is_copying_with(to);
         if let Some(got) = together
@@ -484,7 +389,7 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         let (instance, pid) = (out.instance(), out.pid());
-        // Without a token our memory must be left alone when this returns, by the sender too.
+        // Without a token, nobody may touch our memory after this returns: the sender must not help then.
         let together = token.filter(|_| len >= self.config.together);
         let got =
             together.and_then(|token| self.copy_together(from, &PeerMemory::Message(*remote), local, at, len, token));

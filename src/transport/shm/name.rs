@@ -1,4 +1,5 @@
-//! Where the files of an endpoint are: an address, which is any text, turned into names that a file system takes.
+//! The names of files: an address, which may be any text, turned into a name that a file system takes, and back into
+//! what kind of file a name is. Called by the files of this module; `context` and `base` also by `provider`.
 
 use crate::sys::home::{self, PREFIX};
 use crate::sys::shared_table::TABLE_PREFIX;
@@ -6,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 /// The longest address.
 pub const ADDRESS_MAX: usize = 256;
-/// Names of files that are not an endpoint's region hold this character, which `escape` never writes.
+/// In names of files that are not named after an address. `escape` never writes this character.
 const INTERNAL: char = '~';
-/// The name of an endpoint's socket ends so.
+/// The end of a socket's name.
 const BELL: &str = ".bell";
-/// Between a name and the number of one of its contexts; names that people choose have no such character.
+/// Stands between an address and the number of a context. It is no printing character, so programs do not choose it.
 const CONTEXT: u8 = 0x1f;
-/// A longer name is cut here and told apart by its hash; file systems take 255 bytes.
+/// A longer name is cut here, and a hash is appended; file systems take 255 bytes.
 const ESCAPED_MAX: usize = 200;
 
-/// The bytes of an address as they are compared: up to the first zero. None for what cannot be an address.
+/// The bytes of an address that count: up to the first zero. None for what cannot be an address.
 pub fn normal(address: &[u8]) -> Option<&[u8]> {
     let end = address.iter().position(|byte| *byte == 0).unwrap_or(address.len());
     address.get(..end).filter(|text| !text.is_empty() && end <= ADDRESS_MAX)
 }
 
-/// The address of a context of a scalable endpoint. The first has the endpoint's own; those of the others have one length.
+/// The address of a context of a scalable endpoint. The first context has the endpoint's own.
 pub fn context(address: &[u8], index: usize) -> Vec<u8> {
     let mut name = normal(address).unwrap_or_default().to_vec();
     if index > 0 {
@@ -31,13 +32,13 @@ pub fn context(address: &[u8], index: usize) -> Vec<u8> {
     name
 }
 
-/// The name of the endpoint that an address is a context of; else the address itself.
+/// The address of the scalable endpoint that this is a context of; else the address itself.
 pub fn base(address: &[u8]) -> &[u8] {
     let end = address.iter().rposition(|byte| *byte == CONTEXT);
     address.get(..end.unwrap_or(address.len())).unwrap_or_default()
 }
 
-/// The file of an endpoint. Two addresses may have one file if their hashes meet: the region holds the whole address.
+/// The file of an endpoint. Two long addresses may hash to one name: the file holds the whole address, to tell.
 pub fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
     dir.join(format!("{PREFIX}{}", escape(address)))
 }
@@ -47,7 +48,7 @@ pub fn bell(dir: &Path, instance: u64) -> PathBuf {
     dir.join(format!("{PREFIX}{INTERNAL}{instance:016x}{BELL}"))
 }
 
-/// A file on its way to become the region of an instance.
+/// The draft of an endpoint's file.
 pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
     home::draft(dir, instance)
 }
@@ -55,7 +56,7 @@ pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
 /// What a name in the directory says about its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum File {
-    /// A region, or one that was never finished.
+    /// An endpoint's file, or the draft of one.
     Endpoint,
     /// The socket of an instance.
     Bell(u64),

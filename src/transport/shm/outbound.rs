@@ -1,16 +1,19 @@
-//! Sending to one peer: its file opened, a ring claimed in it, records written, the receiver told when it does not look.
+//! Sending to one peer: its file is opened, a ring claimed in it, records are written, and a peer that sleeps is woken.
 //!
-//! Connecting asks nothing of the peer but that it lives: it may be asleep or busy for as long as it likes. A claim is
-//! a kernel lock on a byte of the peer's file that stands for the ring. A mapping keeps its open file and so the lock:
-//! a claimer that dies before the state says so leaves a free ring, and afterwards the lock tells that it lives.
+//! The peer need only be alive to be connected to: it may be asleep or busy for as long as it likes. A claim is a
+//! kernel lock on a byte of the peer's file that stands for the ring. The sender's mapping of the ring keeps the open
+//! file, and so the lock, for as long as its process lives. A claimer that dies before it writes the state leaves the
+//! ring free.
+//!
+//! Called by `ShmTransport` for each push and for direct access. Knows the engine's headers as four words only.
 
 use super::Config;
 use super::attention;
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
-use super::lane::{self, Rows, SMALL};
-use super::layout::{self, AccessMark, Header, MAX_RINGS, Ring, Unfit};
+use super::lane::{self, Ring, Rows, SMALL};
+use super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Lines, Producer, Slot};
@@ -29,36 +32,37 @@ use std::sync::Arc;
 pub struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
-    pub(super) header: Header,
-    /// The peer as it named itself at first, and whether its process is known to be the peer's.
+    pub(super) header: FileHeader,
+    /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
     pub(super) proof: Proof,
-    /// The file that all these are in.
+    /// The peer's file, to recognize it when it is opened again.
     pub(super) file: Status,
-    /// One of the two sides has no barrier over the other.
+    /// The kernel gives one of the two sides no barrier over the other: we fence after each record.
     pub(super) fence: bool,
     pub(super) index: usize,
     pub(super) mark: AccessMark,
-    /// What we work on of the peer's memory by ourselves.
+    /// The peer's regions that we know for direct access.
     pub(super) cache: RegionCache,
     pub(super) debug: fn(&str),
-    /// Our own, which the ring says until its owner takes it back.
+    /// The ring names it as its claimer until the peer takes the ring back.
     own_instance: u64,
-    /// Our own, which rings the peer's.
+    /// Our own endpoint's, from which the peer's is rung.
     bell: Arc<Doorbell>,
     path: PathBuf,
     warn: fn(&str),
-    /// The position at which the small ring ends, as we went on in a large one.
+    /// The position at which we went on in a large ring.
     pub(super) small_ring_end: Option<u64>,
-    /// When there was no memory for a large ring.
+    /// When there was no memory for a large ring last.
     enlarge_refused_at: Option<u64>,
-    /// The body that found no room last.
+    /// The length of the body that found no room last.
     blocked_len: Option<usize>,
-    /// Where the last record of our own began and ended.
+    /// Where the last request for help (`dual_copy`) begins and ends in the ring. It changes no memory by itself, so
+    /// direct access may overtake it.
     help_request: (u64, u64),
-    /// What lies between these two places may be passed by what we do at the peer's memory.
+    /// Where records lie that `recall` left in the ring because direct access may overtake them.
     pub(super) left_by_recall: (u64, u64),
-    /// The peer was found not to look, when it had looked so often.
+    /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
 }
 
@@ -72,19 +76,20 @@ pub enum Written {
     TooLong,
 }
 
-/// Why there is no way to an address.
+/// Why an address cannot be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
-    /// Nobody is there.
+    /// No living endpoint has the address.
     Nobody,
-    /// There is no ring for us.
+    /// All rings are taken, or there is no memory for one.
     NoRing,
-    /// Another life than the one we know. It has seen nothing of us: a ring claimed and given back is a sender's end.
+    /// Another endpoint has the address by now. No ring was claimed in its file: giving one back would look like the
+    /// end of a sender.
     OtherInstance,
 }
 
 impl Outbound {
-    /// `known`: the life of the address that is meant, 0 for any. The reasons worth telling are told.
+    /// `known`: the instance that the address is known to have, 0 for any. Warns of what an administrator can mend.
     pub fn connect(address: &[u8], known: u64, own: &EndpointFile, config: &Config) -> Result<Outbound, ConnectError> {
         let path = name::endpoint_file(&config.dir, address);
         let path_text = path.display();
@@ -138,13 +143,13 @@ impl Outbound {
         self.identity.pid
     }
 
-    /// Writes one record. `body` is no longer than a record may be.
+    /// Writes a packet as one record. `body` is no longer than `MAX_BODY`.
     #[inline(always)]
     pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
         self.write(header.words(), body)
     }
 
-    /// The same for a record of this transport's own.
+    /// Writes a record of this transport's own: a request for help.
     pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Written {
         let before = self.producer.position();
         let sent = self.write(header, Body::Bytes(body));
@@ -152,15 +157,14 @@ impl Outbound {
         sent
     }
 
-    /// Whether what lies behind this place may lie there for as long as the peer does not look: a record of our own, or
-    /// what was left when records were taken back (`recall`).
+    /// Whether direct access may overtake all records from this position on: a request for help, or what `recall` left.
     #[cold]
     pub fn may_be_passed(&self, seen: u64) -> bool {
         let behind = (seen, self.producer.position());
         self.help_request == behind || self.left_by_recall == behind
     }
 
-    /// Whether the peer has not looked since it was found not to.
+    /// Whether the peer was found not to poll and has not polled since.
     pub fn is_not_polling(&mut self) -> bool {
         let looks = self.header.polls().load(Ordering::Relaxed);
         self.idle_since = self.idle_since.filter(|then| *then == looks);
@@ -177,7 +181,7 @@ impl Outbound {
 
     #[inline(always)]
     fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Written {
-        // What is made of this for a record of one line is half as long.
+        // Two copies of the code, because that for a record of one line is half as long.
         if ring::is_near(body.len()) {
             self.put::<true>(header, body)
         } else {
@@ -191,7 +195,7 @@ impl Outbound {
         let slot = loop {
             match self.producer.reserve(self.ring.rows(), len) {
                 Ok(Some(slot)) => break slot,
-                // The record is not handed over, so it need not be in memory.
+                // Only the length is handed over, so that header and body can stay in registers on the way to here.
                 Ok(None) => match self.make_room(len) {
                     Some(sent) => return sent,
                     None => continue,
@@ -199,7 +203,7 @@ impl Outbound {
                 Err(_) => return Written::Gone,
             }
         };
-        // SAFETY: reserved above, published below.
+        // SAFETY: the record is this side's, as it was reserved above and is published below.
         let room = unsafe { self.ring.rows().body(slot.line, len) };
         match body {
             Body::Empty => {}
@@ -234,7 +238,7 @@ impl Outbound {
         }
     }
 
-    /// The peer sleeps, or has closed.
+    /// The peer sleeps and must be woken, or has closed.
     #[cold]
     fn wake_peer(&self) -> Written {
         if attention::wake(self.header.attention(), || self.bell.ring(self.instance())) {
@@ -244,8 +248,8 @@ impl Outbound {
         }
     }
 
-    /// The ring has no room for a record now, is too small for it at all, or has had so much traffic that a large one would
-    /// be better. None: it is to be tried again.
+    /// The ring is full, too small for a body of this length, or has so much traffic that a large one would be better.
+    /// None: reserve again.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, len: usize) -> Option<Written> {
@@ -255,7 +259,8 @@ impl Outbound {
         if !self.ring.is_large() {
             if self.producer.is_outgrown() {
                 self.producer.stay();
-                // For speed alone only while there is plenty, so that others find memory for what they need.
+                // A large ring for speed alone is made only while there is plenty of memory, to leave it to those who
+                // cannot do without.
                 if shared::is_half_free(&self.path) {
                     self.enlarge();
                 }
@@ -313,16 +318,16 @@ impl Outbound {
         self.header.attention().load(Ordering::Relaxed) & layout::CLOSED != 0
     }
 
-    /// Asks to be woken when there is room for the body that found none. A barrier of the kernel's is to follow, and then
-    /// a look at `has_no_room`.
+    /// Asks the receiver to wake us when it gives lines back, if a body found no room. The caller then has the kernel
+    /// run a barrier, and calls `has_no_room`.
     pub fn ask_for_room(&self) {
         if self.blocked_len.is_some() {
             self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
         }
     }
 
-    /// SYNC POINT starved: either we see here the lines given back, or the receiver sees that we wait. False when there is
-    /// room, or no body that needs any.
+    /// SYNC POINT starved: either we see here the lines given back, or the receiver sees that we wait. False if no body
+    /// waits for room, or there is room.
     pub fn has_no_room(&mut self) -> bool {
         let Some(len) = self.blocked_len else { return false };
         if matches!(self.producer.reserve(self.ring.rows(), len), Ok(None)) && !self.is_closed() {
@@ -347,7 +352,7 @@ impl Drop for Outbound {
 
 /// Opens a peer's file, if its owner lives; removes it if not.
 fn open_alive(path: &Path) -> Option<(ParentFd, Status)> {
-    // A child that had the descriptor would hold our claim for as long as it lives.
+    // A child of fork that inherited the descriptor would hold the lock of our claim for as long as it lives.
     let (fd, status) = shared::open_own(path).ok()?;
     let fd = ParentFd::new(fd);
     if status.size < layout::header_bytes() as u64 {
@@ -372,28 +377,28 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
     }
 }
 
-/// How soon it is tried again to get a large ring.
+/// How long after a refusal a large ring is asked for again.
 const ENLARGE_RETRY_MS: u64 = 100;
 
 /// A ring of our own in a peer's file; None when all are taken.
 type Claimed = io::Result<Option<(usize, Ring, AccessMark)>>;
 
-/// Tries to claim a ring while nobody forks, before a fork is put up with.
+/// How often a claim is tried anew because another thread forked meanwhile; after that the fork is put up with.
 const TRIES: u32 = 200;
 
-/// Opens a peer's file and claims a ring in it. A child that another thread makes meanwhile may have the open file, and
-/// would hold the claim's lock after our death, so then all is done again with a file that it does not have.
+/// Opens a peer's file and claims a ring in it. If another thread forks meanwhile, the child may have the open file,
+/// and would hold the lock of the claim after our death: then all is done again, with a file opened after the fork.
 fn open_and_claim(
     path: &Path,
     address: &[u8],
     known: u64,
     own: &EndpointFile,
     config: &Config,
-) -> Result<(Header, Status, Claimed), ConnectError> {
+) -> Result<(FileHeader, Status, Claimed), ConnectError> {
     for tries_left in (0..TRIES).rev() {
         let checkpoint = forks::checkpoint();
         let (fd, status) = open_alive(path).ok_or(ConnectError::Nobody)?;
-        let header = Header::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
+        let header = FileHeader::map_for_sender(fd.as_fd()).map_err(|_| ConnectError::Nobody)?;
         if let Err(unfit) = header.check(address) {
             warn_unfit(path, unfit, config);
             return Err(ConnectError::Nobody);
@@ -406,14 +411,15 @@ fn open_and_claim(
             other => return Ok((header, status, other)),
         };
         if !checkpoint.no_fork_since() && tries_left > 0 {
-            // The child shares the lock, so it is given up for both.
+            // The child shares the lock: unlocking gives it up for both processes.
             let lock = layout::LOCK_RINGS + found.0 as i64;
             shared::unlock(fd.as_fd(), lock).map_err(|_| ConnectError::Nobody)?;
             std::thread::yield_now();
             continue;
         }
         drop(fd);
-        // A child made while it was being closed only keeps this ring from others.
+        // A child that was made before the drop may hold the lock still: then this ring is lost, and another is
+        // claimed.
         if checkpoint.no_fork_since() || tries_left == 0 {
             take_ring(&header, &found, own);
             return Ok((header, status, Ok(Some(found))));
@@ -422,8 +428,8 @@ fn open_and_claim(
     Err(ConnectError::Nobody)
 }
 
-/// Makes a ring that we locked ours, for the peer to see.
-fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
+/// Completes the claim of a ring that we have locked, for the peer to see.
+fn take_ring(header: &FileHeader, (index, ring, _): &(usize, Ring, AccessMark), own: &EndpointFile) {
     ring.init(own.instance, own.address().as_bytes());
     if header.wants_fence() || own.header.wants_fence() {
         ring.sender().store(lane::FENCED, Ordering::Relaxed);
@@ -433,8 +439,8 @@ fn take_ring(header: &Header, (index, ring, _): &(usize, Ring, AccessMark), own:
     header.ring_bell(*index);
 }
 
-/// Locks a ring that is free.
-fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
+/// Finds a ring that is free, locks and maps it.
+fn find_ring(header: &FileHeader, fd: BorrowedFd<'_>) -> Claimed {
     for index in header.first_free()..MAX_RINGS {
         header.allocate_state(fd, index)?;
         if header.claim(index).is_some() {
@@ -446,7 +452,7 @@ fn find_ring(header: &Header, fd: BorrowedFd<'_>) -> Claimed {
             continue;
         }
         if header.claim(index).is_some() {
-            // Somebody claimed it meanwhile and is dead already, which our lock must not hide.
+            // It was claimed meanwhile by a process that is dead already: our lock would make that look alive.
             shared::unlock(fd, lock)?;
             continue;
         }

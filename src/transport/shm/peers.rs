@@ -1,10 +1,14 @@
 //! The peers of an endpoint: their numbers, what connects us to each, and how a peer ends.
 //!
-//! A peer ends once: `end` marks it, what it sent before is still delivered, then the engine is told (`forget`). Until
-//! then nothing is sent to its address; after that the address may come to life again, with a new instance.
+//! A peer ends once: `end` marks it, what it had sent is still delivered, then the engine is told (`Sink::gone`) and
+//! the entry is `reset`. Until then nothing is sent to its address. After that the address may belong to a new
+//! endpoint, with a new instance and the same number.
 //!
-//! An earlier life may have sent something that we had not seen when we connected to the one after it. It gets a number
-//! of its own (`former`), so that what it left is delivered and its end concerns nobody else.
+//! An address may have had an earlier endpoint that sent us something, closed, and was replaced before we read it,
+//! while we have connected to its successor already. The earlier one gets a number of its own (`former`), so that what
+//! it sent is delivered and its end does not end its successor.
+//!
+//! Called by `ShmTransport`, `housekeeping` and `sleeping`.
 
 use super::endpoint_file;
 use super::inbound::Inbox;
@@ -21,39 +25,39 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Peer {
     pub address: Box<[u8]>,
-    /// Which life of the address we know; 0 for none yet.
+    /// The instance of the endpoint that we know by this address; 0 for none yet.
     pub instance: u64,
     pub out: Option<Outbound>,
-    /// Its ring in our file.
+    /// The peer's ring in our file.
     pub ring: Option<usize>,
-    /// Dead: the engine is told when its ring is empty.
+    /// The peer is dead; the engine is told when its ring is empty.
     pub ending: bool,
-    /// The number of earlier lives of this address, one at a time.
+    /// The number for earlier endpoints of this address, one at a time.
     pub former: Option<PeerId>,
-    /// This is the number of earlier lives: nothing is ever sent to it.
+    /// This entry is for earlier endpoints of an address: nothing is ever sent to it.
     is_former: bool,
-    /// It stands for the contexts of its name, which are peers of their own.
+    /// The address of a scalable endpoint, of which each context is a peer of its own.
     is_base: bool,
-    /// In the list of those whose ring was full.
+    /// In the transport's list of peers whose ring was full.
     pub starved: bool,
-    /// The number of the last message that was fetched together (`dual_copy`).
+    /// The number of the last dual copy that we asked the peer for.
     pub last_dual_copy: u32,
 }
 
-/// So many peers are no crowd.
+/// Up to this many peers, unused numbers are not looked for.
 const CROWD: usize = 256;
 
 #[derive(Default)]
 pub struct Peers {
     table: Vec<Peer>,
     numbers: HashMap<Box<[u8]>, PeerId>,
-    /// Dead peers with nothing left to deliver: the engine is to be told.
+    /// Dead peers of which all was delivered: the engine must be told.
     pub ended: Vec<PeerId>,
-    /// The next peer whose life is looked at.
+    /// Where the next check of who is alive begins.
     checked_to: usize,
-    /// Numbers that are nobody's.
+    /// Numbers of no peer.
     free: Vec<PeerId>,
-    /// How many peers there were after the last `reuse`.
+    /// How many peers the last `reuse` left.
     left_by_reuse: usize,
 }
 
@@ -91,12 +95,12 @@ impl Peers {
         Some(number)
     }
 
-    /// Whether there are twice as many as were left by the last `reuse`: so that it costs little for each.
+    /// Whether there are twice as many peers as the last `reuse` left, which makes its cost for each peer small.
     pub fn is_crowded(&self) -> bool {
         self.table.len() - self.free.len() >= (2 * self.left_by_reuse).max(CROWD)
     }
 
-    /// Numbers of addresses that we have nothing to do with become free, but for those that are held.
+    /// Frees the numbers of peers that are not connected either way, unless the engine holds them. Returns which.
     pub fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let over: HashSet<PeerId> = self.ended.iter().copied().collect();
         let idle = |peer: &Peer| {
@@ -129,7 +133,7 @@ impl Peers {
         reused
     }
 
-    /// The number of a life that ended before the one we are connected to began, to deliver what it sent.
+    /// The number for an endpoint that had this address before the one that we are connected to.
     pub fn former(&mut self, of: PeerId) -> Option<PeerId> {
         let entry = self.get(of)?;
         if entry.former.is_some() {
@@ -141,13 +145,13 @@ impl Peers {
         Some(former)
     }
 
-    /// Whether what an earlier life sent is still being delivered.
+    /// Whether what an earlier endpoint of this address sent is still being delivered.
     pub fn has_former(&self, of: PeerId) -> bool {
         let former = self.get(of).and_then(|peer| self.get(peer.former?));
         former.is_some_and(|former| former.instance != 0)
     }
 
-    /// The number of the name that a peer's address is a context of.
+    /// The number of the scalable endpoint that a peer is a context of; else the peer's own.
     pub fn source(&mut self, peer: PeerId) -> PeerId {
         let base = self.get(peer).map(|peer| name::base(&peer.address).to_vec());
         let source = base.and_then(|base| self.number(&base)).unwrap_or(peer);
@@ -179,7 +183,7 @@ impl Peers {
         }
     }
 
-    /// A peer is dead, or as good as dead.
+    /// A peer is dead, has closed, or broke the protocol.
     pub fn end(&mut self, peer: PeerId, inbox: &mut Inbox) {
         let Some(entry) = self.table.get_mut(peer as usize) else {
             return;
@@ -195,7 +199,7 @@ impl Peers {
         }
     }
 
-    /// A peer's ring was taken away: it is over.
+    /// A peer's ring was freed, so the peer has ended.
     pub fn ring_gone(&mut self, peer: PeerId, ring: usize) {
         let Some(entry) = self.table.get_mut(peer as usize) else {
             return;
@@ -208,7 +212,7 @@ impl Peers {
         }
     }
 
-    /// The engine is told; what comes from the address now is somebody new.
+    /// After the engine was told: whoever comes from this address from now on is a new peer.
     pub fn reset(&mut self, peer: PeerId) {
         if let Some(entry) = self.table.get_mut(peer as usize) {
             entry.instance = 0;
@@ -219,7 +223,7 @@ impl Peers {
         }
     }
 
-    /// The next peers to look at, of those we have to do with.
+    /// Of the next `count` entries, the connected peers, to be checked for being alive.
     pub fn next_to_check(&mut self, count: usize) -> Vec<PeerId> {
         let from = if self.checked_to < self.table.len() {
             self.checked_to
@@ -237,13 +241,13 @@ impl Peers {
     }
 }
 
-/// Whether the owner of an address is still in the life we know. Opens its file each time: a descriptor kept for each
-/// of a thousand peers would be more than a process is given.
+/// Whether an address still belongs to the endpoint of this instance, and that is alive. Opens its file each time: a
+/// thousand descriptors kept open would be more than a process is given.
 pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
     let path = name::endpoint_file(dir, address);
     let fd = match shared::open_own(&path) {
         Ok((fd, _)) => fd,
-        // Out of descriptors, say: that tells nothing about the peer.
+        // An error such as EMFILE tells nothing about the peer.
         Err(error) => return error.kind() != ErrorKind::NotFound,
     };
     if layout::instance_in(fd.as_fd()) != Some(instance) {

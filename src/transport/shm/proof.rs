@@ -1,37 +1,38 @@
-//! Whether the process of the number that a peer tells in its file is the peer's, so that the kernel may copy from and to
-//! its memory: asked by `direct_access`, `dual_copy` and fetching.
+//! Whether the process whose pid a peer tells in its file is the peer's, so that the kernel may copy from and to its
+//! memory. Asked by `direct_access`, `dual_copy` and `ShmTransport::get`.
 //!
-//! A number may mean another process to us than to the peer, when we live in different namespaces; a peer may lie; and a
-//! number is used again after its process's death. So first the kernel says that this process has the peer's file mapped
-//! where only an owner maps its file (`layout::OWNER_AT`). Then a word of the process's memory must hold the peer's
-//! instance, and is read again whenever that was last seen longer ago than `PROOF_MS`: in so short a time no number is
-//! used again, as the kernel gives all others out first. What the peer told is read once, so that it stays what was proven.
+//! The pid may name another process here than there, if the two live in different pid namespaces; the peer may lie; and
+//! a pid is used again after its process is dead. So the kernel is asked whether this process has the peer's file
+//! mapped where only the owner maps it (`layout::OWNER_AT`). Then a word of the process's memory must hold the peer's
+//! instance. It is read again when that was last seen more than `PROOF_MS` ago: no pid is used again within so short a
+//! time, as the kernel gives out all others first. What the peer tells of itself is read once, so that it stays what
+//! was proved.
 //!
-//! A refusal is not for ever: rights may be given later, and descriptors be free again. It is tried again after a second,
-//! and then after twice as long each time.
+//! A refusal may pass: rights are given later, descriptors become free. The kernel is asked again after a second, and
+//! then after twice as long each time.
 
-use super::layout::{Header, OWNER_AT};
+use super::layout::{FileHeader, OWNER_AT};
 use super::outbound::Outbound;
 use crate::sys::backing::{self, FileId};
 use crate::sys::clock;
 use crate::sys::process_vm::{self, Range};
 
-/// For so long a process is known to be the peer's.
+/// For how long a proof holds.
 const PROOF_MS: u64 = 50;
 
-/// What a peer says of itself.
+/// What a peer's file says of its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerIdentity {
     pub instance: u64,
     pub pid: u32,
-    /// Where in its memory its instance is.
+    /// The address in its process at which its instance stands.
     probe: u64,
-    /// Where in its memory its file is.
+    /// The address in its process at which it has `OWNER_AT` of its file mapped.
     owner_page: u64,
 }
 
 impl PeerIdentity {
-    pub fn of(header: &Header) -> PeerIdentity {
+    pub fn of(header: &FileHeader) -> PeerIdentity {
         PeerIdentity {
             instance: header.instance(),
             pid: header.pid(),
@@ -41,10 +42,10 @@ impl PeerIdentity {
     }
 }
 
-/// When something that was refused is worth another try.
+/// When to try again what was refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Retry {
-    /// Milliseconds on the clock; 0 when nothing was refused.
+    /// On the monotonic clock, in ms.
     at: u64,
     wait: u64,
 }
@@ -66,7 +67,7 @@ impl Retry {
         self.at = clock::monotonic_ms().saturating_add(self.wait);
     }
 
-    /// As if the time had come.
+    /// Makes it due at once.
     #[cfg(test)]
     pub fn make_due(&mut self) {
         self.at = 0;
@@ -76,15 +77,15 @@ impl Retry {
 /// What is known of a peer's process.
 #[derive(Debug, Default)]
 pub struct Proof {
-    /// The kernel has said that it is the peer's.
+    /// The kernel has said that the process has the peer's file mapped as its owner.
     known: bool,
-    /// When its memory last did.
+    /// When the instance was last seen in the process's memory.
     proved: Option<u64>,
     pub retry: Retry,
 }
 
 impl Proof {
-    /// The kernel does not copy from or to this process, though it is the peer's.
+    /// Notes that the kernel refused to copy from or to the process.
     #[cold]
     pub fn refused(&mut self) {
         self.proved = None;
@@ -93,7 +94,7 @@ impl Proof {
 }
 
 impl Outbound {
-    /// Whether the process has the peer's file as an owner has it.
+    /// Whether the process has the peer's file mapped as its owner.
     pub fn is_known(&mut self) -> bool {
         if !self.proof.known && self.proof.retry.is_due() {
             let file = FileId::new(self.file.device, self.file.inode);
@@ -108,7 +109,7 @@ impl Outbound {
         self.proof.known
     }
 
-    /// Whether the kernel may be told now to copy from or to the process.
+    /// Whether the process is the peer's and alive, so that the kernel may be told to copy from or to it.
     pub fn is_proved(&mut self) -> bool {
         let now = clock::monotonic_ms();
         let recent = |then: u64| now.saturating_sub(then) <= PROOF_MS;
@@ -143,7 +144,7 @@ impl PeerIdentity {
             len: 8,
         }];
         let Ok(pid) = i32::try_from(self.pid) else { return false };
-        // SAFETY: `found` is ours, and its eight bytes are the only ones named.
+        // SAFETY: the local range is `found`, all of it.
         let read = unsafe { process_vm::read(pid, &remote, &local) };
         read.is_ok_and(|read| read == 8) && found == self.instance
     }

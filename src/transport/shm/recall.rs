@@ -1,9 +1,8 @@
-//! Taking back what a peer has not begun to read, because it does not look: it is done by the kernel instead.
+//! Recall: records that a peer has not begun to read, because it does not poll, are taken back from its ring, and what
+//! they ask for is done by the kernel.
 //!
-//! Reading and taking back exclude each other (`exclusion`): so a record is read by the receiver or carried out here, never
-//! both.
-//!
-//! What a record means is the engine's to say (`Recall`). Called by `Transport::recall`.
+//! Reading and recalling exclude each other (`exclusion`), so a record is either read by the receiver or carried out
+//! here. What a record means is the engine's to say (`Recall`). Called for `Transport::recall`.
 
 use super::exclusion::{self, ExclusionWords};
 use super::lane::{LARGE, Rows, SMALL};
@@ -16,14 +15,15 @@ use crate::sys::barrier;
 use crate::util::user::{UserBuf, UserIov};
 use core::sync::atomic::Ordering;
 
-/// The header of a record that was carried out here: its receiver passes it by. Its lowest byte is no packet's kind.
+/// Replaces the header of a record that was carried out here: the receiver skips it. The lowest byte is no packet's
+/// kind.
 pub const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 
 /// A record that the peer has not begun to read.
 struct Unread {
     rows: Rows,
     record: Record,
-    /// Where the next one begins.
+    /// The position behind it.
     end: u64,
     recall: Recall,
 }
@@ -32,7 +32,7 @@ impl Outbound {
     /// See `Transport::recall`.
     #[cold]
     pub fn recall(&mut self, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
-        // One of the two sides has no barrier over the other.
+        // Where we fence, the kernel gives one of the two sides no barrier over the other.
         if self.fence || self.is_closed() {
             return None;
         }
@@ -45,10 +45,11 @@ impl Outbound {
         done
     }
 
-    /// What the peer has not read, oldest first. None: nothing that can be done here is first.
+    /// The records that the peer has not read, oldest first. None: the first that is not `Recall::Leave` cannot be done
+    /// here.
     fn unread(&self, seen: u64, mut judge: impl FnMut(&Header, usize) -> Recall) -> Option<Vec<Unread>> {
         let tail = self.producer.position();
-        // The peer could have written anything there.
+        // The peer writes `seen`, and may write anything.
         tail.checked_sub(seen)
             .filter(|len| *len <= SMALL.lines() + LARGE.lines())?;
         let mut reader = Consumer::at(seen);
@@ -70,7 +71,7 @@ impl Outbound {
             };
             reader.pass(record);
             let header = Header::from_words(rows.read_header(record.line));
-            // A record of our own hinders nothing.
+            // A record without an engine's header is a request for help: it stays, and may be overtaken.
             let recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
             unread.push(Unread {
                 rows,
@@ -83,7 +84,7 @@ impl Outbound {
         matches!(first?.recall, Recall::Write(_) | Recall::Read(..)).then_some(unread)
     }
 
-    /// Does what can be done, in order. Says how many operations that was.
+    /// Does what can be done, in order, and takes those records back. Says how many operations that was.
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
         let (mut done, mut stopped, mut kept) = (0, false, seen);
         for Unread {
@@ -102,7 +103,7 @@ impl Outbound {
                 kept = *end;
             }
         }
-        // Behind the last that stays there is room again; what ends the small ring stays too.
+        // What is behind the last record that stays becomes free again, but not the word that ends the small ring.
         kept = kept.max(self.small_ring_end.map_or(0, |end| end + 1));
         self.producer.rewind(self.ring.rows(), kept);
         if !stopped {
@@ -114,9 +115,10 @@ impl Outbound {
     fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {
         match recall {
             Recall::Write(part) => {
-                // SAFETY: the record is ours until the receiver reads again, and the copy is over before that.
+                // SAFETY: `exclusion::take_back` keeps the receiver from reading until this is done.
                 let body = unsafe { rows.body(record.line, record.len) };
-                // SAFETY: as above.
+                // SAFETY: the body is valid for as long as the record is ours: the copy is done before `take_back`
+                // ends.
                 let body = unsafe { UserBuf::new(body.as_mut_ptr(), body.len()) };
                 part.len == record.len && self.copy_now(part, Access::Write, &UserIov::one(body))
             }

@@ -1,17 +1,20 @@
-//! The table in an endpoint's file of the regions that its peers may work on by themselves: its owner's side.
+//! The table, in an endpoint's file, of the registered memory that peers may access directly: its owner's side.
 //!
-//! A region is in an entry: where it lies in this process, and who may do what. An entry's generation is odd while it is
-//! there. A peer that works on one marks itself with the entry, then looks at the generation, and marks itself again when
-//! it is done; the owner changes the generation, and then waits for every peer whose mark it finds set for that entry. One
-//! of the two must see the other, which takes a barrier between the two steps on both sides, as in `attention`.
+//! An entry tells where a region lies in the owner's process, and with what rights; its generation is odd while the
+//! region is shown. A peer that accesses a region sets its access mark to the entry, then reads the generation, and
+//! changes the mark again when it is done. The owner hides a region by changing the generation, and then waits for
+//! every peer whose mark names that entry. One of the two must see the other: there is a barrier between the two steps
+//! on both sides, as in `attention`.
 //!
-//! What lies behind the memory is for the peer to find out (`direct_access`), so registering costs a few stores, and closing a
-//! region that nobody ever reached so costs one more. Peers that die are known by their locks. A peer that was stopped in
-//! the middle cannot be told to leave, so waiting has an end, and the region stays. Nobody waits with a lock, and who is
-//! in one region keeps no other from being closed.
+//! What is behind the memory is for the peer to find out (`direct_access`), so registering costs a few stores, and
+//! closing a region that nobody accessed directly costs one more. A peer that is dead is known by its lock. A peer that
+//! is stopped in the middle of a copy cannot be told to leave, so waiting is bounded, and the region then stays
+//! registered. No lock is held while waiting, and a peer at one region delays the closing of no other.
+//!
+//! Called through `Mirror` by `util::regions`, whenever a region of the domain changes.
 
 use super::endpoint_file::EndpointFile;
-use super::layout::{self, Header, LOCK_RINGS, MAX_ENTRIES};
+use super::layout::{self, FileHeader, LOCK_RINGS, MAX_ENTRIES};
 use crate::sys::forks::ParentFd;
 use crate::sys::{barrier, shared};
 use crate::util::regions::{Mirror, Region, Rights};
@@ -31,9 +34,9 @@ const ADDR: usize = 3;
 const LEN: usize = 4;
 const RIGHTS: usize = 5;
 
-// A mark counts by `VISIT`. What is added while its peer works says in which entry.
+// An access mark counts visits in steps of `VISIT`. What is added to it during a visit says to which entry.
 pub const VISIT: u64 = 1 << 16;
-/// In more than one entry.
+/// A visit to more than one entry.
 pub const IN_SEVERAL: u64 = 1;
 const _: () = assert!(mark_in_entry(MAX_ENTRIES) < VISIT);
 
@@ -42,7 +45,7 @@ pub const fn mark_in_entry(entry: usize) -> u64 {
     2 * entry as u64 + 3
 }
 
-/// Whether a peer with this mark works in an entry; None: in any.
+/// Whether a peer with this mark is at an entry; None: at any.
 fn is_at(mark: u64, entry: Option<usize>) -> bool {
     let place = mark % VISIT;
     match entry {
@@ -51,16 +54,16 @@ fn is_at(mark: u64, entry: Option<usize>) -> bool {
     }
 }
 
-/// Slots that get memory at a time: a page.
+/// Entries that are allocated at a time: a page.
 const STEP: usize = 64;
 
-/// A region as its entry has it.
+/// A region as its entry shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownRegion {
     pub entry: usize,
     pub generation: u64,
     pub key: u64,
-    /// What remote addresses count from.
+    /// The remote address of its first byte.
     pub base: u64,
     /// Where it lies in its owner's process.
     pub addr: u64,
@@ -72,7 +75,7 @@ fn rights_word(rights: Rights) -> u64 {
     u64::from(rights.read) | u64::from(rights.write) << 1
 }
 
-impl Header {
+impl FileHeader {
     #[inline(always)]
     pub fn generation(&self, entry: usize) -> u64 {
         self.entry_word(entry, GENERATION).load(Ordering::Acquire)
@@ -101,15 +104,15 @@ impl Header {
                 write: rights & 2 != 0,
             },
         };
-        // SYNC POINT entry: what was read is of this generation if it still is.
+        // SYNC POINT entry: the words are of one generation if it has not changed meanwhile.
         fence(Ordering::Acquire);
         let still = self.entry_word(entry, GENERATION).load(Ordering::Relaxed) == generation;
         (still && generation % 2 == 1 && shown.key == key).then_some(shown)
     }
 
-    /// `generation` is what the entry had last.
+    /// `generation` is the entry's last one, which is even.
     fn fill_entry(&self, entry: usize, generation: u64, key: u64, region: &Region, memory: UserBuf) {
-        // SYNC POINT entry: who reads a word of this generation finds that the one before is over.
+        // SYNC POINT entry: a reader that sees a word of the new generation sees that the old one is over.
         fence(Ordering::Release);
         let set = |word, value| self.entry_word(entry, word).store(value, Ordering::Relaxed);
         set(KEY, key);
@@ -126,24 +129,24 @@ impl Header {
 
 pub struct RegionTable {
     endpoint: u64,
-    /// Where peers mark themselves: looked at without a lock.
-    header: Header,
+    /// Has the peers' marks, which are read without a lock.
+    header: FileHeader,
     file: Arc<ParentFd>,
     entries: Mutex<Entries>,
 }
 
 #[derive(Default)]
 struct Entries {
-    /// By key, from the first time that a region was shown until it is closed.
+    /// The entry of each region that was ever shown and is not closed yet.
     by_key: HashMap<u64, EntryVersion>,
-    /// Slots that were used, and may be again.
+    /// Entries that were used and are free again.
     free: Vec<EntryVersion>,
     unused_from: usize,
-    /// The endpoint is.
+    /// The endpoint is closed.
     closed: bool,
 }
 
-/// An entry and its generation. What is in the file may be anybody's.
+/// An entry and its generation, kept outside of the file, where peers may write anything.
 #[derive(Clone, Copy, Debug)]
 struct EntryVersion {
     entry: usize,
@@ -151,12 +154,12 @@ struct EntryVersion {
 }
 
 impl RegionTable {
-    /// Of the endpoint that regions know by this number.
+    /// `endpoint` is the number by which regions that are bound to an endpoint name it.
     pub fn new(own: &EndpointFile, endpoint: u64) -> io::Result<RegionTable> {
         let file = own.hold_file();
         Ok(RegionTable {
             endpoint,
-            header: Header::map(file.as_fd())?,
+            header: FileHeader::map(file.as_fd())?,
             file,
             entries: Mutex::default(),
         })
@@ -166,7 +169,7 @@ impl RegionTable {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is shown any more. Peers may still be at regions that were, which are not the endpoint's to give back.
+    /// Hides all regions. Peers may still be at them: closing each region waits for that.
     pub fn close(&self) {
         if !self.file.is_ours() {
             return;
@@ -177,9 +180,9 @@ impl RegionTable {
         keys.iter().for_each(|key| entries.hide(&self.header, *key));
     }
 
-    /// Waits, but not for ever, until no peer works in this entry, or in any.
+    /// Waits up to `patience` until no peer is at this entry (None: at any). Whether that came about.
     fn is_left(&self, entry: Option<usize>, patience: Duration) -> bool {
-        // SYNC POINT reach: either we find a peer's mark, or it finds what was hidden.
+        // SYNC POINT reach: either we see a peer's mark, or it sees that the region is hidden.
         fence(Ordering::SeqCst);
         if self.header.direct_access().load(Ordering::Relaxed) == 0 {
             return true;
@@ -192,13 +195,13 @@ impl RegionTable {
         })
     }
 
-    /// The mark of whoever has this ring.
+    /// The mark of the ring's claimer.
     fn mark(&self, ring: usize) -> Option<u64> {
         self.header.claim(ring)?;
         self.header.mark(ring).map(|mark| mark.load(Ordering::Acquire))
     }
 
-    /// Waits for a peer that is at our memory: what it does there cannot be stopped. False: it lives, and does not leave.
+    /// Waits until a peer has left our memory, or is dead, as it cannot be stopped there. False: out of patience.
     #[cold]
     fn waits_for(&self, ring: usize, mark: u64, start: Instant, patience: Duration) -> bool {
         let (mut asked, mut nap) = (Instant::now(), FIRST_NAP);
@@ -255,7 +258,7 @@ impl Mirror for RegionTable {
         if !self.file.is_ours() {
             return true;
         }
-        // Without the lock, which whoever registers memory needs.
+        // The lock is not held here: threads that register memory need it.
         let left = self.is_left(Some(entry), PATIENCE);
         if left {
             self.entries().forget(key);
@@ -269,20 +272,20 @@ impl Mirror for RegionTable {
     }
 }
 
-/// How long a closing region waits for a peer that is at it: far longer than any operation takes.
+/// How long closing a region waits for a peer that is at it: far longer than any operation takes.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Looks at a mark before the processor is given away.
+/// Looks at a mark before the waiting thread begins to sleep.
 const SPINS: u32 = 1000;
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LAST_NAP: Duration = Duration::from_millis(5);
-/// How often it is asked whether the peer lives still.
+/// How often the peer's lock is asked for, to see whether it is alive.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
 impl Entries {
     fn show(&mut self, table: &RegionTable, key: u64, region: &Region, memory: UserBuf) {
         let known = self.by_key.get(&key).copied();
         let Some(place) = known.or_else(|| self.free.pop()).or_else(|| self.fresh_entry(table)) else {
-            return; // the table is full, or the file system: peers ask
+            return; // the table or the file system is full: peers have to ask the owner
         };
         table
             .header
@@ -306,18 +309,18 @@ impl Entries {
         Some(EntryVersion { entry, generation: 0 })
     }
 
-    /// The key keeps its entry, in which peers may still be.
-    fn hide(&mut self, header: &Header, key: u64) {
+    /// Hides a region. The key keeps its entry until `forget`, as peers may still be at it.
+    fn hide(&mut self, header: &FileHeader, key: u64) {
         let shown = self.by_key.get_mut(&key).filter(|place| place.generation % 2 == 1);
         let Some(place) = shown else { return };
         place.generation += 1;
-        // SYNC POINT reach: before the marks are looked at.
+        // SYNC POINT reach: the generation is changed before the marks are read.
         header
             .entry_word(place.entry, GENERATION)
             .store(place.generation, Ordering::Relaxed);
     }
 
-    /// Nobody is in the entry of a key that is hidden: it may be another's.
+    /// Frees the entry of a hidden region that no peer is at any more.
     fn forget(&mut self, key: u64) {
         if self.by_key.get(&key).is_some_and(|place| place.generation % 2 == 0) {
             self.free.extend(self.by_key.remove(&key));

@@ -1,9 +1,9 @@
-//! Sleeping until a message comes, at no cost to senders that find nobody asleep.
+//! Sleeping until a packet comes, at no cost to senders that find nobody asleep.
 //!
-//! The owner says in its attention word that it sleeps, and then looks whether anything came. Senders write, and then
-//! look whether it sleeps. One of the two must see the other, which needs a barrier on both sides; the sleeper has the
-//! kernel run the senders' one (membarrier), so that their path has none. Where the kernel does not, senders fence.
-//! What wakes is the endpoint's `doorbell`, a real descriptor to poll.
+//! `arm` announces sleep in the attention word and looks once more for packets (`attention` has the protocol). The
+//! barrier on the senders' side is the kernel's (membarrier), so that their path has none; where the kernel offers
+//! none, senders fence. The descriptor to sleep on is the endpoint's `doorbell`. Called by `provider` and `abi` for
+//! wait objects.
 
 use super::ShmTransport;
 use super::attention;
@@ -13,17 +13,18 @@ use core::sync::atomic::{Ordering, fence};
 use std::os::fd::RawFd;
 
 impl ShmTransport {
-    /// Readable when there may be something to poll, after `arm` said true. Never read it: `disarm` does.
+    /// The descriptor that becomes readable when there may be something to poll, after `arm` returned true. Only
+    /// `disarm` reads it.
     pub fn wake_fd(&self) -> RawFd {
         self.own.bell.fd()
     }
 
-    /// Makes it readable, as a peer would.
+    /// Makes that descriptor readable, as a peer would.
     pub fn wake(&self) {
         self.own.bell.ring_own();
     }
 
-    /// Announces sleep. False when there is something to poll already; then nothing is announced.
+    /// Announces sleep. False: there is something to poll already, and nothing is announced.
     pub fn arm(&mut self) -> bool {
         let quiet = self.announce();
         if !quiet {
@@ -32,8 +33,8 @@ impl ShmTransport {
         quiet
     }
 
-    /// The same where several threads may sleep on the descriptor: empties it first, and announces in any case, so that
-    /// it is readable or an announcement stands as long as one of them sleeps.
+    /// `arm` for several threads that sleep on one descriptor: it is drained first, and the announcement stands in any
+    /// case. So as long as one of them sleeps, the descriptor is readable or senders know that they have to ring.
     pub fn arm_among_others(&mut self) -> bool {
         if self.own.is_ours() {
             self.own.bell.drain();
@@ -47,15 +48,15 @@ impl ShmTransport {
         }
         let header = &self.own.header;
         attention::announce(header.attention(), &mut self.sleeps, || {
-            // The senders' half is their own fence, or this call.
+            // The senders' half of the barrier is this call, or their own fences.
             if header.wants_fence() || !barrier::everywhere() {
                 fence(Ordering::SeqCst);
             }
         });
         self.look_at_peers();
         let room = self.has_room_for_the_starved();
-        // Nobody rings when the end of a large message has been written; it does not take long. And who could not be
-        // rung sleeps until he is.
+        // Stay awake while a helper copies, as it does not ring when it is done, and while a peer is still to be rung,
+        // as it sleeps until then.
         let quiet = self.pending_copies.is_empty()
             && self.peers.ended.is_empty()
             && self.rung.is_empty()
@@ -63,7 +64,7 @@ impl ShmTransport {
         quiet && !room && !self.inbox.would_find(&self.own.header)
     }
 
-    /// Peers that died do not wake anybody: a sleeper that comes by now and then looks.
+    /// Peers that die wake nobody, so endpoints that sleep check them when they arm.
     fn look_at_peers(&mut self) {
         if self.check_is_due() {
             self.check_some();
@@ -74,7 +75,7 @@ impl ShmTransport {
         }
     }
 
-    /// Asks every peer whose ring was full to wake us when it is not. True when one has room by now, or is gone.
+    /// Asks every peer whose ring was full to wake us when there is room. True: one has room by now, or is gone.
     fn has_room_for_the_starved(&mut self) -> bool {
         let before = self.starved.len();
         if before == 0 {
@@ -86,7 +87,7 @@ impl ShmTransport {
             .iter()
             .filter_map(|number| peers.get(*number)?.out.as_ref());
         ways.for_each(Outbound::ask_for_room);
-        // The receivers' half is this call, or their own fence (`lane::FENCED`).
+        // The receivers' half of the barrier is this call, or their own fences (`lane::FENCED`).
         fence(Ordering::SeqCst);
         barrier::everywhere();
         self.starved.retain(|number| {
@@ -99,7 +100,7 @@ impl ShmTransport {
         self.starved.len() < before
     }
 
-    /// Ends a sleep that `arm` announced, whatever ended it.
+    /// Withdraws what `arm` announced, and drains the descriptor.
     pub fn disarm(&mut self) {
         if self.own.is_ours() {
             attention::awake(self.own.header.attention(), self.sleeps);

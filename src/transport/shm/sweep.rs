@@ -1,7 +1,7 @@
-//! Removes what dead processes left in the directory: regions, sockets, drafts, and named address vectors.
+//! Removes what dead processes left in the directory: endpoints' files, sockets, drafts, and named address vectors.
 //!
-//! There may be any number of files, so a process looks at a few at a time, and goes on later where it was: when it opens
-//! an endpoint, and when an endpoint looks at its peers. Called by `endpoint_file` and `housekeeping`.
+//! There may be any number of files, so a process looks at a few at a time and goes on where it was: when it opens an
+//! endpoint (`endpoint_file`), and when an endpoint checks its peers (`housekeeping`).
 
 use super::endpoint_file::remove_if_dead;
 use super::name::{self, File};
@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Files that are looked at when an endpoint opens, which takes below a millisecond, and when it looks at its peers.
+/// Files that are looked at when an endpoint opens, in less than a millisecond, and when it checks its peers.
 pub const AT_OPENING: usize = 64;
 pub const AT_CHECK: usize = 16;
-/// Endpoints are often opened many at a time; one sweep does for all of them.
+/// How soon after the last a new sweep may begin, as many endpoints are often opened at once.
 const EVERY_MS: u64 = 1000;
 
-/// How far this process has come.
+/// How far this process's sweep has come.
 struct Sweep {
     dir: PathBuf,
     process: Process,
@@ -29,7 +29,7 @@ struct Sweep {
 
 static SWEEP: Mutex<Option<Sweep>> = Mutex::new(None);
 
-/// Begins to look through the directory, if that was not done lately, or goes on.
+/// Goes on with the sweep of this directory, or begins one if the last was not begun just now.
 pub fn begin(dir: &Path) {
     with_sweep(|sweep| {
         let now = clock::monotonic_ms();
@@ -47,12 +47,12 @@ pub fn begin(dir: &Path) {
     });
 }
 
-/// Goes on where the last one ended, if that was before the end of the directory.
+/// Goes on with the sweep, if it has not come to the end of the directory.
 pub fn go_on() {
     with_sweep(|sweep| look_at(sweep, AT_CHECK));
 }
 
-/// Nobody waits for another thread's sweep, nor for one that was in the parent's when a child was made.
+/// Does nothing while another thread sweeps; in a child of fork the lock may stay taken for ever.
 fn with_sweep(work: impl FnOnce(&mut Option<Sweep>)) {
     let Ok(mut sweep) = SWEEP.try_lock() else { return };
     if sweep.as_ref().is_some_and(|sweep| !sweep.process.is_this()) {
@@ -73,7 +73,7 @@ fn look_at(sweep: &mut Option<Sweep>, most: usize) {
     }
 }
 
-/// Looks at all there is now.
+/// Looks at all files.
 #[cfg(test)]
 pub fn sweep(dir: &Path) {
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -90,9 +90,10 @@ fn remove_what_is_dead(dir: &Path, path: &Path) {
     }
 }
 
-/// Removes a socket whose owner died before its region had a name, or whose region was removed without it.
+/// Removes a socket whose owner is dead, and whose endpoint's file never got its name or was removed without the
+/// socket.
 fn remove_bell_if_dead(dir: &Path, instance: u64) {
-    // A socket may have its name a moment before it is bound; its owner has the draft until then, and longer.
+    // A socket has its name a moment before it is bound, but its owner has a draft then.
     let is_draft = name::unfinished(dir, instance).symlink_metadata().is_ok();
     let bell = name::bell(dir, instance);
     if !is_draft && datagram::is_bound(&bell) == Some(false) {

@@ -1,6 +1,6 @@
-//! The smallest transport: endpoints of one process, joined by queues. The example for those that follow.
+//! The smallest transport: endpoints of one process, joined by queues. A new transport can begin as a copy of it.
 //!
-//! Knows `engine::port` only. Endpoints on one `Hub` find each other by address; one that is dropped is gone.
+//! Knows `engine::port` only. Endpoints on one `Hub` find each other by address; an endpoint that is dropped has gone.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use crate::util::user::UserIov;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Packets a lane holds.
+/// The most packets in flight from one endpoint to another.
 const DEPTH: usize = 64;
 
 pub const LIMITS: Limits = Limits {
@@ -25,13 +25,13 @@ type Packet = (Header, Vec<u8>);
 
 #[derive(Debug, Default)]
 struct Lanes {
-    /// By address: who is who, dead or alive.
+    /// The number of each address, of open and of closed endpoints.
     numbers: HashMap<Vec<u8>, PeerId>,
     open: Vec<bool>,
     packets: HashMap<(PeerId, PeerId), VecDeque<Packet>>,
 }
 
-/// Where endpoints meet.
+/// What the endpoints that can reach each other share.
 #[derive(Clone, Debug, Default)]
 pub struct Hub(Arc<Mutex<Lanes>>);
 
@@ -46,12 +46,12 @@ pub struct Loopback {
     hub: Hub,
     me: PeerId,
     address: Vec<u8>,
-    /// Peers that were told to be gone.
+    /// Peers that were reported as gone.
     gone: Vec<PeerId>,
 }
 
 impl Loopback {
-    /// None if the address is or was somebody's.
+    /// None if an endpoint has, or had, this address.
     pub fn open(hub: &Hub, address: &[u8]) -> Option<Loopback> {
         let mut lanes = hub.lanes();
         if lanes.numbers.contains_key(address) {
@@ -90,7 +90,7 @@ impl Loopback {
         self.hub.lanes().packets.get_mut(&(from, self.me))?.pop_front()
     }
 
-    /// Brings one packet to the engine. False when there is none, or it is not wanted now.
+    /// Delivers one packet. False: there is none, or the engine refused it.
     fn deliver<S: Sink>(&self, from: PeerId, sink: &mut S) -> bool {
         let Some((header, body)) = self.next(from) else {
             return false;
@@ -165,7 +165,7 @@ impl Transport for Loopback {
             while done < budget && self.deliver(from, sink) {
                 done += 1;
             }
-            // What it sent before it went comes first.
+            // All that a peer sent is delivered before its end is reported.
             let over = done < budget && self.is_open(from) == Some(false);
             if over && !self.gone.contains(&from) {
                 self.gone.push(from);

@@ -1,8 +1,8 @@
-//! A stand-in for queue pairs, for tests: what a network card with reliable connections does to a transport.
+//! A stand-in for queue pairs: what a network card with reliable connections does to a transport.
 //!
-//! Packets land in buffers that the receiver posted before, few of them, and a sender finds no room when none is left.
-//! A buffer is posted again only when its body has been moved, which a later poll does, in any order. Gets end by
-//! completions that come out of band, and need a key that the owner of the memory gave out.
+//! Packets arrive in the few buffers that the receiver has posted, and a sender finds no room if none is left. A buffer
+//! is posted again when its body has been moved, which later polls do, in any order. Gets complete out of band, and
+//! need a key that the owner of the memory gave out.
 
 use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
@@ -15,18 +15,18 @@ const PEER: PeerId = 0;
 const BUFFERS: usize = 4;
 const GETS: usize = 2;
 
-/// What both cards can reach.
+/// What both cards have access to.
 #[derive(Default)]
 struct Fabric {
-    ends: [End; 2],
+    cards: [Card; 2],
 }
 
 #[derive(Default)]
-struct End {
+struct Card {
     closed: bool,
-    /// Filled buffers, in the order of their completions.
+    /// Buffers with a packet, in the order of their completions.
     filled: VecDeque<(Header, Vec<u8>)>,
-    /// Buffers that are filled, or being emptied.
+    /// Buffers that are not posted: with a packet, or with a body that is still to be moved.
     taken: usize,
     exposed: Vec<UserIov>,
 }
@@ -34,14 +34,14 @@ struct End {
 enum Work {
     Into(UserIov, usize, Token, Vec<u8>),
     Keep(Vec<u8>, Token, Vec<u8>),
-    /// A get: theirs, ours, where, how much.
+    /// A get: their memory, ours, offset, length.
     Get(UserIov, UserIov, usize, usize, Token),
 }
 
 pub struct QueuePair {
     fabric: Rc<RefCell<Fabric>>,
     me: usize,
-    /// Work that the card has begun.
+    /// Work that has begun and not completed.
     begun: Vec<Work>,
     turn: usize,
     told: bool,
@@ -59,15 +59,15 @@ impl QueuePair {
         })
     }
 
-    fn end<R>(&self, of: usize, look: impl FnOnce(&mut End) -> R) -> R {
-        look(&mut self.fabric.borrow_mut().ends[of])
+    fn card<R>(&self, of: usize, look: impl FnOnce(&mut Card) -> R) -> R {
+        look(&mut self.fabric.borrow_mut().cards[of])
     }
 
     fn peer_closed(&self) -> bool {
-        self.end(1 - self.me, |theirs| theirs.closed)
+        self.card(1 - self.me, |theirs| theirs.closed)
     }
 
-    /// Ends some of the work that was begun, not in the order it was begun.
+    /// Completes some of the work, out of order.
     fn complete<S: Sink>(&mut self, sink: &mut S) {
         self.turn += 1;
         let ends = if self.turn % 3 == 0 {
@@ -98,13 +98,13 @@ impl QueuePair {
 
     /// Posts a buffer again.
     fn post(&self) {
-        self.end(self.me, |mine| mine.taken -= 1);
+        self.card(self.me, |mine| mine.taken -= 1);
     }
 }
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        self.end(self.me, |mine| mine.closed = true);
+        self.card(self.me, |mine| mine.closed = true);
     }
 }
 
@@ -133,7 +133,7 @@ impl Transport for QueuePair {
             Body::Bytes(of) => bytes.copy_from_slice(of),
             Body::User { iov, at, .. } => drop(iov.read(at, &mut bytes)),
         }
-        self.end(1 - self.me, |theirs| {
+        self.card(1 - self.me, |theirs| {
             if theirs.taken == BUFFERS {
                 return Push::Full;
             }
@@ -150,21 +150,21 @@ impl Transport for QueuePair {
         self.complete(sink);
         let mut done = 0;
         while done < budget {
-            let filled = self.end(self.me, |mine| mine.filled.pop_front());
+            let filled = self.card(self.me, |mine| mine.filled.pop_front());
             let Some((header, bytes)) = filled else { break };
             match sink.place(PEER, &header, bytes.len()) {
                 Placement::Into { iov, at, token } => self.begun.push(Work::Into(iov, at, token, bytes)),
                 Placement::Keep { buffer, token } => self.begun.push(Work::Keep(buffer, token, bytes)),
                 Placement::Drop => self.post(),
                 Placement::Refuse => {
-                    self.end(self.me, |mine| mine.filled.push_front((header, bytes)));
+                    self.card(self.me, |mine| mine.filled.push_front((header, bytes)));
                     break;
                 }
             }
             done += 1;
         }
         let over = done < budget && self.begun.is_empty() && self.peer_closed();
-        if over && self.end(self.me, |mine| mine.filled.is_empty()) {
+        if over && self.card(self.me, |mine| mine.filled.is_empty()) {
             self.told = true;
             sink.gone(PEER);
         }
@@ -173,7 +173,7 @@ impl Transport for QueuePair {
 
     fn expose(&self, _: PeerId, iov: &UserIov, _: ExposedName) -> Remote {
         let mut bytes = [0; Remote::SIZE];
-        let key = self.end(self.me, |mine| {
+        let key = self.card(self.me, |mine| {
             mine.exposed.push(*iov);
             mine.exposed.len()
         });
@@ -186,15 +186,15 @@ impl Transport for QueuePair {
             return Get::Gone;
         }
         let Some(token) = token else {
-            return Get::Unsupported; // the card does it when it does it
+            return Get::Unsupported; // a get completes later
         };
         let busy = self.begun.iter().filter(|work| matches!(work, Work::Get(..))).count();
         if busy == GETS {
             return Get::Full;
         }
         let key = usize::from_le_bytes(remote.bytes[..8].try_into().unwrap());
-        let theirs = self.end(1 - self.me, |theirs| theirs.exposed.get(key.wrapping_sub(1)).copied());
-        // A key that is nobody's is found out by the card.
+        let theirs = self.card(1 - self.me, |theirs| theirs.exposed.get(key.wrapping_sub(1)).copied());
+        // A get with a wrong key fails when it completes.
         let theirs = theirs.unwrap_or_default();
         self.begun.push(Work::Get(theirs, *local, at, len, token));
         Get::Later

@@ -1,7 +1,7 @@
-//! A byte stream for tests: packets through a socket pair, where no call moves more than a few bytes.
+//! Packets through a byte stream, a socket pair, of which no call moves more than a few bytes.
 //!
-//! It shows that the seam fits streams: the header is known before the body, the body is read to its place as it comes,
-//! over many polls, and what is refused stays in the socket.
+//! It shows that the seam fits streams: the header is known before the body, the body is moved as it comes, over many
+//! polls, and what is refused stays in the socket.
 
 use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 const PEER: PeerId = 0;
-/// A packet in the stream: the length of its body, its header, its body.
+/// What precedes a body in the stream: its length, and the packet's header.
 const PREFIX: usize = 4 + Header::SIZE;
 
 /// Where the body that is being read goes.
@@ -22,13 +22,13 @@ enum Sinking {
 
 pub struct Stream {
     socket: UnixStream,
-    /// The end of a packet that the socket did not take.
+    /// The rest of a packet that the socket has not taken yet.
     tail: Vec<u8>,
     /// The beginning of the next packet.
     prefix: Vec<u8>,
-    /// The packet being read: where to, how much of it is there, how much it is.
+    /// The body being read: where it goes, how many bytes have come, its length.
     body: Option<(Sinking, usize, usize)>,
-    /// Moves the sizes of reads and writes through all small numbers.
+    /// Varies the sizes of reads and writes.
     turn: usize,
     gone: bool,
     told: bool,
@@ -51,7 +51,7 @@ impl Stream {
         })
     }
 
-    /// How many bytes the next call may move: 1 to 61, so that every cut comes by.
+    /// How many bytes the next call may move: 1 to 61, so that packets are cut at every place.
     fn step(&mut self) -> usize {
         self.turn += 7;
         1 + self.turn % 61
@@ -88,7 +88,7 @@ impl Stream {
         }
     }
 
-    /// Goes on with the packet being read. None when there is nothing to read, or what there is was refused.
+    /// Reads on, up to the end of a packet. None: there is nothing to read now, or the engine refused the packet.
     fn deliver<S: Sink>(&mut self, sink: &mut S) -> Option<()> {
         while self.prefix.len() < PREFIX {
             let bytes = self.read(PREFIX - self.prefix.len())?;

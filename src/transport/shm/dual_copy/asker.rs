@@ -1,4 +1,7 @@
-//! TODO
+//! The asker of a dual copy: it asks, copies from the front, and waits for the helper's pieces over later polls.
+//!
+//! A piece that the helper took and failed at is copied by the asker. Until the helper has done its part, the copy is a
+//! `PendingCopy`, of which there is one for each peer at most.
 
 use super::super::ShmTransport;
 use super::super::direct_access::RemoteRange;
@@ -14,18 +17,18 @@ use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// Looks at a piece that the sender is at, before other things are done.
+/// Looks for the helper's end of the copy before the call returns, and polls look for it instead.
 const SPINS: u32 = 2000;
-/// How long a closing endpoint waits for a sender at its memory: far longer than a piece takes.
+/// How long a closing endpoint waits for a helper that is at its memory: far longer than a piece takes.
 const PATIENCE: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_micros(100);
 
-/// The other's side of what is copied.
+/// The helper's side of what is copied.
 #[derive(Clone, Copy, Debug)]
 pub enum PeerMemory {
-    /// A message of its, as it named it.
+    /// A message of the helper's, as it was exposed.
     Message(Remote),
-    /// Some of a region of its.
+    /// A piece of a region of the helper's.
     Region(RemoteRange),
 }
 
@@ -43,7 +46,7 @@ impl PeerMemory {
         }
     }
 
-    /// Copies some of it here.
+    /// Copies some of it, without the helper.
     fn copy(&self, out: &mut Outbound, local: &UserIov, at: usize, len: usize) -> Get {
         match self {
             PeerMemory::Message(remote) => get::get(out.instance(), out.pid(), remote, local, at, len),
@@ -53,7 +56,7 @@ impl PeerMemory {
     }
 }
 
-/// A message whose end the sender is still writing.
+/// A copy of which the helper has not done its part yet.
 #[derive(Debug)]
 pub struct PendingCopy {
     pub peer: PeerId,
@@ -62,19 +65,19 @@ pub struct PendingCopy {
     cut: Cut,
     far: PeerMemory,
     local: UserIov,
-    /// Pieces before this one were ours, all others are the sender's.
+    /// The asker took the pieces before this one, the helper all others.
     front: u16,
-    /// Our own part went well.
+    /// The asker's part went well.
     ok: bool,
 }
 
 impl ShmTransport {
-    /// Whether a peer is still at the end of what was copied together with it.
+    /// Whether a peer still does its part of an earlier copy.
     pub(in super::super) fn is_copying_with(&self, peer: PeerId) -> bool {
         self.pending_copies.iter().any(|pending| pending.peer == peer)
     }
 
-    /// Copies together with the other. None: this one is to be copied alone.
+    /// Copies `len` bytes from byte `at` on, together with the peer. None: the caller has to copy alone.
     pub(in super::super) fn copy_together(
         &mut self,
         from: PeerId,
@@ -86,21 +89,21 @@ impl ShmTransport {
     ) -> Option<Get> {
         let cut = Cut::of(at, len)?;
         if self.is_copying_with(from) {
-            // Its sender is at the end of another one and soon free for this one. Alone we would be slower: with many of 4
-            // MiB under way, each then took 2.4 ms instead of 1.6.
+            // The peer is at the end of another copy and soon free for this one. Alone we would be slower: with many
+            // messages of 4 MiB in flight, each then took 2.4 ms instead of 1.6.
             return Some(Get::Full);
         }
         let peer = self.peers.get_mut(from)?;
         let (ring, out) = (self.inbox.ring(peer.ring?)?, peer.out.as_mut()?);
         let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
         if peer.last_dual_copy != 0 && !(helper.is_over && helper.number == peer.last_dual_copy) {
-            return None; // it has not come to our last request yet
+            return None; // the peer has not read our last request yet
         }
         let number = peer.last_dual_copy.wrapping_add(1).max(1);
         let back = cut.count;
         let ours = get::expose(self.own.instance, self.own.pid, local, ExposedName::Nothing);
         let (words, body) = encode_request(number, &cut, &ours, &far.requested())?;
-        // SYNC POINT pieces: before the request, which is published with a release.
+        // SYNC POINT pieces: stored before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
         match out.push_words(words, &body) {
@@ -114,12 +117,12 @@ impl ShmTransport {
         let (mut front, mut ok) = (0, true);
         while let Some(piece) = take_piece(ring.pieces(), number, TakeFrom::Front) {
             if piece != front || piece >= cut.count {
-                break; // the sender has written there; what it cannot have done is done below
+                break; // the peer broke the protocol; `result` copies what it cannot have done
             }
             front += 1;
             let (at, len) = cut.range(piece);
             if !ok {
-                continue; // only to leave nothing to be taken
+                continue; // our part has failed: the rest is taken only to keep it from the helper
             }
             match far.copy(out, local, at, len) {
                 Get::Done => {}
@@ -147,7 +150,7 @@ impl ShmTransport {
         Some(Get::Later)
     }
 
-    /// Messages whose end has been written by now.
+    /// Reports the copies of which the helper has done its part by now. Says how many.
     #[cold]
     pub(in super::super) fn collect<S: Sink>(&mut self, sink: &mut S) -> usize {
         let mut done = 0;
@@ -156,7 +159,7 @@ impl ShmTransport {
             let peer = peers.get_mut(pending.peer);
             let ends = peer.and_then(|peer| Some((inbox.ring(peer.ring?)?, peer.out.as_mut()?)));
             let Some((ring, out)) = ends else {
-                return true; // it is ending, and soon gone
+                return true; // the peer is ending, which ends the copy when it is reported
             };
             let got = pending.result(ring, out);
             if let Some(got) = got {
@@ -168,15 +171,15 @@ impl ShmTransport {
         done
     }
 
-    /// Before the memory of receives goes back to the application: no sender is at it any more. One that was stopped in the
-    /// middle of a piece cannot be told to leave it, and is waited for no longer than `PATIENCE`: docs/security.md says
-    /// what may become of that memory.
+    /// Waits until no helper is at memory of ours, which goes back to the application when this returns. A helper that
+    /// is stopped in the middle of a piece cannot be told to leave it, and is waited for no longer than `PATIENCE`:
+    /// docs/security.md says what may become of that memory.
     pub(in super::super) fn wait_for_helpers(&mut self) {
         let pending = core::mem::take(&mut self.pending_copies);
         if pending.is_empty() {
             return;
         }
-        // SYNC POINT leaving: a helper that has taken a piece looks at this before it begins.
+        // SYNC POINT leaving: a helper that has taken a piece reads this before it copies.
         self.own.header.attention().fetch_or(CLOSED, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let start = Instant::now();
@@ -199,7 +202,7 @@ impl ShmTransport {
             return false;
         };
         let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
-        // Nothing is said yet by one that has only just taken a piece.
+        // A helper that has only just taken a piece has not written its word for this copy yet: it counts as helping.
         !(helper.is_over && helper.number == pending.number) && self.lives(peer)
     }
 
@@ -215,7 +218,7 @@ impl ShmTransport {
 }
 
 impl PendingCopy {
-    /// How the get has ended, if it has. What the sender failed at is read here.
+    /// How the copy has ended, if it has. Copies what the helper failed at.
     fn result(&self, ring: &Ring, out: &mut Outbound) -> Option<Get> {
         let theirs = self.cut.count.saturating_sub(self.front);
         let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
@@ -230,7 +233,7 @@ impl PendingCopy {
         if !self.ok {
             return Some(Get::Unsupported);
         }
-        // It works from the back, so the pieces not done are the first of its part.
+        // The helper works from the back, so the pieces it has not done are the first of its part.
         for piece in (self.front..self.cut.count).take(usize::from(theirs.saturating_sub(done))) {
             let (at, len) = self.cut.range(piece);
             let got = self.far.copy(out, &self.local, at, len);

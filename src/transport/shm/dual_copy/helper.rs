@@ -1,9 +1,8 @@
-//! Helping a peer that copies from or to our memory (`dual_copy`): what it asks for in a record of its ring, and our part of it.
+//! The helper of a dual copy: what it is asked in a record of its peer's ring, and its part of the copy.
 //!
-//! Nothing in a request says where memory of ours is. It names a message of ours to this peer, or a region, and what of it
-//! is wanted; the engine looks that up when the request is carried out (`Sink::exposed_memory`), and we are in a call of the engine
-//! until we are done, so it stays what it is. What is written is the peer's memory, of the process that was proven to be
-//! the peer's, where the peer says.
+//! A request never says where the helper's memory is. It names a message to this peer or a piece of a region, which the
+//! engine looks up when the request is carried out (`Sink::exposed_memory`); that stays valid, as we are in a call of the engine
+//! until we are done. The asker's memory is where the request says, in the process that was proved to be the asker's.
 
 use super::super::ShmTransport;
 use super::super::get::{self, PeerWindow};
@@ -14,34 +13,35 @@ use crate::engine::port::{ExposedName, Get, PeerId, Remote, Sink};
 use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 
-/// A request for help.
+/// A request for help, read.
 #[derive(Debug)]
 pub struct HelpRequest {
     pub number: u32,
     pub cut: Cut,
-    /// The peer's memory.
+    /// The asker's memory.
     pub theirs: Remote,
     pub ours: RequestedMemory,
 }
 
-/// Our side of it, and whether it is read or written.
+/// The helper's side of the copy, and whether it is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedMemory {
     pub name: ExposedName,
     pub access: Access,
 }
 
-/// The lowest byte of a request's header, where packets of the engine have their kind. The next one says what is asked.
+/// The lowest byte of a request's header, where packets of the engine have their kind. The next byte says what is
+/// copied.
 const HELP: u8 = 0xff;
 const MESSAGE: u8 = 0;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 
-/// Words of a request that name our side of it.
+/// Words of a request that name the helper's side.
 const NAME_WORDS: usize = 3;
 pub const REQUEST_BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
 
-/// Header and body of a request. `theirs` is the memory of who asks. None for what has no name.
+/// Header and body of a request; `theirs` is the asker's memory. None if the helper's side has no name.
 pub fn encode_request(
     number: u32,
     cut: &Cut,
@@ -66,7 +66,7 @@ pub fn encode_request(
 }
 
 impl HelpRequest {
-    /// Reads a request; None for what is none.
+    /// Reads a request; None if it is not one.
     pub fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<HelpRequest> {
         let [HELP, what, 0, 0] = (first as u32).to_le_bytes() else {
             return None;
@@ -101,7 +101,7 @@ impl HelpRequest {
     }
 }
 
-/// How a piece is copied.
+/// In which direction pieces are copied, and between what.
 enum Direction {
     Put(PeerWindow, UserIov),
     Get(Remote, UserIov),
@@ -117,7 +117,7 @@ impl Direction {
 }
 
 impl ShmTransport {
-    /// Does the part of a large copy that a peer asked for.
+    /// Does what is left of a copy when the request is read, from the back.
     pub(in super::super) fn help<S: Sink>(&mut self, to: PeerId, help: &HelpRequest, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(to) else { return };
         let Some(out) = &mut peer.out else { return };
@@ -134,27 +134,27 @@ impl ShmTransport {
         helped.store(helper_word(help.number, HelperState::Working, 0), Ordering::Release);
         let mut next = help.cut.count;
         while let Some(piece) = take_piece(out.ring().pieces(), help.number, TakeFrom::Back) {
-            // From the back, each once: a peer that puts pieces back does not keep us here.
+            // Each piece once, so that a peer that puts pieces back does not keep us here.
             if piece >= next {
                 break;
             }
             next = piece;
             let (at, len) = help.cut.range(piece);
-            // SYNC POINT leaving: either we see that the peer closes, or it waits for this piece.
+            // SYNC POINT leaving: either we see that the asker closes, or it waits for this piece.
             fence(Ordering::SeqCst);
             if out.is_closed() || !way.copy(out, at, len) {
                 state = HelperState::Failed;
                 break;
             }
             done += 1;
-            // SYNC POINT helped: what the kernel wrote is seen by whoever sees this.
+            // SYNC POINT helped: whoever sees this count sees the bytes that the kernel wrote.
             helped.store(helper_word(help.number, HelperState::Working, done), Ordering::Release);
         }
         helped.store(helper_word(help.number, state, done), Ordering::Release);
     }
 }
 
-/// None: the peer's side of it is not memory of the peer.
+/// None: the request names another process's memory than the asker's.
 fn direction_of(out: &Outbound, help: &HelpRequest, memory: UserIov) -> Option<Direction> {
     match help.ours.access {
         Access::Read => Some(Direction::Put(

@@ -1,13 +1,16 @@
-//! Copying a large message with both processors: the receiver reads its beginning, and the sender, asked by a record in
-//! its ring (`dual_copy`), writes its end. They meet wherever they meet. A large read or write of a peer's region that must be
-//! copied goes the same way: there the initiator is who asks, and the target who helps if it looks.
+//! A large copy that both processes do at once: one from the front, the other from the back, until they meet.
 //!
-//! The message is cut into pieces. A word in the control block of the sender's ring says which are left: the receiver
-//! takes them from the front, the sender from the back, with a compare-and-swap. A sender that is busy elsewhere takes
-//! none, and the receiver does it all: nobody waits for a piece that nobody is working at. The sender says in a word of
-//! its own how many it has done, and when it will take no more; only then is the next message shared.
+//! - `asker`: the process that wants the copy. The receiver of a message, or the initiator of a read or write of a
+//!   region that cannot be mapped. It asks by a record in the peer's ring, and begins at the front without waiting.
+//! - `helper`: the peer. When it reads the request, it copies from the back.
+//! - here: how the bytes are cut into pieces, and the two words of the helper's lane by which both agree.
 //!
-//! Neither believes the other: both check what they take against their own count.
+//! The asker writes the pieces that are left into one word; both take from it with a compare-and-swap. A helper that is
+//! busy takes none, and the asker does it all: nobody waits for a piece that nobody is copying. The helper counts in
+//! the other word what it has done, and says when it takes no more; only then is it asked again. Neither trusts the
+//! other: both hold what they take against a count of their own.
+//!
+//! The copies are system calls (`get`, `direct_access`). Called by `ShmTransport`'s `get`, `copy` and `poll`.
 
 mod asker;
 mod helper;
@@ -21,17 +24,17 @@ pub use helper::RequestedMemory;
 #[cfg(any(test, fuzzing))]
 pub use helper::{REQUEST_BODY, encode_request};
 
-/// A message is cut into about so many pieces, but none smaller than is worth a system call: one costs as much as copying
-/// two or three pages (256 KiB take 22 us in pieces of 32 KiB, 19 of 64, 17.5 of 128). What is less than two such is
-/// halved.
+/// About how many pieces a copy is cut into. None is smaller than is worth a system call, which costs as much as
+/// copying two or three pages (256 KiB take 22 us in pieces of 32 KiB, 19 of 64, 17.5 of 128); what is less than two
+/// such pieces is halved.
 const PIECES: usize = 4;
 const LEAST_PIECE: usize = 128 << 10;
 const MOST_PIECE: usize = 256 << 10;
 const PAGE: usize = 4096;
-/// The most pieces of a request that is believed.
+/// The most pieces that a request may name.
 const MOST_PIECES: u16 = 1 << 14;
 
-/// How a message is cut.
+/// How a copy is cut into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub at: usize,
@@ -51,7 +54,7 @@ impl Cut {
         Some(Cut { at, len, piece, count })
     }
 
-    /// As it came in a request.
+    /// From the numbers of a request; None if they do not fit together.
     pub fn checked(at: u64, len: u64, piece: u64, count: u64) -> Option<Cut> {
         let cut = Cut {
             at: at.try_into().ok()?,
@@ -63,7 +66,7 @@ impl Cut {
         (whole && cut.len.div_ceil(cut.piece) == usize::from(cut.count)).then_some(cut)
     }
 
-    /// Where a piece lies.
+    /// Offset and length of a piece.
     pub(super) fn range(&self, piece: u16) -> (usize, usize) {
         let from = (usize::from(piece) * self.piece).min(self.len);
         (self.at + from, self.piece.min(self.len - from))
@@ -76,7 +79,7 @@ pub(super) enum TakeFrom {
     Back,
 }
 
-/// Pieces that nobody has taken: those from `front` on, before `back`, of share `number`.
+/// The pieces of copy `number` that nobody has taken: from `front` on, and before `back`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PiecesLeft {
     number: u32,
@@ -98,9 +101,9 @@ impl PiecesLeft {
     }
 }
 
-/// Takes a piece of this share from one end.
+/// Takes a piece of copy `number`, from one end.
 pub(super) fn take_piece(word: &AtomicU64, number: u32, end: TakeFrom) -> Option<u16> {
-    // A peer that keeps changing the word keeps nobody here for ever.
+    // Bounded, so that a peer that keeps changing the word does not keep us here.
     for _ in 0..1000 {
         let seen = word.load(Ordering::Acquire);
         let left = PiecesLeft::of(seen);
@@ -123,7 +126,7 @@ pub(super) fn take_piece(word: &AtomicU64, number: u32, end: TakeFrom) -> Option
                 left.back - 1,
             ),
         };
-        // SYNC POINT pieces: nothing but the pieces themselves depends on it.
+        // SYNC POINT pieces.
         if word
             .compare_exchange_weak(seen, next.word(), Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
@@ -134,12 +137,12 @@ pub(super) fn take_piece(word: &AtomicU64, number: u32, end: TakeFrom) -> Option
     None
 }
 
-/// What a sender says of its part.
+/// What a helper says of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HelperState {
     Working = 0,
     Over = 1,
-    /// It could not do the last piece that it took, and takes no more.
+    /// It could not copy the last piece that it took, and takes no more.
     Failed = 2,
 }
 
@@ -147,7 +150,7 @@ pub(super) fn helper_word(number: u32, state: HelperState, done: u16) -> u64 {
     u64::from(number) << 32 | (state as u64) << 16 | u64::from(done)
 }
 
-/// A helper's word, read.
+/// What a helper's word says.
 #[derive(Clone, Copy, Debug)]
 struct HelperWord {
     number: u32,
@@ -218,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Every piece is taken once, whoever is faster; those of another share are nobody's.
+    /// Every piece is taken once, whoever is faster; those of another copy are not taken.
     #[test]
     fn a_piece_is_taken_once() {
         const COUNT: u16 = 5000;

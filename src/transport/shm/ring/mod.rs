@@ -1,19 +1,24 @@
 //! The ring: records from one producer to one consumer, which share nothing but its lines.
 //!
-//! A ring is a power of two of 64-byte lines. A record takes whole lines in a row; its first word, the control word,
-//! tells that it is there and how long it is, and is written last. So a small record moves one cache line, and neither
-//! side does a read-modify-write. A control word says in which lap around the ring it was written, so an old one is no
-//! news, and nobody has to empty it. But a body may cover the place of one with anything: before the producer publishes a
-//! record, it empties the word behind it, where the consumer will look next, if that was last written so.
-//! A record that does not fit before the end of the ring is preceded by a skip.
-//! The consumer gives lines back a quarter of the ring at a time, in a line of its own.
+//! A ring is a power of two of 64-byte lines. A record takes whole lines in a row, and ends before the end of the ring;
+//! if it does not fit there, a skip is written and the record begins at line 0. The first word of a record, the control
+//! word, is written last: it tells that the record is there and how long it is. So a short record moves one cache line,
+//! and neither side does a read-modify-write.
 //!
-//! A pair of peers begins with a small ring. When that is too small, the producer goes on in a larger one that nobody has
-//! used: the last record of the first says so, in the line behind the last record, which always is free. Both count on
-//! through the change, so every position is one place, and what the consumer gave back of the first ring is given back.
+//! The control word has the number of the lap around the ring in which it was written. So the consumer knows a word of
+//! an earlier lap as old, and nobody has to clear it. But the body of a longer record covers the first words of its
+//! later lines with anything: where the last thing written to a line was a body, the producer clears the first word of
+//! the line behind the new record, where the consumer looks next, before it publishes that record.
 //!
-//! This file is the order of loads and stores, over any memory that is `Lines`: shared memory (`layout`), and loom's
-//! (below). Neither side believes the other: a word that cannot be is `Broken`, and no index leaves the ring.
+//! The consumer gives lines back as credit, a quarter of the ring at a time, in a line of its own.
+//!
+//! A pair of peers begins with a small ring. When that is too small, the producer goes on in a larger one that nobody
+//! has used: a control word in the line behind the last record, which is always free, says so. Positions count on
+//! through the change, so lines of the first ring that were given back stay given back.
+//!
+//! This file is the order of loads and stores, over any memory that is `Lines`: shared memory (`lane`), plain memory
+//! (`tests`), and loom's (`model`). Neither side trusts the other: an impossible word is `Broken`, and no index leaves
+//! the ring. Called by `outbound`, `inbound` and `recall`.
 
 /// How many lines a ring has: a power of two, at most `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,20 +41,20 @@ impl Size {
         self.mask + 1
     }
 
-    /// Where a position is in the ring.
+    /// The line of a position, which counts all lines since the ring began.
     #[inline(always)]
     pub fn line(self, position: u64) -> u64 {
         position & self.mask
     }
 
-    /// The lap of a position, where it stands in a control word: all words of earlier laps are less than this.
+    /// The lap of a position, shifted to its place in a control word: control words of earlier laps are less than this.
     #[inline(always)]
     fn lap(self, position: u64) -> u64 {
         ((position >> self.shift) + 1) << LAP_SHIFT
     }
 }
 
-/// Memory of a ring, with the orderings the protocol needs. SYNC POINT names pair a release with its acquire.
+/// Memory of a ring, with the orderings that the protocol needs. A release and its acquire have one SYNC POINT name.
 pub trait Lines {
     fn size(&self) -> Size;
     /// SYNC POINT record: acquire.
@@ -67,13 +72,13 @@ pub trait Lines {
 pub const LINE: usize = 64;
 /// Where the header is in a record.
 pub const HEADER_AT: usize = 8;
-/// Where a body is in a record: in the header's line if it fits, else from the second line on, so that the first line,
-/// at which the consumer stares, is written in one go at the end.
+/// Where a body is in a record: behind the header if it fits into that line, else from the second line on. The consumer
+/// polls the first line, so that is written at once, at the end.
 const BODY_NEAR: usize = 40;
 const BODY_FAR: usize = LINE;
 const NEAR_MOST: usize = LINE - BODY_NEAR;
 
-// A control word: the lap, counted from 1, then what it stands for, then the length of a record's body.
+// A control word, from the top: the lap, counted from 1; what it stands for; the length of a record's body.
 const LEN: u64 = (1 << 16) - 1;
 const RECORD: u64 = 1 << 16;
 const SKIP: u64 = 2 << 16;
@@ -101,19 +106,19 @@ fn lines_for(len: usize) -> u64 {
     (body_at(len) + len).div_ceil(LINE) as u64
 }
 
-/// The longest body that a ring always has room for in the end; a longer one may find room by luck. When the consumer has
-/// taken everything, at least three quarters are free, and a record with a skip before it and an empty word behind it must
-/// fit there.
+/// The longest body for which there is always room once the consumer has taken everything; a longer one fits only where
+/// it needs no skip. At least three quarters are free then, as up to a quarter is not given back yet, and a record, a
+/// skip before it and a free line behind it must fit there.
 pub const fn longest(lines: u64) -> usize {
     let most = (lines / 4 * 3 - 1) / 2;
     most.saturating_sub(1) as usize * LINE
 }
 
-/// Lines after which a pair is one that talks much. In a small ring the producer reads every few messages how far the
-/// consumer has come, which costs a cache line from the other processor each time: 10 ns for a message of 64 bytes.
+/// Lines of traffic after which a pair deserves a large ring. In a small one the producer reads the consumer's credit
+/// every few messages, a cache line from the other processor each time: 10 ns for a message of 64 bytes.
 const OUTGROWN_AFTER: u64 = 4096;
 
-/// The other side wrote something that cannot be.
+/// The other side wrote a word that the protocol does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
@@ -131,11 +136,11 @@ pub struct Slot {
 pub struct Producer {
     /// Lines written since the ring began.
     tail: u64,
-    /// What the consumer had taken when last looked at: its line is read only when this says full.
+    /// The consumer's credit as last read: read again only when the ring seems full by it.
     taken: u64,
-    /// From this position on the ring counts as full: it is a small one, and so much traffic deserves a large one.
+    /// From this position on a small ring counts as full, so that its owner replaces it by a large one.
     outgrown_at: u64,
-    /// A bit for each line whose first word may be anything: part of a body, or of what was there before the ring.
+    /// A bit for each line whose first word may be anything: part of a body, or older than the ring.
     covered: [u64; MOST as usize / 64],
 }
 
@@ -162,7 +167,7 @@ impl Producer {
         } else {
             0
         };
-        // One more for the empty word behind it.
+        // One line more, behind the record, is kept free for the consumer to look at.
         if size.lines() - (self.tail - self.taken) <= need + skip {
             self.taken = check_taken(lines.taken(), self.tail, size)?;
             if self.tail >= self.outgrown_at || size.lines() - (self.tail - self.taken) <= need + skip {
@@ -170,7 +175,8 @@ impl Producer {
             }
         }
         let line = size.line(start + skip);
-        // Now and not at the end: while this line comes from the other core, the record's own would be lost again.
+        // Done here and not in `publish`: waiting there for this line from the other core makes it likely that the
+        // record's own lines are taken away once more.
         self.uncover(lines, size.line(line + need));
         Ok(Some(Slot {
             line,
@@ -197,19 +203,20 @@ impl Producer {
     pub fn move_on<L: Lines>(&mut self, from: &L, to: &L) {
         let size = from.size();
         to.clear(to.size().line(self.tail + 1));
-        // The word behind the last record is empty for the consumer to look at: so the line is free.
+        // The line behind the last record is always kept free.
         from.publish(size.line(self.tail), size.lap(self.tail) | MOVED);
         self.tail += 1;
         self.outgrown_at = u64::MAX;
         self.covered = [!0; MOST as usize / 64];
     }
 
-    /// Whether the ring counts as full for its traffic alone.
+    /// Whether the ring counts as full only because of its traffic.
     pub fn is_outgrown(&self) -> bool {
         self.tail >= self.outgrown_at
     }
 
-    /// Goes on in this ring, for much longer than up to now.
+    /// Lets the traffic of this ring go on for 64 times as long before it counts as full again, in case no large one is
+    /// to be had.
     pub fn stay(&mut self) {
         self.outgrown_at = self.tail + 64 * OUTGROWN_AFTER;
     }
@@ -220,15 +227,15 @@ impl Producer {
         self.tail
     }
 
-    /// The lines where a record as long as this one would be written next, as far as they are known to be free.
+    /// The lines to which another record of this length would be written next, as far as they are known to be free.
     #[inline(always)]
     pub fn next_lines(&self, size: Size, slot: Slot) -> impl Iterator<Item = u64> + use<> {
-        // The one behind a record always is.
+        // The line behind a record always is.
         let more = (slot.lines - 1).min(size.lines() - (self.tail - self.taken) - 1);
         (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
     }
 
-    /// Takes back what was written from a position on. The consumer has not read it, and does not read now.
+    /// Takes back all records from a position on. The consumer has not read them, and must not read now (`exclusion`).
     #[cold]
     pub fn rewind<L: Lines>(&mut self, lines: &L, position: u64) {
         let Some(gone) = self
@@ -248,7 +255,7 @@ impl Producer {
         self.uncover(lines, line);
     }
 
-    /// Empties the first word of a line, if need be.
+    /// Clears the first word of a line if it may be anything.
     #[inline]
     fn uncover<L: Lines>(&mut self, lines: &L, line: u64) {
         let bit = 1 << (line % 64);
@@ -262,7 +269,7 @@ impl Producer {
         }
     }
 
-    /// These lines were written as a body.
+    /// Notes that these lines were written as a body.
     fn cover(&mut self, mut from: u64, count: u64) {
         let end = from + count;
         while from < end {
@@ -283,7 +290,7 @@ fn check_taken(taken: u64, tail: u64, size: Size) -> Result<u64, Broken> {
     }
 }
 
-/// A record that is there to be read.
+/// A record that the consumer can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     pub line: u64,
@@ -296,7 +303,7 @@ pub struct Record {
 pub struct Consumer {
     /// Lines taken since the ring began.
     head: u64,
-    /// What the producer was told of it.
+    /// The credit that the producer was given last.
     given: u64,
 }
 
@@ -307,7 +314,7 @@ impl Consumer {
         self.head
     }
 
-    /// One that reads along from this position, and gives nothing back.
+    /// A second reader, from this position on, that gives nothing back: with `pass` in place of `advance`.
     pub fn at(position: u64) -> Consumer {
         Consumer {
             head: position,
@@ -315,12 +322,12 @@ impl Consumer {
         }
     }
 
-    /// Goes on to the next record, for one that reads along.
+    /// Goes on to the next record without giving lines back.
     pub fn pass(&mut self, record: Record) {
         self.head += record.lines;
     }
 
-    /// Whether there is anything to look at. One load.
+    /// Whether there is anything to read. One load.
     #[inline]
     pub fn has_news<L: Lines>(&self, lines: &L) -> bool {
         let size = lines.size();
@@ -342,7 +349,7 @@ impl Consumer {
         }
     }
 
-    /// What is behind a skip.
+    /// The record at line 0, behind a skip.
     #[cold]
     fn next_lap<L: Lines>(&mut self, lines: &L, line: u64) -> Result<Option<Record>, RingEnd> {
         let size = lines.size();
@@ -351,7 +358,7 @@ impl Consumer {
         found.map(Some).map_err(|Broken| RingEnd::Broken)
     }
 
-    /// Lets go of a record found. True when lines were given back.
+    /// Releases a record that was read. True when lines were given back.
     #[inline]
     pub fn advance<L: Lines>(&mut self, lines: &L, record: Record) -> bool {
         self.head += record.lines;
@@ -363,7 +370,7 @@ impl Consumer {
         true
     }
 
-    /// The producer's next ring is looked at from now on: `next` said that it has moved.
+    /// Goes on in the producer's next ring, after `next` has said `Moved`.
     pub fn follow(&mut self) {
         self.head += 1;
     }
@@ -379,7 +386,7 @@ pub enum RingEnd {
 
 #[inline]
 fn decode(size: Size, line: u64, word: u64, lap: u64) -> Result<Record, Broken> {
-    // More than a length is left of a word that is no record of this lap.
+    // If the word is no record of this lap, bits above the length are left.
     let len = (word ^ (lap | RECORD)) as usize;
     if is_near(len) {
         return Ok(Record { line, len, lines: 1 });

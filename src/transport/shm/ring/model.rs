@@ -1,4 +1,4 @@
-//! Every order in which the two sides' loads and stores can be seen: `abi-tests/loom/run`.
+//! Tries every order in which the two sides' loads and stores can be seen: `abi-tests/loom/run`.
 
 use super::*;
 use loom::cell::UnsafeCell;
@@ -11,7 +11,7 @@ const LARGE: usize = 16;
 /// One of the two rings of a pair, or both, which share what the consumer gave back.
 struct Model {
     control: [AtomicU64; SMALL + LARGE],
-    /// What the rest of a line holds; loom fails when both sides touch one at once.
+    /// The rest of each line. Loom fails if both sides touch one at once.
     body: [UnsafeCell<u64>; SMALL + LARGE],
     taken: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! The ring over plain memory: what goes in comes out, in order, whatever the lengths and whenever it grows.
+//! The ring over plain memory: records come out as they went in, whatever their lengths and whenever the ring grows.
 
 use super::*;
 use core::cell::{Cell, RefCell};
@@ -29,7 +29,7 @@ impl Plain {
         }
     }
 
-    /// A larger one, for the same two sides. Whoever had its memory before left words of any lap.
+    /// A larger ring for the same two sides, in memory with old words of any lap.
     fn larger(&self, position: u64) -> Plain {
         let size = Size::of(LARGE);
         let word = |line| size.lap(position + line) | RECORD | 5;

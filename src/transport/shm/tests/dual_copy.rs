@@ -1,43 +1,43 @@
-//! Large messages that the receiver and the sender fetch together, and regions that initiator and target copy so.
+//! Dual copies: of large messages by receiver and sender, and of regions by initiator and target.
 
 use super::*;
 use crate::transport::shm::dual_copy::{HelperState, TakeFrom, helper_word, take_piece};
-use crate::transport::shm::layout::Ring;
+use crate::transport::shm::lane::Ring;
 use crate::util::regions::Region;
 use crate::util::user::UserBuf;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const LEN: usize = 3 << 20;
 
-/// Knows how its gets end, and what of its own it shows.
+/// A sink that records how gets end, and has one message and some regions to be asked for.
 #[derive(Default)]
-struct Ends {
+struct GetSink {
     ended: Vec<(Token, bool)>,
     gone: Vec<PeerId>,
     sent: Option<UserIov>,
     regions: Option<Arc<Regions>>,
 }
 
-/// What a message is called.
+/// The name of that message.
 const SENT: ExposedName = ExposedName::Sent(3);
 
-impl Ends {
-    fn sending(iov: UserIov) -> Ends {
-        Ends {
+impl GetSink {
+    fn sending(iov: UserIov) -> GetSink {
+        GetSink {
             sent: Some(iov),
-            ..Ends::default()
+            ..GetSink::default()
         }
     }
 
-    fn showing(regions: &Arc<Regions>) -> Ends {
-        Ends {
+    fn showing(regions: &Arc<Regions>) -> GetSink {
+        GetSink {
             regions: Some(regions.clone()),
-            ..Ends::default()
+            ..GetSink::default()
         }
     }
 }
 
-impl Sink for Ends {
+impl Sink for GetSink {
     fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Placement {
         Placement::Drop
     }
@@ -70,9 +70,9 @@ fn pattern(round: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 7 + at / 4096 + round) as u8).collect()
 }
 
-/// Gets, and polls until it has ended. Whether well.
+/// Fetches, and polls until that has ended. Whether it succeeded.
 fn fetch(end: &mut ShmTransport, from: PeerId, remote: &Remote, into: &UserIov, at: usize, len: usize) -> bool {
-    let mut sink = Ends::default();
+    let mut sink = GetSink::default();
     match end.get(from, remote, into, at, len, Some(9)) {
         port::Get::Done => return true,
         port::Get::Later => {}
@@ -87,7 +87,7 @@ fn fetch(end: &mut ShmTransport, from: PeerId, remote: &Remote, into: &UserIov, 
     sink.ended.iter().all(|(_, ok)| *ok)
 }
 
-/// Opens two ends that have met both ways: `b` has a ring of `a`'s.
+/// Opens two endpoints that have a ring in each other's file.
 fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
     let (mut a, mut b) = (dir.open("a"), dir.open("b"));
     let (to_b, to_a) = (a.peer(b"b").unwrap(), b.peer(b"a").unwrap());
@@ -100,13 +100,13 @@ fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
     (a, b, to_b, to_a)
 }
 
-/// Pieces that a sender did of its last message.
+/// How many pieces the peer has copied of the last dual copy.
 fn helped(end: &ShmTransport, peer: PeerId) -> u64 {
     let ring = end.peers.get(peer).and_then(|peer| peer.ring).unwrap();
     end.inbox.ring(ring).unwrap().helped().load(Ordering::Acquire) & 0xffff
 }
 
-/// What an end writes to a peer by.
+/// The ring that an endpoint has in its peer's file.
 fn ring(end: &ShmTransport, peer: PeerId) -> &Ring {
     end.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap().ring()
 }
@@ -122,12 +122,12 @@ fn whoever_does_how_much_the_bytes_are_there() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                a.poll(&mut Ends::sending(source), 64);
+                a.poll(&mut GetSink::sending(source), 64);
                 std::thread::yield_now();
             }
         });
         scope.spawn(|| {
-            // Until the sender has done something, however the two are scheduled.
+            // Until the sender has copied a piece, however the two are scheduled.
             let start = Instant::now();
             for round in 0.. {
                 let at = round * 1001 % 5000;
@@ -147,7 +147,7 @@ fn whoever_does_how_much_the_bytes_are_there() {
     });
 }
 
-/// A sender that looks only later finds nothing left, and is asked again only then.
+/// A sender that polls only later finds no pieces left, and is not asked again before that.
 #[test]
 fn a_busy_sender_is_not_waited_for() {
     let dir = Dir::new();
@@ -163,13 +163,14 @@ fn a_busy_sender_is_not_waited_for() {
         if round % 500 == 499 {
             let asked = b.peers.get(to_a).unwrap().last_dual_copy;
             assert_eq!(asked, round / 500 + 1);
-            a.poll(&mut Ends::sending(source), 64);
+            a.poll(&mut GetSink::sending(source), 64);
             assert_eq!(helped(&b, to_a), 0);
         }
     }
 }
 
-/// While a sender is at the end of one message, the next is not begun; what it fails at is done by the receiver.
+/// While the sender still copies one message, the next is not begun; pieces at which it fails are copied by the
+/// receiver.
 #[test]
 fn one_message_after_the_other() {
     let dir = Dir::new();
@@ -185,7 +186,7 @@ fn one_message_after_the_other() {
         let pieces = ring(&a, to_b).pieces();
         let (next, over) = (b.peers.get(to_a).unwrap().last_dual_copy + 1, AtomicBool::new(false));
         let (got, taken) = std::thread::scope(|scope| {
-            // A sender that takes one piece and comes no further.
+            // A sender that takes one piece and is stopped.
             let taken = scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     if take_piece(pieces, next, TakeFrom::Back).is_some() {
@@ -203,9 +204,9 @@ fn one_message_after_the_other() {
             break next;
         }
         assert_eq!(got, port::Get::Done);
-        a.poll(&mut Ends::sending(source), 64);
+        a.poll(&mut GetSink::sending(source), 64);
     };
-    let mut sink = Ends::default();
+    let mut sink = GetSink::default();
     for _ in 0..3 {
         assert_eq!(b.get(to_a, &remote, &second_iov, 0, LEN, Some(2)), port::Get::Full);
         b.poll(&mut sink, 64);
@@ -217,7 +218,7 @@ fn one_message_after_the_other() {
     b.poll(&mut sink, 64);
     assert_eq!(sink.ended, [(1, true)]);
     assert!(first == from);
-    a.poll(&mut Ends::sending(source), 64);
+    a.poll(&mut GetSink::sending(source), 64);
     assert!(fetch(&mut b, to_a, &remote, &second_iov, 0, LEN));
     assert!(second == from);
 }
@@ -253,19 +254,19 @@ fn an_endpoint_closes_without_a_stopped_sender() {
             }
         });
         if number == 0 {
-            a.poll(&mut Ends::sending(source), 64);
+            a.poll(&mut GetSink::sending(source), 64);
         }
     }
     drop(b);
     to.fill(7);
-    // Pieces that are left for it now, as if it had not looked before.
+    // As if there were pieces left when the sender reads the request.
     let word = |front: u64, back: u64| u64::from(number) << 32 | front << 16 | back;
     ring(&a, to_b).pieces().store(word(0, 2), Ordering::Release);
-    a.poll(&mut Ends::sending(source), 64);
+    a.poll(&mut GetSink::sending(source), 64);
     assert!(to.iter().all(|byte| *byte == 7));
 }
 
-/// A request in two halves of a message: what the sender does is what it is asked, no more.
+/// A sender whose system forbids process_vm_writev fails, and the receiver copies all.
 #[test]
 fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
     let dir = Dir::new();
@@ -279,7 +280,7 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
         let to_b = a.peer(b"b").unwrap();
         let remote = a.expose(to_b, &source, SENT);
         assert_eq!(a.push(to_b, &header(1), Body::Bytes(&remote.bytes)), Push::Done);
-        let mut sink = Ends::sending(source);
+        let mut sink = GetSink::sending(source);
         while sink.gone.is_empty() {
             a.poll(&mut sink, 64);
         }
@@ -303,7 +304,7 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
 
 const KEY: u64 = 5;
 
-/// Lets peers of an end at this memory, which nobody else can map.
+/// Registers private memory with an endpoint.
 fn open(end: &mut ShmTransport, memory: &mut [u8]) -> Arc<Regions> {
     let regions = Arc::new(Regions::new(false, true));
     end.publish_regions(&regions, 1);
@@ -332,9 +333,9 @@ fn part(at: usize, len: usize) -> RemotePart {
     }
 }
 
-/// Copies, and polls until it has ended. Whether well.
+/// Copies, and polls until that has ended. Whether it succeeded.
 fn copy(end: &mut ShmTransport, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
-    let mut sink = Ends::default();
+    let mut sink = GetSink::default();
     match end.copy(to, part, local, access, 9) {
         port::Get::Done => return true,
         port::Get::Later => {}
@@ -359,7 +360,7 @@ fn a_target_that_looks_helps_to_copy() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    target.poll(&mut Ends::showing(&regions), 64);
+                    target.poll(&mut GetSink::showing(&regions), 64);
                     std::thread::yield_now();
                 }
             });
@@ -390,7 +391,7 @@ fn a_target_that_looks_helps_to_copy() {
     }
 }
 
-/// A target that does not look is not waited for, nor is what follows: the request for help is nothing that it was sent.
+/// A target that does not poll is not waited for. Nor does what follows wait: direct access may overtake the request.
 #[test]
 fn a_target_that_does_not_look_is_not_waited_for() {
     let dir = Dir::new();
@@ -409,21 +410,21 @@ fn a_target_that_does_not_look_is_not_waited_for() {
         assert!(bytes == pattern(round, len) && memory[round..round + len] == bytes);
         if round % 100 == 99 {
             assert_eq!(end.peers.get(to).unwrap().last_dual_copy as usize, round / 100 + 1);
-            target.poll(&mut Ends::showing(&regions), 64);
+            target.poll(&mut GetSink::showing(&regions), 64);
             assert_eq!(helped(&end, to), 0);
         }
     }
-    // What the engine sends is waited for.
+    // A packet of the engine's is not overtaken.
     assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
     let mut bytes = vec![0; 100_000];
     let local = iov(&mut bytes);
     let mut again = || end.copy(to, &part(0, 100_000), &local, Access::Read, 9);
     assert_eq!(again(), port::Get::Unsupported);
-    target.poll(&mut Ends::default(), 64);
+    target.poll(&mut GetSink::default(), 64);
     assert_eq!(again(), port::Get::Done);
 }
 
-/// A region that is closed when the target comes to it is left alone by both.
+/// A region that is closed before the target reads the request is left alone by both.
 #[test]
 fn what_was_closed_meanwhile_is_not_touched() {
     for access in [Access::Read, Access::Write] {
@@ -457,15 +458,15 @@ fn what_was_closed_meanwhile_is_not_touched() {
                 break next;
             }
             assert_eq!(got, port::Get::Done);
-            target.poll(&mut Ends::showing(&regions), 64);
+            target.poll(&mut GetSink::showing(&regions), 64);
         };
         regions.remove(KEY).unwrap();
         memory.fill(3);
         local.write(0, &[4; LEN]);
-        let (mut sink, mut helping) = (Ends::default(), Ends::showing(&regions));
+        let (mut sink, mut helping) = (GetSink::default(), GetSink::showing(&regions));
         end.poll(&mut sink, 64);
         assert!(sink.ended.is_empty());
-        // The target finds the request now, and no region.
+        // The target reads the request now, and finds no such region.
         target.poll(&mut helping, 64);
         assert_eq!(helped(&end, to), 0);
         ring(&target, to_end)

@@ -1,9 +1,9 @@
-//! A peer that means ill and knows the protocol: well-formed records, requests for help, tables and control words with
-//! wrong contents, against an endpoint whose engine runs. Nothing of what was never sent or registered may get out, no
-//! memory outside of what was given may change, nobody may fall or hang, and an honest peer is served all the while.
+//! A malicious peer that knows the protocol: well-formed records, requests for help, region tables and control words
+//! with wrong contents, against an endpoint whose engine runs. Memory that was never sent or registered must not get
+//! out, no other memory may change, nobody may crash or hang, and an honest peer is served all the while.
 //!
-//! The same story each time. `FORGER_ROUNDS` and `FORGER_SEED` tell longer and other ones; `abi-tests/fuzz` does so with
-//! AddressSanitizer.
+//! Every run is the same. `FORGER_ROUNDS` and `FORGER_SEED` make longer and other ones; `abi-tests/fuzz` uses them,
+//! with AddressSanitizer.
 
 use super::*;
 use crate::engine::Engine;
@@ -14,7 +14,7 @@ use crate::transport::shm::region_table::{IN_SEVERAL, mark_in_entry};
 use crate::util::regions::Region as Registered;
 use crate::util::user::Lent;
 
-/// Memory between two others of the same application.
+/// Memory between two guards, which must not change.
 struct Guarded {
     all: Lent,
     len: usize,
@@ -76,7 +76,7 @@ impl Dice {
         all[self.below(all.len() as u64) as usize]
     }
 
-    /// A number that may mean something: small, near a length or key of the story, or near the end of all numbers.
+    /// A number that may matter: small, near a length or a key in use, near the largest number, or any.
     fn number(&mut self) -> u64 {
         let near = self.of(&[
             0,
@@ -148,7 +148,7 @@ fn recv(body: UserIov, from: Option<PeerId>, tag: u64) -> Recv {
 
 struct Story {
     dice: Dice,
-    /// What the victim offers, to whomever.
+    /// Names of messages that the victim has under way, to any peer.
     offered: Vec<ExposedName>,
     secret: Guarded,
     to_honest: Guarded,
@@ -214,7 +214,7 @@ impl Story {
             total = body.len() as u64;
         }
         match dice.below(3) {
-            // A list of pieces, perhaps with a name behind it.
+            // As if it were a list of pieces.
             0 => body
                 .chunks_exact_mut(8)
                 .for_each(|word| word.copy_from_slice(&dice.number().to_le_bytes())),
@@ -230,7 +230,7 @@ impl Story {
         let named = self.named();
         let mut remote = forger.expose(0, &self.loot.iov(), named);
         if self.dice.below(4) == 0 {
-            // PeerIdentity it is, how many pieces there are, how long the first is; not where, as this is one process.
+            // Instance, pid, count, or length of the first piece. Not the address: all this is one process.
             let at = self.dice.of(&[0, 8, 12, 24]);
             remote.bytes[at] ^= 1 << self.dice.below(8);
             if at == 24 {
@@ -278,7 +278,7 @@ impl Story {
         self.push(forger, to, words, &body);
     }
 
-    /// What is left of a share, as the victim will find it.
+    /// Writes which pieces of a dual copy are left, for the victim to find.
     fn pieces(&mut self, forger: &ShmTransport, to: PeerId, number: u32, count: u16) {
         let ring = forger.peers.get(to).and_then(|peer| forger.inbox.ring(peer.ring?));
         let Some(ring) = ring else { return };
@@ -295,7 +295,7 @@ impl Story {
         }
     }
 
-    /// Words that the forger may write by the protocol, with anything in them.
+    /// Writes any value into a word that a peer may write by the protocol.
     fn control_words(&mut self, forger: &ShmTransport, to: PeerId) {
         let dice = &mut self.dice;
         let Some(out) = forger.peers.get(to).and_then(|peer| peer.out.as_ref()) else {
@@ -323,7 +323,7 @@ impl Story {
         }
     }
 
-    /// A table with regions that there are not, as they are not, or in memory that is another's to show.
+    /// Shows regions in the forger's table that do not exist, or not so.
     fn forge_table(&mut self, forger: &ShmTransport) {
         let header = &forger.own.header;
         if layout::allocate_entries(forger.own.file(), 64).is_err() {
@@ -347,7 +347,7 @@ impl Story {
         header.changes().fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The victim works on what the forger shows.
+    /// The victim reads or writes a region that the forger shows.
     fn visit(&mut self, victim: &mut Party, forger: PeerId, report: &mut Vec<Completion>) {
         let len = self.dice.of(&[8, 5000, 20_000, LONG]);
         let part = RemotePart {
@@ -373,7 +373,7 @@ impl Story {
         let _ = victim.rma(&rma, report);
     }
 
-    /// The forger's life, while the others go about their business.
+    /// The forger opens an endpoint, attacks and closes, while the others exchange messages.
     fn round(&mut self, dir: &Dir, victim: &mut Party, honest: &mut Party) {
         let mut forger = dir.open_quietly("forger");
         let (mut told, mut at_honest, mut heard) = (Vec::new(), Vec::new(), Kept::default());
@@ -383,7 +383,7 @@ impl Story {
         let _ = victim.send(&send(to_forger, self.to_forger.iov(), TAG), &mut told);
         let _ = victim.send(&send(to_honest, self.to_honest.iov(), TAG), &mut told);
         let _ = victim.recv(&recv(self.received.iov(), Some(to_forger), TAG), &mut told);
-        // Both have taken up the other's ring.
+        // Until both have taken up each other's ring.
         self.push(&mut forger, to_victim, header(0).words(), &[]);
         for _ in 0..40 {
             victim.progress(&mut told);
@@ -403,7 +403,7 @@ impl Story {
                 forger.poll(&mut heard, 64);
             }
         }
-        // The honest one gets its message, and sends one.
+        // The honest peer receives its message, and sends one.
         let from = peer(honest, b"victim");
         honest
             .recv(&recv(self.at_honest.iov(), None, TAG), &mut at_honest)

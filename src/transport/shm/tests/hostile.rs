@@ -1,4 +1,4 @@
-//! Files that others scribble over: the worst that may come of it is a peer that counts as gone.
+//! Files with any contents: the worst that may come of it is that a peer counts as gone.
 
 use super::*;
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ proptest! {
         scribble(&dir, "a", &second);
         exchange(&mut a, &mut b, &mut kept);
         b.check_peers(&mut kept);
-        // A newcomer meets the ruins.
+        // Another endpoint connects to both.
         let mut c = open("c");
         for address in [&b"a"[..], b"b"] {
             let to = c.peer(address).unwrap();
@@ -119,7 +119,7 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     poll_until(&mut hub, &mut kept, |kept| kept.gone.len() == 1);
     let number = hub.peer(b"bad").unwrap();
     assert_eq!(kept.gone, [number]);
-    // Its sender learns of it, and may begin again.
+    // The sender finds out, and can connect again.
     assert_eq!(bad.push(from_bad, &header(1), Body::Empty), Push::Gone);
     let mut at_bad = Kept::default();
     poll_until(&mut bad, &mut at_bad, |kept| kept.gone.len() == 1);
@@ -128,8 +128,8 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 7);
 }
 
-/// A peer that says it is another's process, of which it knows all that can be read in files, is not believed; nor is one
-/// that changes its mind.
+/// A peer that names another's process in its file, with all that other files say of that, is not believed; nor is a
+/// peer whose file changes after it was read.
 #[test]
 fn a_process_is_whose_file_it_has() {
     let dir = Dir::new();
@@ -142,7 +142,7 @@ fn a_process_is_whose_file_it_has() {
     // SAFETY: as above.
     let local = UserIov::one(unsafe { UserBuf::new(into.as_mut_ptr(), into.len()) });
     let honest = std::fs::read(name::endpoint_file(&dir.0, b"victim")).unwrap();
-    // Instance, process, where the instance is; where the file is.
+    // Instance, pid and probe; owner page.
     scribble(
         &dir,
         "liar",

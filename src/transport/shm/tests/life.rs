@@ -6,7 +6,7 @@ use crate::engine::{self, Engine};
 use crate::util::user::Lent;
 use std::os::fd::AsFd;
 
-/// Sends to `to` for ever, as a process that will be killed.
+/// Sends to `to` until the process is killed.
 fn chatter(dir: &Dir, address: &str, to: &str) {
     let mut end = dir.open(address);
     let to = end.peer(to.as_bytes()).unwrap();
@@ -16,7 +16,8 @@ fn chatter(dir: &Dir, address: &str, to: &str) {
     }
 }
 
-/// Killed at any moment, a sender leaves whole messages, a notice within a second, and a name for the next.
+/// A sender that is killed at any moment leaves whole packets only, is reported within a second, and its address can be
+/// used again.
 #[test]
 fn killed_senders_are_noticed_and_replaced() {
     let dir = Dir::new();
@@ -25,7 +26,7 @@ fn killed_senders_are_noticed_and_replaced() {
     for life in 1..=40 {
         let child = Child::run(|| chatter(&dir, "there", "here"));
         let mut kept = Kept::default();
-        // From the first microsecond of its life to well into its chatter.
+        // From the first microsecond to long after it began to send.
         pause = pause.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let until = Instant::now() + Duration::from_micros((pause >> 33) % 20_000);
         while Instant::now() < until {
@@ -35,8 +36,8 @@ fn killed_senders_are_noticed_and_replaced() {
         let killed = Instant::now();
         let known = end.peer(b"there").unwrap();
         if end.peers.get(known).unwrap().instance != 0 || end.own.header.used() > 0 {
-            // It may have claimed a ring that we have not seen yet, or none: poll for as long as a notice takes. PeerIdentity was
-            // heard is told to be gone, however long that takes.
+            // A sender that may have claimed a ring, or none, is waited for as long as a report takes; one whose
+            // packets came must be reported, however long that takes.
             let over = |kept: &Kept| kept.packets.is_empty() && killed.elapsed() > Duration::from_millis(1000);
             poll_until(&mut end, &mut kept, |kept| !kept.gone.is_empty() || over(kept));
         }
@@ -48,7 +49,7 @@ fn killed_senders_are_noticed_and_replaced() {
             "life {life}: {:?}",
             kept.gone
         );
-        // Nobody is there, which it may take one more look to find out.
+        // Nobody is there, though it may take one more poll to find out.
         while matches!(end.push(known, &header(0), Body::Empty), Push::Done | Push::Full) {
             end.poll(&mut kept, 16);
             assert!(killed.elapsed() < PATIENCE, "life {life}");
@@ -59,7 +60,7 @@ fn killed_senders_are_noticed_and_replaced() {
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
-/// Killed receivers: what waits for them ends, and their names and files do no harm.
+/// A receiver that is killed while its ring is full is reported, and its address can be used again.
 #[test]
 fn killed_receivers_are_noticed_and_replaced() {
     let dir = Dir::new();
@@ -75,7 +76,7 @@ fn killed_receivers_are_noticed_and_replaced() {
         let mut kept = Kept::default();
         let start = Instant::now();
         let mut sent = 0;
-        // Until the ring is full of what nobody takes any more.
+        // Until the ring is full, as the receiver no longer polls.
         loop {
             match end.push(to, &header(sent), Body::Bytes(&body(sent))) {
                 Push::Done => sent += 1,
@@ -101,7 +102,7 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
         let to = other.peer(b"here").unwrap();
         push_all(&mut other, to, 0..3, &mut Kept::default());
         drop(other);
-        // The name is free again, and its next owner speaks before we have heard the first.
+        // The address is free again, and its next owner sends before we have received from the first.
         let mut next = dir.open("there");
         push_all(&mut next, to, 0..0, &mut Kept::default());
         let to = next.peer(b"here").unwrap();
@@ -113,7 +114,7 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
             assert_whole(packet, id);
         }
     }
-    // A receiver that closes is gone for its senders with their next message, or the next look.
+    // A sender notices that a receiver has closed by its next push, or by the next check.
     let mut other = dir.open("there");
     let to = end.peer(b"there").unwrap();
     push_all(&mut end, to, 0..3, &mut kept);
@@ -126,7 +127,7 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
 }
 
-/// Also when we had not looked at all before we noticed the end: an answer must not come after it.
+/// Even if we did not poll before we noticed the end: a reply must not be lost to the end of its sender.
 #[test]
 fn what_a_closed_peer_sent_comes_before_its_end() {
     let dir = Dir::new();
@@ -145,8 +146,8 @@ fn what_a_closed_peer_sent_comes_before_its_end() {
     }
 }
 
-/// What a name's earlier lives sent is not lost because we spoke to a later one before we looked; and that they are
-/// over is no end of the later one.
+/// What earlier endpoints of an address sent is not lost if we connect to a later one before we poll; and their ends do
+/// not end the later one.
 #[test]
 fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     let dir = Dir::new();
@@ -180,7 +181,7 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
         assert_eq!(end.peers.source(packet.0), there);
     }
     assert!(!kept.gone.contains(&there));
-    // Both ways go on, and nothing is sent to a life that is over.
+    // Both directions go on, and nothing can be sent to an earlier endpoint.
     push_all(&mut end, there, 1..2, &mut kept);
     let mut heard = Kept::default();
     poll_until(&mut last, &mut heard, |heard| heard.packets.len() == 2);
@@ -190,8 +191,8 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
 }
 
-/// PeerIdentity knows an earlier life of a name, and learns of a later one by sending to it, leaves no trace there: it would look
-/// like its end.
+/// A sender that knows an earlier endpoint of an address, and finds a later one when it sends, claims nothing there:
+/// giving a ring back would look like the sender's end.
 #[test]
 fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
     let dir = Dir::new();
@@ -212,7 +213,7 @@ fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
     assert_eq!((kept.gone, heard.gone), (vec![there], vec![]));
 }
 
-/// A receive that names an address hears its earlier life too, and does not end with it.
+/// A receive from an address matches what an earlier endpoint of it sent, and does not fail when that one ends.
 #[test]
 fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     let dir = Dir::new();
@@ -268,8 +269,8 @@ fn a_receive_outlives_the_earlier_life_of_whom_it_names() {
     assert_eq!(told, [(0, None), (1, None)]);
 }
 
-/// The lock of a ring can outlive its sender, in a child that another thread made while it was claimed. The order of the
-/// claims tells which of two lives is over, so that the later one is not mistaken for a leftover and lost.
+/// The lock of a ring can outlive its sender, in a child that another thread forked during the claim. The order of
+/// claims tells which of two endpoints of one address is the earlier one, so the later one is not taken for a leftover.
 #[test]
 fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
     let dir = Dir::new();
@@ -280,7 +281,7 @@ fn a_later_life_is_heard_though_the_lock_of_the_first_is_held() {
         let to = other.peer(b"here").unwrap();
         push_all(&mut other, to, id..id + 1, &mut kept);
     }
-    // As a child would hold it that has the first sender's open file.
+    // Held as by a child that has the first sender's open file.
     let (held, _) = shared::open_own(&name::endpoint_file(&dir.0, b"here")).unwrap();
     assert!(shared::try_lock(held.as_fd(), layout::LOCK_RINGS).unwrap());
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 2);
@@ -316,7 +317,7 @@ fn what_the_dead_left_is_swept() {
     drop(alive);
 }
 
-/// However many names there are, and whoever lives among them: each process looks at a few, and in time at all.
+/// A process looks at a few files at a time, and over time at all, however many there are.
 #[test]
 fn a_sweep_goes_on_where_it_ended() {
     const DEAD: u64 = 2500;
@@ -347,7 +348,7 @@ fn a_sweep_goes_on_where_it_ended() {
     assert_eq!(dir.names(), <[&str; 0]>::default());
 }
 
-/// A name that many want at once, over a dead owner's file, is had by one.
+/// If many open one address at once, of which a dead owner left a file, exactly one gets it.
 #[test]
 fn one_of_many_gets_a_dead_name() {
     let dir = Dir::new();
@@ -370,7 +371,7 @@ fn one_of_many_gets_a_dead_name() {
     }
 }
 
-/// Numbers of peers that are gone go to others when nobody holds them, and so does their memory.
+/// Numbers of peers that are gone, and that the engine does not hold, are given to others.
 #[test]
 fn numbers_of_the_gone_are_used_again() {
     let dir = Dir::new();
@@ -390,7 +391,7 @@ fn numbers_of_the_gone_are_used_again() {
             (number, Some(name.as_bytes()))
         );
         if end.is_crowded() {
-            // It is there, so it keeps its number, though nobody holds it.
+            // A living peer keeps its number, even if the engine does not hold it.
             let gone = end.forget(&|peer| peer == known);
             assert!(!gone.contains(&number) && !gone.contains(&known));
             assert!(sweeps > 0 || gone.contains(&unknown));
@@ -404,7 +405,7 @@ fn numbers_of_the_gone_are_used_again() {
     assert!(most < 600 && sweeps > 2, "{most} {sweeps}");
 }
 
-/// A crowd larger than a word of bells, and a page of marks and slots, all of whom speak, leave, and are followed.
+/// More senders than bits in a word of bells, or marks and lanes in a page: all send and close, and then others do.
 #[test]
 fn many_speak_to_one() {
     let dir = Dir::new();
@@ -423,7 +424,7 @@ fn many_speak_to_one() {
         drop(others);
         poll_until(&mut end, &mut kept, |kept| kept.gone.len() == 300);
     }
-    // Places are used again, and the memory of what is over was given back: what stays is the header, and marks.
+    // Rings are used again, and their memory was released: what stays is the header and the marks.
     assert!(end.own.header.used() <= 301, "{}", end.own.header.used());
     let file = std::fs::metadata(name::endpoint_file(&dir.0, b"here")).unwrap();
     let bytes = std::os::unix::fs::MetadataExt::blocks(&file) * 512;

@@ -1,4 +1,10 @@
-//! The shared-memory transport as its users see it: within a process, between processes, under attack, and timed.
+//! The shared-memory transport, within a process, between processes, and under attack.
+//!
+//! - `plain`: what works while nobody dies. `suite`: the suite of all transports. `waking`: sleepers.
+//! - `direct_access`, `dual_copy`: memory of peers.
+//! - `life`: endpoints that die or close. `forks`: children of fork. `refused`: what the system refuses.
+//! - `hostile`: files with any contents. `forger`: a malicious peer that knows the protocol.
+//! - `bench`: timings, which only run when asked for.
 
 mod bench;
 mod direct_access;
@@ -17,6 +23,7 @@ use crate::engine::port::Placement;
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
 use crate::sys::shared;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A directory of one test's own, in /dev/shm.
@@ -41,7 +48,7 @@ impl Dir {
         ShmTransport::open(address, &self.config()).unwrap()
     }
 
-    /// What is there. Sockets, which are named after their instance, are all called `bell`.
+    /// The names of the files. Those of sockets are random, so they are replaced by `bell`.
     fn names(&self) -> Vec<String> {
         let called = |name: String| match name::file(name.as_bytes()) {
             name::File::Bell(_) => "bell".to_owned(),
@@ -62,7 +69,7 @@ impl Drop for Dir {
     }
 }
 
-/// Keeps what comes.
+/// A sink that keeps all packets.
 #[derive(Default)]
 struct Kept {
     packets: Vec<(PeerId, Header, Vec<u8>)>,
@@ -110,7 +117,7 @@ fn header(id: u32) -> Header {
     }
 }
 
-/// A body that its header's number tells.
+/// The body of packet `id`.
 fn body(id: u32) -> Vec<u8> {
     let len = [0, 8, 24, 25, 472, 473, 1000, MAX_BODY][id as usize % 8];
     (0..len).map(|at| (at as u32 ^ id.wrapping_mul(31)) as u8).collect()
@@ -121,10 +128,10 @@ fn assert_whole(packet: &(PeerId, Header, Vec<u8>), id: u32) {
     assert!(packet.2 == body(id), "the body of {id}");
 }
 
-/// When a test gives up: far later than anything here takes, for machines that do other things too.
+/// When a test gives up: far more than anything here takes, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Polls until something is so; fails when it takes far too long.
+/// Polls until `done`; fails after `PATIENCE`.
 fn poll_until(end: &mut ShmTransport, sink: &mut Kept, mut done: impl FnMut(&Kept) -> bool) {
     let start = Instant::now();
     while !done(sink) {
@@ -134,7 +141,7 @@ fn poll_until(end: &mut ShmTransport, sink: &mut Kept, mut done: impl FnMut(&Kep
     }
 }
 
-/// Sends, polling for room.
+/// Pushes packets, and polls while there is no room.
 fn push_all(end: &mut ShmTransport, to: PeerId, ids: std::ops::Range<u32>, sink: &mut Kept) {
     for id in ids {
         let body = body(id);

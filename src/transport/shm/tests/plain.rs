@@ -27,7 +27,7 @@ fn packets_arrive_once_whole_in_order() {
     for (id, packet) in at_b.packets.iter().enumerate() {
         assert_whole(packet, id as u32);
     }
-    // And back, to the number that the first packet taught.
+    // And back, to the number from which the packets came.
     let from = at_b.packets[0].0;
     assert_eq!(b.address(from), Some(&b"fi_shm://a"[..]));
     push_all(&mut b, from, 0..10, &mut at_b);
@@ -146,7 +146,7 @@ fn addresses_are_of_any_kind_and_taken_once() {
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
-/// Many peers of one endpoint: more than are looked at in every poll.
+/// More peers than can have hot rings.
 #[test]
 fn five_hundred_and_twelve_endpoints() {
     let dir = Dir::new();
@@ -178,7 +178,7 @@ fn five_hundred_and_twelve_endpoints() {
         poll_until(end, &mut kept, |kept| kept.packets.len() == 1);
         assert_eq!(kept.packets[0].1.id, n as u32);
     }
-    // Half of them leave: their rings' memory comes back, and their places are used again.
+    // Half of them close: their memory is released, and their rings are used again.
     let before = memory(dir.0.join("libfabric-rs.hub"));
     rim.truncate(255);
     poll_until(&mut hub, &mut kept, |kept| kept.gone.len() == 256);
@@ -213,7 +213,7 @@ fn a_sleeper_is_woken_by_a_message_and_by_room() {
         assert!(is_readable(b.wake_fd(), 5000), "{round}");
         b.disarm();
         assert!(!is_readable(b.wake_fd(), 0));
-        // What is there already keeps it awake.
+        // A packet that is there already keeps it from sleeping.
         assert!(!b.arm());
         poll_until(&mut b, &mut kept, |kept| kept.packets.len() == 2 * round + 1);
         assert_eq!(a.push(to_b, &header(0), Body::Empty), Push::Done);
@@ -231,7 +231,7 @@ fn a_sleeper_is_woken_by_a_message_and_by_room() {
     assert_eq!(a.push(to_b, &header(7), Body::Bytes(&body(7))), Push::Done);
 }
 
-/// Two threads, each asleep whenever it has nothing to do: a wake-up that is lost stops them.
+/// Two threads, each of which sleeps whenever it has nothing to do: one lost wake-up would stop both.
 #[test]
 fn no_wake_up_is_lost() {
     let dir = Dir::new();
@@ -275,7 +275,7 @@ fn memory_of_a_peer_is_fetched() {
     let remote = a.expose(0, &source, ExposedName::Nothing);
     assert_eq!(b.get(to_a, &remote, &target, 5, 90_000, Some(0)), port::Get::Done);
     assert!(to[5..90_005] == from[5..90_005] && to[90_005..].iter().all(|byte| *byte == 0));
-    // A name from another life of the address.
+    // Memory exposed by another instance.
     let mut other = remote;
     other.bytes[0] ^= 1;
     assert_eq!(b.get(to_a, &other, &target, 0, 5, Some(0)), port::Get::Gone);
@@ -288,7 +288,7 @@ fn memory_of_a_peer_is_fetched() {
     let from_c = c.peer(b"a").unwrap();
     assert_eq!(c.get(from_c, &remote, &target, 0, 5, Some(0)), port::Get::Unsupported);
     let _ = to_b;
-    // Its memory can still be read, but it is not its any more.
+    // The memory can still be read, but the endpoint is closed.
     drop(a);
     assert_eq!(b.get(to_a, &remote, &target, 0, 5, Some(0)), port::Get::Gone);
     assert_eq!(b.get(to_a, &remote, &target, 0, 90_000, Some(0)), port::Get::Gone);

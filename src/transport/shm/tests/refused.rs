@@ -1,4 +1,4 @@
-//! What the system does not give: memory, room in files, calls.
+//! What the system may refuse: memory, larger files, system calls.
 
 use super::*;
 use std::sync::Mutex;
@@ -38,7 +38,7 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     let (a, b) = (ends[0].peer(b"end-1").unwrap(), ends[1].peer(b"end-0").unwrap());
     push_all(&mut ends[0], a, 0..1, &mut kept);
     assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::NoMemory);
-    // What is too long for it cannot go, what is short goes on, as far as there is room.
+    // What is too long for a small ring is refused; shorter packets go through.
     assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7))), Push::TooLong);
     let longest = vec![3; ends[0].limits().guaranteed_body];
     assert_eq!(ends[0].push(a, &header(1), Body::Bytes(&longest)), Push::Done);
@@ -80,7 +80,7 @@ fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
     assert_eq!(child.wait(), 0);
 }
 
-/// With process_vm_readv forbidden, as in many containers: told as unsupported, and not tried each time.
+/// Without process_vm_readv, as in many containers, a fetch is unsupported, and not tried each time.
 #[test]
 fn fetching_may_be_forbidden() {
     let dir = Dir::new();
@@ -100,7 +100,7 @@ fn fetching_may_be_forbidden() {
         assert_eq!(bound.get(peer, &remote, &iov, 0, 64, Some(0)), port::Get::Unsupported);
         let out = bound.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap();
         assert!(out.proof.retry.was_refused());
-        // What goes through the ring goes on.
+        // The ring still works.
         assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);
     });
     assert_eq!(child.wait(), 0);
@@ -129,7 +129,7 @@ fn barriers_may_be_forbidden() {
     poll_until(&mut free, &mut kept, |kept| kept.packets.len() == 1);
 }
 
-/// Has the kernel refuse one call to this process from now on, with EPERM.
+/// Has the kernel refuse a system call to this process from now on, with EPERM.
 pub(super) fn forbid(call: libc::c_long) {
     let step = |code: u32, jt, jf, k| libc::sock_filter {
         code: code as u16,
@@ -160,7 +160,7 @@ pub(super) fn forbid(call: libc::c_long) {
     }
 }
 
-/// The most bytes that a file of this process may have, from now on.
+/// Sets the limit on file sizes.
 fn limit_files(most: u64) {
     let limit = libc::rlimit {
         rlim_cur: most,
@@ -170,7 +170,8 @@ fn limit_files(most: u64) {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
 }
 
-/// A ring that cannot be taken up, or not be followed, is no reason to stay awake; when it can be, it is.
+/// A ring that cannot be taken up, or not be followed into a large one, does not keep the receiver from sleeping, and
+/// is read as soon as it can be.
 #[test]
 fn a_ring_that_cannot_be_taken_up_keeps_nobody_awake() {
     let dir = Dir::new();

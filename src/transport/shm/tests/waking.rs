@@ -1,11 +1,11 @@
-//! Sleepers that die, or are many, while they are woken, and the files that waking takes.
+//! Waking sleepers that die meanwhile, or are very many, and the sockets that this takes.
 
 use super::*;
 use crate::sys::datagram;
 use doorbell::Doorbell;
 use std::os::fd::RawFd;
 
-/// Makes the soft limit on descriptors so high.
+/// Sets the soft limit on descriptors.
 fn limit_descriptors(most: u64) {
     // SAFETY: rlimit is plain data; all zero is one.
     let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
@@ -17,14 +17,14 @@ fn limit_descriptors(most: u64) {
     }
 }
 
-/// By looking at what is there: poll(2) takes no more descriptors than the limit allows.
+/// Peeks, as poll(2) takes no more descriptors than the limit allows.
 fn is_readable(fd: RawFd) -> bool {
     let mut byte = [0u8; 1];
     // SAFETY: `byte` takes what is there.
     unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) == 1 }
 }
 
-/// Without a free descriptor, and with the descriptor of the sleeper's the only one that changes.
+/// Waking needs no free descriptor.
 #[test]
 fn a_process_out_of_descriptors_wakes_its_peers() {
     let dir = Dir::new();
@@ -107,7 +107,7 @@ fn more_are_woken_than_a_socket_may_ring() {
     assert_eq!(child.wait(), 0);
 }
 
-/// A bell whose region never came to be is removed; one whose owner is about to finish its region is not.
+/// A socket whose endpoint's file was never finished is removed; one whose owner is still making the file is not.
 #[test]
 fn sockets_of_the_dead_are_swept() {
     let dir = Dir::new();

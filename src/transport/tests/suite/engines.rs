@@ -53,7 +53,7 @@ impl<T: Transport> Side<T> {
     }
 }
 
-/// An engine on each end, and what must live as long.
+/// An engine on each endpoint, and what must not be dropped before them.
 pub(super) fn sides<P: Pair>(config: Config) -> ([Side<P>; 2], Box<dyn Any>) {
     let Ends {
         a,

@@ -164,7 +164,7 @@ pub fn engines_keep_short_operations_and_messages_in_order<P: Pair>() {
             [&was, &after, &memory].map(word),
             [0, 1, 1].map(|add| round * 1000 + add)
         );
-        // Of the target's own memory, the message was told last.
+        // The target reports the operations on its memory before the message.
         let told: Vec<CompletedOp> = sides[1].ends.iter().map(|end| end.op).collect();
         assert_eq!((told.len(), told.last()), (4, Some(&CompletedOp::Recv)));
         assert!(sides[0].ends.iter().all(|end| end.failure.is_none()));

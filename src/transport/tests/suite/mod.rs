@@ -1,8 +1,8 @@
 //! What every transport must do: one suite, run on each.
 //!
 //! A transport brings a `Pair`, two endpoints of one process that know each other, and says
-//! `crate::transport::tests::suite::tests!(ThePair)` in a test module. Nothing here sleeps: the tests poll until a thing has
-//! happened, and give up after a time that only a broken transport takes.
+//! `crate::transport::tests::suite::tests!(ThePair)` in a test module. Nothing here sleeps: the tests poll until a
+//! thing has happened, and give up after a time that only a broken transport takes.
 
 mod engines;
 mod memory;
@@ -25,7 +25,7 @@ pub struct Ends<T> {
     pub b: T,
     pub b_of_a: PeerId,
     pub a_of_b: PeerId,
-    /// What must live as long as both.
+    /// Whatever must not be dropped before both.
     pub keep: Box<dyn Any>,
 }
 
@@ -33,7 +33,7 @@ pub trait Pair: Transport + Sized {
     fn pair() -> Ends<Self>;
 }
 
-/// Runs the suite: a test function per line, so that a failure has a name.
+/// Makes a test function of each test of the suite.
 macro_rules! tests {
     ($pair:ty) => {
         crate::transport::tests::suite::tests!($pair:
@@ -64,10 +64,10 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// Far more than anything here takes, for machines that do other things too.
+/// Far more than anything here takes, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Does something until it says that it is over.
+/// Repeats a step until it returns true.
 fn until(what: &str, mut step: impl FnMut() -> bool) {
     let start = Instant::now();
     while !step() {
@@ -95,7 +95,7 @@ fn bytes(number: u32, len: usize) -> Vec<u8> {
     (0..len).map(|at| byte(number, at)).collect()
 }
 
-/// What a test wants done with the packets that come.
+/// What a test's sink does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Keep,
@@ -105,18 +105,18 @@ enum Wish {
     Into(usize, usize),
 }
 
-/// Notes what comes, and checks what can be checked at once.
+/// A sink that records what comes, and checks what can be checked at once.
 struct Taker<F> {
     wish: F,
-    /// Packets that were taken, with the length of their bodies.
+    /// Packets that were not refused, with the length of their bodies.
     came: Vec<(Header, usize)>,
-    /// Bodies by number: when they were all there.
+    /// Whole bodies, by the number of their packet.
     bodies: HashMap<u32, Vec<u8>>,
     waiting: HashMap<Token, (u32, Option<(Lent, usize)>)>,
     finished: Vec<(Token, bool)>,
     gone: Vec<PeerId>,
     refused: bool,
-    /// Packets that `poll` spoke of.
+    /// The sum of what `poll` returned.
     said: usize,
     from: PeerId,
 }
@@ -141,7 +141,7 @@ impl<F: FnMut(&Header, usize) -> Wish> Taker<F> {
         self.refused = false;
         let said = transport.poll(self, budget);
         self.said += said;
-        // One may have begun to come.
+        // The body of one packet may be only partly there.
         let came = self.came.len();
         assert!(
             self.said == came || self.said + 1 == came,
@@ -213,7 +213,7 @@ impl<F: FnMut(&Header, usize) -> Wish> Sink for Taker<F> {
     }
 }
 
-/// Pushes as soon as there is room; `meanwhile` makes it.
+/// Pushes as soon as there is room, which `meanwhile` makes.
 fn push<R>(transport: &mut impl Transport, to: PeerId, number: u32, body: Body<'_>, mut meanwhile: impl FnMut() -> R) {
     until("room to push", || match transport.push(to, &header(number), body) {
         Push::Done => true,

@@ -13,7 +13,7 @@ pub fn bodies_of_every_length_arrive_in_order<P: Pair>() {
     let lengths = lengths(a.limits().max_body);
     let mut taker = Taker::new(a_of_b, |_: &Header, _| Wish::Keep);
     for (number, len) in (0u32..).zip(&lengths) {
-        // By turns from the engine's memory, and from the middle of an application's in pieces.
+        // In turns from the engine's memory, and from the middle of an application's, which is in pieces.
         let whole = bytes(number, *len);
         let memory = Lent::new(&[len / 2, 3, len - len / 2 + 3], 0);
         memory.set(&[vec![1; 5], whole.clone(), vec![1]].concat());
@@ -24,7 +24,7 @@ pub fn bodies_of_every_length_arrive_in_order<P: Pair>() {
             _ => Body::User { iov, at: 5, len: *len },
         };
         push(&mut a, b_of_a, number, body, || taker.poll(&mut b, 100));
-        memory.set(&vec![9; len + 6]); // it may be used again
+        memory.set(&vec![9; len + 6]); // `push` is done with it
     }
     let count = lengths.len();
     until("all packets", || {
@@ -66,7 +66,7 @@ pub fn a_full_lane_loses_nothing<P: Pair>() {
             taker.poll(&mut b, 7);
             taker.bodies.len() == number as usize
         });
-        // What waited inside the lane is gone, so there is room again, in a while.
+        // Everything was received, so there is room again soon.
         push(&mut a, b_of_a, number, Body::Bytes(&bytes(number, len)), || {
             taker.poll(&mut b, 7)
         });

@@ -120,7 +120,7 @@ fn what_is_not_allowed_is_not_done() {
     }
 }
 
-/// Where a region was used, it is still used within its bounds and rights only.
+/// A region that was used before is still held to its bounds and rights.
 #[test]
 fn what_was_used_allows_no_more() {
     let memory = Memory::shared();
@@ -171,7 +171,7 @@ fn a_file_of_regions_has_room_for_many() {
     assert!(write(5));
 }
 
-/// What was sent before comes before: here by asking the target, who must look first.
+/// Direct access does not overtake packets: it is refused until the target has polled.
 #[test]
 fn nothing_passes_what_was_sent() {
     let memory = Memory::shared();
@@ -297,7 +297,7 @@ fn several_pieces_are_all_reached_or_none() {
     assert!(!reach(&mut p, &all, b"0123456789"));
     assert!(reach(&mut p, &[part(7, 3), part(70_000, 4)], b"0123456"));
     assert_eq!(now(), b"012de3456j");
-    // Its key means another region by now.
+    // The key names another region from here on.
     p.regions.add(other.region(Rights::BOTH), second);
     assert!(reach(&mut p, &all, b"ABCDEFGHIJ"));
     assert_eq!(now(), b"ABCDEFGHIJ");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Closed, closed and registered again, watched, another endpoint's: as the records say.
+/// Regions that are closed, registered again, watched, or bound to another endpoint.
 #[test]
 fn regions_come_and_go() {
     let (memory, other) = (Memory::shared(), Memory::shared());
@@ -29,7 +29,7 @@ fn regions_come_and_go() {
     }
 }
 
-/// What could not be mapped is tried again, in some time: its file may have been too short, or descriptors used up.
+/// A region that could not be mapped, as its file was too short or descriptors were used up, is tried again later.
 #[test]
 fn what_was_refused_may_be_given_later() {
     let memory = Memory::shared();
@@ -40,13 +40,13 @@ fn what_was_refused_may_be_given_later() {
     file.set_len(LEN as u64).unwrap();
     let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
     out.cache.make_due();
-    // It is looked for again by the first and used by the second.
+    // The first attempt maps it again, the second uses it.
     let _ = write(&mut p.end, p.to, &part(0, 1), &mut [2]);
     assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 3);
 }
 
-/// The kernel too is asked again.
+/// A peer whose process could not be proved is tried again later.
 #[test]
 fn a_peer_that_could_not_be_known_is_asked_again() {
     let memory = Memory::shared();
@@ -64,7 +64,7 @@ fn a_peer_that_could_not_be_known_is_asked_again() {
     assert!(write(&mut p.end, p.to, &part(0, 1), &mut [3]));
 }
 
-/// A full file system under the region is no signal.
+/// A region whose file was truncated is refused, and raises no SIGBUS.
 #[test]
 fn memory_that_is_not_there_is_not_touched() {
     let memory = Memory::shared();
@@ -110,7 +110,7 @@ fn a_killed_target_is_missed() {
     assert_eq!(dir.names(), ["bell", "libfabric-rs.end"]);
 }
 
-/// A child of fork has neither side of it, and takes nothing from its parent.
+/// A child of fork can use neither side, and takes nothing from its parent.
 #[test]
 fn a_child_of_fork_reaches_nothing() {
     let memory = Memory::shared();
@@ -159,7 +159,7 @@ fn a_closed_endpoint_shows_nothing() {
     assert_eq!(p.dir.names(), ["bell", "libfabric-rs.end"]);
 }
 
-/// What is mapped of a region that was closed goes when peers are looked at, though it is never used again.
+/// A closed region that is never used again is unmapped when peers are checked.
 #[test]
 fn what_is_closed_is_not_kept() {
     let memory = Memory::shared();

@@ -26,7 +26,7 @@ fn closing_ends_what_is_under_way() {
                     if wrote {
                         done.store(1, Ordering::Relaxed);
                     } else {
-                        // As the engine would, but for asking: what is known is looked at.
+                        // Makes the initiator look the region up again.
                         let _ = end.reach(to, &part(0, 1), Rights::READ, |_| ());
                     }
                 }
@@ -53,7 +53,7 @@ fn closing_ends_what_is_under_way() {
     }
 }
 
-/// A peer that died while it was at our memory holds up nobody.
+/// A peer that died while it was at our memory is not waited for.
 #[test]
 fn closing_does_not_wait_for_the_dead() {
     let memory = Memory::shared();
@@ -75,7 +75,7 @@ fn closing_does_not_wait_for_the_dead() {
     regions.remove(KEY).unwrap();
 }
 
-/// One that lives is waited for.
+/// A living peer is waited for.
 #[test]
 fn closing_waits_for_the_living() {
     let memory = Memory::shared();
@@ -102,16 +102,17 @@ fn closing_waits_for_the_living() {
     });
 }
 
-/// Puts the initiator where a process is that was stopped in the middle of an operation, until what is returned is called.
+/// Sets the initiator's mark as if its process was stopped in the middle of an operation, until the returned closure is
+/// called.
 fn stop_in(p: &Pair, place: u64) -> impl Fn() + Send + Sync + use<> {
-    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let header = layout::FileHeader::map(p.target.own.file()).unwrap();
     let mark = header.mark(0).unwrap().load(Ordering::SeqCst);
     header.mark(0).unwrap().store(mark + place, Ordering::SeqCst);
     move || header.mark(0).unwrap().store(mark + VISIT, Ordering::SeqCst)
 }
 
 fn mark_of(p: &Pair, key: u64) -> u64 {
-    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let header = layout::FileHeader::map(p.target.own.file()).unwrap();
     mark_in_entry(header.find_entry(key).unwrap().entry)
 }
 
@@ -123,14 +124,14 @@ fn used_pair(memory: &Memory) -> Pair {
     p
 }
 
-/// A peer that was stopped keeps the region that it is at from being closed, and nothing else: neither other regions, nor
-/// whoever registers memory meanwhile, nor the region's use.
+/// A stopped peer keeps the region that it is at from being closed. It delays neither other regions, nor threads that
+/// register memory, nor the use of the region.
 #[test]
 fn a_stopped_peer_holds_up_its_own_region_only() {
     let memory = Memory::shared();
     let mut p = used_pair(&memory);
     let go_on = stop_in(&p, mark_of(&p, KEY));
-    // On a busy machine the one may be over before the others had a chance: then once more.
+    // On a busy machine the close may end before the others have run: then it is tried once more.
     let others_go_on = || {
         let closed = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -140,7 +141,7 @@ fn a_stopped_peer_holds_up_its_own_region_only() {
                 closed.store(true, Ordering::SeqCst);
                 result
             });
-            let header = layout::Header::map(p.target.own.file()).unwrap();
+            let header = layout::FileHeader::map(p.target.own.file()).unwrap();
             while header.find_entry(KEY).is_some() && !closed.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
@@ -161,7 +162,7 @@ fn a_stopped_peer_holds_up_its_own_region_only() {
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [3]));
 }
 
-/// PeerIdentity works in several regions at once is at all of them.
+/// A peer that accesses several regions at once is at each of them.
 #[test]
 fn a_peer_in_several_regions_is_in_each() {
     let p = used_pair(&Memory::shared());
@@ -175,7 +176,7 @@ fn a_peer_in_several_regions_is_in_each() {
     }
 }
 
-/// An endpoint closes though a peer was stopped at its memory, which stays the region's until that is closed.
+/// An endpoint closes while a peer is stopped at registered memory, for which closing the region still waits.
 #[test]
 fn an_endpoint_closes_without_a_stopped_peer() {
     let p = used_pair(&Memory::shared());
@@ -187,7 +188,7 @@ fn an_endpoint_closes_without_a_stopped_peer() {
     assert_eq!(p.regions.remove(KEY), Ok(()));
 }
 
-/// A region that was changed meanwhile has peers where it was shown before.
+/// Changing a region does not make it forget the peers that are at it.
 #[test]
 fn a_changed_region_is_left_before_it_is_closed() {
     let p = used_pair(&Memory::shared());
@@ -198,12 +199,12 @@ fn a_changed_region_is_left_before_it_is_closed() {
     assert_eq!(p.regions.remove(KEY), Ok(()));
 }
 
-/// Nor does a region that is closed while its endpoint closes, in another thread, leave a peer at its memory.
+/// A region that is closed while another thread closes its endpoint still waits for a peer that is at it.
 #[test]
 fn closing_waits_while_the_endpoint_closes() {
     let memory = Memory::shared();
     let p = pair(memory.region(Rights::BOTH));
-    let header = layout::Header::map(p.target.own.file()).unwrap();
+    let header = layout::FileHeader::map(p.target.own.file()).unwrap();
     let shown = header.find_entry(KEY).unwrap();
     let (inside, hidden, left) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What a peer has not begun to read, taken back and done without it.
+//! Records that a target has not begun to read, taken back and carried out without it.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn push(end: &mut ShmTransport, to: PeerId, header: &Header, body: &[u8]) {
     assert_eq!(end.push(to, header, Body::Bytes(body)), Push::Done);
 }
 
-/// As the engine judges, for writes: and where each of them goes.
+/// Judges writes as the engine does, and notes their addresses.
 fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
     match header.packet {
         Packet::Write => {
@@ -52,7 +52,7 @@ fn what_stands_before_a_message_is_done_and_the_rest_stays() {
     assert_eq!(recall(&mut p.end, p.to), Some(2));
     let bytes = [0, 7, 8, 99, 100].map(|at| memory.byte(at).load(Ordering::Relaxed));
     assert_eq!(bytes, [2, 2, 1, 1, 0]);
-    // Behind the message nothing is done in place either.
+    // Direct access does not overtake the message either.
     assert!(!copy(&mut p.end, p.to, &part(0, 8), &own(&mut [9; 8]), Access::Write));
     assert_eq!(recall(&mut p.end, p.to), None);
     let mut sink = Kept::default();
@@ -94,7 +94,7 @@ fn a_region_that_is_closed_or_counted_is_left_to_its_owner() {
     poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
 }
 
-/// One side takes back while the other reads: each write is done once, by one of them.
+/// While the target reads and the initiator takes back, each write is done exactly once.
 #[test]
 fn a_record_is_read_or_taken_back_never_both() {
     const WRITES: u64 = 20_000;
@@ -140,7 +140,7 @@ fn a_record_is_read_or_taken_back_never_both() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// Whatever is pushed, read and taken back, in laps around the ring: all that stays arrives, in order and whole.
+    /// Whatever is pushed, read and taken back, over many laps: all that stays arrives, in order and whole.
     #[test]
     fn what_stays_arrives_whole(steps in proptest::collection::vec((0..10u8, 0..8u32), 1..600)) {
         let memory = Memory::private();
@@ -170,7 +170,8 @@ proptest! {
             }
         }
         recall(&mut p.end, p.to);
-        poll_until(&mut p.target, &mut sink, |sink| kinds(sink).iter().filter(|kind| **kind == Packet::Eager).count() == sent.len());
+        let eager = |sink: &Kept| kinds(sink).iter().filter(|kind| **kind == Packet::Eager).count();
+        poll_until(&mut p.target, &mut sink, |sink| eager(sink) == sent.len());
         sink.packets.retain(|(_, header, _)| header.packet == Packet::Eager);
         for (packet, id) in sink.packets.iter().zip(&sent) {
             assert_whole(packet, *id);
@@ -178,8 +179,8 @@ proptest! {
     }
 }
 
-/// Writes in the small ring and, behind them, in the large one: read in part, taken back as far as a message stands in no
-/// way, and then both sides go on in the large ring.
+/// Writes in the small ring and, behind them, in the large one are taken back up to the first message, and then both
+/// sides go on in the large ring.
 #[test]
 fn a_ring_that_moved_is_taken_back_whole() {
     const WRITES: usize = 20;
@@ -202,7 +203,7 @@ fn a_ring_that_moved_is_taken_back_whole() {
             out.small_ring_end
                 .is_some_and(|end| seen < end && end < out.producer.position())
         );
-        // What the target has looked at is its own; what is behind a message stays.
+        // What the target has read cannot be taken back, and what is behind a message stays.
         let first = sink.packets.len();
         let last = message.map_or(WRITES, |message| message + 1);
         assert_eq!(recall(&mut p.end, p.to), Some(last - first), "{read} {message:?}");
@@ -231,7 +232,7 @@ fn a_ring_that_moved_is_taken_back_whole() {
     }
 }
 
-/// However small copies are that both sides do together: what is short is over when the call returns.
+/// A short copy is done when the call returns, even if dual copies are set to begin at one byte.
 #[test]
 fn what_is_short_is_not_copied_together() {
     let memory = Memory::private();

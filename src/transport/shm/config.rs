@@ -1,0 +1,119 @@
+//! What may be set for an endpoint, what limits follow from it for the engine, and why an endpoint cannot be opened.
+//!
+//! Called by `provider`, which fills `Config` from variables and options.
+
+use super::name::ADDRESS_MAX;
+use super::{lane, layout, ring};
+use crate::engine::port::Limits;
+use core::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The most body bytes of a packet. Measured with rings of 64 and 128 KiB: 8 KiB streams fastest (15 GB/s; 2, 4 and 16
+/// KiB reach 10 to 12). With smaller packets the receiver copies one out while the sender copies the next one in, but
+/// each slows the other down: 16 KiB take 3.4 us in packets of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
+pub const MAX_BODY: usize = 8 << 10;
+const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
+
+/// What the provider's variables and options set.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the files are; processes that are to meet must agree. The last endpoint that closes removes a directory
+    /// made by `sys::home`.
+    pub dir: PathBuf,
+    /// Whether a peer's memory may be read through the kernel (FI_SHM_DISABLE_CMA).
+    pub fetch: bool,
+    /// Messages up to this size go through the ring. Measured: a fetch and the two packets around it (5.4 us for 32
+    /// KiB, 6.1 for 40) are slower than the ring (4.7 and 5.5), and more so if both processes share a core (5.5 and
+    /// 2.8). By a dual copy, 40 KiB take 5.3.
+    pub eager: usize,
+    /// Messages from this size on are fetched by a dual copy (FI_SHM_TOGETHER_SIZE). Registered memory that cannot be
+    /// mapped is read and written so from twice this size on, as its initiator alone can begin at once. Measured for
+    /// reads: 64 KiB take 5.4 us so and 7.1 alone, 1 MiB 61 and 140; on other cores 5.1 and 4.3, 54 and 97.
+    pub together: usize,
+    /// Registered memory that cannot be mapped is read and written by the kernel from this size on. Below, a packet to
+    /// its owner is quicker, if the owner polls.
+    pub bulk: usize,
+    /// Takes a line for the administrator, each once.
+    pub warn: fn(&str),
+    /// Takes a line for FI_LOG_LEVEL=debug.
+    pub debug: fn(&str),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            dir: PathBuf::from("/dev/shm"),
+            fetch: true,
+            eager: 32 << 10,
+            together: 32 << 10,
+            bulk: 8 << 10,
+            warn: |_| {},
+            debug: |_| {},
+        }
+    }
+}
+
+impl Config {
+    pub fn limits(&self) -> Limits {
+        Limits {
+            max_body: MAX_BODY,
+            eager: self.eager,
+            can_get: self.fetch,
+            guaranteed_body: ring::longest(lane::SMALL.lines()),
+            sync_placement: true,
+        }
+    }
+}
+
+/// Why an endpoint could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// An address is 1 to 256 bytes, none of them zero.
+    Address,
+    /// A living endpoint has the address.
+    InUse,
+    /// The file system is full.
+    NoSpace {
+        dir: PathBuf,
+        needed: usize,
+    },
+    System(&'static str, io::Error),
+}
+
+impl OpenError {
+    pub(super) fn from_io(what: &'static str, error: io::Error, dir: &Path) -> OpenError {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => OpenError::NoSpace {
+                dir: dir.to_owned(),
+                needed: layout::bytes_needed(),
+            },
+            _ => OpenError::System(what, error),
+        }
+    }
+}
+
+/// An error of `sys::home`, which makes the directory.
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> OpenError {
+        OpenError::from_io("the directory in /dev/shm", error, Path::new("/dev/shm"))
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Address => write!(f, "an address has 1 to {} bytes", ADDRESS_MAX),
+            OpenError::InUse => write!(f, "the address is in use"),
+            OpenError::NoSpace { dir, needed } => {
+                let (dir, least, most) = (dir.display(), lane::LANE_BYTES, lane::LARGE_BYTES);
+                write!(
+                    f,
+                    "{dir} is full: an endpoint needs {needed} bytes there, {least} more for each peer that sends to it, \
+                     and {most} more for each that sends much"
+                )
+            }
+            OpenError::System(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
