@@ -1,8 +1,8 @@
 //! Scalable endpoints: one name, several transmit and receive contexts.
 //!
 //! A context is an endpoint of its own, with engine, lock and transport, so that threads that use different contexts
-//! have nothing in common. Receive context 0 has the endpoint's name, the others have addresses made from it, which
-//! fi_rx_addr leads to. Transmit contexts come after them. To a receiver they are all the one name.
+//! share nothing. Receive context 0 has the endpoint's name; the others have addresses made from it, which fi_rx_addr
+//! leads to, and transmit contexts come after those. To a receiver all of them are one source. Called by `abi::object`.
 
 use super::collective::contexts::{ContextCollectives, ScalableEq, locked};
 use super::ops::EndpointOps;
@@ -35,7 +35,7 @@ pub enum Direction {
 
 struct ContextSlot<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
-    /// Of a transmit context.
+    /// Only of transmit contexts.
     collectives: Option<Arc<ContextCollectives<T>>>,
     open: AtomicBool,
 }
@@ -49,7 +49,7 @@ impl<T: EndpointTransport + 'static> ContextSlot<T> {
 
 pub struct Scalable<T: EndpointTransport> {
     domain: Arc<Domain>,
-    /// What contexts are made of: attributes, and how the transport of one is made of its address.
+    /// What contexts are opened from: attributes, and a function from an address to a transport.
     info: Info,
     /// The endpoint's own address.
     base: Vec<u8>,
@@ -58,19 +58,19 @@ pub struct Scalable<T: EndpointTransport> {
     closed: AtomicBool,
     /// Contexts that are open.
     users: Refs,
-    /// By which regions of memory know all contexts.
+    /// The number by which memory regions know all contexts.
     number: u64,
     tx: Vec<ContextSlot<T>>,
     rx: Vec<ContextSlot<T>>,
     tx_attr: TxAttr,
     rx_attr: RxAttr,
-    /// For those contexts that have none of their own.
+    /// For contexts that have no event queue of their own.
     eq: ScalableEq,
 }
 
 impl<T: EndpointTransport + 'static> Scalable<T> {
-    /// All contexts are made now, so that what is sent to one that is opened later finds it. `first` is the endpoint's
-    /// own transport, `more` makes others of the addresses it is told.
+    /// All contexts are made here, so that messages for one that the program opens later find it. `first` is the
+    /// endpoint's own transport, `more` opens others by address.
     pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: fn(&[u8]) -> Result<T>) -> Result<Arc<Scalable<T>>> {
         let count = |asked: usize| match asked {
             0 => Ok(1),
@@ -83,7 +83,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         let rest = (1..rx + tx).map(|index| more(&T::context_address(&base, index)));
         let transports: Vec<T> = std::iter::once(Ok(first)).chain(rest).collect::<Result<_>>()?;
         let number = domain.memory.number();
-        // The first carries the collectives of all, so their threads meet in it.
+        // Receive context 0 carries the collectives of all contexts, so their threads meet in it.
         let carries = info.caps & FI_COLLECTIVE != 0 && domain.crossed;
         let endpoint = |transport, direction, locked| {
             let endpoint = Endpoint::with_lock(domain, &only(info, direction), transport, domain.locked || locked);
@@ -130,7 +130,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         }))
     }
 
-    /// fi_tx_context, and the attributes that the context has: of what is asked for, only flags are each context's own.
+    /// fi_tx_context, and the context's attributes: of those asked for, only op_flags differ from the endpoint's.
     pub fn tx_context(self: &Arc<Self>, index: usize, asked: &TxAttr) -> Result<(Context<T>, TxAttr)> {
         let context = self.context(Direction::Transmit, index)?;
         let mut attr = self.tx_attr.clone();
@@ -152,7 +152,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         Ok((context, attr))
     }
 
-    /// -FI_EBUSY for a context that is open.
+    /// Opens a context; -FI_EBUSY if it is open.
     pub fn context(self: &Arc<Self>, direction: Direction, index: usize) -> Result<Context<T>> {
         let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
         if slot.open.swap(true, Ordering::Relaxed) {
@@ -180,8 +180,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         }
     }
 
-    /// Makes the endpoint of a context anew, if it was closed with the context: under the same address, and with all that
-    /// contexts have in common.
+    /// Makes a closed context's endpoint anew: same address, same address vector.
     fn renew(&self, direction: Direction, index: usize) -> Result<()> {
         let slot = self.slots(direction).get(index).ok_or(Errno(FI_EINVAL))?;
         if !slot.endpoint.host.is_closed() {
@@ -207,7 +206,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         Ok(())
     }
 
-    /// In place of the one before.
+    /// Replaces the event queue.
     pub fn bind_eq(&self, eq: &Arc<Eq>) {
         eq.refs().acquire();
         let before = locked(&self.eq).replace(eq.clone());
@@ -227,26 +226,26 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
             .unwrap_or_default()
     }
 
-    /// A receive context for memory alone need not have a queue. Peers use it all the same, so reading those of the
-    /// transmit contexts drives it.
+    /// A receive context of RMA and atomics alone need not have a queue, yet peers target it. So reading the queues of
+    /// the transmit contexts drives it.
     fn see_to_targets(&self) {
         for target in self.rx.iter().filter(|slot| slot.is_left_alone()) {
             let ward = target.endpoint.as_progress();
             for slot in &self.tx {
                 slot.endpoint.with_state(|state| {
                     if state.enabled {
-                        state.bindings.take_ward(&ward);
+                        state.bindings.add_ward(&ward);
                     }
                 });
             }
         }
     }
 
-    /// The endpoint of a context that is closed is driven no more.
+    /// Takes `see_to_targets` back for a context that is being closed.
     fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
         let ward = endpoint.as_progress();
         for slot in &self.tx {
-            if let Some(drivers) = slot.endpoint.with_state(|state| state.bindings.give_ward(&ward)) {
+            if let Some(drivers) = slot.endpoint.with_state(|state| state.bindings.remove_ward(&ward)) {
                 drivers.detach(&ward);
             }
         }
@@ -292,7 +291,7 @@ fn numbered<T: EndpointTransport + 'static>(endpoint: Arc<Endpoint<T>>, number: 
     endpoint
 }
 
-/// The attributes of a context of one direction: what the other direction does, it does not.
+/// The attributes of a context of one direction, without the capabilities of the other.
 fn only(info: &Info, direction: Direction) -> Info {
     const TRANSMIT: u64 = FI_SEND | FI_READ | FI_WRITE;
     const RECEIVE: u64 = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -305,7 +304,7 @@ fn only(info: &Info, direction: Direction) -> Info {
         FI_RMA | FI_ATOMIC,
         FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
     );
-    // An endpoint for memory alone has contexts for memory alone: nobody need be told of messages.
+    // An endpoint of RMA and atomics alone has such contexts: they need no queue for messages.
     let messages = match info.caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV) {
         0 if memory != 0 => 0,
         _ => FI_SEND | FI_RECV,
@@ -322,7 +321,7 @@ fn only(info: &Info, direction: Direction) -> Info {
     info
 }
 
-/// An opened context. Closed, it ends as an endpoint does, and can be opened again as a new one of the same address.
+/// An opened context. fi_close ends it as an endpoint; opened again, it is a new one with the same address.
 pub struct Context<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     whole: Arc<Scalable<T>>,
@@ -386,7 +385,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
         }
         self.whole.abandon(&self.endpoint);
         self.endpoint.close()?;
-        // What is sent to it meanwhile is there when it is opened again. If it cannot be made now, then it is made then.
+        // Made anew here, so that messages sent meanwhile are kept. If that fails, opening tries again.
         let _ = self.whole.renew(self.direction, self.index);
         self.whole.see_to_targets();
         if let Some(slot) = self.whole.slots(self.direction).get(self.index) {
@@ -436,7 +435,7 @@ mod tests {
     use super::super::state::Settings;
     use super::*;
 
-    /// Who must be told of a context's messages: of those it sends, of those it receives.
+    /// Whether a context sends messages, and whether it receives them.
     fn messages(caps: u64, direction: Direction) -> (bool, bool) {
         let info = Info {
             caps,
