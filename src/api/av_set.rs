@@ -1,7 +1,7 @@
 //! Sets of addresses of a vector (fi_av_set), in order: who takes part in a collective operation.
 //!
-//! Knows the vector it belongs to and holds it. What a collective does with a set is not its business. Called by `abi`
-//! and by the collective operations.
+//! Knows the vector it belongs to and holds it. What a collective does with a set is not its business. Called by
+//! `abi::object` and by collectives.
 
 use crate::abi::types::*;
 use crate::api::av::{Av, Hold};
@@ -53,7 +53,7 @@ struct Members {
     provider: Speaker,
     order: Vec<fi_addr_t>,
     known: HashSet<fi_addr_t>,
-    /// How many there may be.
+    /// The most addresses that the set may have.
     room: usize,
 }
 
@@ -83,7 +83,7 @@ impl Members {
 }
 
 impl AvSet {
-    /// `locked`: calls may come from several threads at once.
+    /// `locked`: several threads may call at once.
     pub fn open(av: &Arc<Av>, attr: &AvSetAttr, locked: bool) -> Result<Arc<AvSet>> {
         let first = first_members(av, attr)?;
         let room = if attr.count == 0 { usize::MAX } else { attr.count };
@@ -113,7 +113,7 @@ impl AvSet {
         self.av.av()
     }
 
-    /// The operations it was made for; 0 for all.
+    /// The collective operations that the set was made for; 0: all.
     pub fn operations(&self) -> u64 {
         self.flags & OPERATIONS
     }
@@ -122,7 +122,7 @@ impl AvSet {
         &self.comm_key
     }
 
-    /// fi_av_set_addr: stands for the set in fi_join_collective.
+    /// fi_av_set_addr: the address of the set, for fi_join_collective.
     pub fn addr(&self) -> fi_addr_t {
         self.addr
     }
@@ -131,27 +131,27 @@ impl AvSet {
         self.members.lock().order.clone()
     }
 
-    /// Adds what `source` has more, at the end. All or nothing.
+    /// fi_av_set_union: appends the addresses that only `source` has. All or none.
     pub fn union(&self, source: &AvSet) -> Result<()> {
         let source = self.of_same_vector(source)?;
         self.members.lock().append(source)
     }
 
-    /// Keeps what `source` has too.
+    /// fi_av_set_intersect.
     pub fn intersect(&self, source: &AvSet) -> Result<()> {
         let source: HashSet<fi_addr_t> = self.of_same_vector(source)?.into_iter().collect();
         self.members.lock().keep(|addr| source.contains(&addr));
         Ok(())
     }
 
-    /// Drops what `source` has.
+    /// fi_av_set_diff.
     pub fn diff(&self, source: &AvSet) -> Result<()> {
         let source: HashSet<fi_addr_t> = self.of_same_vector(source)?.into_iter().collect();
         self.members.lock().keep(|addr| !source.contains(&addr));
         Ok(())
     }
 
-    /// A copy, so that two sets are never locked at once: they may be the same one.
+    /// The addresses of `source`, copied so that two sets, which may be the same, are never locked at once.
     fn of_same_vector(&self, source: &AvSet) -> Result<Vec<fi_addr_t>> {
         if !Arc::ptr_eq(self.av(), source.av()) {
             return Err(Errno(FI_EINVAL));
@@ -159,7 +159,7 @@ impl AvSet {
         Ok(source.members())
     }
 
-    /// At the end. An address that is no member of the vector, or one of the set already, is refused.
+    /// fi_av_set_insert, at the end. -FI_EINVAL for an address that the vector does not have or the set already has.
     pub fn insert(&self, addr: fi_addr_t) -> Result<()> {
         let is_plain = self.av().split(addr) == (addr, 0);
         if !is_plain || !self.av().contains(addr) {
@@ -172,7 +172,7 @@ impl AvSet {
         members.append([addr])
     }
 
-    /// The order of the others stays. An address may be removed from the set after it went from the vector.
+    /// fi_av_set_remove. Keeps the order of the others. The address need not be in the vector any more.
     pub fn remove(&self, addr: fi_addr_t) -> Result<()> {
         let mut members = self.members.lock();
         if !members.known.remove(&addr) {
@@ -182,7 +182,7 @@ impl AvSet {
         Ok(())
     }
 
-    /// Keeps the set from being closed: by a collective group that joined with it.
+    /// Keeps the set from being closed, while a collective group that joined with it is open.
     pub fn hold(self: &Arc<Self>) -> SetHold {
         self.holders.fetch_add(1, Ordering::Relaxed);
         SetHold { set: self.clone() }

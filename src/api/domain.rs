@@ -1,6 +1,6 @@
-//! Fabrics and domains: what the objects below them share, and who uses them.
+//! Fabrics and domains: what the objects opened from them have in common, and how many there are.
 //!
-//! Provider-independent. A fabric or domain that is in use answers -FI_EBUSY to fi_close; `users` counts. Called by
+//! Provider-independent. fi_close of a fabric or domain with open objects is -FI_EBUSY; `users` counts them. Called by
 //! `abi::object`.
 
 use super::av;
@@ -38,7 +38,7 @@ impl Fabric {
 /// The event queue of a domain.
 struct BoundEq {
     eq: Arc<Eq>,
-    /// FI_REG_MR: it is told when memory was registered.
+    /// FI_REG_MR: registrations are reported there.
     hears_regions: bool,
 }
 
@@ -48,12 +48,12 @@ pub struct Domain {
     /// Whose objects these are, for the log.
     pub provider: Speaker,
     pub users: Refs,
-    /// Whether calls may come from several threads at once.
+    /// Whether several threads may call into one object at once.
     pub locked: bool,
-    /// Whether calls on different objects may, which is no matter unless they share something.
+    /// Whether several threads may call into different objects at once, which matters where those share something.
     pub crossed: bool,
     pub api_version: u32,
-    /// What peers may reach.
+    /// The registered memory.
     pub memory: Arc<Memory>,
     /// Operations that wait for counters.
     pub deferred: Arc<Deferred>,
@@ -71,9 +71,9 @@ impl Domain {
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
         let auto = attr.progress == FI_PROGRESS_AUTO;
-        // The thread is one more caller.
+        // The progress thread is one more caller.
         let crossed = auto || attr.threading != FI_THREAD_DOMAIN;
-        // Whoever comes by starts deferred work, on whatever endpoint; a region's counter drives them all.
+        // Any thread may start deferred work on any endpoint, and a region's counter drives all endpoints.
         let triggers = info.caps & FI_TRIGGER != 0;
         let drives_all = triggers || info.caps & FI_RMA_EVENT != 0;
         let locked = auto || is_shared(attr.threading) || drives_all && crossed;
@@ -93,10 +93,10 @@ impl Domain {
                 provider: fabric.provider,
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,
-                // What a key says is the program's own business: nobody reads it here.
+                // Keys are kept and compared, never interpreted, so they may have any length.
                 auth_key_size: (attr.auth_key.size == FI_AV_AUTH_KEY).then_some(0),
                 user_ids: attr.caps & FI_AV_USER_ID != 0,
-                // With FI_THREAD_COMPLETION several threads have endpoints that share a vector.
+                // With FI_THREAD_COMPLETION endpoints of several threads may share an address vector.
                 locked: crossed,
             },
             driver: auto.then(Driver::default),
@@ -107,7 +107,7 @@ impl Domain {
 }
 
 impl Domain {
-    /// fi_domain_bind, in place of the queue before.
+    /// fi_domain_bind with an event queue; replaces the one bound before.
     pub fn bind_eq(&self, eq: &Arc<Eq>, hears_regions: bool) {
         eq.refs().acquire();
         let bound = BoundEq {
@@ -120,10 +120,10 @@ impl Domain {
         }
     }
 
-    /// Memory was registered, which is an event where the program asked for one. It can be used before that too.
+    /// Reports a registration, if the program asked for that. The region can be used before the event is read.
     pub fn registered(&self, fid: usize, context: usize) {
         if let Some(bound) = self.bound_eq().as_ref().filter(|bound| bound.hears_regions) {
-            // A queue that is overrun tells so itself.
+            // An overrun queue reports that itself.
             let _ = bound.eq.post_entry(FI_MR_COMPLETE, fid, context, 0);
         }
     }
@@ -160,13 +160,13 @@ impl Drop for Domain {
     }
 }
 
-/// At which threading levels two calls may meet in one object. With FI_THREAD_FID and FI_THREAD_ENDPOINT a queue may be
-/// read, which drives its endpoints, while one of them sends.
+/// Whether two calls may meet in one object at this threading level. With FI_THREAD_FID and FI_THREAD_ENDPOINT one
+/// thread may read a queue, which drives its endpoints, while another sends on one of them.
 fn is_shared(threading: u32) -> bool {
     !matches!(threading, FI_THREAD_DOMAIN | FI_THREAD_COMPLETION)
 }
 
-/// -FI_EBUSY while somebody uses an object.
+/// -FI_EBUSY while other objects use this one.
 pub fn unused(users: &Refs) -> Result<()> {
     if users.count() == 0 {
         Ok(())

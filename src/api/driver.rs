@@ -1,7 +1,7 @@
 //! FI_PROGRESS_AUTO: the thread that drives a domain's endpoints, and sleeps while they have nothing to do.
 //!
-//! Knows endpoints as `Progress` only. The thread begins with the first endpoint and ends with the domain. Called by
-//! `domain` and `endpoint`.
+//! Knows endpoints as `Progress` only. The thread starts with the first endpoint that is enabled, and ends with the
+//! domain. Called by `domain` and `endpoint`.
 
 use super::errno::{Errno, Result};
 use super::progress::Progress;
@@ -17,10 +17,10 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How long the thread sleeps, in milliseconds, while an operation waits that a peer's death would end: within a
-/// second it must have looked at all peers, a quarter at a time.
+/// The longest sleep, in milliseconds, while an operation waits for a peer, whose death rings nobody: all peers must be
+/// checked within a second, and each poll checks a quarter of them.
 const WATCHFUL_MS: c_int = 220;
-/// The same for an endpoint that cannot wake anybody.
+/// The longest sleep while an endpoint has no descriptor that could wake the thread.
 const BLIND_MS: c_int = 1;
 const FOR_EVER: c_int = -1;
 
@@ -33,18 +33,18 @@ pub struct Driver {
 struct ProgressThread {
     shared: Arc<DriverShared>,
     process: Process,
-    /// None: ended.
+    /// None: the thread has ended.
     thread: Mutex<Option<thread::Thread>>,
 }
 
 struct DriverShared {
     epoll: Epoll,
-    /// Ends a sleep: the list has changed.
+    /// Ends the thread's sleep when the list has changed.
     changed: EventFd,
     state: Mutex<DriverState>,
-    /// Callers that want the state: the thread stands back for them, as the mutex itself is not fair.
+    /// Callers that wait for the state. The thread lets them go first, as the mutex is not fair.
     callers: AtomicUsize,
-    /// The thread sleeps until it is rung for, as nothing was unfinished.
+    /// The thread sleeps without a liveness timer, as nothing was unfinished; `watch` must wake it.
     deep_sleep: AtomicBool,
 }
 
@@ -67,8 +67,8 @@ fn told(error: io::Error) -> Errno {
 }
 
 impl Driver {
-    /// From now on the thread drives this endpoint. Says what `detach` is to be told. No lock that `progress` takes may
-    /// be held, here or there.
+    /// Has the thread drive this endpoint. Returns the number for `detach`. The caller may hold no lock that `progress`
+    /// takes, here and in `detach`.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) -> Result<u64> {
         let shared = &self.started()?.shared;
         let fd = endpoint.wake_fd().filter(|fd| shared.epoll.add(*fd).is_ok());
@@ -81,7 +81,7 @@ impl Driver {
         Ok(id)
     }
 
-    /// When this returns, the thread has let go of the endpoint.
+    /// Takes `attach` back. When it returns, the thread has no reference to the endpoint.
     pub fn detach(&self, id: u64) {
         let Some(thread) = self.thread.get().filter(|own| own.process.is_this()) else {
             return;
@@ -96,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// An operation of an attached endpoint was begun and is unfinished.
+    /// An attached endpoint began an operation that is unfinished: from now on the thread must check on peers.
     #[inline]
     pub fn watch(&self) {
         let Some(thread) = self.thread.get() else { return };
@@ -120,7 +120,7 @@ impl Driver {
 }
 
 impl Driver {
-    /// When this returns there is no thread any more. For when the domain is closed.
+    /// Ends the thread, when the domain is closed, and waits for it.
     pub fn end(&self) {
         let Some(own) = self.thread.get() else { return };
         let thread = own.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -177,14 +177,14 @@ impl DriverShared {
             while self.callers.load(Ordering::Relaxed) > 0 {
                 std::thread::yield_now();
             }
-            // Before the list is looked at: what changes later ends the sleep.
+            // Cleared before the list is read, so that a later change ends the sleep.
             self.changed.clear();
             let state = self.state();
             if state.end {
                 return;
             }
-            // SYNC POINT: before the endpoints are asked what is unfinished. Who begins an operation after that, under
-            // the endpoint's lock, sees it in `watch`.
+            // SYNC POINT: stored before the endpoints are asked what is unfinished. Whoever begins an operation after
+            // that, under the endpoint's lock, sees it in `watch`.
             self.deep_sleep.store(true, Ordering::SeqCst);
             let sleep = state.pass();
             if sleep != Some(FOR_EVER) {
@@ -192,7 +192,7 @@ impl DriverShared {
             }
             drop(state);
             if let Some(ms) = sleep {
-                // An interrupted sleep is a short one.
+                // A sleep that a signal interrupts only ends early.
                 let _ = self.epoll.wait(ms);
                 patience.found();
             } else {
@@ -203,7 +203,7 @@ impl DriverShared {
 }
 
 impl DriverState {
-    /// Drives everybody once. Says how long to sleep after it; None: there is more to do.
+    /// Drives every endpoint once. Returns how long to sleep then; None: there is more to do.
     fn pass(&self) -> Option<c_int> {
         self.endpoints.iter().for_each(|driven| driven.endpoint.progress());
         let mut sleep = FOR_EVER;

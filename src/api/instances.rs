@@ -1,13 +1,12 @@
-//! The fabrics and domains of ours that are open, in the order they were opened: fi_getinfo tells of them, and may be
-//! asked about one.
+//! The open fabrics and domains of this library, in the order they were opened, for fi_getinfo: hints may name one, and
+//! replies hand them out (fabric_attr.fabric, domain_attr.domain).
 //!
-//! Knows them as numbers: the places of their fids. Opening and closing come from `abi::object`, questions from
-//! `provider::getinfo`.
+//! Knows them as numbers, the addresses of their fids. `abi::object` opens and closes, `provider::getinfo` asks.
 
 use super::info::model::{Info, Opaque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A fabric or domain, opened under these names.
+/// An open fabric or domain.
 struct Instance {
     at: usize,
     /// The fabric of a domain.
@@ -33,8 +32,8 @@ pub fn closed(at: usize) {
     OPEN.list().retain(|instance| instance.at != at);
 }
 
-/// Puts open instances of the names into an info of ours, those that the hints ask for or the first. False: the hints
-/// ask for an instance that is none of these.
+/// Puts the handles of open fabrics and domains into an info with their names: those that the hints name, else the
+/// first. False: the hints name a handle that does not fit the info.
 pub fn tell(info: &mut Info, hints: Option<&Info>) -> bool {
     OPEN.tell(info, hints)
 }
@@ -72,7 +71,7 @@ impl Instances {
             let ours = one.parent.is_some_and(|fabric| fabrics.contains(&fabric));
             ours && same(&one.name, info.domain_name()) && is(asked_domain, one.at)
         });
-        // Of a domain that was asked for, its own fabric.
+        // A domain that was asked for goes with its own fabric.
         let fabric = match domain {
             Some(domain) if asked_domain != 0 => domain.parent,
             _ => fabrics.first().copied(),

@@ -1,6 +1,6 @@
-//! What an endpoint can be asked to do with a peer's memory: the traits behind the fi_rma and fi_atomic op tables.
+//! What an endpoint can be asked to do with a peer's memory: the traits behind the op tables of fi_rma and fi_atomic.
 //!
-//! As in `messaging`, the shims in `abi::object` fold the C calls into two requests, an endpoint implements them.
+//! As in `messaging`, the shims in `abi::object` reduce the C calls to two requests, endpoints carry them out.
 
 use super::errno::{Errno, Result};
 use super::messaging::Flags;
@@ -27,7 +27,7 @@ pub struct AtomicCall {
     /// fi_addr_t of the target.
     pub dest: u64,
     pub target: AtomicTarget,
-    /// What each of the buffers must be, in bytes.
+    /// The length that each of the buffers must have, in bytes.
     pub len: usize,
     pub operand: UserIov,
     pub compare: UserIov,
@@ -62,7 +62,7 @@ impl<A: Atomics> Atomics for std::sync::Arc<A> {
 /// The most bytes that one atomic operation may carry to its target: one operand, or two.
 const ATOMIC_BYTES: usize = 4096;
 
-/// What is done to which type of element: only pairs that there are.
+/// A valid pair of an atomic operation and an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicKind {
     pub form: Form,
@@ -75,7 +75,7 @@ pub struct AtomicKind {
 }
 
 impl AtomicKind {
-    /// -FI_EOPNOTSUPP for what the page does not allow.
+    /// -FI_EOPNOTSUPP for pairs that fi_atomic(3) does not allow.
     #[inline(always)]
     pub fn new(form: Form, datatype: fi_datatype, op: fi_op) -> Result<AtomicKind> {
         let kind = match form {
@@ -96,12 +96,12 @@ impl AtomicKind {
         })
     }
 
-    /// The most elements that one operation works on.
+    /// The most elements in one operation.
     pub fn most(&self) -> usize {
         self.most_bytes() / self.size
     }
 
-    /// The most bytes that one operation works on: a number of whole elements of any size.
+    /// The most bytes in one operation: a multiple of every element size.
     #[inline]
     pub fn most_bytes(&self) -> usize {
         if self.form == Form::Compare {
@@ -111,7 +111,7 @@ impl AtomicKind {
         }
     }
 
-    /// Bytes of so many elements. More than there may be are -FI_EMSGSIZE.
+    /// The bytes of `count` elements; -FI_EMSGSIZE for more than an operation may have.
     #[inline]
     pub fn bytes(&self, count: usize) -> Result<usize> {
         let bytes = count.checked_mul(self.size);

@@ -1,6 +1,7 @@
 //! Poll sets: which of several queues and counters have something to read (fi_poll_open, fi_poll).
 //!
-//! The members are kept weakly: closing one takes it out. Knows them as `Waitable` only. Called by the shims.
+//! References to members are weak: a member leaves by being closed. Knows members as `Waitable` only. Called by the
+//! shims.
 
 use super::errno::{Errno, Result};
 use super::refs::Refs;
@@ -31,12 +32,12 @@ impl PollSet {
         Ok(Arc::default())
     }
 
-    /// How many objects use the set: not 0 is -FI_EBUSY. Its members do not count.
+    /// How many objects use the set; closing it is then -FI_EBUSY. Its members do not count.
     pub fn refs(&self) -> &Refs {
         &self.refs
     }
 
-    /// fi_poll_add. `context`: what `poll` tells of it. A member already is one.
+    /// fi_poll_add. `poll` reports the object by its `context`. Adding a member again changes nothing.
     pub fn add(&self, object: &Arc<dyn Waitable>, context: usize) {
         let mut members = self.members();
         members.retain(|member| member.object.strong_count() > 0);
@@ -49,7 +50,7 @@ impl PollSet {
         }
     }
 
-    /// fi_poll_del. No member already is none.
+    /// fi_poll_del. Removing what is no member changes nothing.
     pub fn remove(&self, object: &Arc<dyn Waitable>) {
         self.members().retain(|member| !member.is(object));
     }
@@ -61,7 +62,7 @@ impl PollSet {
             .iter()
             .filter_map(|member| member.object.upgrade())
             .collect();
-        // All are driven before any is looked at, and not under the lock: an endpoint may close what it drives.
+        // Drives all before looking at any, and not under the lock, as progress may close a member.
         living.iter().for_each(|object| object.progress());
         let mut told = 0;
         for object in &living {

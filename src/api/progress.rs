@@ -1,6 +1,6 @@
 //! What a queue or counter drives when it is read: the endpoints attached to it.
 //!
-//! Knows nothing of what an endpoint does. Called by `cq`, `cntr` and `eq`; implemented by endpoints.
+//! Knows nothing of what an endpoint does. Called by `cq`, `cntr` and `eq`; endpoints implement `Progress`.
 
 use super::errno::{Errno, Result};
 use super::refs::Refs;
@@ -11,36 +11,36 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Something that moves when it is called, and that can wake a sleeper when it should be called.
+/// What reading a queue or counter drives: an endpoint, which makes progress when called, and can wake a sleeper when
+/// it should be called.
 ///
-/// No lock of a queue or counter is held while these are called, so they may post.
+/// No lock of a queue or counter is held during these calls, so the endpoint may post to them.
 pub trait Progress: Send + Sync {
-    /// Moves on what can be moved; not what another thread moves already. Once closed it does nothing, though a thread
-    /// that was about to call it may still do so.
+    /// Makes progress, unless another thread is at it. Does nothing once the endpoint is closed, as a thread may be
+    /// about to call it when that happens.
     fn progress(&self);
 
-    /// Somebody is going to sleep: what comes from now on makes `wake_fd` readable, once. Drains `wake_fd` (which must
-    /// be done here and nowhere else: others may be about to look at it), announces, and only then looks whether
-    /// something came before. False: there is work, so call `progress` instead; the announcement stands all the same,
-    /// since another sleeper may depend on it.
+    /// A thread is going to sleep: what comes from then on makes `wake_fd` readable, once. Drains `wake_fd` (only here,
+    /// as others may be about to look at it), announces the sleep to peers, and then checks for work that came before.
+    /// False: there is work, so call `progress` instead; the announcement stands, since another sleeper may depend on
+    /// it.
     fn arm(&self) -> bool;
 
-    /// A sleeper that `arm` was called for is awake. Only a hint: others may still sleep (sleeps that fi_trywait
-    /// announced are never taken back), so an endpoint that does not count them does nothing here, and rings once in
-    /// vain.
+    /// The sleeper that called `arm` is awake. A hint: sleeps that fi_trywait announced are never taken back, so an
+    /// endpoint that does not count sleepers does nothing here, and is rung once in vain.
     fn disarm(&self) {}
 
-    /// Asked after `arm` said true: whether an operation waits for a peer. Then a sleeper should wake now and then, for
-    /// peers that die do not ring. If not, one that begins later makes `wake_fd` readable.
+    /// After `arm` returned true: whether an operation waits for a peer. Then the sleeper needs a liveness timer, as a
+    /// peer that dies rings nobody. If not, an operation that begins later makes `wake_fd` readable.
     fn unfinished(&self) -> bool {
         false
     }
 
-    /// Waits until no other thread is in the middle of a call.
+    /// Waits until every thread that was inside a call has left it.
     fn settle(&self) {}
 
-    /// What becomes readable when there is something to do; it stays the same until the endpoint is detached. None:
-    /// somebody else (a thread) drives this endpoint, or it cannot wake anyone and `arm` is always false.
+    /// Becomes readable when there is something to do; stays the same until the endpoint is detached. None: a thread
+    /// drives this endpoint, or it cannot wake anyone and `arm` is always false.
     fn wake_fd(&self) -> Option<RawFd>;
 }
 
@@ -48,23 +48,23 @@ type Attachments = Arc<[Arc<Attachment>]>;
 
 /// The endpoints attached to one queue or counter.
 pub struct Attached {
-    /// Replaced, never changed. The lock is not for holding while endpoints work: those may attach and detach others.
+    /// Replaced, never changed. Not to be locked while endpoints make progress: they may attach and detach others.
     attachments: OptLock<Attachments>,
-    /// Who drives has this lock and drives the attachments in this list: a copy, brought up to date before each use. Another
-    /// thread that comes meanwhile has nothing to add. An endpoint that was detached may be in the copy until the next
-    /// use; once closed, it does nothing.
+    /// The lock of the thread that drives, and its copy of the list, brought up to date before each use. Other threads
+    /// that come meanwhile leave. A detached endpoint may stay in the copy until the next use; once closed, it does
+    /// nothing.
     driving: OptLock<Attachments>,
-    /// The copy is out of date. Changed under the lock of `attachments`.
+    /// The copy is out of date. Written under the lock of `attachments`.
     changed: AtomicBool,
     bell: Option<Arc<Bell>>,
-    /// Whether we have wound the bell.
+    /// Whether this object has wound the bell (`watch_peers`).
     watchful: Mutex<bool>,
     refs: Refs,
 }
 
 struct Attachment {
     endpoint: Arc<dyn Progress>,
-    /// How often it was attached: an endpoint may use one queue for sending and receiving.
+    /// How often the endpoint was attached: it may use one queue for sending and receiving.
     times: Refs,
     watched: Mutex<Watched>,
 }
@@ -73,12 +73,12 @@ struct Attachment {
 enum Watched {
     NotYet,
     At(RawFd),
-    /// Detached: its descriptor is none of ours any more.
+    /// Detached: its descriptor must not be used any more.
     Gone,
 }
 
 impl Attached {
-    /// `bell`: what sleepers sleep on, if there can be any.
+    /// `bell`: what threads sleep on; None: the object cannot be waited for.
     pub fn new(bell: Option<Arc<Bell>>, locked: bool) -> Attached {
         let none: Attachments = Arc::from([]);
         Attached {
@@ -96,7 +96,7 @@ impl Attached {
         self.refs.count()
     }
 
-    /// From now on the endpoint is driven from here. To be called again for each use of the same endpoint.
+    /// Has reading drive the endpoint. Called once for each use that the endpoint makes of the object.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         let mut attachments = self.attachments.lock();
         if let Some(attachment) = attachments.iter().find(|attachment| attachment.is(&endpoint)) {
@@ -108,13 +108,13 @@ impl Attached {
         }
         drop(attachments);
         self.refs.acquire();
-        // Whoever sleeps now must announce it to the new endpoint too.
+        // Wakes sleepers, so that they announce their sleep to the new endpoint too.
         if let Some(bell) = &self.bell {
             bell.raise();
         }
     }
 
-    /// Takes back one `attach`. To be called before the endpoint closes its `wake_fd`.
+    /// Takes back one `attach`, before the endpoint closes its `wake_fd`.
     pub fn detach(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
         let mut attachments = self.attachments.lock();
         let found = attachments.iter().find(|attachment| attachment.is(endpoint)).cloned();
@@ -144,7 +144,7 @@ impl Attached {
     #[inline]
     pub fn progress(&self) {
         let Some(mut driving) = self.driving.poll() else { return };
-        // SYNC POINT: meets the release of who attaches or detaches. Seeing it late is driving the new one late.
+        // SYNC POINT: meets the release in `attach` and `detach`. Seen late, a new endpoint is driven late.
         if self.changed.load(Ordering::Acquire) {
             self.update(&mut driving);
         }
@@ -160,7 +160,7 @@ impl Attached {
         drop(before); // perhaps the last reference to an endpoint
     }
 
-    /// Announces a sleep to all of them. False: one of them has work.
+    /// Announces a sleep to all endpoints. False: one has work.
     pub fn arm(&self) -> bool {
         let Some(bell) = &self.bell else { return false };
         let mut all = true;
@@ -168,8 +168,8 @@ impl Attached {
         all && self.watch_peers(bell)
     }
 
-    /// Has the bell ring now and then while an operation waits for a peer. Under a lock, so that of two threads that go
-    /// to sleep the later one's answer counts. False: it does not ring, so there is no sleeping.
+    /// Has the bell ring now and then while an operation waits for a peer. Locked, so that of two threads that go to
+    /// sleep the later one decides. False: no timer could be had, so there is no sleeping.
     fn watch_peers(&self, bell: &Bell) -> bool {
         let mut watchful = self.watchful.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unfinished = false;
@@ -185,7 +185,7 @@ impl Attached {
         true
     }
 
-    /// A sleeper that was announced is awake.
+    /// A sleeper that was announced is awake again.
     pub fn disarm(&self) {
         self.each(|attachment| attachment.endpoint.disarm());
     }
@@ -198,7 +198,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // The bell may outlive this object, in a wait set.
+        // The bell may belong to a wait set and outlive this object.
         for attachment in self.attachments.get_mut().iter() {
             attachment.unwatch(self.bell.as_deref());
         }
@@ -224,7 +224,7 @@ impl Attachment {
         core::ptr::addr_eq(Arc::as_ptr(&self.endpoint), Arc::as_ptr(endpoint))
     }
 
-    /// The descriptor is asked for here, not when attached: an endpoint has it when it is enabled.
+    /// Asks for the descriptor here and not in `attach`, as an endpoint has one from fi_enable on.
     fn arm(&self, bell: &Bell) -> bool {
         let mut watched = self.watched();
         let fd = if *watched == Watched::NotYet {
@@ -234,7 +234,7 @@ impl Attachment {
         };
         if let Some(fd) = fd {
             if bell.watch(fd).is_err() {
-                // It would sleep for ever; looking again and again is slow but right.
+                // Without its descriptor the sleeper might never wake; polling is slow but right.
                 return false;
             }
             *watched = Watched::At(fd);
@@ -243,7 +243,7 @@ impl Attachment {
         self.endpoint.arm()
     }
 
-    /// Whether who sleeps here does so for this endpoint, and no thread of its own does.
+    /// Whether this endpoint wakes the sleepers itself, and no thread does it in its place.
     fn is_woken(&self) -> bool {
         matches!(*self.watched(), Watched::At(_))
     }

@@ -1,7 +1,7 @@
-//! How many other objects use an object: what -FI_EBUSY is decided by.
+//! How many objects use another one, which decides -FI_EBUSY.
 //!
 //! Counted by hand, where one object is bound to another: the number of `Arc`s would be wrong, since a call in another
-//! thread may hold one for a moment. Knows nobody.
+//! thread may hold one for a moment. Knows nobody. Called by every object that others can be bound to.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

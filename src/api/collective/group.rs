@@ -1,12 +1,13 @@
 //! Who takes part in a collective, and how its messages are told from those of others.
 //!
-//! A group's identity is a hash that every member works out by itself: of the members' addresses in their order, of the
-//! group or key that it was made from, and of how often this endpoint had joined just that before. So agreeing on a
-//! group costs no messages, and groups that share members need no numbers that are free at all of them. What can be
-//! wrong with it, two members that see the same group differently, is as wrong with any other way.
+//! A group's identity is a hash that every member computes by itself: of the members' addresses in their order, of the
+//! group or key that it was made from, and of how often this endpoint has joined just those before. So agreeing on a
+//! group costs no messages, and groups that share members need no numbers that are free at all of them. Members that
+//! disagree on a group get it wrong, as they would with any other way to name it.
 //!
-//! A message's tag is a hash of the group's identity and of which of its collectives it belongs to, and tells its
-//! receiver's rank, since members may share one engine; receives name their sender. Within a collective the messages of one member to another are matched by their order.
+//! A message's tag is a hash of the group's identity and of the number of the operation, with the receiver's rank,
+//! since members may share one engine; receives name their source. Within an operation the messages from one member to
+//! another are matched in order. Knows no engine. Called by `run` and by `api::endpoint::collective`.
 
 use super::plan::Rank;
 use crate::abi::types::fi_addr_t;
@@ -57,17 +58,17 @@ impl Digest {
     }
 }
 
-/// One of a group.
+/// A member of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupMember {
     pub addr: fi_addr_t,
-    /// To send to.
+    /// The peer to send to.
     pub peer: PeerId,
-    /// As matching knows it, to receive from.
+    /// The source that its messages match.
     pub source: PeerId,
-    /// How often it had been gone when the group was made.
+    /// How often the peer had died when the group was made; more deaths since then mean that the member is lost.
     pub deaths: u32,
-    /// Why it is as good as gone to this group.
+    /// The errno for which this group has given the member up.
     pub lost: Option<i32>,
 }
 
@@ -81,18 +82,18 @@ pub enum GroupState {
 
 #[derive(Debug)]
 pub struct Group {
-    /// Whose it is, of the endpoints that share a runner.
+    /// The endpoint that joined, among those that share the runner.
     pub owner: usize,
     pub state: GroupState,
     pub identity: Digest,
-    /// Of this endpoint.
+    /// The rank of this endpoint.
     pub rank: Rank,
     pub members: Vec<GroupMember>,
-    /// The operations it is for (FI_BARRIER_SET ...); 0: all.
+    /// The operations that the group is for (FI_BARRIER_SET ...); 0: all.
     pub operations: u64,
-    /// Operations that go on, the join among them.
+    /// Operations in flight, the join included.
     pub running: usize,
-    /// The number of the next one.
+    /// The number of the next operation.
     next: u64,
     ranks: HashMap<fi_addr_t, Rank>,
 }
@@ -120,7 +121,7 @@ impl Group {
         self.ranks.get(&addr).copied()
     }
 
-    /// The tag of a new operation's messages.
+    /// The tag for the messages of the next operation.
     pub fn next_tag(&mut self) -> u64 {
         self.next += 1;
         self.identity.number(self.next).get()

@@ -13,25 +13,25 @@ use crate::util::user::UserIov;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub coll: fi_collective_op,
-    /// Looked at by operations that move data.
+    /// Of operations that move data.
     pub datatype: fi_datatype,
-    /// Looked at by operations that reduce.
+    /// Set for operations that reduce.
     pub op: fi_op,
-    /// Looked at by operations that have a root.
+    /// Of operations that have a root.
     pub root_addr: fi_addr_t,
 }
 
-/// How two elements become one.
+/// How a reduction combines two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combining {
-    /// FI_ATOMIC_READ and FI_NOOP change nothing: some member's element is left.
+    /// FI_ATOMIC_READ and FI_NOOP change nothing: the result is some member's element.
     Keep,
-    /// FI_ATOMIC_WRITE: some member's element is written last.
+    /// FI_ATOMIC_WRITE: the result is the element of the member that is combined last.
     Replace,
     Apply(Op),
 }
 
-/// What a call works on.
+/// What a call's elements are, and how they are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementKind {
     /// Bytes of an element; 0 for a barrier.
@@ -54,7 +54,7 @@ impl Asked {
         matches!(self.coll, FI_ALLREDUCE | FI_REDUCE_SCATTER | FI_REDUCE)
     }
 
-    /// -FI_EOPNOTSUPP for what there is not.
+    /// -FI_EOPNOTSUPP for an unknown operation or type, or a pair that cannot be combined.
     pub fn kind(&self) -> Result<ElementKind> {
         if self.coll == FI_BARRIER {
             return Ok(ElementKind {
@@ -76,7 +76,7 @@ impl Asked {
         })
     }
 
-    /// What a set must have been made for, if it was made for something special.
+    /// The flag that the set must have been made with, if it was made for certain operations only.
     pub fn set_flag(&self) -> Option<u64> {
         Some(match self.coll {
             FI_BARRIER => FI_BARRIER_SET,
@@ -92,7 +92,7 @@ impl Asked {
         })
     }
 
-    /// The operation, its root found among the members.
+    /// The operation, with its root as a rank.
     pub fn operation(&self, rank_of: impl Fn(fi_addr_t) -> Option<Rank>) -> Result<Operation> {
         let root = || rank_of(self.root_addr).ok_or(Errno(FI_EINVAL));
         Ok(match self.coll {
@@ -122,7 +122,7 @@ fn combining(op: fi_op, datatype: Datatype) -> Result<Combining> {
     }
 }
 
-/// The caller's memory, cut to what an operation needs of it.
+/// The caller's buffers, cut to the length that the operation uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Buffers {
     pub count: usize,
@@ -130,8 +130,8 @@ pub struct Buffers {
     pub result: UserIov,
 }
 
-/// `count` as in `CollectiveCall`. -FI_EMSGSIZE for more than an address space has, -FI_EINVAL for buffers that are not
-/// there or are too short.
+/// `count` as in `CollectiveCall`. -FI_EMSGSIZE: more than an address space; -FI_EINVAL: a buffer is missing or too
+/// short.
 pub fn buffers(
     operation: Operation,
     team: Team,
@@ -179,7 +179,7 @@ pub struct Limits {
     pub max_members: usize,
 }
 
-/// What is offered for an operation. -FI_EOPNOTSUPP: nothing.
+/// The limits of an operation; -FI_EOPNOTSUPP: it is not offered.
 pub fn query(asked: &Asked) -> Result<Limits> {
     let element = asked.kind()?.element;
     Ok(Limits {

@@ -35,7 +35,7 @@ impl Default for Entry {
     }
 }
 
-/// A number that was a pointer of the application's, as a pointer again.
+/// A context that was an application's pointer, as a pointer again.
 fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void
 }
@@ -169,13 +169,13 @@ const WITH_SRC_ADDR: u32 = (1 << 16) | 20;
 pub struct ErrorEntryReply {
     /// The struct, whose `err_data` points to the program's buffer or to the queue's own copy.
     pub entry: fi_cq_err_entry,
-    /// How much of the struct may be written: older programs have a shorter one.
+    /// How many bytes of the struct may be written: older programs have a shorter one.
     pub size: usize,
     /// Bytes of the error's data to copy into the program's buffer first.
     pub copy: usize,
 }
 
-/// Bytes of the error entry that a program of this API version has. Only with more than 72 has it an `err_data_size`
+/// The size of the error entry in a program of this API version. Only one of more than 72 bytes has an `err_data_size`
 /// that may be read.
 pub fn error_size(api: u32) -> usize {
     if api < WITH_ERR_DATA_SIZE {

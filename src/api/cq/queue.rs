@@ -1,16 +1,15 @@
-//! The entries of a completion queue in the order in which they came: a ring of successes, and errors that stand between
-//! them.
+//! The entries of a completion queue in order: a ring of successes, and errors that stand between them.
 //!
-//! Knows no lock and no waiting: `cq` has both. An error does not take a place in the ring; it remembers before which
-//! entry it belongs, and reading stops there. A ring that was read empty starts again at its beginning, so that a queue
-//! that is read as fast as it is filled stays in the nearest cache.
+//! Knows no lock and no waiting: `cq` has both. An error takes no slot of the ring; it remembers which entry it stands
+//! before, and reading stops there. A ring that was read empty starts again at its beginning, so that a queue that is
+//! read as fast as it is filled stays in the nearest cache. Called by `cq`.
 
 use super::entry::{Entry, ErrorEntry};
 use crate::abi::types::FI_EOVERRUN;
 use core::ffi::c_int;
 use std::collections::VecDeque;
 
-/// Entries that a ring has room for at first. It grows to what the program asked for when it is needed.
+/// The ring's first size. It grows to what the program asked for when that is needed.
 const FIRST: usize = 1024;
 
 pub struct Queue {
@@ -19,18 +18,18 @@ pub struct Queue {
     /// Where the oldest entry is; `head` and `tail` run on, and are masked when used.
     head: usize,
     tail: usize,
-    /// With how many entries the ring is full: there is no slot left, or no more are to be kept.
+    /// The number of entries at which the ring is full: no slot is left, or no more may be kept.
     full: usize,
-    /// With the `tail` at which each came.
+    /// Each with the `tail` at the time it came.
     errors: VecDeque<(usize, ErrorEntry)>,
-    /// Entries and errors that the program gave room for.
+    /// The size that the program asked for, errors included.
     capacity: usize,
-    /// Whether more than that is kept (FI_RM_ENABLED), or is an overrun.
+    /// FI_RM_ENABLED: more than that are kept; else they are an overrun.
     managed: bool,
     overrun: bool,
-    /// The error read last: the program may look at its data until it reads the next.
+    /// The error read last, whose data the program may look at until it reads the next.
     last: ErrorEntry,
-    /// From how many entries on somebody is to be woken; `NOBODY` when nobody sleeps.
+    /// The number of entries at which a waiter must be woken; `NOBODY` when none sleeps.
     pub wake_at: usize,
 }
 
@@ -62,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// Entries and errors that wait to be read.
+    /// Unread entries and errors.
     #[inline]
     pub fn len(&self) -> usize {
         self.tail - self.head + self.errors.len()
@@ -72,7 +71,7 @@ impl Queue {
         self.capacity
     }
 
-    /// Whether `count` more fit into what the program asked for.
+    /// Whether `count` more fit into the size that the program asked for.
     #[inline]
     pub fn has_room(&self, count: usize) -> bool {
         self.len().saturating_add(count) <= self.capacity
@@ -87,7 +86,7 @@ impl Queue {
         self.len() > 0 || self.overrun
     }
 
-    /// Whether somebody sleeps who is to be woken now.
+    /// Whether a waiter must be woken.
     #[inline]
     pub fn is_awaited(&self) -> bool {
         self.wake_at != NOBODY && self.len() >= self.wake_at
@@ -129,7 +128,7 @@ impl Queue {
         self.errors.push_back((self.tail, error));
     }
 
-    /// Gives up to `count` entries to `put`.
+    /// Passes up to `count` entries to `put`.
     #[inline]
     pub fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
         let there = self.stop() - self.head;
@@ -150,7 +149,8 @@ impl Queue {
         Taken::Entries(count)
     }
 
-    /// The error that is next, if one is. It stays valid until the next is taken. That of an overrun is never used up.
+    /// The next entry, if it is an error. It stays valid until the next one is taken. The error of an overrun is never
+    /// used up.
     #[cold]
     pub fn take_error(&mut self) -> Option<&ErrorEntry> {
         if self.stop() != self.head {
@@ -170,7 +170,7 @@ impl Queue {
         Some(&self.last)
     }
 
-    /// What to say when no entry can be read. As the C library does, a read of no entries is not told of an error.
+    /// The answer when no entry can be read. As in the C library, a read of 0 entries does not report an error.
     fn blocked(&self, count: usize) -> Taken {
         match (self.has_error(), count) {
             (false, _) => Taken::Empty,
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    /// The ring is full: makes it larger, or calls it overrun. False: the entry is dropped, and the program is told.
+    /// Makes a full ring larger, or marks the queue overrun. False: the entry is dropped.
     #[cold]
     fn make_room(&mut self) -> bool {
         let used = self.tail - self.head;

@@ -31,8 +31,8 @@ pub fn entry_bytes(fid: usize, context: usize, data: u64) -> [u8; size_of::<fi_e
 }
 
 impl Event {
-    /// How many bytes a program with `room` for them gets; None: too small. What a peer sent with a connection event
-    /// may be cut short, as the page has it; nothing else may.
+    /// How many bytes a program gets that has `room` for them; None: too few. Only the data of connection events may be
+    /// cut short.
     pub fn fits(&self, room: usize) -> Option<usize> {
         let needed = match self.event {
             FI_CONNREQ | FI_CONNECTED | FI_SHUTDOWN => self.bytes.len().min(offset_of!(fi_eq_cm_entry, data)),

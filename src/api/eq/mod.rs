@@ -1,7 +1,9 @@
-//! Event queues: what is not data transfer, in order, for the program to read or to wait for.
+//! Event queues: events other than completions of data transfers, in order, for the program to read or to wait for.
 //!
 //! Events are rare, so a queue always has its lock, whatever the threading level. Errors stand in line with the other
 //! events. Called by the shims of fi_eq, and by address vectors, memory regions and endpoints that post.
+//!
+//! - `event`: what a queue holds, and the C layouts.
 
 pub mod event;
 
@@ -19,8 +21,8 @@ use event::{ErrorEvent, Event, entry_bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Events that a queue holds before it is overrun, if the program asks for no more. Far more than a program is ever
-/// behind by: one for each address of an asynchronous insertion may come at once.
+/// The least number of events that a queue holds before it is overrun. Large, as an asynchronous insertion may report
+/// an error for each address at once.
 const LIMIT: usize = 1 << 20;
 
 /// struct fi_eq_attr.
@@ -47,7 +49,7 @@ struct EqState {
     overrun: bool,
     /// The error read last: the program may look at its data until it reads the next.
     last: ErrorEvent,
-    /// Somebody sleeps until something comes.
+    /// A thread sleeps until an event comes.
     armed: bool,
 }
 
@@ -84,7 +86,7 @@ impl Eq {
         Ok(eq)
     }
 
-    /// What is bound to this queue, besides the endpoints that it drives.
+    /// Objects bound to the queue, besides the endpoints that it drives.
     pub fn refs(&self) -> &Refs {
         &self.refs
     }
@@ -94,7 +96,7 @@ impl Eq {
         self.endpoints.count() + self.refs.count() > 0
     }
 
-    /// fi_close. A thread that polls a set may still have a reference to the queue, so what it uses is given back here.
+    /// fi_close. A thread that polls a set may still have a reference to the queue, so its own uses are released here.
     pub fn close(&self) -> Result<()> {
         if self.is_busy() {
             return Err(Errno(FI_EBUSY));
@@ -103,7 +105,7 @@ impl Eq {
         Ok(())
     }
 
-    /// From now on reading drives this endpoint: for those whose events need it. Counts as bound.
+    /// Has reading drive this endpoint, whose events need its progress. Counts as bound.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         self.endpoints.attach(endpoint);
     }
@@ -113,8 +115,8 @@ impl Eq {
         self.endpoints.detach(endpoint)
     }
 
-    /// Reports an event about the object `fid` (0: none), its struct given as bytes. -FI_EOVERRUN: it is lost, and the
-    /// program is told so.
+    /// Writes an event about the object `fid` (0: none), with its struct as bytes. -FI_EOVERRUN: the event is lost,
+    /// which the program is told.
     pub fn post(&self, event: u32, fid: usize, bytes: &[u8]) -> Result<()> {
         let mut copy = Vec::new();
         copy.try_reserve_exact(bytes.len()).map_err(|_| Errno(FI_ENOMEM))?;
@@ -136,7 +138,7 @@ impl Eq {
         self.push(Waiting::Error(error))
     }
 
-    /// fi_eq_write: an event of the program's own. Says how many bytes were taken. -FI_EINVAL: not opened with FI_WRITE.
+    /// fi_eq_write: an event of the program's own. Returns its bytes. -FI_EINVAL: not opened with FI_WRITE.
     pub fn write(&self, event: u32, bytes: &[u8]) -> Result<usize> {
         if !self.writable {
             return Err(Errno(FI_EINVAL));
@@ -144,8 +146,8 @@ impl Eq {
         self.post(event, 0, bytes).map(|()| bytes.len())
     }
 
-    /// fi_eq_read: the next event, to `give` as number and bytes, as many as there is `room` for (None: the program has
-    /// no buffer and wants no bytes). Says how many bytes. FI_PEEK leaves it in the queue. -FI_EAGAIN: there is none;
+    /// fi_eq_read: passes the next event to `give`, as its number and as many bytes as there is `room` for (None: the
+    /// program has no buffer). Returns the number of bytes. FI_PEEK leaves it in the queue. -FI_EAGAIN: there is none;
     /// -FI_EAVAIL: an error is next; -FI_ETOOSMALL: it stays.
     pub fn read(&self, flags: u64, room: Option<usize>, give: impl FnOnce(u32, &[u8])) -> Result<usize> {
         self.endpoints.progress();
@@ -170,8 +172,8 @@ impl Eq {
         Ok(len)
     }
 
-    /// fi_eq_sread: as `read`, but waits. -FI_EAGAIN: the time is over, or a signal of the system came; -FI_ENOSYS: not
-    /// opened for waiting.
+    /// fi_eq_sread: as `read`, but waits. -FI_EAGAIN: the time is over, or a signal of the system came; -FI_ENOSYS: the
+    /// queue was opened with FI_WAIT_NONE.
     pub fn sread(
         &self,
         flags: u64,
@@ -192,8 +194,8 @@ impl Eq {
         })
     }
 
-    /// fi_eq_readerr: the error that is next, if one is. The data of the error stays where it is until the next call.
-    /// Says what fi_eq_readerr returns: the size of the struct.
+    /// fi_eq_readerr: the next event, if it is an error. Its data stays valid until the next call. Returns the size of
+    /// the struct.
     pub fn read_error(&self, flags: u64, give: impl FnOnce(&ErrorEvent)) -> Result<usize> {
         let mut state = self.state();
         let peek = flags & FI_PEEK != 0;
@@ -223,7 +225,7 @@ impl Eq {
         errno::text(prov_errno)
     }
 
-    /// The object is closed: takes out what was said about it, for the caller to free what the events own.
+    /// Takes out the events of an object that is being closed, for the caller to free what they own.
     pub fn forget(&self, fid: usize) -> Vec<Event> {
         let mut forgotten = Vec::new();
         let mut state = self.state();

@@ -5,7 +5,7 @@ use crate::abi::types::*;
 const MSG_DIRECTIONS: u64 = FI_SEND | FI_RECV;
 const RMA_DIRECTIONS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-/// Given only to those who ask.
+/// Given only to programs that ask for them.
 pub const PRIMARY: u64 = FI_MSG
     | FI_RMA
     | FI_TAGGED
@@ -22,7 +22,7 @@ pub const PRIMARY: u64 = FI_MSG
     | MSG_DIRECTIONS
     | RMA_DIRECTIONS;
 
-/// May be reported to those who did not ask.
+/// May be reported to programs that did not ask for them.
 pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_TAGGED_MULTI_RECV
     | FI_SOURCE
@@ -35,8 +35,8 @@ pub const SECONDARY: u64 = FI_MULTI_RECV
     | FI_LOCAL_COMM
     | FI_REMOTE_COMM;
 
-/// Secondary, but not given away: naming the source of each message costs time; operations that start by themselves, and
-/// regions' counters, which drive all endpoints, cost locks at threading levels that need none otherwise.
+/// Secondary, but not given away: naming the source of each message costs time; operations that start by themselves,
+/// and regions' counters, which drive all endpoints, cost locks at threading levels that need none otherwise.
 const NOT_FREE: u64 = FI_SOURCE | FI_TRIGGER | FI_RMA_EVENT;
 
 /// Not even given to those who name no capability at all: they change what calls mean (an exact endpoint refuses
@@ -59,8 +59,8 @@ pub const NOT_FOR_TX: u64 = FI_REMOTE_READ
 /// Transmit bits that programs leave in rx_attr.caps.
 pub const NOT_FOR_RX: u64 = FI_READ | FI_WRITE | FI_SEND | FI_FENCE | FI_MULTICAST | FI_NAMED_RX_CTX;
 
-/// The caps of a reply. `whole` is what the info as a whole can do (for fi_info.caps: without asking by name), `own` what
-/// this part of it can: less for the domain and the two contexts.
+/// The caps of a reply. `whole` is what the info as a whole can do (for fi_info.caps: without asking by name), `own`
+/// what this part of it can: less for the domain and the two contexts.
 pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
     let caps = if hinted == 0 {
         (whole & own & PRIMARY | own & SECONDARY) & !(ON_REQUEST & !whole)
@@ -71,7 +71,7 @@ pub fn reply(whole: u64, hinted: u64, own: u64) -> u64 {
     with_directions(caps, own)
 }
 
-/// Who names no direction gets them all.
+/// Caps without a direction mean all directions.
 fn with_directions(mut caps: u64, own: u64) -> u64 {
     if caps & (FI_MSG | FI_TAGGED) != 0 && caps & MSG_DIRECTIONS == 0 {
         caps |= own & MSG_DIRECTIONS;

@@ -10,10 +10,10 @@ use core::ffi::c_int;
 
 /// A provider sets these beside its bits when it can also serve a program that names an old mode.
 const LEGACY: c_int = FI_MR_BASIC | FI_MR_SCALABLE;
-/// Only of interest to who is a target of RMA.
+/// Bits that only matter to a target of RMA.
 const RMA_TARGET: c_int = FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_RMA_EVENT;
 
-/// Takes away what an endpoint with these caps need not care about.
+/// Removes the bits that do not matter to an endpoint with these caps.
 fn reduce(caps: u64, mut mr_mode: c_int) -> c_int {
     if caps & FI_HMEM == 0 {
         mr_mode &= !FI_MR_HMEM;

@@ -2,6 +2,8 @@
 //!
 //! Owns the default rules and the default output. What an application imported in their place is known only as a
 //! `Sink`, which `abi::log_import` puts in. Called by everybody in the core through `log!`, and by `abi::log`.
+//!
+//! - `settings`: what the variables FI_LOG_* say.
 
 mod settings;
 
@@ -15,7 +17,7 @@ use settings::Settings;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// As FI_LOG_LEVEL has them, least talkative first.
+/// The levels of FI_LOG_LEVEL, least talkative first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Warn,
@@ -24,7 +26,7 @@ pub enum Level {
     Debug,
 }
 
-/// As FI_LOG_SUBSYS has them.
+/// The subsystems of FI_LOG_SUBSYS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subsys {
     Core,
@@ -106,7 +108,7 @@ pub trait Sink: Sync {
 
 static SINK: OnceLock<&'static dyn Sink> = OnceLock::new();
 
-/// Asks `sink` first from now on. There is one sink in the library, put in once; later calls change nothing.
+/// Puts in the sink that is asked before the default rules. There is one in the library; later calls change nothing.
 pub fn set_sink(sink: &'static dyn Sink) {
     let _ = SINK.set(sink);
 }
@@ -120,7 +122,7 @@ const READY: u32 = 1 << 31;
 static INTERVAL_MS: AtomicU64 = AtomicU64::new(0);
 static OUTPUT_FD: AtomicI32 = AtomicI32::new(output::STDERR);
 
-/// What is kept from the settings beside the words above.
+/// Settings other than those in the words above.
 struct Kept {
     providers: NameList,
     /// Kept open; the words above have its number.
@@ -135,7 +137,7 @@ static KEPT: Lock<Kept> = Lock::new(Kept {
 /// For the list of locks that fork waits for.
 pub(crate) static LOCK: &dyn Held = &KEPT;
 
-/// Reads the settings, once. Everything here calls it when it must; calling it early only fixes the moment.
+/// Reads the settings, once. All functions here call it when they need to; calling it early only fixes the moment.
 pub fn init() {
     if MASK.load(Ordering::Acquire) & READY != 0 {
         return;
@@ -149,8 +151,8 @@ pub fn init() {
     }
 }
 
-/// The complaints about them, or None when another thread was first.
-/// SYNC POINT: the Release of MASK pairs with the Acquire in `init` and `mask`: who sees READY sees the rest.
+/// Reads the settings. Returns complaints about them, or None if another thread was first. SYNC POINT: the Release of
+/// MASK pairs with the Acquire in `init` and `mask`: who sees READY sees the rest.
 fn read_settings() -> Option<Vec<String>> {
     let mut kept = KEPT.lock();
     if MASK.load(Ordering::Relaxed) & READY != 0 {

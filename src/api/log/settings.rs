@@ -16,7 +16,7 @@ const DEFAULT_MODE: u32 = 0o600;
 /// The settings, with the default for each one that is not set or cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// None is silence.
+    /// None: nothing is logged.
     pub level: Option<Level>,
     pub subsystems: Vec<Subsys>,
     pub providers: NameList,

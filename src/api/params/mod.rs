@@ -2,6 +2,8 @@
 //!
 //! Owns the definitions, where a value comes from, and how its text is read. Writes no log line while it holds its
 //! lock, because the log itself is set up from parameters. Called by `abi::params`, `log` and the rest of the core.
+//!
+//! - `variables`: those of the core, with their help; `values`: how a text becomes a value.
 
 mod values;
 mod variables;
@@ -17,10 +19,10 @@ use std::path::Path;
 use values::read;
 use variables::VARIABLES;
 
-/// The folder of the configuration file, told by the build.
+/// The folder of the configuration file, set at build time.
 const SYSCONFDIR: Option<&str> = option_env!("FABRIC_SYSCONFDIR");
 
-/// As enum fi_param_type has them.
+/// The types of enum fi_param_type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamType {
     String,
@@ -96,7 +98,7 @@ struct Registry {
 
 static REGISTRY: Lock<Registry> = Lock::new(Registry::new());
 
-/// For the list of locks that fork waits for.
+/// For `sys::forks`, which takes these locks around fork.
 pub(crate) static LOCK: &dyn Held = &REGISTRY;
 
 /// Defines a parameter, or gives a new kind and help to one that is there. `prefix` is the provider's name, empty for
@@ -204,7 +206,7 @@ fn core_get(name: &str) -> Result<Value> {
     found.map_err(|miss| miss.errno())
 }
 
-/// Tells the log of a `get`.
+/// Logs the result of a `get`.
 pub fn tell(name: &str, found: &Found) {
     let (level, text) = report(name, found);
     if log::core_enabled(level, Subsys::Core) {

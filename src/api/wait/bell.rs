@@ -1,12 +1,12 @@
 //! What threads sleep on and are woken by: one bell per object that can be waited for, or one for a whole wait set.
 //!
-//! A bell is an epoll descriptor over an eventfd (rung by `raise`) and the descriptors of the endpoints below. Who finds
-//! nothing to do makes the bell quiet, announces its sleep to whatever may have news, and sleeps; who brings news rings
-//! only if a sleep was announced. Several threads may wait for different things on one bell (counters have thresholds),
-//! so a ring stays on until each thread that waited when it came has had its look: that is what `generation` and
-//! `behind` are for. Where an operation waits for a peer, which may die and then rings for
-//! nobody, the bell also rings by itself now and then (`wind`). A child of fork has the same descriptors as its parent,
-//! and leaves them alone. Knows nothing of queues and counters. Called by `wait::block`, and by what brings news.
+//! A bell is an epoll descriptor over an eventfd (set by `raise`) and the descriptors of the attached endpoints. A
+//! thread that finds nothing to do quiets the bell, announces its sleep to whatever may have news, and sleeps; news
+//! ring only if a sleep was announced. Several threads may wait for different things on one bell (counters have
+//! thresholds), so a ring stays on until each thread that was waiting has looked: `generation` and `behind` are for
+//! that. A peer that dies rings nobody, so while an operation waits for a peer the bell also rings by itself (`wind`).
+//! A child of fork shares the descriptors with its parent, and leaves them alone. Knows nothing of queues and counters.
+//! Called by `wait::block` and by whatever brings news.
 
 use crate::abi::types::{FI_EINVAL, fi_wait_obj};
 use crate::abi::types::{FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_POLLFD, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
@@ -21,14 +21,14 @@ use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a wound bell rings: shared memory looks at a quarter of the peers each time, and is to have looked at all
-/// of them within a second.
+/// How often a wound bell rings. A poll of shared memory checks a quarter of the peers, and all must be checked within
+/// a second.
 const EVERY: Duration = Duration::from_millis(220);
 
 #[derive(Debug)]
 pub struct Bell {
     object: fi_wait_obj,
-    /// Nothing to sleep on for FI_WAIT_YIELD: its waiters look again and again, as those in a child of fork do.
+    /// None for FI_WAIT_YIELD: its waiters poll, as those in a child of fork do.
     fds: Option<Fds>,
     state: Mutex<BellState>,
 }
@@ -46,17 +46,17 @@ struct BellState {
     raised: bool,
     /// How often the bell was rung.
     generation: u64,
-    /// Threads that wait now.
+    /// Threads inside a wait.
     inside: usize,
-    /// Those of them that have not looked since the last ring.
+    /// Those of them that have not looked for news since the last ring.
     behind: usize,
     /// Descriptors of endpoints, and how many objects asked for each.
     watched: Vec<(RawFd, usize)>,
     /// How often `watched` has changed, for FI_WAIT_POLLFD.
     change_index: u64,
-    /// Made when first wound, and then watched.
+    /// Made by the first `wind`, and then watched.
     timer: Option<TimerFd>,
-    /// How many have wound it.
+    /// How many `wind`s have not been taken back.
     wound: isize,
 }
 
@@ -68,13 +68,13 @@ pub enum Slept {
     Interrupted,
 }
 
-/// A fabric errno for what the system answered.
+/// The fabric errno of a system error.
 fn told(error: io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(FI_EINVAL))
 }
 
 impl Bell {
-    /// A bell for a wait object; UNSPEC is the best there is, FD.
+    /// A bell for a wait object; FI_WAIT_UNSPEC becomes FI_WAIT_FD.
     pub fn new(object: fi_wait_obj) -> Result<Bell> {
         let object = if object == FI_WAIT_UNSPEC { FI_WAIT_FD } else { object };
         let fds = match object {
@@ -94,7 +94,7 @@ impl Bell {
         self.object
     }
 
-    /// The one descriptor that is readable when the bell was rung or an endpoint has news.
+    /// The descriptor that is readable when the bell was rung or an endpoint has news.
     pub fn fd(&self) -> Option<RawFd> {
         self.fds().map(|fds| fds.epoll.fd())
     }
@@ -127,7 +127,7 @@ impl Bell {
         }
     }
 
-    /// Forgets the last ring, unless a thread has still to look for what it rang. Then announce, look, and sleep.
+    /// Takes the last ring away, unless a waiting thread has yet to look for its news. Then announce, look, and sleep.
     pub fn quiet(&self) {
         let mut state = self.state();
         let Some(fds) = self.fds() else { return };
@@ -141,7 +141,7 @@ impl Bell {
         }
     }
 
-    /// From now on news at `fd` wakes too.
+    /// Has `fd` wake sleepers too.
     pub fn watch(&self, fd: RawFd) -> Result<()> {
         let Some(fds) = self.fds() else { return Ok(()) };
         let mut state = self.state();
@@ -155,7 +155,7 @@ impl Bell {
         Ok(())
     }
 
-    /// Takes back one `watch`. Must come before the descriptor is closed.
+    /// Takes back one `watch`, before the descriptor is closed.
     pub fn unwatch(&self, fd: RawFd) {
         let Some(fds) = self.fds() else { return };
         let mut state = self.state();
@@ -166,12 +166,12 @@ impl Bell {
         if state.watched[at].1 == 0 {
             state.watched.swap_remove(at);
             state.change_index += 1;
-            // It can only fail for a descriptor that is closed already, and then it is forgotten too.
+            // Fails only for a descriptor that is closed already, which epoll has forgotten by itself.
             let _ = fds.epoll.remove(fd);
         }
     }
 
-    /// From now on rings by itself every now and then, until `unwind`.
+    /// Has the bell ring by itself every now and then, until `unwind`.
     pub fn wind(&self) -> Result<()> {
         let Some(fds) = self.fds() else { return Ok(()) };
         let mut state = self.state();
@@ -193,7 +193,7 @@ impl Bell {
         }
     }
 
-    /// Comes in to wait.
+    /// Begins a wait.
     pub fn enter(&self) -> Sleeper<'_> {
         let mut state = self.state();
         state.inside += 1;
@@ -203,14 +203,14 @@ impl Bell {
         }
     }
 
-    /// Sleeps in the descriptor itself, until it is readable. For a thread that is nobody's waiter.
+    /// Sleeps until the descriptor is readable. For the ringer's thread, which is no waiter.
     pub fn listen(&self) {
         if let Some(fds) = self.fds() {
             let _ = fds.epoll.wait(-1);
         }
     }
 
-    /// None in a child of fork: what it did to them, it would do to its parent.
+    /// None in a child of fork, which shares the descriptors with its parent and must not change them.
     fn fds(&self) -> Option<&Fds> {
         self.fds.as_ref().filter(|fds| fds.process.is_this())
     }
@@ -248,7 +248,7 @@ pub struct Sleeper<'a> {
 }
 
 impl Sleeper<'_> {
-    /// Says whether the bell was rung since the last time. Look for news after it, not before.
+    /// Whether the bell was rung since the last call. Look for news after it, not before.
     pub fn notice(&mut self) -> bool {
         let mut state = self.bell.state();
         let rung = self.seen != state.generation;
@@ -266,7 +266,7 @@ impl Sleeper<'_> {
             return Ok(Slept::Woken);
         };
         if self.bell.state().behind > 0 {
-            // The ring is still on for another thread, which may need this processor to look.
+            // The ring stays on for another thread, which may need this processor to look.
             std::thread::yield_now();
         }
         match fds.epoll.wait(timeout) {

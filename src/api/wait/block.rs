@@ -1,6 +1,6 @@
 //! Waiting, written once: look, announce, sleep, look again, until there is an answer or the time is over.
 //!
-//! Knows bells, not what is looked for: that comes in closures. Called by queues, counters and wait sets.
+//! Knows bells, not what is looked for, which comes in closures. Called by queues, counters and wait sets.
 
 use super::bell::{Bell, Slept};
 use crate::abi::types::FI_EAGAIN;
@@ -17,11 +17,11 @@ pub enum Stopped {
     Failed(Errno),
 }
 
-/// After so many refused announcements in a row a waiter lets others run before it looks again.
+/// After so many refused announcements in a row a waiter yields the processor before it looks again.
 const REFUSALS: u32 = 16;
 
-/// Waits for `look` to answer. `look` is told whether the bell was rung since it looked last. `announce` says that
-/// somebody goes to sleep and answers whether it may: false when there is news already.
+/// Waits until `look` returns an answer. `look` is told whether the bell was rung since its last call. `announce`
+/// announces a sleep; false: there is news already.
 pub fn block<R>(
     bell: &Bell,
     timeout: c_int,
@@ -54,8 +54,8 @@ pub fn block<R>(
     }
 }
 
-/// fi_trywait: whether a program may now sleep in the bell's descriptor and be woken by what comes. -FI_EAGAIN: not
-/// before it has read what is there.
+/// fi_trywait: whether the program may now sleep on the bell's descriptor. -FI_EAGAIN: it must read what is there
+/// first.
 pub fn trywait(bell: &Bell, mut ready: impl FnMut() -> bool, announce: impl FnOnce() -> bool) -> Result<()> {
     if ready() {
         return Err(Errno(FI_EAGAIN));
@@ -64,7 +64,7 @@ pub fn trywait(bell: &Bell, mut ready: impl FnMut() -> bool, announce: impl FnOn
     if announce() {
         return Ok(());
     }
-    // The ring just taken away may have been another sleeper's.
+    // The ring that `quiet` took away may have been for another sleeper.
     bell.raise();
     Err(Errno(FI_EAGAIN))
 }

@@ -1,9 +1,9 @@
 //! FI_WAIT_MUTEX_COND for programs that wait on the condition themselves: a thread that sleeps on the bell in their
 //! place and then wakes them.
 //!
-//! What brings news holds locks of ours, and a program may hold the mutex while it calls us, so the news cannot take
-//! the mutex itself. The thread is made when a program first asks for the pair, and sleeps between one fi_trywait and
-//! the next. Knows bells only. Called by `wait`.
+//! Whatever brings news holds internal locks, and a program may hold the mutex while it calls us, so the news cannot
+//! take the mutex itself. The thread starts when a program first asks for the pair, and sleeps between one fi_trywait
+//! and the next. Knows bells only. Called by `wait`.
 
 use super::Handle;
 use super::bell::Bell;
@@ -29,7 +29,7 @@ struct RingerShared {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Nothing,
-    /// A program goes to sleep.
+    /// A program goes to sleep on the pair: wake it at the next ring.
     Ring,
     End,
 }
@@ -47,7 +47,7 @@ impl Ringer {
         }
     }
 
-    /// The pair for a program, whose thread runs from now on.
+    /// The mutex and condition for the program. Starts the thread.
     pub fn handle(&self) -> Result<Handle> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
@@ -60,7 +60,7 @@ impl Ringer {
         })
     }
 
-    /// A program goes to sleep on the pair: the next ring is for it.
+    /// fi_trywait: the next ring of the bell wakes the program that sleeps on the pair.
     pub fn listen(&self) {
         self.shared.want(Wanted::Ring);
     }
@@ -70,7 +70,7 @@ impl Drop for Ringer {
     fn drop(&mut self) {
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
-        // In a child of fork the thread may hold the locks for ever.
+        // A child of fork has no such thread, and its locks may be held for ever.
         if thread.is_here() {
             self.shared.want(Wanted::End);
             self.shared.bell.raise();
@@ -94,7 +94,7 @@ impl RingerShared {
             if *wanted == Wanted::End {
                 return;
             }
-            // Before the sleep: who asks during it is heard after it.
+            // Reset before the sleep, so that a request during it is seen after it.
             *wanted = Wanted::Nothing;
             drop(wanted);
             self.bell.listen();

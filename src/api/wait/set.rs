@@ -1,7 +1,7 @@
 //! Wait sets: several queues and counters waited for together (fi_wait_open, fi_wait; FI_WAIT_SET).
 //!
-//! The members share the set's bell. The set keeps them weakly: a member leaves by being closed. Knows members as
-//! `Waitable` only. Called by the shims, and by `Wait` on behalf of the members.
+//! The members share the set's bell. The set's references to them are weak: a member leaves by being closed. Knows
+//! members as `Waitable` only. Called by the shims, and by `Wait` on behalf of the members.
 
 use super::bell::Bell;
 use super::block::{Stopped, block};
@@ -40,7 +40,7 @@ impl WaitSet {
         }))
     }
 
-    /// How many open objects use the set: not 0 is -FI_EBUSY.
+    /// How many open objects use the set; closing it is then -FI_EBUSY.
     pub fn refs(&self) -> usize {
         self.refs.count()
     }
@@ -78,14 +78,14 @@ impl WaitSet {
         self.refs.acquire();
     }
 
-    /// A member is closed, though somebody may still look at it.
+    /// Takes a closed member out, though another thread may still be looking at it.
     pub(super) fn leave(&self, object: &dyn Waitable) {
         self.members()
             .retain(|member| !core::ptr::addr_eq(member.object.as_ptr(), object));
         self.refs.release();
     }
 
-    /// A member that was not closed is gone; it is past being found.
+    /// Releases the set for a member that was dropped without being closed.
     pub(super) fn release(&self) {
         self.refs.release();
         self.members().retain(|member| member.object.strong_count() > 0);
@@ -96,7 +96,7 @@ impl WaitSet {
             object: Arc::downgrade(object),
             mark: Mark::default(),
         });
-        // Whoever sleeps now must announce it to the new member too.
+        // Wakes sleepers, so that they announce their sleep to the new member too.
         self.bell.raise();
     }
 
@@ -123,8 +123,7 @@ impl WaitSet {
         all
     }
 
-    /// Visits members until one says no. Not under the lock: a member may be closed meanwhile, by its own endpoint's
-    /// thread.
+    /// Visits members until one returns false. Not under the lock, as a thread that drives a member may close it.
     fn each(&self, mut visit: impl FnMut(&dyn Waitable, &mut Mark) -> bool) {
         let members: Vec<_> = self
             .members()
