@@ -1,6 +1,7 @@
-//! What an endpoint can be asked to do with messages: the one trait behind the fi_msg and fi_tagged op tables.
+//! What an endpoint can be asked to do with messages: the trait behind the op tables of fi_msg and fi_tagged.
 //!
-//! The C calls are variations of three requests; the shims in `abi::object` fold them, an endpoint implements them.
+//! The C calls are variations of two requests; the shims in `abi::object` reduce them to these, endpoints carry them
+//! out.
 
 use crate::api::errno::{Errno, Result};
 use crate::engine::op::{Context, MessageKind};
@@ -11,18 +12,17 @@ use crate::util::user::UserIov;
 pub enum Flags {
     /// The call has none: those of the endpoint hold (op_flags).
     Endpoint,
-    /// The same through an alias, whose own hold.
+    /// A call through an alias without flags of its own: the alias's hold.
     Alias(u64),
     /// The `msg` form of a call names its own.
     Call(u64),
-    /// The call is deferred work's: the same, and its end is told to whoever gave it its context.
+    /// A call of deferred work: its own flags, and its completion goes to `api::deferred` by the context.
     Own(u64),
-    /// The inject forms: the buffer is the caller's again at once, and success is not reported.
+    /// The inject forms: the buffer can be reused at once, and success is not reported.
     Inject,
 }
 
-/// A send but for its body, which the call that has it in its hands lends: so nothing of either is copied before it is
-/// known to be kept.
+/// A send without its body. The caller lends that separately, so that nothing is copied before it must be kept.
 #[derive(Clone, Copy, Debug)]
 pub struct SendCall {
     pub kind: MessageKind,
@@ -34,7 +34,7 @@ pub struct SendCall {
     pub context: Context,
 }
 
-/// As `SendCall`.
+/// A receive without its buffers.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvCall {
     pub kind: MessageKind,
@@ -65,7 +65,7 @@ impl From<Errno> for NotBegun {
 
 pub trait Messaging {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun>;
-    /// Receives, and with FI_PEEK, FI_CLAIM or FI_DISCARD among the flags looks.
+    /// Posts a receive; with FI_PEEK, FI_CLAIM or FI_DISCARD it looks for an unexpected message.
     fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun>;
 }
 

@@ -1,6 +1,7 @@
-//! Lists of names in variables: `a,b` for who is meant or, after `^`, who is not. Letter case does not count.
+//! Lists of names in variables: `a,b` for those that are meant or, after `^`, for those that are not. Letter case does
+//! not count.
 //!
-//! Knows nothing of whose names they are. Called by `log` and by `provider::filter`.
+//! Knows nothing of what is named. Called by `log` and by `provider::filter`.
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameList {

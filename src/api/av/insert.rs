@@ -26,7 +26,7 @@ pub struct Insert<'a> {
     pub status: Option<&'a mut [c_int]>,
 }
 
-/// FI_MORE is a hint that we have no use for, FI_FIREWALL_ADDR is for transports.
+/// Known flags. FI_MORE is a hint that has no use here; FI_FIREWALL_ADDR is for transports.
 const FLAGS: u64 = FI_MORE | FI_SYNC_ERR | FI_FIREWALL_ADDR | FI_AV_USER_ID | FI_AUTH_KEY;
 
 impl Av {

@@ -50,10 +50,10 @@ pub struct AvAttr<'a> {
     pub flags: u64,
 }
 
-/// What the domain has to say about its vectors.
+/// What all vectors of a domain have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
-    /// Whose objects these are, for the log.
+    /// The provider's name, for the log.
     pub provider: Speaker,
     /// Named vectors are found within the domain of this name only.
     pub name: String,
@@ -63,7 +63,7 @@ pub struct Domain {
     pub auth_key_size: Option<usize>,
     /// The domain has FI_AV_USER_ID, without which no vector does.
     pub user_ids: bool,
-    /// Calls may come from several threads at once.
+    /// Several threads may call at once.
     pub locked: bool,
 }
 
@@ -293,7 +293,8 @@ impl Av {
         Ok(self.shape.key_handle(slot))
     }
 
-    /// fi_av_lookup_auth_key, of a key's handle or of an address inserted with one: as much as fits, and how long it is.
+    /// fi_av_lookup_auth_key, of a key's handle or of an address inserted with one: as much as fits, and how long it
+    /// is.
     pub fn lookup_auth_key(&self, fi_addr: fi_addr_t, buffer: &mut [u8]) -> Result<usize> {
         let state = self.state.lock();
         let key = match self.shape.key_slot(fi_addr) {

@@ -42,7 +42,7 @@ impl UserIds {
         }
     }
 
-    /// The address went: the next one at its place begins without an identifier.
+    /// Removes the identifier of an address, so that the next one at its index begins without.
     pub fn clear(&mut self, index: u32) {
         let without = self.without(index);
         if let Some(known) = self.ids.get_mut(index as usize) {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Words of the header.
 mod word {
-    /// Tells that the table is there, and of which make.
+    /// Says that the table is set up, and in which format.
     pub const MAGIC: usize = 0;
     pub const FORMAT: usize = 1;
     pub const AV_TYPE: usize = 2;
@@ -68,7 +68,7 @@ pub struct Name<'a> {
     pub read_only: bool,
 }
 
-/// The part that needs no lock, for whoever only asks.
+/// The part of a table that is read without a lock.
 pub struct Shared {
     provider: Speaker,
     table: SharedTable,
@@ -81,7 +81,7 @@ impl Shared {
         word::HEADER + self.capacity as usize + index as usize * self.record
     }
 
-    /// The records that may be read: those in use, if the header is to be believed.
+    /// How many records may be read: those in use, but never more than the file has room for, whatever the header says.
     fn used(&self) -> u32 {
         self.table.load_published(word::USED).min(self.capacity) as u32
     }
@@ -199,7 +199,7 @@ impl SharedStore {
         self.shared.clone()
     }
 
-    /// Learns what other processes did since the last time.
+    /// Brings the index up to date with what other processes did since the last call.
     fn catch_up(&mut self) {
         let removals = self.shared.removals();
         if removals != self.removals {

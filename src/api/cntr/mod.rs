@@ -1,7 +1,8 @@
-//! Counters: how many operations ended, well or in error, or how many bytes they moved.
+//! Counters: how many operations completed, with success or in error, or how many bytes they moved.
 //!
-//! Two numbers that endpoints step and programs set, read and wait for. Stepping takes no lock; where calls come one
-//! after the other by agreement, it is a plain load and store. Called by the shims of fi_cntr and by endpoints.
+//! Two numbers that endpoints step, and that programs set, read and wait for. Stepping takes no lock; at threading
+//! levels where only one thread calls at a time, it is a plain load and store. Called by the shims of fi_cntr and by
+//! endpoints.
 
 use super::deferred::due::Due;
 use super::errno::{Errno, Result};
@@ -19,7 +20,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// struct fi_cntr_attr, and what the domain knows.
+/// struct fi_cntr_attr, and what the domain adds.
 #[derive(Clone)]
 pub struct CntrAttr {
     pub events: fi_cntr_events,
@@ -30,17 +31,17 @@ pub struct CntrAttr {
     pub locked: bool,
 }
 
-/// Who wants to know of changes: somebody sleeps until there is one.
+/// In `heed`: a thread sleeps until the counter changes.
 const SLEEPERS: u8 = 1;
-/// Deferred work waits for a total.
+/// In `heed`: deferred work waits for a total.
 const WORK: u8 = 2;
 
 pub struct Cntr {
     value: AtomicU64,
     errors: AtomicU64,
-    /// Who wants to know when one of them changes.
+    /// Who must be notified of a change: SLEEPERS, WORK.
     heed: AtomicU8,
-    /// The least total that deferred work waits for, and what is set when it is reached.
+    /// The least total that deferred work waits for, and the flag to set when it is reached.
     awaited: AtomicU64,
     due: OnceLock<Arc<Due>>,
     locked: bool,
@@ -48,11 +49,11 @@ pub struct Cntr {
     endpoints: Attached,
     wait: Wait,
     flags: AtomicU64,
-    /// The numbers when the program last changed them itself, which is no news for poll sets.
+    /// The numbers after the program's own last change, which does not make a poll set ready.
     by_hand: OptLock<Mark>,
-    /// What fi_trywait has seen.
+    /// The numbers that fi_trywait saw last.
     tried: OptLock<Mark>,
-    /// The total that was read last, and how often it was the same.
+    /// The total that was read last; `patience` counts how often it was the same.
     last_read: AtomicU64,
     patience: Patience,
     refs: Refs,
@@ -86,7 +87,7 @@ impl Cntr {
         Ok(cntr)
     }
 
-    /// What else uses this counter, besides the endpoints attached to it: memory regions, deferred work.
+    /// Users other than attached endpoints: memory regions, deferred work.
     pub fn refs(&self) -> &Refs {
         &self.refs
     }
@@ -96,7 +97,8 @@ impl Cntr {
         self.endpoints.count() + self.refs.count() > 0
     }
 
-    /// fi_close. A thread that polls a set may still have a reference to the counter, so what it uses is given back here.
+    /// fi_close. A thread that polls a set may still have a reference to the counter, so its own uses are released
+    /// here.
     pub fn close(&self) -> Result<()> {
         if self.is_busy() {
             return Err(Errno(FI_EBUSY));
@@ -105,7 +107,7 @@ impl Cntr {
         Ok(())
     }
 
-    /// From now on reading drives this endpoint. Once for each binding.
+    /// Has reading drive this endpoint. Once for each binding.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         self.endpoints.attach(endpoint);
     }
@@ -115,13 +117,13 @@ impl Cntr {
         self.endpoints.detach(endpoint)
     }
 
-    /// An operation of so many bytes succeeded.
+    /// Counts an operation of so many bytes that succeeded.
     #[inline]
     pub fn complete(&self, bytes: usize) {
         self.step(&self.value, if self.counts_bytes { bytes as u64 } else { 1 });
     }
 
-    /// An operation failed: one more error, whatever is counted.
+    /// Counts a failed operation: one error, also where bytes are counted.
     #[inline]
     pub fn fail(&self) {
         self.step(&self.errors, 1);
@@ -139,7 +141,7 @@ impl Cntr {
         self.errors.load(Ordering::SeqCst)
     }
 
-    /// Drives the endpoints for a reader, who may be waiting for a change.
+    /// Drives the endpoints, and yields the processor to them if the reader finds no change again and again.
     #[inline]
     fn look(&self) {
         self.endpoints.progress();
@@ -158,14 +160,13 @@ impl Cntr {
         self.value.load(Ordering::SeqCst)
     }
 
-    /// Successes and errors as they are, without driving anything: what deferred work waits for.
+    /// Successes and errors together, without driving anything: what deferred work waits for.
     pub fn total(&self) -> u64 {
         let errors = self.errors.load(Ordering::SeqCst);
         self.value.load(Ordering::SeqCst).saturating_add(errors)
     }
 
-    /// Deferred work waits for this total, and is to be told by `due`; or none does. Whoever calls looks at the total
-    /// afterwards.
+    /// Has `due` set when this total is reached; None: no work waits. The caller checks the total afterwards.
     pub fn await_total(&self, least: Option<u64>, due: &Arc<Due>) {
         let Some(least) = least else {
             self.heed.fetch_and(!WORK, Ordering::SeqCst);
@@ -192,7 +193,7 @@ impl Cntr {
         self.note();
     }
 
-    /// fi_cntr_adderr, which is news like an error of an operation's.
+    /// fi_cntr_adderr. Unlike fi_cntr_add, it makes poll sets ready, as the error of an operation does.
     pub fn add_errors(&self, value: u64) {
         self.step(&self.errors, value);
     }
@@ -211,7 +212,7 @@ impl Cntr {
     /// fi_cntr_wait: until the value is at least `threshold`. -FI_EAVAIL: the error value changed; -FI_ETIMEDOUT;
     /// -FI_EINTR: a signal of the system came; -FI_ENOSYS: it is a member of a wait set.
     ///
-    /// Programs may not do this with FI_WAIT_NONE, but some do, and then it looks again and again.
+    /// Not allowed with FI_WAIT_NONE, but some programs do it; then it polls.
     pub fn wait(&self, threshold: u64, timeout: c_int) -> Result<()> {
         let spare;
         let bell = match self.wait.bell() {
@@ -294,8 +295,8 @@ impl Cntr {
         self.tell();
     }
 
-    /// SYNC POINT: the number is changed, then `heed` looked at; a sleeper sets `heed`, then looks at the number, and so
-    /// does deferred work. Both in one order for all threads, so one of the two sees the other.
+    /// SYNC POINT: a step changes the number, then reads `heed`; a sleeper or deferred work sets `heed`, then reads the
+    /// number. All sequentially consistent, so one of the two sees the other.
     #[inline]
     fn tell(&self) {
         if self.heed.load(Ordering::SeqCst) != 0 {
@@ -316,7 +317,7 @@ impl Cntr {
         }
     }
 
-    /// The program has just changed a number itself.
+    /// Notes that the program has just changed a number itself.
     fn note(&self) {
         let mut by_hand = self.by_hand.lock();
         *by_hand = Mark {
@@ -333,8 +334,7 @@ impl Cntr {
         }
     }
 
-    /// Whether a number differs from what `mark` has, whoever changed it: another thread's step may be what a sleeper
-    /// waits for.
+    /// Whether a number differs from `mark`, whoever changed it: a sleeper may wait for another thread's change.
     fn differs(&self, mark: &Mark) -> bool {
         let now = self.now();
         (now.value, now.errors) != (mark.value, mark.errors)

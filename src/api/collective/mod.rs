@@ -1,9 +1,12 @@
 //! Collective operations (fi_collective), over the messages of any endpoint.
 //!
-//! `plan` says what each member does, `group` who the members are and how their messages are told from others',
-//! `request` what a call may ask for, `run` carries plans out with an endpoint's engine. Nothing here blocks: a
-//! collective goes on whenever the endpoint makes progress. Called by `api::endpoint`, which offers it to `abi` as
-//! `Collectives`.
+//! Nothing here blocks: a collective goes on whenever its endpoint makes progress. Knows no queue. Called by
+//! `api::endpoint::collective`, which offers it to `abi` as `Collectives`.
+//!
+//! - `plan`: what each member does for an operation, as a list of steps;
+//! - `group`: who the members are, and how their messages are told from others';
+//! - `request`: what a call may ask for;
+//! - `run`: carries plans out with an endpoint's engine.
 
 pub mod group;
 pub mod plan;
@@ -22,11 +25,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveCall {
     pub asked: Asked,
-    /// Of a group.
+    /// The address of a group.
     pub coll_addr: fi_addr_t,
     /// None: as many elements as the buffers have.
     pub count: Option<usize>,
-    /// At least as long as the operation needs.
+    /// The source buffer; may be longer than the operation needs.
     pub input: UserIov,
     pub result: UserIov,
     pub flags: u64,
@@ -35,12 +38,12 @@ pub struct CollectiveCall {
 
 /// fi_join_collective.
 pub struct JoinCall {
-    /// The new group's, of `group::new_address`.
+    /// The new group's address, from `group::new_address`.
     pub address: fi_addr_t,
-    /// Its fid, for the event.
+    /// The new group's fid, for FI_JOIN_COMPLETE.
     pub fid: usize,
     pub set: Arc<AvSet>,
-    /// Of a set or of a group; FI_ADDR_NOTAVAIL: the application has agreed on the members itself.
+    /// The address of a set or group; FI_ADDR_NOTAVAIL: the program has agreed on the members by itself.
     pub coll_addr: fi_addr_t,
     pub context: Context,
 }
@@ -48,8 +51,8 @@ pub struct JoinCall {
 /// An endpoint that takes part in collectives.
 pub trait Collectives: Send + Sync {
     fn collective(&self, call: &CollectiveCall) -> Result<()>;
-    /// What follows from it is told to the endpoint's event queue.
+    /// Begins to join. FI_JOIN_COMPLETE or an error goes to the endpoint's event queue.
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()>;
-    /// Forgets a group and what is still to be told of its fid. -FI_EBUSY while an operation of it goes on.
+    /// fi_close of a group: drops it and the unread events of its fid. -FI_EBUSY while an operation of it goes on.
     fn leave(&self, address: fi_addr_t, fid: usize) -> Result<()>;
 }

@@ -1,8 +1,9 @@
-//! Completion queues: ends of operations, in order, for the program to read or to wait for.
+//! Completion queues: completions in order, for the program to read or to wait for.
 //!
-//! `entry` has the C layouts, `queue` the ring. A queue knows the endpoints attached to it as `Progress` only; they
-//! post, it drives them when it is read empty. No lock is held while an endpoint is called. Called by the shims of
-//! fi_cq and by endpoints.
+//! A queue knows the endpoints attached to it as `Progress` only; they post, it drives them when it is read empty. No
+//! lock is held while an endpoint is called. Called by the shims of fi_cq and by endpoints.
+//!
+//! - `entry`: what a queue holds, and the C layouts; `queue`: the ring of entries.
 
 pub mod entry;
 mod queue;
@@ -24,19 +25,19 @@ pub use entry::{Entry, ErrorEntry, Format, Layout, error_size};
 use queue::{NOBODY, Queue, Taken};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Entries of a queue whose size the program leaves to us.
+/// The size of a queue for which the program names none.
 const DEFAULT_SIZE: usize = 1024;
 
-/// Reads that are answered from the queue before one drives the endpoints too. Driving costs about as much as reading.
+/// After so many reads that found entries, one drives the endpoints too. Driving costs about as much as reading.
 const MOST_UNDRIVEN: u32 = 64;
 
-/// More than this is a mistake, not a wish.
+/// A larger size is taken as a mistake.
 const MAX_SIZE: usize = 1 << 31;
 
 const AGAIN: Errno = Errno(FI_EAGAIN);
 const INVALID: Errno = Errno(FI_EINVAL);
 
-/// struct fi_cq_attr, and what the domain knows.
+/// struct fi_cq_attr, and what the domain adds.
 #[derive(Clone)]
 pub struct CqAttr {
     pub size: usize,
@@ -45,17 +46,17 @@ pub struct CqAttr {
     pub wait_obj: fi_wait_obj,
     pub wait_cond: fi_cq_wait_cond,
     pub wait_set: Option<Arc<WaitSet>>,
-    /// FI_RM_ENABLED: what comes in spite of `has_room` is kept, not an overrun.
+    /// FI_RM_ENABLED: entries beyond the queue's size are kept; else they are an overrun.
     pub managed: bool,
-    /// Calls may come from several threads at once.
+    /// Several threads may call at once.
     pub locked: bool,
 }
 
 pub struct Cq {
     queue: OptLock<Queue>,
-    /// Whether there is something in the queue: spares who polls an empty one the lock. Written under the lock only.
+    /// Whether the queue has something: lets a poll of an empty queue skip the lock. Written under the lock only.
     filled: AtomicBool,
-    /// Reads in a row that drove nothing.
+    /// Reads in a row that found entries and drove no endpoint.
     undriven: AtomicU32,
     endpoints: Attached,
     wait: Wait,
@@ -66,13 +67,12 @@ pub struct Cq {
     refs: Refs,
 }
 
-/// fi_cq_signal and the threads it is for. Outside the queue's lock: a signal comes from another thread by nature,
-/// whatever threading level was agreed on.
+/// fi_cq_signal and the threads that wait. Has its own lock, as signals come from other threads at any threading level.
 #[derive(Default)]
 struct Signals {
     count: u64,
     waiting: usize,
-    /// A signal that came when nobody waited: the next to wait has it.
+    /// A signal came while no thread waited: the next wait returns at once.
     kept: bool,
 }
 
@@ -108,7 +108,7 @@ impl Cq {
         self.format
     }
 
-    /// What else uses this queue, besides the endpoints attached to it.
+    /// Users other than attached endpoints.
     pub fn refs(&self) -> &Refs {
         &self.refs
     }
@@ -118,7 +118,7 @@ impl Cq {
         self.endpoints.count() + self.refs.count() > 0
     }
 
-    /// fi_close. A thread that polls a set may still have a reference to the queue, so what it uses is given back here.
+    /// fi_close. A thread that polls a set may still have a reference to the queue, so its own uses are released here.
     pub fn close(&self) -> Result<()> {
         if self.is_busy() {
             return Err(Errno(FI_EBUSY));
@@ -127,7 +127,7 @@ impl Cq {
         Ok(())
     }
 
-    /// From now on reading drives this endpoint. Once for each binding.
+    /// Has reading drive this endpoint. Once for each binding.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         self.endpoints.attach(endpoint);
     }
@@ -137,7 +137,7 @@ impl Cq {
         self.endpoints.detach(endpoint)
     }
 
-    /// Reports a success. A queue that is full keeps it if it is managed; else the queue is overrun, and says so.
+    /// Writes the entry of a success. A full queue keeps it if it is managed, else it is overrun and says so.
     #[inline]
     pub fn post(&self, entry: &Entry) {
         let mut queue = self.queue.lock();
@@ -148,7 +148,7 @@ impl Cq {
         }
     }
 
-    /// Reports a failure, which is never dropped, and wakes whoever waits however many entries it waits for.
+    /// Writes an error entry, which is never dropped, and wakes waiters whatever their threshold.
     #[cold]
     pub fn post_error(&self, error: ErrorEntry) {
         let mut queue = self.queue.lock();
@@ -159,19 +159,19 @@ impl Cq {
         }
     }
 
-    /// Whether `count` more reports fit into the size the program chose. An endpoint takes no work when it is not so.
+    /// Whether `count` more entries fit into the size that the program chose. An endpoint takes no work unless they do.
     #[inline]
     pub fn has_room(&self, count: usize) -> bool {
         self.queue.lock().has_room(count)
     }
 
-    /// Whether reports were dropped for want of room.
+    /// Whether entries were dropped for want of room.
     pub fn is_overrun(&self) -> bool {
         self.queue.lock().is_overrun()
     }
 
-    /// fi_cq_read and fi_cq_readfrom: gives up to `count` entries, oldest first, to `put`, which must not call back.
-    /// -FI_EAGAIN: there is nothing; -FI_EAVAIL: an error is next. No entries asked for: drives the endpoints and says
+    /// fi_cq_read and fi_cq_readfrom: passes up to `count` entries, oldest first, to `put`, which must not call back.
+    /// -FI_EAGAIN: there are none; -FI_EAVAIL: an error is next. A read of 0 entries drives the endpoints and says
     /// whether there are any.
     #[inline]
     pub fn read(&self, count: usize, mut put: impl FnMut(&Entry)) -> Result<usize> {
@@ -192,7 +192,7 @@ impl Cq {
         Err(AGAIN)
     }
 
-    /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, where the queue was opened for it.
+    /// fi_cq_sread and fi_cq_sreadfrom. `threshold`: how many entries to wait for, if the queue was opened for that.
     /// -FI_EAGAIN: the time is over, or a signal came.
     pub fn sread(&self, count: usize, threshold: usize, timeout: c_int, mut put: impl FnMut(&Entry)) -> Result<usize> {
         let bell = self.wait.blocking()?;
@@ -220,12 +220,12 @@ impl Cq {
         }
     }
 
-    /// fi_cq_readerr: the error that is next, if one is. The data of the error stays where it is until the next call.
+    /// fi_cq_readerr: the next entry, if it is an error. The error's data stays valid until the next call.
     pub fn read_error<R>(&self, give: impl FnOnce(&ErrorEntry) -> R) -> Result<R> {
         self.queue.lock().take_error().map(give).ok_or(AGAIN)
     }
 
-    /// fi_cq_signal: whoever waits in `sread` returns; if nobody does, the next one.
+    /// fi_cq_signal: all waits in `sread` return; if there are none, the next one does.
     pub fn signal(&self) -> Result<()> {
         let bell = self.wait.bell().ok_or(Errno(FI_ENOSYS))?;
         let mut signals = self.signals();
@@ -263,9 +263,8 @@ impl Cq {
         self.wait.object()
     }
 
-    /// Counts a read that found entries, and so drove nothing. A program whose queue always has some would never give
-    /// credit to its peers, nor get any; so each so many reads one drives all the same. Two threads at once may lose a
-    /// count.
+    /// Counts a read that found entries, and so drove nothing. Some reads must drive all the same: else a program whose
+    /// queue is never empty would return no credit to its peers, nor get any. Two threads at once may lose a count.
     #[inline]
     fn is_overdue(&self) -> bool {
         let reads = self.undriven.load(Ordering::Relaxed) + 1;
@@ -274,10 +273,10 @@ impl Cq {
         overdue
     }
 
-    /// What is in the queue now; None: nothing.
+    /// Takes what is in the queue; None: nothing.
     #[inline]
     fn take(&self, count: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
-        // SYNC POINT: meets the release in `post`. Seeing it late is seeing the entry late.
+        // SYNC POINT: meets the release in `post`. Seen late, the entry is read late.
         if !self.filled.load(Ordering::Acquire) {
             return None;
         }
@@ -293,7 +292,7 @@ impl Cq {
         }
     }
 
-    /// Reads once there are `enough` entries, or an error; None: not yet.
+    /// Reads if there are `enough` entries or an error; None: not yet.
     fn read_enough(&self, count: usize, enough: usize, put: impl FnMut(&Entry)) -> Option<Result<usize>> {
         if enough > 1 && !self.queue.lock().has_enough(enough) {
             self.endpoints.progress();
@@ -307,7 +306,7 @@ impl Cq {
         }
     }
 
-    /// Whoever is woken looks for itself, so everybody is.
+    /// Wakes all waiters: each sees for itself whether it has what it waits for.
     #[cold]
     fn wake(&self, queue: &mut Queue) {
         queue.wake_at = NOBODY;
@@ -324,7 +323,7 @@ impl Cq {
         self.endpoints.arm()
     }
 
-    /// Begins a wait that signals may end; None: one already did.
+    /// Begins a wait that a signal may end; None: a kept signal has ended it.
     fn begin_wait(&self) -> Option<u64> {
         let mut signals = self.signals();
         if core::mem::take(&mut signals.kept) {

@@ -1,6 +1,6 @@
-//! What waits, a line for each counter: by threshold, and then in the order of submission.
+//! The work that waits, in a line for each counter: by threshold, then in the order of submission.
 //!
-//! Says what is due; whoever asks starts it. Called by `deferred` under its lock.
+//! Says what is due; the caller starts it. Called by `deferred`, under its lock.
 
 use super::due::Due;
 use super::work::Work;
@@ -8,18 +8,18 @@ use crate::api::cntr::Cntr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Threshold and order of submission.
+/// A place in a counter's line: the threshold, then the order of submission.
 pub type Turn = (u64, u64);
 
 struct Line {
     cntr: Arc<Cntr>,
     waiting: BTreeMap<Turn, Work>,
-    /// Its first work was refused for now: what is behind it waits.
+    /// Its first work was refused with -FI_EAGAIN: what is behind it waits.
     stuck: bool,
 }
 
 impl Line {
-    /// Lets the counter know the least that is waited for.
+    /// Has the counter set `due` at the least threshold of its line.
     fn announce(&self, due: &Arc<Due>) {
         let first = self.waiting.first_key_value();
         self.cntr.await_total(first.map(|((threshold, _), _)| *threshold), due);
@@ -45,14 +45,14 @@ impl Lines {
         self.lines.iter().position(|line| Arc::ptr_eq(&line.cntr, cntr))
     }
 
-    /// Whether nothing waits that must start before this work.
+    /// Whether no other work must start before this.
     pub fn is_first(&self, work: &Work) -> bool {
         let line = self.of(work.trigger.cntr()).and_then(|at| self.lines.get(at));
         let first = line.and_then(|line| line.waiting.first_key_value());
         first.is_none_or(|((threshold, _), _)| *threshold > work.threshold)
     }
 
-    /// The last of its threshold.
+    /// Adds work behind all of its threshold.
     pub fn add(&mut self, work: Work) {
         self.submitted += 1;
         let turn = (work.threshold, self.submitted);
@@ -81,7 +81,7 @@ impl Lines {
         }
     }
 
-    /// Takes the next work whose time has come.
+    /// Takes the next work whose threshold is reached.
     pub fn take_due(&mut self) -> Option<(Turn, Work)> {
         for at in 0..self.lines.len() {
             let Some(line) = self.lines.get_mut(at).filter(|line| !line.stuck) else {
@@ -101,7 +101,7 @@ impl Lines {
         None
     }
 
-    /// What was refused may be tried again. Says whether there is such work.
+    /// Lets refused work be tried again. Returns whether there is any.
     pub fn unstick(&mut self) -> bool {
         let mut any = false;
         for line in &mut self.lines {
@@ -110,7 +110,7 @@ impl Lines {
         any
     }
 
-    /// Takes out all that is meant.
+    /// Takes out all work that `meant` says.
     pub fn remove(&mut self, mut meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
         let mut removed = Vec::new();
         for line in &mut self.lines {

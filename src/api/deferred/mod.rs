@@ -1,10 +1,12 @@
 //! Deferred work and triggered operations: what a domain starts by itself when a counter reaches a threshold.
 //!
-//! A counter that reaches what work waits for only sets a flag (`due`); work is started outside all locks of endpoints
-//! and counters, by whoever comes by: the end of an endpoint's call, a program's change of a counter, the thread of
-//! FI_PROGRESS_AUTO. Work that is refused for now stays due, and what is behind it in its line waits. The ends of
-//! operations that their own counter is told of come back by number. Called by `endpoint` and the shims of domains,
-//! endpoints and counters.
+//! A counter that reaches a threshold only sets a flag (`due`). The work is started outside all locks of endpoints and
+//! counters, by whoever comes by next: the end of an endpoint's call, a program's change of a counter, the thread of
+//! FI_PROGRESS_AUTO. Work that is refused with -FI_EAGAIN stays due, and what is behind it in its line waits.
+//! Completions of operations with a counter of their own come back by number (`landed`). Knows no transport. Called by
+//! `endpoint`, and by the shims of domains, endpoints and counters.
+//!
+//! - `work`: one piece of work; `lines`: what waits, a line for each counter; `due`: the flag.
 
 pub mod due;
 mod lines;
@@ -29,17 +31,17 @@ use lines::Lines;
 use std::sync::Arc;
 use work::{Action, Call, Change, Ending, Held, On, Target, Work};
 
-/// A started operation whose end is told to a counter of its own.
+/// A started operation whose completion goes to a counter of its own.
 struct Flight {
     endpoint: usize,
     counted: Option<Arc<Held>>,
-    /// FI_COMPLETION: the endpoint's queue and counter are told too, with this context.
+    /// FI_COMPLETION: its completion goes to the endpoint's queue and counter too, with this context.
     entry: Option<Context>,
-    /// FI_MULTI_RECV: it ends with the entry that gives the buffer back.
+    /// FI_MULTI_RECV: several completions come, the last of which gives the buffer back.
     multi: bool,
 }
 
-/// Whom to tell of an end that came back.
+/// Where the completion of a deferred operation goes.
 pub struct Landed {
     pub counted: Option<Arc<Held>>,
     pub entry: Option<Context>,
@@ -48,13 +50,13 @@ pub struct Landed {
 struct DeferredState {
     lines: Lines,
     flights: Slab<Flight>,
-    /// Counters that drive all endpoints of the domain, since work has or had to do with them.
+    /// Counters that work waits for or steps: reading one drives all endpoints of the domain.
     driving: Vec<Arc<Cntr>>,
 }
 
 pub struct Deferred {
     due: Arc<Due>,
-    /// Had by who starts work or takes some back, so that no work is started that was just taken back.
+    /// Held while work is started or taken back, so that nothing is started that was just taken back.
     turn: OptLock<()>,
     state: OptLock<DeferredState>,
     memory: Arc<Memory>,
@@ -81,7 +83,7 @@ impl Deferred {
 
     // ---- starting ----
 
-    /// Starts what is due. No lock of an endpoint or counter may be held.
+    /// Starts the work that is due. The caller may hold no lock of an endpoint or counter.
     #[inline]
     pub fn run(&self) {
         if self.due.is_set() {
@@ -95,8 +97,8 @@ impl Deferred {
 
     #[cold]
     fn start_due(&self) {
-        // SYNC POINT: the turn is given back, then the flag looked at; who comes meanwhile has set the flag, then asks
-        // for the turn. One of the two sees the other.
+        // SYNC POINT: here the turn is released, then the flag read; a thread that comes meanwhile has set the flag,
+        // then tries to get the turn. One of the two sees the other.
         while self.due.is_set() {
             fence(Ordering::SeqCst);
             let Some(turn) = self.turn.try_lock() else {
@@ -112,7 +114,7 @@ impl Deferred {
         }
     }
 
-    /// Says whether something was refused for now.
+    /// Starts what is due once. Returns whether some of it was refused with -FI_EAGAIN.
     fn pass(&self) -> bool {
         loop {
             let next = self.state.lock().lines.take_due();
@@ -165,13 +167,13 @@ impl Deferred {
         let id = self.state.lock().flights.insert(flight);
         let result = target.begin(&work::owned(call, id.bits() as Context));
         if result.is_err() {
-            // Nothing will be told of it.
+            // It was refused, so no completion will come.
             self.state.lock().flights.remove(id);
         }
         result
     }
 
-    /// An operation that was started here has ended, wholly or, with FI_MULTI_RECV, by one message.
+    /// Takes the completion of an operation that was started here; with FI_MULTI_RECV one of several.
     pub fn landed(&self, end: &Completion) -> Option<Landed> {
         let id = Id::from_bits(end.context as u64);
         let mut state = self.state.lock();
@@ -188,7 +190,8 @@ impl Deferred {
 
     // ---- submitting and taking back ----
 
-    /// Waits for its condition, or is started at once if that holds: then the answer is that of the start.
+    /// Queues work until its threshold is reached. If that is so already it is started at once, and the result is that
+    /// of the start.
     pub fn queue(&self, work: Work) -> Result<()> {
         let turn = self.turn.lock();
         let mut state = self.state.lock();
@@ -212,7 +215,7 @@ impl Deferred {
         }
     }
 
-    /// FI_CANCEL_WORK. -FI_ENOENT: it has been started, or was never there.
+    /// FI_CANCEL_WORK. -FI_ENOENT: it was started, or never queued.
     pub fn cancel(&self, name: usize) -> Result<()> {
         let found = self.remove(|work| work.name == name && work.triggered().is_none());
         if !found.is_empty() {
@@ -222,12 +225,12 @@ impl Deferred {
         }
     }
 
-    /// FI_FLUSH_WORK: takes back all work, or what waits for one counter.
+    /// FI_FLUSH_WORK: drops all work that has not started, or what waits for one counter.
     pub fn flush(&self, cntr: Option<&Arc<Cntr>>) {
         self.remove(|work| cntr.is_none_or(|cntr| Arc::ptr_eq(cntr, work.trigger.cntr())));
     }
 
-    /// An endpoint is closed: what was to be done with it is not done, and nothing is told of what it does.
+    /// fi_close of an endpoint: drops its work, and completions of its operations go nowhere.
     pub fn leave(&self, endpoint: usize) {
         self.remove(|work| work.is_on(endpoint));
         let mut state = self.state.lock();
@@ -245,7 +248,7 @@ impl Deferred {
 
     // ---- driving ----
 
-    /// Reading a counter that work has to do with drives all endpoints: any of them may be the one that moves it.
+    /// Has reading the counters of this work drive all endpoints: any of them may be the one that moves them.
     fn drive_by(&self, state: &mut DeferredState, work: &Work) {
         for cntr in work.counters() {
             if !state.driving.iter().any(|known| Arc::ptr_eq(known, cntr)) {
@@ -255,7 +258,7 @@ impl Deferred {
         }
     }
 
-    /// To be called before a counter is asked whether it is in use.
+    /// Takes `drive_by` back for a counter that no work names any more. Before the counter is closed.
     pub fn let_go(&self, cntr: &Arc<Cntr>) {
         let mut state = self.state.lock();
         let found = state.driving.iter().position(|known| Arc::ptr_eq(known, cntr));
@@ -266,7 +269,7 @@ impl Deferred {
     }
 }
 
-/// Whether an endpoint can have work that waits for this counter, and an operation with these flags.
+/// Whether an endpoint can defer an operation with these flags.
 fn check(endpoint: &impl EndpointOps, flags: u64, call: &Call) -> Result<()> {
     if !endpoint.domain().triggers {
         return Err(Errno(FI_ENOSYS));
@@ -275,7 +278,7 @@ fn check(endpoint: &impl EndpointOps, flags: u64, call: &Call) -> Result<()> {
     endpoint.with_state(|state| state.can_wait(call))
 }
 
-/// An operation with FI_TRIGGER: begun when the counter has come so far, and told of as any other.
+/// An operation with FI_TRIGGER: started when the counter reaches the threshold, and reported as any other.
 pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, threshold: u64) -> Result<()> {
     let (tx, rx) = endpoint.both_flags();
     let flags = match call.flags() {
@@ -297,7 +300,7 @@ pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, thre
     })
 }
 
-/// fi_cancel of operations with FI_TRIGGER that have not been begun. -FI_ENOENT: there are none with this context.
+/// fi_cancel of operations with FI_TRIGGER that have not been started. -FI_ENOENT: there are none with this context.
 pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     let key = work::key_of(endpoint);
     let deferred = &endpoint.domain().deferred;
@@ -314,7 +317,7 @@ pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
     }
 }
 
-/// What FI_QUEUE_WORK says besides what is to be done.
+/// The parts of struct fi_deferred_work that are the same for all operations.
 pub struct Terms<'a> {
     pub trigger: &'a Arc<Cntr>,
     pub threshold: u64,
@@ -340,7 +343,7 @@ pub fn queue_operation<V: EndpointOps>(endpoint: &V, call: Call, terms: &Terms) 
     })
 }
 
-/// FI_QUEUE_WORK with FI_OP_CNTR_SET or FI_OP_CNTR_ADD, which tell no counter but the one they change.
+/// FI_QUEUE_WORK with FI_OP_CNTR_SET or FI_OP_CNTR_ADD, which step no completion counter.
 pub fn queue_count(domain: &Domain, cntr: &Arc<Cntr>, change: Change, terms: &Terms) -> Result<()> {
     if !domain.triggers {
         return Err(Errno(FI_ENOSYS));

@@ -1,4 +1,6 @@
-//! One piece of deferred work: when it is started, what is done, and who is told of its end.
+//! One piece of deferred work: when it is started, what is done, and where its completion goes.
+//!
+//! Knows endpoints as `Target` only. Called by `deferred` and by the shims.
 
 use crate::abi::types::{FI_CLAIM, FI_COMPLETION, FI_DISCARD, FI_EINVAL, FI_ENOSYS, FI_INJECT, FI_PEEK, FI_TRIGGER};
 use crate::api::cntr::Cntr;
@@ -10,7 +12,7 @@ use crate::engine::op::Context;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
-/// A counter that cannot be closed meanwhile.
+/// A counter in use, which cannot be closed meanwhile.
 pub struct Held(Arc<Cntr>);
 
 impl Held {
@@ -30,7 +32,7 @@ impl Drop for Held {
     }
 }
 
-/// An operation, as an endpoint is asked for it.
+/// A call of an endpoint, with its body, to be made later.
 #[derive(Clone)]
 pub enum Call {
     Send(SendCall, UserIov),
@@ -95,14 +97,14 @@ impl Call {
     }
 }
 
-/// What can be asked for operations.
+/// What deferred calls are made on: an endpoint of any kind.
 pub trait Target: Send + Sync {
     fn begin(&self, call: &Call) -> Result<()>;
-    /// Which endpoint it is.
+    /// The number that tells endpoints apart.
     fn key(&self) -> usize;
 }
 
-/// An endpoint of any kind.
+/// The `Target` of an endpoint of kind `B`.
 pub struct On<B>(pub B);
 
 impl<B: EndpointOps + Send + Sync> Target for On<B> {
@@ -125,20 +127,20 @@ impl<B: EndpointOps + Send + Sync> Target for On<B> {
     }
 }
 
-/// What an endpoint is known by here: all that stand for one have the same.
+/// The number of an endpoint; its aliases have the same.
 pub fn key_of(endpoint: &impl EndpointOps) -> usize {
     Arc::as_ptr(&endpoint.as_progress()).cast::<()>().addr()
 }
 
-/// Who is told of an operation's end.
+/// Where an operation's completion goes.
 pub enum Ending {
-    /// Queue and counter of the endpoint, as if the application had just begun it.
+    /// To the endpoint's queue and counter, as if the program had just called.
     Ordinary,
-    /// This counter.
+    /// To this counter.
     Counted(Option<Held>),
 }
 
-/// What a counter is given.
+/// What FI_OP_CNTR_SET and FI_OP_CNTR_ADD do to a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Set(u64),
@@ -160,7 +162,7 @@ pub enum Action {
 pub struct Work {
     pub trigger: Held,
     pub threshold: u64,
-    /// What it can be cancelled by: the address of its description; with FI_TRIGGER its context.
+    /// What it is cancelled by: the address of its struct fi_deferred_work, or its context with FI_TRIGGER.
     pub name: usize,
     pub action: Action,
 }
@@ -170,7 +172,7 @@ impl Work {
         self.trigger.cntr().total() >= self.threshold
     }
 
-    /// The counters it has to do with.
+    /// The counters that it waits for or steps.
     pub fn counters(&self) -> impl Iterator<Item = &Arc<Cntr>> {
         let other = match &self.action {
             Action::Operation {
@@ -199,7 +201,7 @@ impl Work {
         }
     }
 
-    /// It could not be started, and never can.
+    /// Reports work that was refused for good when it was started.
     pub fn fail(&self) {
         if let Action::Operation {
             ending: Ending::Counted(Some(cntr)),
@@ -211,8 +213,8 @@ impl Work {
     }
 }
 
-/// Flags that an operation can have which waits for its start: its buffers cannot be given back at once (-FI_EINVAL),
-/// and a look is no operation to wait for (-FI_ENOSYS).
+/// Refuses flags that deferred operations cannot have: FI_INJECT, as the buffer cannot be given back at once
+/// (-FI_EINVAL), and FI_PEEK (-FI_ENOSYS).
 pub fn check_flags(flags: u64, receives: bool) -> Result<()> {
     if flags & FI_INJECT != 0 {
         return Err(Errno(FI_EINVAL));
@@ -223,12 +225,12 @@ pub fn check_flags(flags: u64, receives: bool) -> Result<()> {
     Ok(())
 }
 
-/// A call as it is when its condition holds: what it was, with flags of its own and not to be deferred again.
+/// The call to make when the threshold is reached: the same, with these flags and without FI_TRIGGER.
 pub fn ordinary(call: &Call, flags: u64) -> Call {
     call.with(Flags::Call(flags & !FI_TRIGGER), call.context())
 }
 
-/// The same for a call whose end comes back here, by a number.
+/// The same for a call whose completion comes back to `landed`, by a number.
 pub fn owned(call: &Call, number: Context) -> Call {
     let flags = match call.flags() {
         Flags::Call(flags) => flags,
@@ -237,7 +239,7 @@ pub fn owned(call: &Call, number: Context) -> Call {
     call.with(Flags::Own(flags & !(FI_TRIGGER | FI_COMPLETION)), number)
 }
 
-/// The context to tell the endpoint's own queue of, if the application asked for that.
+/// The context for an entry in the endpoint's queue, if the program asked for one (FI_COMPLETION).
 pub fn wants_entry(call: &Call) -> Option<Context> {
     matches!(call.flags(), Flags::Call(flags) if flags & FI_COMPLETION != 0).then(|| call.context())
 }

@@ -17,17 +17,17 @@ use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// An alias of an endpoint of kind `B`, which is itself none.
+/// An alias of an endpoint of kind `B`, which is no alias itself.
 pub struct Alias<B> {
     endpoint: B,
-    /// The endpoint's count of them.
+    /// The endpoint's count of open aliases.
     among: Arc<Refs>,
     tx_flags: AtomicU64,
     rx_flags: AtomicU64,
 }
 
 impl<B: EndpointOps<Base = B> + Clone + Send + Sync> Alias<B> {
-    /// An alias of an endpoint, or of an alias of it. `flags` replaces those of the direction it names.
+    /// Opens an alias of an endpoint, or of another alias. `flags` replaces the defaults of the direction it names.
     pub fn open(of: &impl EndpointOps<Base = B>, flags: u64) -> Result<Alias<B>> {
         can_be_default(flags)?;
         let endpoint = of.base().clone();
@@ -121,7 +121,7 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
         self.endpoint.enable()
     }
 
-    /// The endpoint goes on.
+    /// The endpoint stays open.
     fn close(&self) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,6 @@
-//! The queues and counters of an endpoint, and how an end is told to them.
+//! The queues and counters of an endpoint, and how a completion is written to them.
+//!
+//! Knows which of them a completion belongs to, not where its source address comes from. Called by `state`.
 
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
@@ -9,7 +11,7 @@ use crate::api::progress::Progress;
 use crate::engine::op::{Access, CompletedOp, Completion, Error, Failure, Form, MessageKind, Tell};
 use std::sync::Arc;
 
-/// A counter for each kind of operation.
+/// The counter bound for each kind of operation.
 #[derive(Default)]
 struct Cntrs {
     send: Option<Arc<Cntr>>,
@@ -43,7 +45,7 @@ impl Cntrs {
         ]
     }
 
-    /// That of an operation. What gives old values back counts as a read.
+    /// The counter of an operation. Fetching and comparing atomics count as reads.
     #[inline]
     fn of(&self, ended: CompletedOp) -> &Option<Arc<Cntr>> {
         match ended {
@@ -78,10 +80,10 @@ impl Drivers {
     }
 }
 
-/// An event queue that another has taken the place of.
+/// An event queue that was replaced by another.
 pub struct Unbound {
     eq: Arc<Eq>,
-    /// The endpoint, if the queue drove it.
+    /// The endpoint, if reading the queue drove it.
     driven: Option<Arc<dyn Progress>>,
 }
 
@@ -98,14 +100,14 @@ impl Unbound {
 pub struct Bindings {
     tx: Option<Arc<Cq>>,
     rx: Option<Arc<Cq>>,
-    /// FI_SELECTIVE_COMPLETION: only what asks for it is reported.
+    /// FI_SELECTIVE_COMPLETION: only operations with FI_COMPLETION write an entry.
     tx_selective: bool,
     rx_selective: bool,
     cntrs: Cntrs,
     eq: Option<Arc<Eq>>,
     /// The endpoint, if reading the event queue drives it.
     driven_by_eq: Option<Arc<dyn Progress>>,
-    /// Others that nobody else drives.
+    /// Endpoints without queues of their own, driven by reading these (see `add_ward`).
     wards: Vec<Arc<dyn Progress>>,
 }
 
@@ -146,7 +148,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// In place of the one before, which is to be let go of without the endpoint's lock.
+    /// Returns the queue that was bound before; the caller lets go of it after the endpoint's lock.
     pub fn bind_eq(&mut self, eq: &Arc<Eq>) -> Option<Unbound> {
         eq.refs().acquire();
         if let Some(endpoint) = &self.driven_by_eq {
@@ -162,8 +164,8 @@ impl Bindings {
         self.eq.as_ref()
     }
 
-    /// From now on reading the event queue drives the endpoint too: it will tell of what needs that. -FI_ENOEQ: none is
-    /// bound.
+    /// Makes reading the event queue drive the endpoint too, for events that its progress produces (FI_JOIN_COMPLETE).
+    /// -FI_ENOEQ: none is bound.
     pub fn drive_by_eq(&mut self, endpoint: &Arc<dyn Progress>) -> Result<()> {
         let eq = self.eq.as_ref().ok_or(Errno(FI_ENOEQ as i32))?;
         if self.driven_by_eq.is_none() {
@@ -173,7 +175,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Whether there is somebody to tell of each direction that the endpoint has.
+    /// -FI_ENOCQ: a direction that the endpoint has is bound to neither a queue nor a counter.
     pub fn check(&self, send: bool, recv: bool) -> Result<()> {
         let cntrs = &self.cntrs;
         let counted = cntrs.send.is_some() || cntrs.read.is_some() || cntrs.write.is_some();
@@ -189,27 +191,27 @@ impl Bindings {
         self.cntrs.all().into_iter().flatten()
     }
 
-    /// From now on reading any of them drives the endpoint.
+    /// Makes reading any of them drive the endpoint.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         self.queues().for_each(|cq| cq.attach(endpoint.clone()));
         self.counters().for_each(|cntr| cntr.attach(endpoint.clone()));
     }
 
-    /// Whether something drives what is attached here.
+    /// Whether any queue or counter is bound, so that reading it drives the endpoint.
     pub fn drives(&self) -> bool {
         self.queues().next().is_some() || self.counters().next().is_some()
     }
 
-    /// From now on reading any of them drives another endpoint too, that has none; if it does already, it goes on.
-    pub fn take_ward(&mut self, ward: &Arc<dyn Progress>) {
+    /// Makes reading any of them drive an endpoint that has no queue of its own. Once is enough for each.
+    pub fn add_ward(&mut self, ward: &Arc<dyn Progress>) {
         if !self.wards.iter().any(|known| Arc::ptr_eq(known, ward)) {
             self.attach(ward.clone());
             self.wards.push(ward.clone());
         }
     }
 
-    /// Whom to detach the ward from, without the endpoint's lock, if it was one.
-    pub fn give_ward(&mut self, ward: &Arc<dyn Progress>) -> Option<Drivers> {
+    /// Takes a ward back. Returns what to detach it from, after the endpoint's lock; None: it was not a ward.
+    pub fn remove_ward(&mut self, ward: &Arc<dyn Progress>) -> Option<Drivers> {
         let at = self.wards.iter().position(|known| Arc::ptr_eq(known, ward))?;
         self.wards.swap_remove(at);
         Some(self.drivers())
@@ -222,8 +224,8 @@ impl Bindings {
         }
     }
 
-    /// Takes `attach` back, for the wards too. As every `detach`, not for calling with the endpoint's lock: a sleeper
-    /// that looks at the same attachment may wait for that.
+    /// Takes `attach` back, for the wards too. Not under the endpoint's lock, as every `detach`: it may wait for a
+    /// sleeper that is looking at the same attachment and needs that lock.
     fn stop(&mut self, endpoint: &Arc<dyn Progress>) {
         let drivers = self.drivers();
         drivers.detach(endpoint);
@@ -235,7 +237,7 @@ impl Bindings {
         }
     }
 
-    /// Lets go of everything; whoever was not attached is not detached.
+    /// Unbinds everything. An endpoint that was never attached is only unbound.
     pub fn detach(mut self, endpoint: &Arc<dyn Progress>) {
         self.stop(endpoint);
         self.queues().for_each(|cq| cq.refs().release());
@@ -245,7 +247,7 @@ impl Bindings {
         }
     }
 
-    /// Whether this is the counter of such operations.
+    /// Whether `cntr` is bound for operations of this kind.
     pub fn counts_with(&self, ended: CompletedOp, cntr: &Arc<Cntr>) -> bool {
         self.cntrs
             .of(ended)
@@ -253,12 +255,12 @@ impl Bindings {
             .is_some_and(|bound| Arc::ptr_eq(bound, cntr))
     }
 
-    /// Whether somebody counts what peers do.
+    /// Whether a counter is bound for what peers read or write (FI_REMOTE_READ, FI_REMOTE_WRITE).
     pub fn counts_peers(&self) -> bool {
         self.cntrs.remote_read.is_some() || self.cntrs.remote_write.is_some()
     }
 
-    /// The queue that is told of what the endpoint begins.
+    /// The queue for sends, RMA, atomics and collectives that the endpoint initiates.
     pub fn tx_queue(&self) -> Option<&Arc<Cq>> {
         self.tx.as_ref()
     }
@@ -278,7 +280,7 @@ impl Bindings {
         self.rx_selective
     }
 
-    /// Tells queue and counter of the direction.
+    /// Writes a completion to the queue and the counter of its direction.
     #[inline(always)]
     pub fn report(&self, end: &Completion, source: fi_addr_t) {
         let bound = match end.op {
@@ -289,7 +291,7 @@ impl Bindings {
         if let Some(failure) = end.failure {
             return fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
         }
-        // A look is an answer, not an operation that a counter counts.
+        // FI_PEEK is a question, not an operation that a counter counts.
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
             cntr.complete(end.len);
         }
@@ -308,8 +310,8 @@ impl Bindings {
 }
 
 impl Bindings {
-    /// Tells of a receive that ended well, from a peer that the address vector does not have: to the queue as an error
-    /// with that peer's address (FI_SOURCE_ERR).
+    /// Reports a successful receive from a peer that the address vector does not have: an error entry with the peer's
+    /// address (FI_SOURCE_ERR).
     #[cold]
     pub fn report_stranger(&self, end: &Completion, address: Vec<u8>) {
         if let Some(cntr) = &self.cntrs.recv {
@@ -324,7 +326,7 @@ impl Bindings {
     }
 }
 
-/// What an entry says of its operation.
+/// The flags of a completion entry.
 #[inline(always)]
 fn flags(end: &Completion) -> u64 {
     let message = match end.kind {
@@ -386,7 +388,7 @@ fn error_entry(end: &Completion, err: i32, source: fi_addr_t) -> ErrorEntry {
     }
 }
 
-/// fi_errno of an end.
+/// The fabric errno of a failed operation.
 pub fn errno(error: Error) -> i32 {
     match error {
         Error::Truncated => FI_ETRUNC as i32,

@@ -1,7 +1,8 @@
-//! What lies behind the lock of an endpoint or of a shared receive context: an engine, and whom it reports to.
+//! What lies behind the lock of an endpoint or of a shared receive context: an engine, and where it reports to.
 //!
-//! One body for both. `Owners` is what they differ in: an endpoint has its engine to itself, the endpoints that share a
-//! receive context have one together. Knows no lock and no object. Called by `host` and by whoever begins an operation.
+//! One body for both. They differ in `Owners`: a plain endpoint has its engine to itself, the endpoints of a shared
+//! receive context have one together. Knows no lock and no object. Called by `host`, and by calls that begin an
+//! operation.
 
 use super::EndpointTransport;
 use super::collective::RunnerHands;
@@ -11,20 +12,25 @@ use crate::api::cq::Cq;
 use crate::api::driver::Driver;
 use crate::api::eq::Eq;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Error, MessageKind, RemotePart, Report};
+use crate::engine::op::{Completion, Context, MessageKind, Report};
 use crate::engine::port::{PeerId, Transport};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The endpoints that one engine works for.
 pub trait Owners {
-    /// What addresses of peers look like.
+    /// The transport of one endpoint, which knows what addresses look like.
     type Endpoint: EndpointTransport;
-    /// What the engine works over: one such transport, or several as one.
+    /// What the engine works over: that transport, or several as one.
     type Transport: Transport;
 
-    /// Reports a completion while the engine works, or leaves it in `pending` until the engine has returned.
-    fn report(&mut self, completion: Completion, pending: &mut PendingCompletions);
+    /// What the engine reports to while it works. `send`, `recv` and `progress` are inlined with it.
+    type Reporter<'a>: Report
+    where
+        Self: 'a;
+
+    /// `pending`: for completions that cannot be reported before the engine has returned.
+    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> Self::Reporter<'a>;
 
     /// The endpoint that a pending completion belongs to; None: it is closed.
     fn owner_of(&mut self, completion: &Completion, transport: &Self::Transport) -> Option<&mut EndpointState>;
@@ -43,7 +49,7 @@ pub trait Owners {
 
     fn address_of(transport: &Self::Transport, peer: PeerId) -> Option<&[u8]>;
 
-    /// Wakes whoever sleeps on the transport.
+    /// Wakes the threads that sleep on the transport.
     fn wake(transport: &Self::Transport);
 }
 
@@ -63,29 +69,6 @@ pub struct EndpointCore<O: Owners> {
     pub pending: PendingCompletions,
 }
 
-/// What an engine reports to while it works.
-pub struct Reporter<'a, O> {
-    owners: &'a mut O,
-    pending: &'a mut PendingCompletions,
-}
-
-impl<O: Owners> Report for Reporter<'_, O> {
-    #[inline(always)]
-    fn report(&mut self, completion: Completion) {
-        self.owners.report(completion, self.pending);
-    }
-
-    #[cold]
-    fn met(&mut self) {
-        self.pending.met();
-    }
-
-    #[cold]
-    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
-        self.pending.refused(from, part, error);
-    }
-}
-
 impl<O: Owners> EndpointCore<O> {
     pub fn new(engine: Engine<O::Transport>, owners: O) -> EndpointCore<O> {
         EndpointCore {
@@ -97,11 +80,10 @@ impl<O: Owners> EndpointCore<O> {
         }
     }
 
-    /// The engine, and whom it reports to.
+    /// The engine, and what it reports to.
     #[inline]
-    pub fn parts(&mut self) -> (&mut Engine<O::Transport>, Reporter<'_, O>) {
-        let (owners, pending) = (&mut self.owners, &mut self.pending);
-        (&mut self.engine, Reporter { owners, pending })
+    pub fn parts(&mut self) -> (&mut Engine<O::Transport>, O::Reporter<'_>) {
+        (&mut self.engine, self.owners.reporter(&mut self.pending))
     }
 
     /// Reports what the engine has left pending. After each call of the engine.
@@ -131,10 +113,8 @@ impl<O: Owners> EndpointCore<O> {
     #[cold]
     fn report_collectives(&mut self) {
         while self.runner.is_ready() {
-            self.runner.advance(&mut RunnerHands {
-                engine: &mut self.engine,
-                pending: &mut self.pending,
-            });
+            let (runner, mut hands) = self.runner_and_hands();
+            runner.advance(&mut hands);
             self.report_pending();
             while let Some(finished) = self.runner.finished() {
                 self.report_finished(&finished);
@@ -150,20 +130,25 @@ impl<O: Owners> EndpointCore<O> {
 
     /// Collectives of one owner go no further.
     pub fn abandon(&mut self, owner: usize) {
-        self.runner.abandon(
-            owner,
-            &mut RunnerHands {
-                engine: &mut self.engine,
-                pending: &mut self.pending,
-            },
-        );
+        let (runner, mut hands) = self.runner_and_hands();
+        runner.abandon(owner, &mut hands);
+    }
+
+    fn runner_and_hands(&mut self) -> (&mut Runner, RunnerHands<'_, O::Transport>) {
+        let hands = RunnerHands {
+            engine: &mut self.engine,
+            pending: &mut self.pending,
+        };
+        (&mut self.runner, hands)
     }
 
     /// Moves on what can be moved.
     #[inline]
     pub fn progress(&mut self) {
-        let (engine, mut reporter) = self.parts();
-        engine.progress(&mut reporter);
+        {
+            let (engine, mut reporter) = self.parts();
+            engine.progress(&mut reporter);
+        }
         self.runner.retry();
         self.report();
         if self.pending.rare {
@@ -198,8 +183,7 @@ impl<O: Owners> EndpointCore<O> {
 
     /// fi_cancel. False: there is no such receive.
     pub fn cancel(&mut self, context: Context) -> bool {
-        let (engine, mut reporter) = self.parts();
-        let found = engine.cancel(context, &mut reporter);
+        let found = self.engine.cancel(context, &mut &mut self.pending);
         self.report();
         found
     }

@@ -1,7 +1,7 @@
 //! An engine behind its lock, and what every call of an endpoint does around it: enter, begin, report, leave.
 //!
-//! Closing an object closes its host, which other threads may still have references to. Knows neither messages nor
-//! addresses. Called by plain endpoints, shared receive contexts, and the endpoints that share those.
+//! fi_close closes the host, while other threads may still have references to the object. Knows neither messages nor
+//! addresses. Called by endpoints and by shared receive contexts.
 
 use super::engine_core::{EndpointCore, Owners};
 use super::state::{EndpointState, refused};
@@ -9,13 +9,12 @@ use crate::abi::types::*;
 use crate::api::deferred::Deferred;
 use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::Info;
 use crate::api::messaging::NotBegun;
 use crate::engine::op::{Context, Refused};
 use crate::util::closable::{Closable, Entered};
 use std::sync::Arc;
 
-/// How far an operation is when its call returns.
+/// How far an operation has come when it was given to the engine.
 pub enum Begun {
     /// It is complete.
     Done,
@@ -47,16 +46,16 @@ impl<O: Owners> EngineHost<O> {
         self.core.enter()
     }
 
-    /// The same for a call of the application, which does not use what it has closed.
+    /// For a call of the application, which must not use an object that it has closed: -FI_EOPBADSTATE.
     #[inline(always)]
     pub fn enter(&self) -> Result<Entered<'_, EndpointCore<O>>> {
         self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
     }
 
-    /// What follows every operation that was given to the engine, under the lock and after it.
+    /// Ends every call that gave the engine an operation: reports completions, wakes a sleeper, starts deferred work.
     #[inline(always)]
     pub fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<(), NotBegun> {
-        // What is done at once may be deferred work, whose completion starts the next.
+        // An operation that completed at once may be deferred work, whose completion starts the next.
         core.report();
         let result = match begun {
             Begun::Done => Ok(()),
@@ -88,19 +87,20 @@ impl<O: Owners> EngineHost<O> {
     pub fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         match self.core.enter() {
             Some(mut core) => use_it(core.owners.state()),
-            // Closed: the application does not call, and another thread may write what nobody reads.
-            None => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())),
+            None => use_it(&mut EndpointState::closed(self.domain.provider)),
         }
     }
 
     /// Announces a sleeper, by `arm` on the transport; false: there is work. See `Progress::arm`.
     pub fn arm(&self, arm: impl FnOnce(&mut O::Transport) -> bool) -> bool {
         let Some(mut entered) = self.core.enter() else {
-            return true; // it will never have news
+            return true; // closed: it never has work again
         };
         let core = &mut *entered;
-        let (engine, mut reporter) = core.parts();
-        let settled = engine.may_sleep(&mut reporter);
+        let settled = {
+            let (engine, mut reporter) = core.parts();
+            engine.may_sleep(&mut reporter)
+        };
         core.report();
         arm(core.engine.transport_mut()) && settled && !core.engine.has_work() && !self.deferred.is_due()
     }

@@ -1,8 +1,9 @@
-//! Several transports as one: so one engine, with one set of posted receives, serves several endpoints.
+//! Several transports as one, so that one engine, with one set of posted receives, serves several endpoints.
 //!
-//! Every transport is a lane, added and closed while the others work. A peer is one number per lane it is met on, so an
-//! answer leaves through the lane that the question came by; all numbers of one address are one source to matching.
-//! A peer's address can only be asked for between polls: its first packet is refused once, and taken in the next look.
+//! Every transport is a lane, added and closed while the others work. A peer has one number for each lane it is met on,
+//! so a reply leaves on the lane that the request came by; to matching, all numbers of one address are one source.
+//! A peer's address can only be asked for between polls: its first packet is refused once, and accepted in the next
+//! poll. Knows neither queues nor locks. Called by the engine of `shared_rx`.
 
 use super::EndpointTransport;
 use crate::engine::op::{Access, RemotePart};
@@ -16,32 +17,32 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// A peer of one lane, as all know it.
+/// A peer of one lane, with its numbers in the engine.
 #[derive(Clone, Copy)]
 struct LanePeer {
     id: PeerId,
     source: PeerId,
-    /// The engine was told of its source, in this life.
+    /// The engine was told of its source since the peer came or came back.
     met: bool,
 }
 
 struct Lane<T> {
-    /// None: closed.
+    /// None: the lane is closed.
     transport: Option<T>,
-    /// By the lane's own number.
+    /// By the lane transport's own number of the peer.
     known: Vec<Option<LanePeer>>,
 }
 
 /// What a number stands for.
 #[derive(Clone, Copy)]
 enum NumberOf {
-    /// An address, by whatever lane.
+    /// A source: an address, on whatever lane it is met. Only for matching; nothing can be sent to it.
     Source,
     Peer {
         lane: usize,
         number: PeerId,
     },
-    /// Free for another.
+    /// Free, to be given again.
     Nothing,
 }
 
@@ -50,18 +51,18 @@ pub struct Lanes<T> {
     lanes: Vec<Lane<T>>,
     numbers: Vec<NumberOf>,
     sources: HashMap<Box<[u8]>, PeerId>,
-    /// Peers of closed lanes that the engine has not been told of.
+    /// Peers of closed lanes; the engine hears of their end in the next poll.
     over: Vec<LanePeer>,
     /// Peers met in a poll that have no number yet; empty between polls.
     fresh: Vec<PeerId>,
-    /// Peers of closed lanes whose end was told.
+    /// Peers of closed lanes whose end the engine has heard of.
     past: Vec<PeerId>,
-    /// Numbers that stand for nothing.
+    /// Numbers to be given again.
     free: Vec<PeerId>,
 }
 
 impl<T: EndpointTransport> Lanes<T> {
-    /// `limits`: what all transports to come have.
+    /// `limits`: those of every transport that will be added.
     pub fn new(limits: Limits) -> Lanes<T> {
         Lanes {
             limits,
@@ -75,7 +76,7 @@ impl<T: EndpointTransport> Lanes<T> {
         }
     }
 
-    /// Adds a lane. Says its number, which is never used again.
+    /// Adds a lane and returns its number, which is never used again.
     pub fn add(&mut self, transport: T) -> usize {
         self.lanes.push(Lane {
             transport: Some(transport),
@@ -84,7 +85,7 @@ impl<T: EndpointTransport> Lanes<T> {
         self.lanes.len() - 1
     }
 
-    /// Its transport goes now; the engine is told of the end of its peers with the next poll.
+    /// Drops the lane's transport; the engine hears of the end of its peers in the next poll.
     pub fn close(&mut self, lane: usize) {
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.transport = None;
@@ -100,8 +101,8 @@ impl<T: EndpointTransport> Lanes<T> {
         self.lanes.get_mut(lane)?.transport.as_mut()
     }
 
-    /// Peers that are met on this lane may reach these regions. Once only. Not by `Transport::show`: each lane is another
-    /// endpoint's, which may be no target, or count what peers do.
+    /// Lets peers on this lane access these regions directly. Call it once. Not `Transport::show`, as each lane is
+    /// another endpoint's, which may be no target, or count what peers do.
     pub fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
         if let Some(transport) = self.transport_mut(lane) {
             transport.publish_regions(regions, endpoint);
@@ -112,7 +113,7 @@ impl<T: EndpointTransport> Lanes<T> {
         self.transport(lane)?.wake_fd()
     }
 
-    /// Wakes whoever sleeps for any lane.
+    /// Wakes sleepers of every lane.
     pub fn wake(&self) {
         self.lanes
             .iter()
@@ -120,7 +121,7 @@ impl<T: EndpointTransport> Lanes<T> {
             .for_each(T::wake);
     }
 
-    /// The peer at an address, to be sent to by one lane.
+    /// The peer at an address, for sending on one lane.
     pub fn peer_by(&mut self, lane: usize, address: &[u8]) -> Option<PeerId> {
         let number = self.transport_mut(lane)?.peer(address)?;
         self.know(lane, number).map(|known| known.id)
@@ -242,7 +243,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
     fn gone(&mut self, peer: PeerId) {
         if let Some(Some(known)) = self.known.get_mut(peer as usize) {
             known.met = false;
-            // Receives that name it end too, though it may never have sent anything.
+            // Named first, though it may never have sent: receives directed to it must fail too.
             self.sink.met(known.id, known.source);
             self.sink.gone(known.id);
         }
@@ -254,7 +255,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         self.limits
     }
 
-    /// A source: whoever has this address, by whatever lane. It cannot be sent to.
+    /// Returns a source, for matching on any lane; it cannot be sent to.
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
         self.source(address)
     }
@@ -276,7 +277,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
                 gone.extend(known.map(|known| known.id));
             }
         }
-        // A source is needed for as long as a peer has it.
+        // A source stays as long as a peer has it.
         let known = self
             .lanes
             .iter()
@@ -308,7 +309,8 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         while let Some(known) = self.over.pop() {
-            // It lives, only not for us here: receives that name it may still be filled by another lane.
+            // The peer lives, only this lane is closed: with itself as source, receives that name its address stay
+            // posted, as another lane may still fill them.
             sink.met(known.id, known.id);
             sink.gone(known.id);
             self.past.push(known.id);

@@ -1,7 +1,17 @@
 //! Endpoints: an engine, the transport under it, and the queues, counters and addresses it is bound to.
 //!
 //! Provider-independent: `T` is the transport, everything else is here once. An endpoint is bound, then enabled, then
-//! used; reading a queue it is bound to drives it. Called by `abi::object`.
+//! used; reading a queue that it is bound to drives it. Knows no provider and no C type of an object. Called by
+//! `abi::object`.
+//!
+//! - here: the plain endpoint, which has its engine to itself; what an endpoint asks of its transport;
+//! - `ops`: what all kinds do besides data transfer (bind, enable, options, close);
+//! - `host`, `engine_core`: the engine behind its lock, and how its completions are reported, for all kinds;
+//! - `state`: what the application bound and set, and how a call becomes an operation of the engine;
+//! - `bindings`: the queues and counters; `peers`: between fi_addr_t and the transport's numbers;
+//! - `alias`, `stx`, `scalable`: fi_ep_alias, shared transmit contexts, scalable endpoints;
+//! - `shared_rx`, `lanes`: shared receive contexts, and their several transports as one;
+//! - `collective`: endpoints as members of groups.
 
 pub mod alias;
 mod bindings;
@@ -26,7 +36,7 @@ use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use super::progress::Progress;
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context};
+use crate::engine::op::{Completion, Context, Error, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
@@ -45,26 +55,26 @@ pub use state::EndpointState;
 
 /// What an endpoint asks of its transport besides carrying packets.
 pub trait EndpointTransport: Transport + core::marker::Send {
-    /// The address of this end, as peers name it.
+    /// The endpoint's own address, by which peers send to it.
     fn local_address(&self) -> Vec<u8>;
     /// fi_setname, with all bytes that the program gave: what becomes of this end.
     fn renamed(&self, address: &[u8]) -> Result<Renamed<Self>>
     where
         Self: Sized;
-    /// The address behind a number.
+    /// The address of a peer that the transport has numbered.
     fn address_of(&self, peer: PeerId) -> Option<&[u8]>;
-    /// The address of a context of the endpoint with this address; context 0 has the endpoint's own.
+    /// The address of a context of the scalable endpoint at `address`; context 0 has the endpoint's own.
     fn context_address(address: &[u8], index: usize) -> Vec<u8>;
-    /// The address that another is a context of; else itself.
+    /// The address of the scalable endpoint that `address` is a context of; any other address as it is.
     fn base_address(address: &[u8]) -> &[u8];
-    /// The same in the form that fi_av_insert takes.
+    /// An address in the form that fi_av_insert takes.
     fn raw_address(address: &[u8]) -> Vec<u8>;
-    /// Announces that this end goes to sleep, having made `wake_fd` unreadable; false: there is work, but the
+    /// Drains `wake_fd`, then announces to peers that a thread sleeps on it. False: there is work, so do not sleep; the
     /// announcement stands, since others may sleep.
     fn arm(&mut self) -> bool;
-    /// What becomes readable when something has come for a sleeper.
+    /// Becomes readable when a peer has sent something since `arm`.
     fn wake_fd(&self) -> Option<RawFd>;
-    /// Makes it readable.
+    /// Makes `wake_fd` readable.
     fn wake(&self);
 }
 
@@ -87,16 +97,16 @@ impl<T> Default for Renamed<T> {
 
 /// An endpoint with an engine of its own.
 pub struct Endpoint<T: EndpointTransport> {
-    /// Closed with the endpoint, which other threads may still have references to.
+    /// Closed by fi_close, while other threads may still have references to the endpoint.
     host: EngineHost<OneEndpoint<T>>,
 }
 
-/// The one endpoint that its engine works for, and contexts whose collectives it carries.
+/// The only owner of an engine: one endpoint, and the contexts whose collectives it carries.
 struct OneEndpoint<T> {
     state: EndpointState,
-    /// Contexts of the same scalable endpoint, by their owner number in the runner.
+    /// Transmit contexts of the same scalable endpoint, by their owner number in the runner.
     listeners: HashMap<usize, Listener>,
-    /// What fi_setname gave it.
+    /// The name from fi_setname.
     name: Option<Vec<u8>>,
     transport: PhantomData<fn() -> T>,
 }
@@ -115,17 +125,47 @@ impl<T: EndpointTransport> OneEndpoint<T> {
     }
 }
 
+/// Reports completions while the engine works, unless their source address must be looked up in the transport, which is
+/// borrowed meanwhile. Such a completion stays pending, and so do those after it, to keep their order.
+struct Reporter<'a> {
+    state: &'a mut EndpointState,
+    pending: &'a mut PendingCompletions,
+}
+
+impl Report for Reporter<'_> {
+    #[inline(always)]
+    fn report(&mut self, completion: Completion) {
+        match self.state.known_source(&completion) {
+            Some(source) if self.pending.completions.is_empty() => self.state.bindings.report(&completion, source),
+            _ => self.pending.keep(completion),
+        }
+    }
+
+    #[cold]
+    fn met(&mut self) {
+        self.pending.met();
+    }
+
+    #[cold]
+    fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
+        self.pending.refused(from, part, error);
+    }
+}
+
 impl<T: EndpointTransport> Owners for OneEndpoint<T> {
     type Endpoint = T;
     type Transport = T;
 
-    /// At once, unless the source must be looked up in the transport, which the engine has for as long as it works. Then
-    /// the completion waits, and so do those after it.
-    #[inline(always)]
-    fn report(&mut self, completion: Completion, pending: &mut PendingCompletions) {
-        match self.state.known_source(&completion) {
-            Some(source) if pending.completions.is_empty() => self.state.bindings.report(&completion, source),
-            _ => pending.keep(completion),
+    type Reporter<'a>
+        = Reporter<'a>
+    where
+        T: 'a;
+
+    #[inline]
+    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> Reporter<'a> {
+        Reporter {
+            state: &mut self.state,
+            pending,
         }
     }
 
@@ -185,7 +225,7 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
             .reopen(OneEndpoint::core(self.host.domain.provider, info, transport));
     }
 
-    /// Lets peers at the domain's memory, if the endpoint was asked to be a target of theirs.
+    /// Gives peers access to the domain's memory regions, if the endpoint is a target of RMA or atomics.
     fn open_memory(&self, number: u64) {
         let Some(mut guard) = self.host.try_enter() else { return };
         let core = &mut *guard;
@@ -252,7 +292,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
     }
 
     fn enable(&self) -> Result<()> {
-        // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
+        // Before the memory is opened: an endpoint that is refused may bind more and try again, but whether peers are
+        // counted is settled when its memory is opened.
         self.with_state(|state| state.check())?;
         self.open_memory(self.number());
         ops::start(self)
@@ -274,8 +315,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
 }
 
 impl<T: EndpointTransport> Messaging for Endpoint<T> {
-    // Into each shim, so that a call is taken apart in registers: what is written in words and then copied in vectors
-    // stalls the processor.
+    // Inlined into each shim, so that the call's fields stay in registers. Written to memory as words and copied from
+    // it as vectors, they would stall the processor.
     #[inline(always)]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         let mut guard = self.host.enter()?;
@@ -304,7 +345,9 @@ impl<T: EndpointTransport> Messaging for Endpoint<T> {
                 let (engine, mut reporter) = core.parts();
                 engine.recv(&recv, &mut reporter)
             }
-            Some(look) => core.engine.peek(look, &recv, &mut core.pending),
+            // A peek drives the engine. Another reporter than `progress` has leaves that the only caller of the
+            // engine's own, which is inlined into it.
+            Some(look) => core.engine.peek(look, &recv, &mut &mut core.pending),
         };
         self.host.finish(guard, Begun::Underway(begun))
     }
@@ -357,7 +400,7 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
         self.host.progress();
     }
 
-    /// With FI_PROGRESS_AUTO the thread is woken, and wakes whoever waits for what it has done.
+    /// With FI_PROGRESS_AUTO peers wake the domain's thread, and its completions wake whoever waits for them.
     fn arm(&self) -> bool {
         self.host.domain.driver.is_some() || self.arm_self()
     }

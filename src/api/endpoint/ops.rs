@@ -1,7 +1,7 @@
-//! What every kind of endpoint can do besides moving messages: be bound, enabled, asked for options, closed.
+//! What every kind of endpoint can do besides data transfer: be bound, enabled, asked for options, closed.
 //!
-//! An endpoint, a context of a scalable endpoint, one that shares its receives: they differ in `with_state` and `as_progress`,
-//! the rest is here once. Called by `abi::object`.
+//! Plain endpoints, contexts of scalable endpoints, endpoints and contexts that share receives, aliases: each says how
+//! its state is reached and what drives it, the rest is here once. Called by `abi::object`.
 
 use super::EndpointTransport;
 use super::shared_rx::SharedRx;
@@ -24,27 +24,27 @@ use crate::engine::op::Context;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// An endpoint of any kind, as whoever holds it manages it.
+/// What the fi_ep calls other than data transfer ask of an endpoint of any kind.
 pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     type Transport: EndpointTransport + 'static;
 
-    /// What this is an alias of, or the kind itself.
+    /// The kind of endpoint behind an alias, or this kind itself.
     type Base: EndpointOps<Transport = Self::Transport, Base = Self::Base> + Clone + Send + Sync;
 
     fn base(&self) -> &Self::Base;
 
     fn domain(&self) -> &Arc<Domain>;
 
-    /// Uses its application's state, under its lock.
+    /// Runs a closure on the endpoint's state, under the endpoint's lock.
     fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R;
 
-    /// What queues and counters drive.
+    /// What reading a queue or counter drives.
     fn as_progress(&self) -> Arc<dyn Progress>;
 
-    /// The same for the thread of FI_PROGRESS_AUTO.
+    /// What the domain's thread drives with FI_PROGRESS_AUTO.
     fn by_thread(&self) -> Arc<dyn Progress>;
 
-    /// The number that regions of memory know it by.
+    /// The number by which memory regions know the endpoint.
     fn number(&self) -> u64 {
         let memory = &self.domain().memory;
         self.with_state(|state| *state.number.get_or_insert_with(|| memory.number()))
@@ -53,7 +53,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     /// fi_getname.
     fn local_address(&self) -> Vec<u8>;
 
-    /// Itself as one that takes part in collectives, if it is of a kind that can.
+    /// The endpoint as one that takes part in collectives; None: its kind cannot.
     fn collectives(&self) -> Option<Arc<dyn Collectives>> {
         None
     }
@@ -66,7 +66,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     /// fi_cancel.
     fn cancel(&self, context: Context) -> Result<()>;
 
-    /// Sends that have not ended, and receives that have met no message.
+    /// Sends in flight, and posted receives that no message has matched.
     fn unfinished(&self) -> (usize, usize);
 
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
@@ -76,7 +76,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
         })
     }
 
-    /// PendingCompletions of groups that are joined; other programs bind one too.
+    /// Joins of collective groups are reported there. Programs that join none may bind one too.
     fn bind_eq(&self, eq: &Arc<Eq>) {
         if let Some(before) = self.with_state(|state| state.bindings.bind_eq(eq)) {
             before.let_go();
@@ -91,7 +91,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
         })
     }
 
-    /// `flags`: the operations it counts.
+    /// `flags`: the kinds of operation that the counter counts.
     fn bind_cntr(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
         self.with_state(|state| {
             state.not_enabled()?;
@@ -103,28 +103,28 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
         self.with_state(|state| state.bind_stx(stx))
     }
 
-    /// Only endpoints that share their receives can.
+    /// Only endpoints made with a shared receive context can be bound to one.
     fn bind_srx(&self, _: &Arc<SharedRx<Self::Transport>>) -> Result<()> {
         Err(Errno(FI_EINVAL))
     }
 
-    /// fi_enable: an endpoint without what it needs is told what is missing.
+    /// fi_enable. The error says what is not bound yet.
     fn enable(&self) -> Result<()> {
         start(self)
     }
 
-    /// fi_close. When it has succeeded nobody drives the endpoint, nothing it knew is touched again, and what it used may
-    /// be closed. Other threads may still have references to it, so none of this is left to the last of them. -FI_EBUSY
-    /// if others use it.
+    /// fi_close. After it nothing drives the endpoint or touches what it was bound to, which can be closed next. Other
+    /// threads may hold references for a moment, so none of this is left to the last of them. -FI_EBUSY while aliases
+    /// are open or others depend on it.
     fn close(&self) -> Result<()>;
 
-    /// fi_tx_size_left: sends that will not be refused.
+    /// fi_tx_size_left: how many sends will not return -FI_EAGAIN.
     fn tx_size_left(&self) -> Result<usize> {
         let size = self.with_state(|state| state.must_be_enabled().map(|()| state.settings.tx_size))?;
         Ok(size.saturating_sub(self.unfinished().0))
     }
 
-    /// fi_rx_size_left: the same for receives. More than that are taken, but programs count on the size they were told.
+    /// fi_rx_size_left. More receives than that can be posted, but programs count on the size they asked for.
     fn rx_size_left(&self) -> Result<usize> {
         let size = self.with_state(|state| state.must_be_enabled().map(|()| state.settings.rx_size))?;
         Ok(size.saturating_sub(self.unfinished().1))
@@ -139,12 +139,12 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
         self.with_state(|state| state.settings.min_multi_recv = size);
     }
 
-    /// The flags of both directions, for an alias.
+    /// The default flags for transmitting and receiving, which an alias starts with.
     fn both_flags(&self) -> (u64, u64) {
         self.with_state(|state| (state.settings.tx_flags, state.settings.rx_flags))
     }
 
-    /// FI_GETOPSFLAG: `flags` says of which direction.
+    /// FI_GETOPSFLAG. `direction`: FI_TRANSMIT or FI_RECV.
     fn op_flags(&self, direction: u64) -> Result<u64> {
         let (tx, rx) = self.both_flags();
         Ok(if is_transmit(direction)? { tx } else { rx })
@@ -164,7 +164,7 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     }
 }
 
-/// Which direction's flags are meant: it must be one of the two.
+/// Whether FI_TRANSMIT or FI_RECV is set; -FI_EINVAL unless it is exactly one.
 pub(super) fn is_transmit(flags: u64) -> Result<bool> {
     match flags & (FI_TRANSMIT | FI_RECV) {
         FI_TRANSMIT => Ok(true),
@@ -173,7 +173,7 @@ pub(super) fn is_transmit(flags: u64) -> Result<bool> {
     }
 }
 
-/// The same for flags that are to be the default: not one that every operation would be refused for.
+/// As `is_transmit`, for new default flags: -FI_EOPNOTSUPP for a flag that every operation would be refused for.
 pub(super) fn can_be_default(flags: u64) -> Result<bool> {
     if flags & FI_COMMIT_COMPLETE != 0 {
         return Err(Errno(FI_EOPNOTSUPP));
@@ -181,7 +181,7 @@ pub(super) fn can_be_default(flags: u64) -> Result<bool> {
     is_transmit(flags)
 }
 
-/// The flags without their direction.
+/// The flags without FI_TRANSMIT and FI_RECV.
 pub(super) fn wanted(flags: u64) -> u64 {
     flags & !(FI_TRANSMIT | FI_RECV)
 }
@@ -212,11 +212,11 @@ pub(super) fn start(endpoint: &impl EndpointOps) -> Result<()> {
     }
 }
 
-/// With FI_PROGRESS_AUTO, hands the endpoint to the domain's thread. Not under the lock, which the thread takes.
+/// Hands the endpoint to the domain's thread (FI_PROGRESS_AUTO). Not under the endpoint's lock, which the thread takes.
 fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -> Result<()> {
     match driver.attach(endpoint.by_thread()) {
         Ok(id) => {
-            // One that carries collectives of others may be driven already.
+            // A collective carrier may be driven already.
             if let Some(before) = endpoint.with_state(|state| state.driven.replace(id)) {
                 driver.detach(before);
             }
@@ -235,9 +235,9 @@ fn drive(endpoint: &impl EndpointOps, driver: &Driver, me: &Arc<dyn Progress>) -
     }
 }
 
-/// Lets go of all that drives an endpoint, and of what it is bound to except its addresses.
+/// Detaches an endpoint from all that drives it, and unbinds everything but its address vector.
 pub(super) fn stop(endpoint: &impl EndpointOps) {
-    // One that carries collectives of others is driven until its scalable endpoint is closed.
+    // A collective carrier is driven until its scalable endpoint is closed.
     let (driven, joined) = endpoint.with_state(|state| match state.collective_carrier {
         true => (None, state.enabled),
         false => (state.driven.take(), true),
@@ -257,13 +257,13 @@ pub(super) fn stop(endpoint: &impl EndpointOps) {
     }
 }
 
-/// What can announce that nobody looks at it, whoever drives it.
+/// Arms the endpoint itself, whether or not a thread of FI_PROGRESS_AUTO drives it.
 pub trait Sleeper: Progress {
     fn arm_self(&self) -> bool;
     fn own_fd(&self) -> Option<RawFd>;
 }
 
-/// An endpoint as the thread of FI_PROGRESS_AUTO has it.
+/// An endpoint as the thread of FI_PROGRESS_AUTO drives it: the thread sleeps on the endpoint's own descriptor.
 pub struct ByThread<S>(pub Arc<S>);
 
 impl<S: Sleeper> Progress for ByThread<S> {

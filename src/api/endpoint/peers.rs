@@ -1,6 +1,7 @@
-//! Between fi_addr_t, which the application knows a peer by, and PeerId, which the transport does.
+//! Between fi_addr_t, by which the application knows a peer, and PeerId, by which the transport does.
 //!
-//! Both directions are kept in tables, and forgotten when the address vector says that something changed.
+//! Both directions are kept in tables, and forgotten when the address vector says that something changed. Called by
+//! `state` and by collectives.
 
 use super::EndpointTransport;
 use crate::abi::types::{FI_ADDR_NOTAVAIL, fi_addr_t};
@@ -9,21 +10,21 @@ use crate::engine::port::PeerId;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// fi_addrs beyond this are looked up each time: a table of them would be mostly empty.
+/// Larger fi_addr_t are looked up each time: a table of them would be mostly empty.
 const MOST_KEPT: usize = 1 << 20;
 
 #[derive(Default)]
 pub struct Peers {
     av: Option<Hold>,
-    /// The authorization keys there were when the endpoint was enabled.
+    /// The authorization keys that the vector had when the endpoint was enabled.
     keys: Option<KeyHold>,
     removals: u64,
     additions: u64,
-    /// By fi_addr: the peer's number and one more, 0 for unknown.
+    /// By fi_addr_t: the peer's number plus one; 0: not looked up.
     to_peer: Vec<u32>,
-    /// The same for those that name a receive context, whose numbers are large.
+    /// The same for fi_addr_t that name a receive context, which are large numbers.
     to_context: HashMap<fi_addr_t, PeerId>,
-    /// By peer: what to report as its source; None for not looked up.
+    /// By peer: the fi_addr_t to report as its source; None: not looked up.
     to_source: Vec<Option<fi_addr_t>>,
 }
 
@@ -39,7 +40,7 @@ impl Peers {
         self.av.is_some()
     }
 
-    /// The endpoint is being enabled, with the authorization keys that its vector has now.
+    /// fi_enable: keeps the authorization keys that the vector has at this moment.
     pub fn hold_keys(&mut self) {
         self.keys = self.av.as_ref().map(|hold| hold.av().hold_keys());
     }
@@ -48,7 +49,7 @@ impl Peers {
         self.av.as_ref().map(|hold| hold.av().clone())
     }
 
-    /// The peer behind an fi_addr, which `find` numbers by address.
+    /// The peer behind an fi_addr_t. `find` is the transport's: it numbers a peer by address.
     #[inline]
     pub fn peer<T: EndpointTransport>(
         &mut self,
@@ -62,7 +63,7 @@ impl Peers {
         }
     }
 
-    /// The peer whose messages a receive asks for. Which of its contexts they come from makes no difference.
+    /// The peer that a directed receive names: any context of it may be the sender.
     pub fn sender<T: EndpointTransport>(
         &mut self,
         fi_addr: fi_addr_t,
@@ -121,7 +122,7 @@ impl Peers {
         self.to_source.clear();
     }
 
-    /// The numbers that stand for addresses of the vector.
+    /// The peers that fi_addr_t of the vector stand for.
     pub fn held(&mut self) -> HashSet<PeerId> {
         let removals = self.av.as_ref().map_or(self.removals, |hold| hold.av().generation());
         if removals != self.removals {
@@ -131,7 +132,7 @@ impl Peers {
         known.chain(self.to_context.values().copied()).collect()
     }
 
-    /// These numbers may stand for other addresses from now on.
+    /// These numbers will be given to other peers.
     pub fn reuse(&mut self, peers: &[PeerId]) {
         for peer in peers {
             if let Some(source) = self.to_source.get_mut(*peer as usize) {
@@ -140,7 +141,7 @@ impl Peers {
         }
     }
 
-    /// What a completion says of where its message came from.
+    /// The fi_addr_t to report as the source of a message.
     #[inline]
     pub fn source<'a, T: EndpointTransport>(
         &mut self,
@@ -164,7 +165,7 @@ impl Peers {
         }
     }
 
-    /// The same without looking further than here.
+    /// The same from the table alone; None: it must be looked up.
     #[inline]
     pub fn known_source(&self, peer: PeerId) -> Option<fi_addr_t> {
         let av = self.av.as_ref()?.av();

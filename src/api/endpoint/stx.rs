@@ -1,7 +1,6 @@
-//! Shared transmit contexts: an object that endpoints name as where their sends are queued.
+//! Shared transmit contexts (fi_stx_context).
 //!
-//! Every endpoint of ours has its own lanes to its peers, and there is no queue worth sharing between them; so the
-//! object holds nothing but who uses it.
+//! Our endpoints have their own way to each peer, with no queue worth sharing. So the object only counts its users.
 
 use crate::api::domain::{Domain, unused};
 use crate::api::errno::Result;

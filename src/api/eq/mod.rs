@@ -1,7 +1,9 @@
-//! Event queues: what is not data transfer, in order, for the program to read or to wait for.
+//! Event queues: events other than completions of data transfers, in order, for the program to read or to wait for.
 //!
 //! Events are rare, so a queue always has its lock, whatever the threading level. Errors stand in line with the other
 //! events. Called by the shims of fi_eq, and by address vectors, memory regions and endpoints that post.
+//!
+//! - `event`: what a queue holds, and the C layouts.
 
 pub mod event;
 
@@ -19,8 +21,8 @@ use event::{ErrorEvent, Event, entry_bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Events that a queue holds before it is overrun, if the program asks for no more. Far more than a program is ever
-/// behind by: one for each address of an asynchronous insertion may come at once.
+/// The least number of events that a queue holds before it is overrun. Large, as an asynchronous insertion may report
+/// an error for each address at once.
 const LIMIT: usize = 1 << 20;
 
 /// struct fi_eq_attr.
@@ -47,7 +49,7 @@ struct EqState {
     overrun: bool,
     /// The error read last: the program may look at its data until it reads the next.
     last: ErrorEvent,
-    /// Somebody sleeps until something comes.
+    /// A thread sleeps until an event comes.
     armed: bool,
 }
 
@@ -84,7 +86,7 @@ impl Eq {
         Ok(eq)
     }
 
-    /// What is bound to this queue, besides the endpoints that it drives.
+    /// Objects bound to the queue, besides the endpoints that it drives.
     pub fn refs(&self) -> &Refs {
         &self.refs
     }
@@ -94,7 +96,7 @@ impl Eq {
         self.endpoints.count() + self.refs.count() > 0
     }
 
-    /// fi_close. A thread that polls a set may still have a reference to the queue, so what it uses is given back here.
+    /// fi_close. A thread that polls a set may still have a reference to the queue, so its own uses are released here.
     pub fn close(&self) -> Result<()> {
         if self.is_busy() {
             return Err(Errno(FI_EBUSY));
@@ -103,7 +105,7 @@ impl Eq {
         Ok(())
     }
 
-    /// From now on reading drives this endpoint: for those whose events need it. Counts as bound.
+    /// Has reading drive this endpoint, whose events need its progress. Counts as bound.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         self.endpoints.attach(endpoint);
     }
@@ -113,8 +115,8 @@ impl Eq {
         self.endpoints.detach(endpoint)
     }
 
-    /// Reports an event about the object `fid` (0: none), its struct given as bytes. -FI_EOVERRUN: it is lost, and the
-    /// program is told so.
+    /// Writes an event about the object `fid` (0: none), with its struct as bytes. -FI_EOVERRUN: the event is lost,
+    /// which the program is told.
     pub fn post(&self, event: u32, fid: usize, bytes: &[u8]) -> Result<()> {
         let mut copy = Vec::new();
         copy.try_reserve_exact(bytes.len()).map_err(|_| Errno(FI_ENOMEM))?;
@@ -136,7 +138,7 @@ impl Eq {
         self.push(Waiting::Error(error))
     }
 
-    /// fi_eq_write: an event of the program's own. Says how many bytes were taken. -FI_EINVAL: not opened with FI_WRITE.
+    /// fi_eq_write: an event of the program's own. Returns its bytes. -FI_EINVAL: not opened with FI_WRITE.
     pub fn write(&self, event: u32, bytes: &[u8]) -> Result<usize> {
         if !self.writable {
             return Err(Errno(FI_EINVAL));
@@ -144,8 +146,8 @@ impl Eq {
         self.post(event, 0, bytes).map(|()| bytes.len())
     }
 
-    /// fi_eq_read: the next event, to `give` as number and bytes, as many as there is `room` for (None: the program has
-    /// no buffer and wants no bytes). Says how many bytes. FI_PEEK leaves it in the queue. -FI_EAGAIN: there is none;
+    /// fi_eq_read: passes the next event to `give`, as its number and as many bytes as there is `room` for (None: the
+    /// program has no buffer). Returns the number of bytes. FI_PEEK leaves it in the queue. -FI_EAGAIN: there is none;
     /// -FI_EAVAIL: an error is next; -FI_ETOOSMALL: it stays.
     pub fn read(&self, flags: u64, room: Option<usize>, give: impl FnOnce(u32, &[u8])) -> Result<usize> {
         self.endpoints.progress();
@@ -170,8 +172,8 @@ impl Eq {
         Ok(len)
     }
 
-    /// fi_eq_sread: as `read`, but waits. -FI_EAGAIN: the time is over, or a signal of the system came; -FI_ENOSYS: not
-    /// opened for waiting.
+    /// fi_eq_sread: as `read`, but waits. -FI_EAGAIN: the time is over, or a signal of the system came; -FI_ENOSYS: the
+    /// queue was opened with FI_WAIT_NONE.
     pub fn sread(
         &self,
         flags: u64,
@@ -192,8 +194,8 @@ impl Eq {
         })
     }
 
-    /// fi_eq_readerr: the error that is next, if one is. The data of the error stays where it is until the next call.
-    /// Says what fi_eq_readerr returns: the size of the struct.
+    /// fi_eq_readerr: the next event, if it is an error. Its data stays valid until the next call. Returns the size of
+    /// the struct.
     pub fn read_error(&self, flags: u64, give: impl FnOnce(&ErrorEvent)) -> Result<usize> {
         let mut state = self.state();
         let peek = flags & FI_PEEK != 0;
@@ -223,7 +225,7 @@ impl Eq {
         errno::text(prov_errno)
     }
 
-    /// The object is closed: takes out what was said about it, for the caller to free what the events own.
+    /// Takes out the events of an object that is being closed, for the caller to free what they own.
     pub fn forget(&self, fid: usize) -> Vec<Event> {
         let mut forgotten = Vec::new();
         let mut state = self.state();
@@ -310,185 +312,4 @@ impl Waitable for Eq {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::abi::types::*;
-    use crate::sys::epoll::Epoll;
-    use proptest::prelude::*;
-
-    const EAGAIN: Errno = Errno(FI_EAGAIN);
-    const EAVAIL: Errno = Errno(FI_EAVAIL as c_int);
-
-    fn attr(size: usize, flags: u64, wait_obj: fi_wait_obj) -> EqAttr {
-        EqAttr {
-            size,
-            flags,
-            wait_obj,
-            wait_set: None,
-        }
-    }
-
-    fn open(wait_obj: fi_wait_obj) -> Arc<Eq> {
-        Eq::open(&attr(0, FI_WRITE, wait_obj)).unwrap()
-    }
-
-    /// The next event's number and bytes.
-    fn read(eq: &Eq, flags: u64, room: usize) -> Result<(u32, Vec<u8>)> {
-        let mut seen = (0, Vec::new());
-        let len = eq.read(flags, Some(room), |event, bytes| seen = (event, bytes.to_vec()))?;
-        assert_eq!(len, seen.1.len());
-        Ok(seen)
-    }
-
-    fn error(data: u64) -> ErrorEvent {
-        ErrorEvent {
-            data,
-            err: 5,
-            ..ErrorEvent::default()
-        }
-    }
-
-    #[test]
-    fn attributes_are_checked() {
-        let bad = [attr(1, 1, FI_WAIT_NONE), attr(1, 0, FI_WAIT_SET), attr(1, 0, 7)];
-        for attr in bad {
-            assert_eq!(Eq::open(&attr).err(), Some(Errno(FI_EINVAL)));
-        }
-        let eq = Eq::open(&attr(1, FI_AFFINITY, FI_WAIT_NONE)).unwrap();
-        assert_eq!(eq.write(FI_NOTIFY, &[1]), Err(Errno(FI_EINVAL)));
-        assert_eq!(eq.sread(0, Some(8), 0, |_, _| ()), Err(Errno(FI_ENOSYS)));
-    }
-
-    proptest! {
-        #[test]
-        fn events_of_any_size_come_out_in_order(sizes in prop::collection::vec(0usize..300, 0..40)) {
-            let eq = open(FI_WAIT_NONE);
-            for (n, size) in sizes.iter().enumerate() {
-                prop_assert_eq!(eq.write(FI_NOTIFY + n as u32 + 100, &vec![n as u8; *size]), Ok(*size));
-            }
-            for (n, size) in sizes.iter().enumerate() {
-                let expected = Ok((FI_NOTIFY + n as u32 + 100, vec![n as u8; *size]));
-                if *size > 0 {
-                    prop_assert_eq!(read(&eq, 0, size - 1), Err(Errno(FI_ETOOSMALL as c_int)));
-                }
-                prop_assert_eq!(&read(&eq, FI_PEEK, 300), &expected);
-                prop_assert_eq!(&read(&eq, 0, *size), &expected);
-            }
-            prop_assert_eq!(read(&eq, 0, 300), Err(EAGAIN));
-        }
-    }
-
-    #[test]
-    fn errors_stand_in_line() {
-        let eq = open(FI_WAIT_NONE);
-        eq.post_entry(FI_AV_COMPLETE, 1, 2, 3).unwrap();
-        eq.post_error(error(1)).unwrap();
-        eq.post_entry(FI_AV_COMPLETE, 1, 2, 4).unwrap();
-        assert_eq!(eq.read_error(0, |_| ()), Err(EAGAIN));
-        assert_eq!(read(&eq, 0, 24), Ok((FI_AV_COMPLETE, entry_bytes(1, 2, 3).to_vec())));
-        for flags in [FI_PEEK, FI_PEEK, 0] {
-            assert_eq!(read(&eq, 0, 24), Err(EAVAIL));
-            let mut seen = None;
-            assert_eq!(eq.read_error(flags, |error| seen = Some(error.clone())), Ok(48));
-            assert_eq!(seen, Some(error(1)));
-        }
-        assert_eq!(eq.read_error(0, |_| ()), Err(EAGAIN));
-        assert_eq!(
-            eq.read(FI_PEEK, None, |event, bytes| assert_eq!(
-                (event, bytes.len()),
-                (FI_AV_COMPLETE, 0)
-            )),
-            Ok(0)
-        );
-        assert_eq!(read(&eq, 0, 24), Ok((FI_AV_COMPLETE, entry_bytes(1, 2, 4).to_vec())));
-    }
-
-    #[test]
-    fn an_overrun_is_told_after_what_was_kept() {
-        let eq = Eq::with_limit(&attr(3, FI_WRITE, FI_WAIT_NONE), 2).unwrap();
-        let overrun = Errno(FI_EOVERRUN as c_int);
-        for n in 0..3 {
-            assert_eq!(eq.write(n, &[]), Ok(0), "size is the least there is room for");
-        }
-        assert_eq!(
-            (eq.write(3, &[]), eq.post_error(error(0))),
-            (Err(overrun), Err(overrun))
-        );
-        for n in 0..3 {
-            assert_eq!(read(&eq, 0, 0), Ok((n, vec![])));
-            assert_eq!(eq.write(4, &[]), Err(overrun));
-        }
-        for _ in 0..2 {
-            assert_eq!(read(&eq, 0, 0), Err(EAVAIL));
-            assert_eq!(
-                eq.read_error(0, |error| assert_eq!(error.err, FI_EOVERRUN as c_int)),
-                Ok(48)
-            );
-        }
-    }
-
-    #[test]
-    fn a_closed_object_is_forgotten() {
-        let eq = open(FI_WAIT_NONE);
-        eq.post_entry(FI_AV_COMPLETE, 1, 0, 0).unwrap();
-        eq.post_entry(FI_AV_COMPLETE, 2, 0, 0).unwrap();
-        eq.post_error(ErrorEvent { fid: 1, ..error(0) }).unwrap();
-        eq.write(FI_NOTIFY, &[9]).unwrap();
-        assert_eq!(eq.forget(0).len(), 0);
-        let forgotten = eq.forget(1);
-        assert_eq!(forgotten.iter().map(|event| event.fid).collect::<Vec<_>>(), [1]);
-        assert_eq!(read(&eq, 0, 24), Ok((FI_AV_COMPLETE, entry_bytes(2, 0, 0).to_vec())));
-        assert_eq!(read(&eq, 0, 24), Ok((FI_NOTIFY, vec![9])));
-    }
-
-    #[test]
-    fn the_descriptor_follows_trywait() {
-        let eq = open(FI_WAIT_FD);
-        let Ok(Handle::Fd(fd)) = eq.handle() else {
-            panic!("no descriptor")
-        };
-        let epoll = Epoll::new().unwrap();
-        epoll.add(fd).unwrap();
-        let readable = || epoll.wait(0).unwrap() == 1;
-        assert_eq!((eq.trywait(), readable()), (Ok(()), false));
-        eq.write(FI_NOTIFY, &[]).unwrap();
-        assert_eq!((readable(), eq.trywait()), (true, Err(EAGAIN)));
-        assert!(read(&eq, 0, 0).is_ok());
-        assert_eq!((eq.trywait(), readable()), (Ok(()), false));
-        eq.post_error(error(0)).unwrap();
-        assert_eq!((readable(), eq.trywait()), (true, Err(EAGAIN)));
-    }
-
-    #[test]
-    fn sleepers_get_each_event_once() {
-        for object in [FI_WAIT_UNSPEC, FI_WAIT_POLLFD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD] {
-            let eq = open(object);
-            assert_eq!(eq.sread(0, Some(8), 1, |_, _| ()), Err(EAGAIN));
-            std::thread::scope(|scope| {
-                let readers: Vec<_> = (0..2)
-                    .map(|_| {
-                        scope.spawn(|| {
-                            let mut sum = 0u64;
-                            loop {
-                                let mut number = 0;
-                                eq.sread(0, Some(8), -1, |event, _| number = event).unwrap();
-                                if number == 0 {
-                                    return sum;
-                                }
-                                sum += u64::from(number);
-                            }
-                        })
-                    })
-                    .collect();
-                for n in (1..=200).chain([0, 0]) {
-                    eq.write(n, &[]).unwrap();
-                    std::thread::yield_now();
-                }
-                assert_eq!(
-                    readers.into_iter().map(|reader| reader.join().unwrap()).sum::<u64>(),
-                    200 * 201 / 2
-                );
-            });
-        }
-    }
-}
+mod tests;

@@ -1,11 +1,12 @@
 //! fi_getinfo: what a program may ask for (`model`), and how candidates are held against it.
 //!
-//! Knows `abi::types` for constants. Provider-independent: a provider hands in templates (`check`) and gets back either a
-//! finished info or the reason it was refused (`refusal`). Which providers are asked is `provider::getinfo`'s.
+//! Knows `abi::types` for constants. Provider-independent: a provider hands in templates (`check`) and gets back either
+//! a finished info or the reason it was refused (`refusal`). Which providers are asked is `provider::getinfo`'s.
 //!
-//! - one candidate: `check` calls `caps`, `mr_mode`, `ranks`, `addr_format`, `domain`, `endpoint`, `contexts`, and
-//!   `reply` builds what is handed out;
-//! - its addresses: `address`.
+//! - `check`: one candidate; it calls `caps`, `mr_mode`, `ranks`, `addr_format`, `domain`, `endpoint`, `contexts`;
+//! - `reply`: what is handed out; `address`: its addresses;
+//! - `query`: a call and its answers; `describe`: values as text, for `refusal`;
+//! - `samples`: infos of the real providers, for tests.
 
 pub mod addr_format;
 pub mod address;

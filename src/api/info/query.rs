@@ -41,7 +41,7 @@ impl<'a> Query<'a> {
         self.flags & flag != 0
     }
 
-    /// Asked by a provider on its way, not by the application.
+    /// Whether a provider asks, not the application.
     pub fn is_internal(&self) -> bool {
         self.has_flag(CORE_PROV_ONLY | GETINFO_INTERNAL | GETINFO_HIDDEN)
     }

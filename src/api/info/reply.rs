@@ -1,6 +1,6 @@
 //! Builds the reply from a candidate that passed the checks: which values are the provider's, which the application's.
 //!
-//! Names (prov_name, fabric, domain) and addresses come later, see `pipeline` and `address`.
+//! Names (prov_name, fabric, domain) and addresses come later, in `provider::getinfo` and `address`.
 
 use super::model::{AuthKey, DomainAttr, EpAttr, Info, RxAttr, TxAttr};
 use super::query::Query;

@@ -2,6 +2,8 @@
 //!
 //! Owns the default rules and the default output. What an application imported in their place is known only as a
 //! `Sink`, which `abi::log_import` puts in. Called by everybody in the core through `log!`, and by `abi::log`.
+//!
+//! - `settings`: what the variables FI_LOG_* say.
 
 mod settings;
 
@@ -15,7 +17,7 @@ use settings::Settings;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// As FI_LOG_LEVEL has them, least talkative first.
+/// The levels of FI_LOG_LEVEL, least talkative first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Warn,
@@ -24,7 +26,7 @@ pub enum Level {
     Debug,
 }
 
-/// As FI_LOG_SUBSYS has them.
+/// The subsystems of FI_LOG_SUBSYS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subsys {
     Core,
@@ -106,7 +108,7 @@ pub trait Sink: Sync {
 
 static SINK: OnceLock<&'static dyn Sink> = OnceLock::new();
 
-/// Asks `sink` first from now on. There is one sink in the library, put in once; later calls change nothing.
+/// Puts in the sink that is asked before the default rules. There is one in the library; later calls change nothing.
 pub fn set_sink(sink: &'static dyn Sink) {
     let _ = SINK.set(sink);
 }
@@ -120,7 +122,7 @@ const READY: u32 = 1 << 31;
 static INTERVAL_MS: AtomicU64 = AtomicU64::new(0);
 static OUTPUT_FD: AtomicI32 = AtomicI32::new(output::STDERR);
 
-/// What is kept from the settings beside the words above.
+/// Settings other than those in the words above.
 struct Kept {
     providers: NameList,
     /// Kept open; the words above have its number.
@@ -135,7 +137,7 @@ static KEPT: Lock<Kept> = Lock::new(Kept {
 /// For the list of locks that fork waits for.
 pub(crate) static LOCK: &dyn Held = &KEPT;
 
-/// Reads the settings, once. Everything here calls it when it must; calling it early only fixes the moment.
+/// Reads the settings, once. All functions here call it when they need to; calling it early only fixes the moment.
 pub fn init() {
     if MASK.load(Ordering::Acquire) & READY != 0 {
         return;
@@ -149,8 +151,8 @@ pub fn init() {
     }
 }
 
-/// The complaints about them, or None when another thread was first.
-/// SYNC POINT: the Release of MASK pairs with the Acquire in `init` and `mask`: who sees READY sees the rest.
+/// Reads the settings. Returns complaints about them, or None if another thread was first. SYNC POINT: the Release of
+/// MASK pairs with the Acquire in `init` and `mask`: who sees READY sees the rest.
 fn read_settings() -> Option<Vec<String>> {
     let mut kept = KEPT.lock();
     if MASK.load(Ordering::Relaxed) & READY != 0 {
@@ -319,72 +321,4 @@ macro_rules! log {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_look_like_the_c_librarys() {
-        let site = CallSite {
-            provider: b"tcp",
-            subsys: "ep_ctrl",
-            func: b"xnet_connect",
-            line: 77,
-        };
-        let want = b"libfabric:4711:1700000000::tcp:ep_ctrl:xnet_connect():77<warn> no route\n";
-        assert_eq!(format_line(4711, 1_700_000_000, "warn", &site, b"no route\n"), want);
-        assert_eq!(
-            format_line(4711, 1_700_000_000, "warn", &site, b"no route"),
-            want,
-            "a newline is added"
-        );
-    }
-
-    #[test]
-    fn a_level_lets_through_the_levels_before_it() {
-        // The C library's order: warn, trace, info, debug.
-        let table: [(Option<Level>, [bool; 4]); 5] = [
-            (None, [false; 4]),
-            (Some(Level::Warn), [true, false, false, false]),
-            (Some(Level::Trace), [true, true, false, false]),
-            (Some(Level::Info), [true, true, true, false]),
-            (Some(Level::Debug), [true; 4]),
-        ];
-        for (set, want) in table {
-            let mask = mask_of(set, &Subsys::ALL);
-            assert_eq!(
-                Level::ALL.map(|level| allows(mask, level, Subsys::Cntr)),
-                want,
-                "{set:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn subsystems_speak_only_when_listed() {
-        let mask = mask_of(Some(Level::Debug), &[Subsys::Av, Subsys::Cntr]);
-        let speaking: Vec<_> = Subsys::ALL
-            .into_iter()
-            .filter(|subsys| allows(mask, Level::Warn, *subsys))
-            .collect();
-        assert_eq!(speaking, [Subsys::Av, Subsys::Cntr]);
-    }
-
-    #[test]
-    fn c_numbers_out_of_range_are_nothing() {
-        for (index, subsys) in Subsys::ALL.into_iter().enumerate() {
-            assert_eq!(Subsys::from_c(index as u32), Some(subsys));
-        }
-        for (index, level) in Level::ALL.into_iter().enumerate() {
-            assert_eq!(Level::from_c(index as u32), Some(level));
-        }
-        for value in [10, 31, 32, u32::MAX] {
-            assert_eq!((Level::from_c(value), Subsys::from_c(value)), (None, None));
-        }
-    }
-
-    #[test]
-    fn module_paths_lose_their_colons() {
-        assert_eq!(short_name("fabric::api::params"), "params");
-        assert_eq!(short_name("fi_getinfo"), "fi_getinfo");
-    }
-}
+mod tests;

@@ -1,7 +1,8 @@
 //! The registered memory of a domain: its regions, and the endpoints and counters that have to do with them.
 //!
-//! Endpoints are here from fi_enable to fi_close: a region is closed when each of them has been between two calls, and a
-//! counter that is bound to a region drives them all, since any may be the one that peers reach the region by.
+//! Endpoints are known here from fi_enable to fi_close: closing a region waits until each of them has left its current
+//! call, and a counter that is bound to a region drives them all, since peers may access the region through any of
+//! them. Called by `mr`, `deferred` and `endpoint`.
 
 use crate::abi::types::*;
 use crate::api::cntr::Cntr;
@@ -14,10 +15,10 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What mr_mode comes down to.
+/// The bits of domain_attr.mr_mode that make a difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// FI_MR_VIRT_ADDR: remote addresses are those of the memory, not offsets.
+    /// FI_MR_VIRT_ADDR: remote addresses are virtual addresses, not offsets.
     virtual_addresses: bool,
     /// FI_MR_PROV_KEY
     own_keys: bool,
@@ -29,7 +30,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// FI_MR_BASIC and FI_MR_SCALABLE are names of old for sets of bits, the second for none.
+    /// FI_MR_BASIC and FI_MR_SCALABLE are old names for sets of bits, the second for none.
     pub fn of(mr_mode: i32) -> Mode {
         let has = |bit| mr_mode & bit != 0;
         Mode {
@@ -61,7 +62,7 @@ impl Mode {
     }
 }
 
-/// Who wants to know what peers do with a region.
+/// The counter of a region, and which accesses of peers it counts.
 #[derive(Default)]
 struct Watch {
     counters: Vec<(Arc<Cntr>, Rights)>,
@@ -83,7 +84,7 @@ pub struct Memory {
     greatest_key: u64,
     endpoints_made: AtomicU64,
     driven: Mutex<DrivenByRegions>,
-    /// How many regions are watched: mostly none, and then nobody needs to look.
+    /// How many regions are watched; mostly none, so completions at the target need not look.
     watches: AtomicUsize,
     watched: Mutex<HashMap<u64, Watch>>,
 }
@@ -93,7 +94,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Memory {
-    /// `locked`: calls on different objects may come from several threads at once.
+    /// `locked`: several threads may call into different objects at once.
     pub fn new(mr_mode: i32, key_size: usize, locked: bool) -> Memory {
         let mode = Mode::of(mr_mode);
         let greatest_key = match key_size {
@@ -111,12 +112,12 @@ impl Memory {
         }
     }
 
-    /// A number for an endpoint, by which regions know it. Never 0.
+    /// A new number for an endpoint, by which regions know it. Never 0.
     pub fn number(&self) -> u64 {
         self.endpoints_made.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Takes a region in and says its key. One that the application chose and that is taken is -FI_ENOKEY.
+    /// Adds a region and returns its key. -FI_ENOKEY: the key that the program chose is taken.
     pub fn add(&self, region: Region, wanted: u64) -> Result<u64> {
         if !self.mode.own_keys && wanted > self.greatest_key {
             return Err(Errno(FI_EKEYREJECTED));
@@ -124,12 +125,12 @@ impl Memory {
         self.regions.add(region, wanted).ok_or(Errno(FI_ENOKEY as i32))
     }
 
-    /// Takes a region out: nobody touches its memory when this has succeeded. -FI_EBUSY while a peer does that cannot be
-    /// waited for.
+    /// Removes a region: after success nothing touches its memory. -FI_EBUSY while a peer does that cannot be waited
+    /// for.
     pub fn remove(&self, key: u64) -> Result<()> {
         self.regions.remove(key).map_err(|Busy| Errno(FI_EBUSY))?;
         let endpoints = lock(&self.driven).endpoints.clone();
-        // Whoever looked the region up before it was removed is in a call: that one is waited for.
+        // A thread that looked the region up before is inside a call of an endpoint, so waits for all calls.
         endpoints.iter().for_each(|endpoint| endpoint.settle());
         if lock(&self.watched).remove(&key).is_some() {
             self.watches.fetch_sub(1, Ordering::Relaxed);
@@ -137,14 +138,14 @@ impl Memory {
         Ok(())
     }
 
-    /// An endpoint is enabled.
+    /// fi_enable of an endpoint.
     pub fn join(&self, endpoint: &Arc<dyn Progress>) {
         let mut driven = lock(&self.driven);
         driven.counters.iter().for_each(|cntr| cntr.attach(endpoint.clone()));
         driven.endpoints.push(endpoint.clone());
     }
 
-    /// An endpoint is closed, if it was ever enabled.
+    /// fi_close of an endpoint that may have been enabled.
     pub fn leave(&self, endpoint: &Arc<dyn Progress>) {
         let mut driven = lock(&self.driven);
         let same = |other: &Arc<dyn Progress>| core::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(endpoint));
@@ -171,13 +172,13 @@ impl Memory {
         self.watch_with(key, |watch| watch.once = true);
     }
 
-    /// From now on the counter counts what peers do with the region, and reading it drives all endpoints.
+    /// Has the counter count what peers do with the region, and reading it drive all endpoints.
     pub fn watch(&self, key: u64, cntr: &Arc<Cntr>, events: Rights) {
         self.watch_with(key, |watch| watch.counters.push((cntr.clone(), events)));
         self.drive(cntr);
     }
 
-    /// From now on reading the counter drives all endpoints.
+    /// Has reading the counter drive all endpoints.
     pub fn drive(&self, cntr: &Arc<Cntr>) {
         let mut driven = lock(&self.driven);
         driven
@@ -199,7 +200,7 @@ impl Memory {
         }
     }
 
-    /// A peer's operation on a region is done.
+    /// A peer's operation on a region is complete: counts it.
     pub fn touched(&self, key: u64, access: Access, atomic: bool, len: usize) {
         if self.watches.load(Ordering::Relaxed) == 0 {
             return;
@@ -207,14 +208,14 @@ impl Memory {
         let watched = lock(&self.watched);
         let Some(watch) = watched.get(&key) else { return };
         for (cntr, events) in &watch.counters {
-            // An atomic operation changes the region, whatever it gives back.
+            // Atomics count as writes, also those that fetch.
             let write = access == Access::Write || atomic;
             if events.write && write || events.read && access == Access::Read {
                 cntr.complete(len);
             }
         }
         if watch.once {
-            // The key stays taken until the region is closed.
+            // The key stays in use until the region is closed.
             self.regions.change(key, |region| region.enabled = false);
         }
     }

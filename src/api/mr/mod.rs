@@ -1,8 +1,10 @@
 //! Registered memory: what stands behind a fid_mr.
 //!
-//! Local memory needs no registration with any transport of ours, so a region is a record for remote access: where, how
-//! much, what is allowed. The records are `util::regions`; here is what the application may do with one. Who else has a
-//! part in it, endpoints and counters, is in `memory`. Called by `abi::object`.
+//! No transport of ours needs local memory registered, so a region is a record for remote access: where, how much,
+//! which rights. The records are `util::regions`'; here is what the application may do with one. Called by
+//! `abi::object`.
+//!
+//! - `memory`: all regions of a domain, and the endpoints and counters that have to do with them.
 
 use super::cntr::Cntr;
 use super::domain::{Domain, unused};
@@ -15,25 +17,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub mod memory;
 
-/// A registration, as every form of the call has it.
+/// A registration: what fi_mr_reg, fi_mr_regv and fi_mr_regattr have in common.
 pub struct Request {
     pub memory: UserIov,
     pub access: u64,
     pub offset: u64,
     pub key: u64,
     pub flags: u64,
-    /// The region that this one is a part of.
+    /// The region that this one is a part of (a sub-region).
     pub whole: Option<Arc<Mr>>,
 }
 
 pub struct Mr {
     domain: Arc<Domain>,
     region: Region,
-    /// None: no peer may do anything with it.
+    /// None: the registration gives peers no access.
     key: Option<u64>,
     state: Mutex<MrState>,
     whole: Option<Arc<Mr>>,
-    /// Regions that are parts of this one.
+    /// Open sub-regions.
     parts: Refs,
 }
 
@@ -45,7 +47,7 @@ struct MrState {
     counters: Vec<(Arc<Cntr>, Rights)>,
 }
 
-/// What registrations may be asked besides; device memory there is none.
+/// Known flags of registrations. There is no device memory.
 const FLAGS: u64 = FI_RMA_EVENT | FI_RMA_PMEM | FI_MR_SINGLE_USE | FI_HMEM_HOST_ALLOC;
 
 impl Mr {
@@ -81,8 +83,8 @@ impl Mr {
         }))
     }
 
-    /// -FI_EBUSY while there are regions that are parts of this one, or while a peer that was stopped in the middle of an
-    /// operation is at the memory: then the region is what it was. When it has succeeded, nobody touches the memory.
+    /// fi_close. After it no peer touches the memory. -FI_EBUSY while sub-regions are open, or while a peer that was
+    /// stopped in the middle of an operation is at the memory; then the region stays as it was.
     pub fn close(&self) -> Result<()> {
         unused(&self.parts)?;
         let Some(key) = self.key else { return Ok(()) };
@@ -93,7 +95,7 @@ impl Mr {
         Ok(())
     }
 
-    /// fi_mr_key. With FI_MR_RAW it has to be asked for in another way.
+    /// fi_mr_key. With FI_MR_RAW the program must use fi_mr_raw_attr instead.
     pub fn key(&self) -> u64 {
         if self.domain.memory.mode.raw {
             FI_KEY_NOTAVAIL
@@ -106,7 +108,7 @@ impl Mr {
         self.key.unwrap_or(FI_KEY_NOTAVAIL)
     }
 
-    /// What remote addresses count from.
+    /// The remote address of the region's first byte.
     pub fn base(&self) -> u64 {
         self.region.base
     }
@@ -115,7 +117,7 @@ impl Mr {
         &self.domain
     }
 
-    /// From fi_mr_enable on nothing may be bound, if the domain has regions enabled.
+    /// For binding: not after fi_mr_enable, if the domain has regions enabled.
     fn state_to_bind(&self) -> Result<MutexGuard<'_, MrState>> {
         let state = self.state();
         if state.settled {
@@ -128,7 +130,8 @@ impl Mr {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To an endpoint, by its number. Regions are the domain's unless it has FI_MR_ENDPOINT; then this endpoint's.
+    /// Binds an endpoint, by its number. That limits the region to it with FI_MR_ENDPOINT; else regions are the
+    /// domain's.
     pub fn bind_endpoint(&self, number: u64) -> Result<()> {
         let mut state = self.state_to_bind()?;
         if !self.domain.memory.mode.by_endpoint {
@@ -141,7 +144,7 @@ impl Mr {
         Ok(())
     }
 
-    /// To a counter of what peers do: FI_REMOTE_WRITE, and FI_REMOTE_READ too.
+    /// Binds a counter of what peers do: FI_REMOTE_WRITE, and FI_REMOTE_READ too.
     pub fn bind_counter(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
         if flags & !(FI_REMOTE_WRITE | FI_REMOTE_READ) != 0 {
             return Err(Errno(FI_EBADFLAGS as i32));
@@ -163,7 +166,7 @@ impl Mr {
         Ok(())
     }
 
-    /// fi_mr_enable. A region that is to be some endpoint's must be bound to it before.
+    /// fi_mr_enable. With FI_MR_ENDPOINT an endpoint must be bound before.
     pub fn enable(&self) -> Result<()> {
         let mut state = self.state();
         let mode = &self.domain.memory.mode;
@@ -181,7 +184,7 @@ impl Mr {
         Ok(())
     }
 
-    /// fi_mr_refresh: no pages are remembered, so nothing is to be done, for pages that are the region's.
+    /// fi_mr_refresh: pages are not cached, so there is nothing to do for pages of the region.
     pub fn refresh(&self, pages: &UserIov) -> Result<()> {
         if self.covers(pages) {
             Ok(())
@@ -190,7 +193,7 @@ impl Mr {
         }
     }
 
-    /// Whether all of that memory is in the region.
+    /// Whether the region has all of that memory.
     fn covers(&self, memory: &UserIov) -> bool {
         let within = |inner: &UserBuf, outer: &UserBuf| {
             inner.addr().checked_sub(outer.addr()).is_some_and(|at| {

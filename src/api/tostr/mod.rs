@@ -2,6 +2,9 @@
 //!
 //! Programs and scripts parse these lines, so spelling, order and indentation are the C library's to the letter. Works
 //! on safe values only; `abi::tostr` opens the C pointers and calls in here.
+//!
+//! - `text`: what is written to, cut where the caller's buffer ends; `flags`, `enums`: the tables of names;
+//! - `info`, `nic`, `objects`: the structs; `address`: addresses, one form per format.
 
 pub mod address;
 pub mod enums;

@@ -1,7 +1,9 @@
-//! How an object is waited for: the wait object it was opened with, and what FI_GETWAIT tells of it.
+//! How an object is waited for: the wait object it was opened with, and what FI_GETWAIT returns.
 //!
-//! `bell` is what threads sleep on, `block` the waiting itself, `set` the wait sets of several objects, `ringer` the
-//! thread behind FI_WAIT_MUTEX_COND. Knows nothing of what queues and counters hold. Called by `cq`, `cntr`, `eq`.
+//! Knows nothing of what queues and counters hold. Called by `cq`, `cntr` and `eq`.
+//!
+//! - `bell`: what threads sleep on; `block`: waiting and fi_trywait, written once;
+//! - `set`: wait sets of several objects; `ringer`: the thread behind FI_WAIT_MUTEX_COND.
 
 pub mod bell;
 pub mod block;
@@ -19,7 +21,7 @@ use set::WaitSet;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// What an object remembers for one wait set or poll set about what that set has already seen of it.
+/// What one wait set or poll set has already seen of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     pub value: u64,
@@ -29,21 +31,21 @@ pub struct Mark {
 
 /// What can be put into wait sets and poll sets: completion queues, counters, event queues.
 pub trait Waitable: Send + Sync {
-    /// Whether it was closed: a thread that looks at a set may have a reference a moment longer.
+    /// Whether the object was closed. A thread that looks at a set may have a reference a moment longer.
     fn is_closed(&self) -> bool;
 
-    /// Drives the endpoints.
+    /// Drives the attached endpoints.
     fn progress(&self);
 
-    /// Whether there is something to read. Counters are ready when they have changed since `mark`, and move it.
+    /// Whether there is something to read. A counter is ready when it has changed since `mark`, which is then moved.
     fn ready(&self, mark: &mut Mark) -> bool;
 
-    /// The same for poll sets, to which a counter that the program changed itself is no news.
+    /// The same for poll sets, where a counter is not ready for a change that the program made itself.
     fn polled(&self, mark: &mut Mark) -> bool {
         self.ready(mark)
     }
 
-    /// Somebody goes to sleep on the bell. False: there is something to read, or an endpoint has work.
+    /// Announces a sleep on the bell. False: there is something to read, or an endpoint has work.
     fn announce(&self, mark: &Mark) -> bool;
 }
 
@@ -100,7 +102,7 @@ impl Wait {
         }
     }
 
-    /// The object, `me`, is closed: its set may be closed from now on.
+    /// Takes a closed object, `me`, out of its set, which may then be closed.
     pub fn close(&self, me: &dyn Waitable) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             if let Some(set) = &self.set {
@@ -113,7 +115,7 @@ impl Wait {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// What is rung when there is something to read; None if nobody can wait.
+    /// The bell to ring when there is something to read; None for FI_WAIT_NONE.
     pub fn bell(&self) -> Option<&Arc<Bell>> {
         self.bell.as_ref()
     }
@@ -166,7 +168,7 @@ impl Wait {
         }
         let bell = self.bell.as_ref().ok_or(Errno(FI_EINVAL))?;
         if bell.fd().is_none() {
-            // FI_WAIT_YIELD: nothing would ever wake the program.
+            // FI_WAIT_YIELD has no descriptor, so nothing would wake the program.
             return Err(Errno(FI_EAGAIN));
         }
         block::trywait(bell, ready, announce)?;
@@ -185,40 +187,10 @@ impl Drop for Wait {
     }
 }
 
-/// The endpoints of an object that is waited for through `wait`.
+/// The attachments of an object that is waited for through `wait`.
 pub fn endpoints(wait: &Wait, locked: bool) -> Attached {
     Attached::new(wait.bell().cloned(), locked)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::abi::types::{FI_WAIT_UNSPEC, FI_WAIT_YIELD};
-
-    #[test]
-    fn each_object_says_what_it_is_and_what_it_is_made_of() {
-        let table = [
-            (FI_WAIT_NONE, Ok(FI_WAIT_NONE), false),
-            (FI_WAIT_UNSPEC, Ok(FI_WAIT_FD), true),
-            (FI_WAIT_FD, Ok(FI_WAIT_FD), true),
-            (FI_WAIT_POLLFD, Ok(FI_WAIT_POLLFD), true),
-            (FI_WAIT_MUTEX_COND, Ok(FI_WAIT_MUTEX_COND), true),
-            (FI_WAIT_YIELD, Ok(FI_WAIT_YIELD), true),
-        ];
-        for (object, told, blocks) in table {
-            let wait = Wait::open(object, None).unwrap();
-            assert_eq!(wait.object(), told, "{object}");
-            assert_eq!(wait.blocking().is_ok(), blocks, "{object}");
-            let fits = matches!(
-                (object, wait.handle()),
-                (FI_WAIT_UNSPEC | FI_WAIT_FD, Ok(Handle::Fd(_)))
-                    | (FI_WAIT_POLLFD, Ok(Handle::PollFds { .. }))
-                    | (FI_WAIT_MUTEX_COND, Ok(Handle::MutexCond { .. }))
-                    | (FI_WAIT_NONE | FI_WAIT_YIELD, Err(Errno(FI_ENODATA)))
-            );
-            assert!(fits, "{object}");
-        }
-        assert_eq!(Wait::open(FI_WAIT_SET, None).err(), Some(Errno(FI_EINVAL)));
-        assert_eq!(Wait::open(99, None).err(), Some(Errno(FI_EINVAL)));
-    }
-}
+mod tests;

@@ -1,16 +1,15 @@
 //! All members with each other: barrier, allgather, alltoall, and the reductions whose result all or each of them get.
 //!
-//! All members of an allreduce get the same bits, whatever rounding and NaNs make of the order: an element is either
-//! worked out by one member alone and passed on, or by several that do the very same, the lower ranks' share standing
-//! on the left.
+//! All members of an allreduce get the same bits, whatever rounding and NaNs make of the order: an element is combined
+//! by one member alone and passed on, or by several in the same way, with the lower ranks' share on the left.
 
 use super::{Blocks, Plan, Span, Team};
 
-/// Rounds of an alltoall that are under way at once.
+/// Rounds of an alltoall that are in flight at once.
 const AT_ONCE: usize = 16;
 
 impl Plan {
-    /// Everybody has heard, through others, of everybody.
+    /// When it ends, every member has heard of every other, directly or through others.
     pub(super) fn barrier(&mut self, team: Team) {
         let nothing = Span::new(super::Buffer::Scratch, 0);
         for step in team.doublings() {

@@ -1,12 +1,12 @@
 //! What one member of a group does for a collective operation: a list of sends, receives and local work.
 //!
-//! Pure: numbers in, steps out. Messages between two members with one collective meet in the order they are listed, so
-//! nothing in them has to be told apart; `Wait` ends a round, when all that was begun has ended. Memory that is being
-//! sent or received is not touched by a later step before the next `Wait`.
+//! Pure: numbers in, steps out. Messages of one operation between two members match in the order they are listed, so
+//! they carry no header; `Wait` ends a round, when everything begun in it is complete. Until then no later step touches
+//! memory that is being sent or received. Each operation has one plan for short data, with few rounds, and one for long
+//! data, which moves and combines as little as possible. Called by `run`, which carries the steps out.
 //!
-//! `tree` has what runs along a binomial tree, `exchange` what all members do with each other. Each has one way for
-//! short data, which takes few rounds, and one for long data, which moves and works on as little as possible. `run`
-//! carries the steps out.
+//! - `tree`: what runs along a binomial tree;
+//! - `exchange`: what all members do with each other.
 
 mod exchange;
 #[cfg(test)]
@@ -16,20 +16,20 @@ mod tree;
 /// A member's place in its group.
 pub type Rank = usize;
 
-/// From this many bytes on, moving them costs more than a round does.
+/// From this many bytes on, moving the data costs more than a round of messages.
 pub const LONG: usize = 32 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// The caller's, to be read.
+    /// The caller's source buffer.
     Input,
-    /// The caller's, to be written; for a broadcast, read too.
+    /// The caller's result buffer; a broadcast reads it too.
     Result,
-    /// `Plan::scratch` bytes of ours.
+    /// Scratch memory of `Plan::scratch` bytes.
     Scratch,
 }
 
-/// Some bytes of a buffer.
+/// A range of bytes in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub buffer: Buffer,
@@ -42,7 +42,7 @@ impl Span {
         Span { buffer, at: 0, len }
     }
 
-    /// `len` bytes from byte `at` of this on.
+    /// The `len` bytes from byte `at` of this span on.
     fn part(self, at: usize, len: usize) -> Span {
         Span {
             at: self.at + at,
@@ -62,7 +62,7 @@ pub enum Step {
         from: Rank,
         span: Span,
     },
-    /// Both have one length.
+    /// Both spans have one length.
     Copy {
         from: Span,
         into: Span,
@@ -72,7 +72,7 @@ pub enum Step {
         from: Span,
         into: Span,
     },
-    /// Until every send and receive so far has ended.
+    /// Waits until every send and receive so far is complete.
     Wait,
 }
 
@@ -98,7 +98,7 @@ pub enum Operation {
     },
 }
 
-/// Who plans.
+/// The member that plans, and the size of its group.
 #[derive(Clone, Copy, Debug)]
 pub struct Team {
     pub rank: Rank,
@@ -113,7 +113,7 @@ impl Team {
         Team { rank, size, long: LONG }
     }
 
-    /// The member so many places after this one, in the circle.
+    /// The rank `places` after this one, in the circle.
     fn after(&self, places: usize) -> Rank {
         (self.rank + places) % self.size
     }
@@ -122,7 +122,7 @@ impl Team {
         (self.rank + self.size - places % self.size) % self.size
     }
 
-    /// Distances of 1, 2, 4 ... places, as long as somebody is that far away.
+    /// The distances 1, 2, 4 ... that are smaller than the group.
     fn doublings(&self) -> impl Iterator<Item = usize> + use<> {
         let size = self.size;
         core::iter::successors(Some(1usize), |step| step.checked_mul(2)).take_while(move |step| *step < size)
@@ -199,7 +199,7 @@ impl Plan {
     }
 }
 
-/// How much a member reads and writes of its caller's two buffers, `len` being the bytes that `Plan::new` is told of.
+/// The bytes that a member reads and writes of its caller's two buffers; `len` is what `Plan::new` is given.
 pub fn lengths(operation: Operation, team: Team, len: usize) -> (usize, usize) {
     let all = len * team.size;
     let at = |root: Rank, len: usize| if root == team.rank { len } else { 0 };
@@ -216,7 +216,7 @@ pub fn lengths(operation: Operation, team: Team, len: usize) -> (usize, usize) {
     }
 }
 
-/// Data cut into as many parts as there are members, at elements.
+/// Data cut at element borders into one part for each member.
 #[derive(Clone, Copy)]
 struct Blocks {
     whole: Span,
@@ -229,7 +229,7 @@ impl Blocks {
         Blocks { whole, element, parts }
     }
 
-    /// Where part `index` begins.
+    /// The first byte of part `index`.
     fn start(&self, index: usize) -> usize {
         let count = self.whole.len / self.element.max(1);
         let (each, more) = (count / self.parts, count % self.parts);
@@ -240,7 +240,7 @@ impl Blocks {
         self.run(index, 1)
     }
 
-    /// `count` parts that follow each other.
+    /// The span of `count` parts in a row.
     fn run(&self, index: usize, count: usize) -> Span {
         let (start, end) = (self.start(index), self.start(index + count));
         self.whole.part(start, end - start)

@@ -1,8 +1,8 @@
 //! One member and all others: broadcast, scatter, gather, reduce.
 //!
-//! Members are counted from the root on. The tree: member `v` hangs below `v` without its lowest bit, and with all below
-//! it covers `v`, `v + 1` ... as many as that bit says. Long pieces go to or from the root directly, since they pass
-//! through its hands anyway.
+//! Members are counted from the root on, in a binomial tree: the parent of member `v` is `v` without its lowest set
+//! bit, and the subtree of `v` has as many members, `v`, `v + 1` ..., as that bit says. Long pieces go to or from the
+//! root directly, since they pass through it anyway.
 
 use super::{Blocks, Buffer, Plan, Rank, Span, Team};
 
@@ -32,7 +32,7 @@ impl Branch {
         self.place == 0
     }
 
-    /// How many a member stands for, itself included.
+    /// How many members the subtree of `place` has.
     fn covers(&self, place: usize) -> usize {
         let n = self.team.size;
         if place == 0 {
@@ -46,7 +46,7 @@ impl Branch {
         self.rank(self.place & self.place.wrapping_sub(1))
     }
 
-    /// How far away its children are, nearest first.
+    /// The distances to the children, nearest first.
     fn children(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let covers = self.covers(self.place);
         let reach = self.team.doublings().take_while(move |step| *step < covers);

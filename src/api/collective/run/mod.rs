@@ -1,13 +1,15 @@
-//! Carries plans out: the groups of one endpoint, or of those that share an engine, and their operations that go on.
+//! Carries plans out: the groups of an endpoint, or of those that share an engine, and their operations in flight.
 //!
-//! Every send and receive of a plan is one of the engine's, of a kind that no application sees; its end comes back here
-//! (`ended`), and the last of a round lets the plan go on (`advance`). What the engine has no room for is tried again
-//! when the endpoint makes progress.
+//! Every send and receive of a plan is an operation of the engine, of a kind that no application sees. Its completion
+//! comes back here (`ended`), and the last one of a round lets the plan go on (`advance`). What the engine has no room
+//! for is tried again when the endpoint makes progress.
 //!
-//! When something fails, the operation goes on to its end without doing its work: what it still has to send goes as an
-//! empty message that carries the error, and what is sent to it is received. So every member that a failure concerns
-//! hears of it, nobody waits for ever for somebody who has given up, and memory is the caller's again when the one end
-//! is told. A member that is gone is not waited for by any later operation of the group.
+//! After a failure an operation goes on to its end without doing its work: it sends empty messages that carry the error
+//! in place of those that it still owes, and receives what is sent to it. So every member that a failure concerns hears
+//! of it, nobody waits for ever, and the buffers are the caller's again when the completion is reported. Later
+//! operations of the group do not wait for a member that has died.
+//!
+//! Knows neither queues nor addresses. Called by `api::endpoint`.
 
 use super::group::{Digest, Group, GroupMember, GroupState};
 use super::plan::{Buffer, Plan, Rank, Span, Step, Team};
@@ -24,24 +26,24 @@ use crate::util::slab::{Id, Slab};
 use crate::util::user::{Scratch, UserIov};
 use std::collections::{HashMap, VecDeque};
 
-/// What a run does things with: an endpoint's engine.
+/// What a run sends and receives with: an endpoint's engine.
 pub trait Hands {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused>;
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused>;
-    /// How often a peer was gone.
+    /// How often a peer has died.
     fn deaths(&self, peer: PeerId) -> u32;
-    /// Ends a receive that has met no message; its end is told.
+    /// Ends a receive that no message has matched; its completion is reported as usual.
     fn withdraw(&mut self, context: Context);
 }
 
-/// Who is to be told of an end, and how.
+/// What is reported when a run is over: FI_JOIN_COMPLETE for a group, or a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaiting {
     Join { fid: usize, context: Context },
     Operation { context: Context, report: bool },
 }
 
-/// An operation that is over.
+/// A run that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub owner: usize,
@@ -49,35 +51,35 @@ pub struct Finished {
     pub failure: Option<Errno>,
 }
 
-/// A group to be joined.
+/// A group that an endpoint wants to join.
 pub struct Membership {
-    /// Whose group it will be.
+    /// The endpoint that joins, among those that share the runner.
     pub owner: usize,
-    /// Who joins, as the other members see it: its joins of the same are counted.
+    /// The endpoint as the other members see it; its joins of the same members are counted.
     pub joiner: usize,
-    /// What the members have in common.
+    /// A hash of what all members know.
     pub digest: Digest,
     pub rank: Rank,
     pub members: Vec<GroupMember>,
     pub operations: u64,
-    /// The application has agreed with the others: nothing is to be exchanged.
+    /// The application has agreed on the group: no messages are needed.
     pub agreed: bool,
 }
 
 struct Run {
     owner: usize,
-    /// Its owner is being closed: it goes no further.
+    /// Its owner is being closed: the run goes no further.
     abandoned: bool,
     group: fi_addr_t,
-    /// Of its owner.
+    /// The rank of its owner.
     rank: Rank,
     tag: u64,
     plan: Plan,
-    /// The next step.
+    /// The next step of the plan.
     at: usize,
-    /// Sends and receives that have not ended.
+    /// Sends and receives in flight.
     open: usize,
-    /// Steps to be taken again.
+    /// Transfers that the engine refused with -FI_EAGAIN, to be tried again.
     again: Vec<Transfer>,
     input: UserIov,
     result: UserIov,
@@ -87,7 +89,7 @@ struct Run {
     awaiting: Awaiting,
 }
 
-/// One send or receive of a run.
+/// A send or receive in flight.
 struct Part {
     run: Id,
     transfer: Transfer,
@@ -96,18 +98,18 @@ struct Part {
 #[derive(Default)]
 pub struct Runner {
     groups: HashMap<fi_addr_t, Group>,
-    /// How often the same was joined.
+    /// How often an endpoint has joined the same members.
     joins: HashMap<(usize, Digest), u64>,
     runs: Slab<Run>,
     parts: Slab<Part>,
-    /// Runs that can go on.
+    /// Runs whose round is over.
     ready: VecDeque<Id>,
-    /// Runs that the engine had no room for.
+    /// Runs with transfers to try again.
     stalled: VecDeque<Id>,
     finished: VecDeque<Finished>,
 }
 
-/// A step that needs another member.
+/// A step that sends to or receives from another member.
 #[derive(Clone, Copy)]
 struct Transfer {
     with: Rank,
@@ -115,10 +117,10 @@ struct Transfer {
     sends: bool,
 }
 
-/// Why a step was not taken.
+/// Why a transfer could not begin.
 enum Stop {
     Full,
-    /// There is nobody.
+    /// The member is lost; the errno says why.
     Lost(i32),
 }
 
@@ -129,7 +131,8 @@ impl Runner {
         members.any(|member| member.peer == peer || member.source == peer)
     }
 
-    /// Joins a group: without `agreed`, the end comes when all members have.
+    /// Joins a group. The join completes when all members have joined; at once if the application has `agreed` with
+    /// them.
     pub fn join(&mut self, address: fi_addr_t, membership: Membership, awaiting: Awaiting) -> Result<()> {
         let Membership {
             rank, members, owner, ..
@@ -148,7 +151,7 @@ impl Runner {
         self.begin(address, plan, Buffers::default(), None, awaiting)
     }
 
-    /// What a group that is joined has in common, for those made of it.
+    /// The identity of a joined group, from which groups made of it derive theirs.
     pub fn identity(&self, address: fi_addr_t) -> Result<Digest> {
         let group = self
             .groups
@@ -168,7 +171,7 @@ impl Runner {
         }
     }
 
-    /// Begins an operation of this owner's; `most` may go on at once.
+    /// Begins an operation for an owner, of which `most` may be in flight.
     pub fn collective(&mut self, owner: usize, call: &CollectiveCall, most: usize, report: bool) -> Result<()> {
         let group = self.groups.get(&call.coll_addr).filter(|group| group.owner == owner);
         let group = group.ok_or(Errno(FI_EINVAL))?;
@@ -230,8 +233,8 @@ impl Runner {
         its.map(|(id, _)| id)
     }
 
-    /// One of the endpoints that share this is being closed: what it has begun goes no further. The ends of what is
-    /// withdrawn are to be told before `forget`.
+    /// Gives up the runs of an owner that is being closed. Report the receives that this withdraws before calling
+    /// `forget`.
     pub fn abandon(&mut self, owner: usize, hands: &mut impl Hands) {
         let runs: Vec<Id> = self.runs_of(owner).collect();
         for id in &runs {
@@ -246,7 +249,7 @@ impl Runner {
         }
     }
 
-    /// Forgets an owner that was abandoned. -FI_EBUSY while the engine still has memory of its.
+    /// Drops what an abandoned owner has here. -FI_EBUSY while the engine still uses memory of one of its runs.
     pub fn forget(&mut self, owner: usize) -> Result<()> {
         let runs: Vec<Id> = self.runs_of(owner).collect();
         let open = |id: &Id| self.runs.get(*id).is_some_and(|run| run.open > 0);
@@ -261,7 +264,7 @@ impl Runner {
         Ok(())
     }
 
-    /// A send or receive of ours has ended.
+    /// Takes the completion of a send or receive of a run.
     pub fn ended(&mut self, end: &Completion) {
         let Some(part) = self.parts.remove(Id::from_bits(end.context as u64)) else {
             return;
@@ -299,12 +302,12 @@ impl Runner {
         !self.ready.is_empty() || !self.finished.is_empty()
     }
 
-    /// Whether something is to be tried again.
+    /// Whether transfers are to be tried again.
     pub fn is_stalled(&self) -> bool {
         !self.stalled.is_empty()
     }
 
-    /// There may be room in the engine again.
+    /// Tries again what the engine refused: it may have room.
     #[inline]
     pub fn retry(&mut self) {
         if self.is_stalled() {
@@ -317,17 +320,17 @@ impl Runner {
         self.ready.append(&mut self.stalled);
     }
 
-    /// Operations that go on.
+    /// Runs in flight.
     pub fn running(&self) -> usize {
         self.runs.len()
     }
 
-    /// The next that is over.
+    /// Takes the next run that is over.
     pub fn finished(&mut self) -> Option<Finished> {
         self.finished.pop_front()
     }
 
-    /// Lets all that can go on, as far as they can now.
+    /// Lets every run whose round is over go on as far as it can.
     pub fn advance(&mut self, hands: &mut impl Hands) {
         for _ in 0..self.ready.len() {
             let Some(id) = self.ready.pop_front() else { return };
@@ -402,7 +405,8 @@ impl Runner {
 }
 
 impl Run {
-    /// Who is not there when others join may still come; later it is one that has been there.
+    /// Whether this is a join: a member that is not there yet may still come. In any other operation a missing member
+    /// is lost.
     fn joins(&self) -> bool {
         matches!(self.awaiting, Awaiting::Join { .. })
     }
@@ -416,7 +420,7 @@ impl Run {
         whole.part(span.at, span.len)
     }
 
-    /// A step that is between our buffers.
+    /// Does a step between local buffers.
     fn work(&mut self, step: Step) {
         if self.failure.is_some() {
             return;
@@ -483,7 +487,7 @@ impl Run {
         })
     }
 
-    /// Members may share an engine, so a message says whose it is.
+    /// The tag names the receiver's rank, as members may share an engine.
     fn tag_for(&self, receiver: Rank) -> u64 {
         self.tag ^ (receiver as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -520,7 +524,7 @@ impl Run {
     }
 }
 
-/// The error that another member has met, as it says.
+/// The error that another member has sent.
 fn sent_error(data: Option<u64>) -> i32 {
     let known = data.and_then(|data| i32::try_from(data).ok());
     known.filter(|error| (1..4096).contains(error)).unwrap_or(FI_EIO)

@@ -1,7 +1,7 @@
-//! Transmit contexts of a scalable endpoint as members of groups.
+//! Transmit contexts of a scalable endpoint as members of collective groups.
 //!
-//! Others know the endpoint by its name, which is that of receive context 0. So it is that context's engine which carries
-//! the collectives of all transmit contexts, whether or not the program opens it; the context's queues drive it too.
+//! Other members know the endpoint by its name, which is that of receive context 0. So that context's engine carries
+//! the collectives of all transmit contexts, whether or not the program opens it; reading their queues drives it too.
 
 use super::{OWN, can_collect, terms, vector_of};
 use crate::abi::types::*;
@@ -15,7 +15,7 @@ use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whom a context's ends are told to.
+/// Where a context's completions and joins are reported, and what drives the carrier for it.
 #[derive(Clone)]
 pub struct Listener {
     pub cq: Option<Arc<Cq>>,
@@ -43,7 +43,7 @@ pub struct ContextCollectives<T: EndpointTransport> {
     carrier: Arc<Endpoint<T>>,
     owner: usize,
     eq: ScalableEq,
-    /// Set while the carrier has something to tell it.
+    /// Set from the first join on, while the carrier may have something to report.
     listener: Mutex<Option<Listener>>,
 }
 
@@ -64,7 +64,7 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
         })
     }
 
-    /// From the first join on, the context's queues drive the carrier.
+    /// At the first join, makes reading the context's queues drive the carrier.
     fn listen(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
         let mut current = locked(&self.listener);
         if current.is_some() {
@@ -87,8 +87,8 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
         Ok(())
     }
 
-    /// The context is being closed. -FI_EBUSY while a peer may still touch memory of its collectives; what only waits for
-    /// others is given up.
+    /// fi_close of the context: gives up collectives that only wait for others. -FI_EBUSY while a peer may still touch
+    /// the memory of one.
     pub fn close(&self) -> Result<()> {
         let mut listener = locked(&self.listener);
         if listener.is_none() {
@@ -142,7 +142,7 @@ impl<T: EndpointTransport + 'static> Collectives for ContextCollectives<T> {
 }
 
 impl<T: EndpointTransport + 'static> Endpoint<T> {
-    /// It carries collectives of others: from now on it is driven like an enabled endpoint, though it may be none.
+    /// Starts driving the endpoint like an enabled one, though the program may never open it.
     fn become_carrier(self: &Arc<Self>) -> Result<()> {
         if self.with_state(|state| core::mem::replace(&mut state.collective_carrier, true)) {
             return Ok(());
@@ -157,15 +157,15 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         Ok(())
     }
 
-    /// The application closes an endpoint that goes on for the collectives of others: nothing of the application's is
-    /// touched any more. -FI_EBUSY while a message is on its way into its receive.
+    /// fi_close of a carrier, which goes on for the collectives of others: nothing of the application's is touched any
+    /// more. -FI_EBUSY while a message is being written into a posted receive.
     pub fn close_to_application(self: &Arc<Self>) -> Result<()> {
         {
             let mut guard = self.host.enter()?;
             let core = &mut *guard;
-            // Nobody is told of receives that end with their endpoint.
+            // Receives that end with their endpoint are not reported.
             let bindings = core::mem::take(&mut core.owners.state.bindings);
-            let given_up = core.engine.give_up_receives(&mut core.pending);
+            let given_up = core.engine.give_up_receives(&mut &mut core.pending);
             core.report();
             core.owners.state.bindings = bindings;
             if !given_up {
@@ -177,7 +177,7 @@ impl<T: EndpointTransport + 'static> Endpoint<T> {
         Ok(())
     }
 
-    /// The scalable endpoint is closed.
+    /// fi_close of the scalable endpoint: the carrier is driven no more.
     pub fn retire_carrier(self: &Arc<Self>) {
         if !self.with_state(|state| core::mem::replace(&mut state.collective_carrier, false)) {
             return;

@@ -1,6 +1,10 @@
-//! Endpoints as members of groups: how addresses become members, and engine and queues a run's hands and ears.
+//! Endpoints as members of collective groups: how addresses become members, and what a `Runner` sends and reports with.
 //!
-//! What all kinds have in common, and plain endpoints; `contexts` and `shared_rx` have those that share an engine.
+//! Knows nothing of plans and rounds, which are `api::collective`'s. Called by `abi::object`, as `Collectives`.
+//!
+//! - here: what all kinds of endpoint have in common, and plain endpoints;
+//! - `contexts`: transmit contexts of a scalable endpoint, whose collectives receive context 0 carries;
+//! - `shared_rx`: endpoints of a shared receive context.
 
 pub mod contexts;
 mod shared_rx;
@@ -30,6 +34,7 @@ fn is_set(addr: fi_addr_t) -> bool {
     addr >> 62 == 1
 }
 
+/// What a `Runner` sends and receives with: the endpoint's engine.
 pub(super) struct RunnerHands<'a, T: Transport> {
     pub engine: &'a mut Engine<T>,
     pub pending: &'a mut PendingCompletions,
@@ -37,11 +42,11 @@ pub(super) struct RunnerHands<'a, T: Transport> {
 
 impl<T: Transport> Hands for RunnerHands<'_, T> {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused> {
-        self.engine.send(send, self.pending)
+        self.engine.send(send, &mut self.pending)
     }
 
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused> {
-        self.engine.recv(recv, self.pending)
+        self.engine.recv(recv, &mut self.pending)
     }
 
     fn deaths(&self, peer: PeerId) -> u32 {
@@ -49,7 +54,7 @@ impl<T: Transport> Hands for RunnerHands<'_, T> {
     }
 
     fn withdraw(&mut self, context: Context) {
-        self.engine.withdraw(context, self.pending);
+        self.engine.withdraw(context, &mut self.pending);
     }
 }
 
@@ -70,7 +75,7 @@ pub(super) fn report_finished(finished: &Finished, queues: CollectiveQueues<'_>)
     }
 }
 
-/// No counter counts them, as in the C library.
+/// Collectives are counted by no counter, as in the C library.
 fn report_operation(cq: &Cq, context: Context, report: bool, failure: Option<Errno>) {
     match failure {
         Some(Errno(err)) => cq.post_error(ErrorEntry {
@@ -102,21 +107,22 @@ fn report_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
     };
 }
 
-/// Where a member is: whom to send to, and whom its messages come from.
+/// How to reach a member: the peer to send to, and the source that its messages match.
 struct MemberRoute {
     to: PeerId,
     from: PeerId,
     deaths: u32,
 }
 
-/// Who joins: as the runner knows it, and by which address the others do.
+/// The endpoint that joins: its numbers in the runner, and its address, which the other members know.
 struct Joiner<'a> {
     owner: usize,
     joiner: usize,
     own: &'a [u8],
 }
 
-/// What the members have in common before they have told each other anything.
+/// What all members know without exchanging messages: a hash of it, and whether the program has agreed on the group
+/// already (a communicator key).
 fn common(call: &JoinCall, runner: &Runner) -> Result<(Digest, bool)> {
     let digest = Digest::default();
     match call.coll_addr {
@@ -127,7 +133,7 @@ fn common(call: &JoinCall, runner: &Runner) -> Result<(Digest, bool)> {
     }
 }
 
-/// The group that a call asks for. `way` finds a member by its fi_addr_t and the key of its address.
+/// The group that a call asks for. `route` finds a member by its fi_addr_t and the key of its address.
 fn membership(
     call: &JoinCall,
     av: &Av,
@@ -171,7 +177,7 @@ fn membership(
     })
 }
 
-/// -FI_EOPBADSTATE, -FI_EOPNOTSUPP: it cannot now, or never. One that shares its receives can receive all the same.
+/// -FI_EOPBADSTATE: not enabled; -FI_EOPNOTSUPP: not capable. An endpoint that `shares` its receives needs no FI_RECV.
 fn can_collect(state: &EndpointState, shares: bool) -> Result<()> {
     state.must_be_enabled()?;
     let settings = &state.settings;
@@ -182,7 +188,7 @@ fn can_collect(state: &EndpointState, shares: bool) -> Result<()> {
     }
 }
 
-/// The endpoint's address vector, of which the set must be.
+/// The endpoint's address vector; -FI_EINVAL for a set of another vector.
 fn vector_of(state: &EndpointState, call: &JoinCall) -> Result<Arc<Av>> {
     let av = state.peers.av().ok_or(Errno(FI_ENOAV as i32))?;
     if Arc::ptr_eq(&av, call.set.av()) {
@@ -192,13 +198,13 @@ fn vector_of(state: &EndpointState, call: &JoinCall) -> Result<Arc<Av>> {
     }
 }
 
-/// How many of its collectives may go on, and whether this one's end is to be reported.
+/// How many collectives the endpoint may have in flight, and whether this one's success is reported.
 fn terms(state: &EndpointState, call: &CollectiveCall) -> (usize, bool) {
     let (_, tell) = state.send_flags(Flags::Call(call.flags));
     (state.settings.tx_size.max(1), tell == Tell::Queue)
 }
 
-/// The owner of an endpoint's own groups; its contexts' have others.
+/// The owner number of an endpoint's own groups; those of contexts follow.
 pub(super) const OWN: usize = 0;
 
 impl<O: Owners> EndpointCore<O> {

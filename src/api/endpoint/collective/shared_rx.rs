@@ -1,4 +1,4 @@
-//! Endpoints that share their receives as members of groups: one runner for all of them, as they are one engine.
+//! Endpoints of a shared receive context as members of collective groups: they share a runner, as they share an engine.
 
 use super::{Joiner, can_collect, terms, vector_of};
 use crate::abi::types::fi_addr_t;

@@ -1,7 +1,8 @@
-//! Endpoints that share a receive context: each has a name, queues and a lane of its own, and the engine of the `shared_rx`.
+//! Endpoints of a shared receive context: each has a name, queues and a lane of its own, and the engine of the context.
 //!
-//! Until it is bound to the context an endpoint only has what it was given; from then on every call goes to the shared, under
-//! its lock, with the lane's number. Knows nothing of matching. Made by the provider, as other endpoints are.
+//! Before it is bound to the context, an endpoint only has its state and its transport. From then on every call goes to
+//! the context, under its lock, with the lane's number. Knows nothing of matching. Opened by `abi::object`, as other
+//! endpoints are.
 
 use super::{Core, SHARED_NUMBER, SharedRx};
 use crate::abi::types::*;
@@ -23,12 +24,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 
-/// An endpoint that shares its receives, once it is bound to the context that it shares.
+/// An endpoint made for a shared receive context, and bound to one before it is enabled.
 pub struct SharedRxEndpoint<T: EndpointTransport> {
     pub(in crate::api::endpoint) domain: Arc<Domain>,
     address: Vec<u8>,
     before: OptLock<Option<(EndpointState, T)>>,
-    /// The context and the lane there.
+    /// The bound context, and this endpoint's lane there.
     joined: OnceLock<(Arc<SharedRx<T>>, usize)>,
     closed: AtomicBool,
 }
@@ -87,10 +88,10 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
                 let mut core = shared.host.try_enter();
                 match core.as_mut().map(|core| core.owners.endpoint(*lane)) {
                     Some(Ok(state)) => use_it(state),
-                    _ => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())), // closed; nobody calls then
+                    _ => use_it(&mut EndpointState::closed(self.domain.provider)),
                 }
             }
-            (None, None) => use_it(&mut EndpointState::new(self.domain.provider, &Info::default())),
+            (None, None) => use_it(&mut EndpointState::closed(self.domain.provider)),
         }
     }
 
@@ -102,7 +103,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         Arc::new(ByThread(self.clone()))
     }
 
-    /// All sends of those that share are counted.
+    /// Counts the sends of all that share the context.
     fn unfinished(&self) -> (usize, usize) {
         self.joined
             .get()
@@ -114,7 +115,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         self.address.clone()
     }
 
-    /// Receives are posted to the context, and cancelled there.
+    /// Receives are posted to the shared context, and cancelled there.
     fn cancel(&self, _: Context) -> Result<()> {
         Err(Errno(FI_ENOENT))
     }
@@ -133,7 +134,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         srx.users.acquire();
         let lane = core.engine.transport_mut().add(transport);
         core.owners.endpoints.push(Some(state));
-        // `before` was there, so nobody has joined.
+        // `before` was still there, so `joined` is empty.
         let _ = self.joined.set((srx.clone(), lane));
         Ok(())
     }
@@ -147,7 +148,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
             log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
             return Err(Errno(FI_EOPBADSTATE as i32));
         };
-        // All endpoints that share have one address vector, by which the context knows sources too.
+        // All that share a context must have one address vector, as the context looks sources up in it.
         let own = self.with_state(|state| state.peers.av());
         let others = shared.with_state(|state| state.peers.av());
         let differ = matches!((&own, &others), (Some(own), Some(others)) if !Arc::ptr_eq(own, others));
@@ -160,7 +161,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
             );
             return Err(Errno(FI_EINVAL));
         }
-        // First: who is refused may bind more and try again, and what was shown once is not shown otherwise.
+        // Before the memory is opened: an endpoint that is refused may bind more and try again, but whether peers are
+        // counted is settled when its memory is opened.
         self.with_state(|state| state.check())?;
         let bound =
             |state: &mut EndpointState| (state.settings.is_target, state.bindings.counts_peers(), state.enabled);
@@ -197,7 +199,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
 }
 
 impl<T: EndpointTransport> Core<T> {
-    /// The endpoint of a lane is closed.
+    /// fi_close of a lane's endpoint.
     fn part(&mut self, lane: usize) {
         self.abandon(lane);
         self.engine.transport_mut().close(lane);
@@ -205,7 +207,7 @@ impl<T: EndpointTransport> Core<T> {
             *state = None;
         }
         self.progress();
-        // The lane's peers are gone, and with them whatever touched its memory.
+        // The lane's peers are gone, so nothing touches the collectives' memory any more.
         let _ = self.runner.forget(lane);
         if self.owners.endpoints.iter().all(Option::is_none) {
             self.owners.state.peers = Default::default(); // lets the address vector go
@@ -214,7 +216,7 @@ impl<T: EndpointTransport> Core<T> {
 }
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
-    /// Begins an operation on the shared engine: `begin` is told of this endpoint's lane.
+    /// Runs `begin`, which gives the shared engine an operation on this endpoint's lane.
     fn begin(
         &self,
         begin: impl FnOnce(&mut Core<T>, usize) -> Result<core::result::Result<(), Refused>, NotBegun>,
@@ -300,7 +302,7 @@ impl<T: EndpointTransport + 'static> Sleeper for SharedRxEndpoint<T> {
         let Some((shared, lane)) = self.joined.get() else {
             return false;
         };
-        // A lane that is closed will never have news.
+        // A closed lane never has work, so its sleeper may sleep.
         shared.host.arm(|lanes| lanes.transport_mut(*lane).is_none_or(T::arm))
     }
 

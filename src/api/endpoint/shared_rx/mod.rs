@@ -1,9 +1,11 @@
-//! Shared receive contexts: one set of posted receives that several endpoints take their messages to.
+//! Shared receive contexts: one set of posted receives for the messages of several endpoints.
 //!
-//! The endpoints share one engine over a lane for each (`lanes`), so matching is exact across all of them and an
-//! endpoint that shares nothing pays nothing. The price is one lock for all that share. A message's end is told to the
-//! queues of the endpoint it was sent to; what belongs to no endpoint (a cancelled receive, a look that finds nothing)
-//! to the context's own queue if it has one, else to the first endpoint's.
+//! The endpoints share one engine over a lane for each (`lanes`), so matching is exact across all of them, and an
+//! endpoint that shares nothing pays nothing. The price is one lock for all that share. A completion goes to the queues
+//! of the endpoint that the message was sent to. Called by `abi::object`.
+//!
+//! - here: the context, and which endpoint a completion belongs to;
+//! - `endpoint`: the endpoints that share it.
 
 mod endpoint;
 
@@ -24,7 +26,7 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
-use crate::engine::op::{Completion, Context, Report};
+use crate::engine::op::{Completion, Context};
 use crate::engine::port::{Limits, PeerId, Transport};
 use crate::util::user::UserIov;
 use core::marker::PhantomData;
@@ -33,26 +35,26 @@ use std::sync::Arc;
 
 pub use endpoint::SharedRxEndpoint;
 
-/// The number that regions know all by who share a context, as they are one engine: a region that is bound to one of them
-/// is reached through the others too.
+/// Memory regions know all endpoints of a shared context by one number, as they have one engine: a region bound to one
+/// of them can be accessed through the others.
 const SHARED_NUMBER: u64 = 0;
 
 /// A shared receive context.
 pub struct SharedRx<T: EndpointTransport> {
-    /// Endpoints bound to it.
+    /// Endpoints bound to the context.
     users: Refs,
     pub(super) host: EngineHost<Sharers<T>>,
 }
 
-/// The endpoints that share a receive context, and the context itself.
+/// The owners of a shared engine: the endpoints, and the context itself.
 pub struct Sharers<T> {
-    /// The context's own.
+    /// The state of the context itself, which receives are posted to.
     state: EndpointState,
     /// By lane; None: closed.
     endpoints: Vec<Option<EndpointState>>,
-    /// The domain has a thread of FI_PROGRESS_AUTO.
+    /// A thread of FI_PROGRESS_AUTO drives the engine.
     driven: bool,
-    /// One of the endpoints is a target for peers; somebody counts what they do.
+    /// One of the endpoints is a target of RMA or atomics; one has a counter for what peers do.
     target: bool,
     counted: bool,
     transport: PhantomData<fn() -> T>,
@@ -72,13 +74,20 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
     type Endpoint = T;
     type Transport = Lanes<T>;
 
-    /// Whose it is, is looked up among the lanes, which the engine has for as long as it works.
-    #[inline(always)]
-    fn report(&mut self, completion: Completion, pending: &mut PendingCompletions) {
-        pending.report(completion);
+    /// All are pending: which endpoint one belongs to is known by its lane, and the lanes are borrowed while the engine
+    /// works.
+    type Reporter<'a>
+        = &'a mut PendingCompletions
+    where
+        T: 'a;
+
+    #[inline]
+    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> &'a mut PendingCompletions {
+        pending
     }
 
-    /// What belongs to no endpoint is reported to the context's own queue if it has one, else to the first endpoint's.
+    /// A completion of no endpoint (a cancelled receive, a peek that found nothing) goes to the context's own queue if
+    /// it has one, else to the first endpoint's.
     fn owner_of(&mut self, completion: &Completion, lanes: &Lanes<T>) -> Option<&mut EndpointState> {
         match completion.source.map(|peer| lanes.lane_of(peer)) {
             Some(Some(lane)) => self.endpoints.get_mut(lane)?.as_mut(),
@@ -145,8 +154,8 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
 }
 
 impl<T: EndpointTransport> SharedRx<T> {
-    /// Lets peers of all who share it at the domain's memory, if one of them is to be a target; those who meet it on this
-    /// lane by themselves, unless what they do is counted.
+    /// Gives peers access to the domain's memory regions, if one endpoint is a target; direct access on this lane,
+    /// unless peers' operations are counted.
     fn open_memory(&self, lane: usize, target: bool, counted: bool) {
         let Some(mut guard) = self.host.try_enter() else { return };
         let core = &mut *guard;
@@ -196,7 +205,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
         Vec::new()
     }
 
-    /// It works from the beginning.
+    /// A shared context works from the moment it is opened.
     fn enable(&self) -> Result<()> {
         Ok(())
     }
@@ -205,7 +214,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRx<T>> {
         self.host.cancel(context)
     }
 
-    /// Programs may bind a queue, though nothing is told to it but what belongs to no endpoint.
+    /// Programs may bind a queue; it only gets completions that belong to no endpoint.
     fn bind_cq(&self, cq: &Arc<Cq>, flags: u64) -> Result<()> {
         self.with_state(|state| state.bindings.bind_cq(cq, flags))
     }
@@ -262,7 +271,7 @@ impl<T: EndpointTransport> Progress for SharedRx<T> {
         self.host.progress();
     }
 
-    /// Nobody can wake who sleeps on the context's own queue.
+    /// The context has no descriptor, so nothing could wake a sleeper on its own queue.
     fn arm(&self) -> bool {
         self.host.is_closed()
     }

@@ -1,7 +1,10 @@
-//! The application's state of an endpoint: what it is bound to, its options, and how calls become operations of an engine.
+//! What the application made of an endpoint (bindings, options), and how its calls become operations of an engine.
 //!
-//! `settings` is what its attributes come down to, `report` the way back: what an engine tells of. Knows no transport;
-//! whoever owns a state also has the engine. Called by the endpoints of this folder.
+//! Knows no transport: the owner of a state has the engine too, and lends a closure that finds a peer. Called by the
+//! endpoints of this folder.
+//!
+//! - `settings`: what the attributes come down to;
+//! - `report`: the way back, from the engine's completions to queues, counters, regions and the log.
 
 mod report;
 mod settings;
@@ -30,25 +33,25 @@ pub use report::PendingCompletions;
 pub use settings::{Settings, engine_config};
 
 pub struct EndpointState {
-    /// Whose endpoint it is, for the log.
+    /// The provider's name, for the log.
     pub provider: Speaker,
     pub peers: Peers,
     pub bindings: Bindings,
     pub settings: Settings,
     pub enabled: bool,
-    /// The number that regions of memory know it by, once asked for.
+    /// The number by which memory regions know the endpoint, once asked for.
     pub number: Option<u64>,
-    /// The domain's, from fi_enable on.
+    /// The domain's regions, from fi_enable on: completions at the target may count on a region's counter.
     pub memory: Option<Arc<Memory>>,
-    /// The domain's, from fi_enable on: what its own operations end at.
+    /// The domain's deferred work, from fi_enable on: completions of deferred operations go there.
     pub deferred: Option<Arc<Deferred>>,
-    /// The transmit context that it shares with others.
+    /// The bound shared transmit context.
     pub stx: Option<Arc<Stx>>,
-    /// Known by this to the domain's thread.
+    /// Its number at the domain's thread, while the thread drives it.
     pub driven: Option<u64>,
-    /// It carries collectives of the contexts of its scalable endpoint, enabled or not.
+    /// It carries the collectives of its scalable endpoint's transmit contexts, enabled or not.
     pub collective_carrier: bool,
-    /// How many aliases are open.
+    /// Open aliases.
     pub aliases: Arc<Refs>,
 }
 
@@ -70,6 +73,11 @@ impl EndpointState {
         }
     }
 
+    /// What a thread gets that comes after fi_close: a state that nobody else sees. The application does not call then.
+    pub fn closed(provider: Speaker) -> EndpointState {
+        EndpointState::new(provider, &Info::default())
+    }
+
     pub fn not_enabled(&self) -> Result<()> {
         if self.enabled {
             Err(Errno(FI_EOPBADSTATE as i32))
@@ -78,7 +86,7 @@ impl EndpointState {
         }
     }
 
-    /// One address vector is all.
+    /// An endpoint has one address vector.
     pub fn bind_av(&mut self, av: &Arc<Av>) -> Result<()> {
         if self.peers.is_bound() {
             return Err(Errno(FI_EINVAL));
@@ -105,7 +113,7 @@ impl EndpointState {
         }
     }
 
-    /// Whether it can do an operation that waits for a counter.
+    /// Whether the endpoint can do this deferred operation: it must be enabled, have the capability, and FI_TRIGGER.
     pub fn can_wait(&self, call: &Call) -> Result<()> {
         self.must_be_enabled()?;
         let settings = &self.settings;
@@ -129,7 +137,7 @@ impl EndpointState {
         }
     }
 
-    /// Whether it may be enabled: one without what it needs is told what is missing.
+    /// Whether it may be enabled. The log says what is not bound yet.
     pub fn check(&self) -> Result<()> {
         let settings = &self.settings;
         let initiates = settings.can_read || settings.can_write || settings.can_atomic;
@@ -150,7 +158,7 @@ impl EndpointState {
         Ok(())
     }
 
-    /// Why an endpoint does not send or receive: it is not enabled, or not of the kind that does.
+    /// Why an endpoint refuses an operation: it is not enabled, or lacks the capability.
     #[cold]
     fn unable(&self) -> NotBegun {
         NotBegun::Refused(Errno(if self.enabled {
@@ -160,7 +168,7 @@ impl EndpointState {
         }))
     }
 
-    /// The send that a call asks for. `find` numbers a peer by its address.
+    /// Makes an engine's send of a call. `find` is the transport's: it numbers a peer by address.
     #[inline(always)]
     pub fn send_op<T: EndpointTransport>(
         &mut self,
@@ -194,7 +202,7 @@ impl EndpointState {
         })
     }
 
-    /// The read or write that a call asks for.
+    /// Makes an engine's read or write of a call.
     #[inline(always)]
     pub fn rma_op<T: EndpointTransport>(
         &mut self,
@@ -214,7 +222,7 @@ impl EndpointState {
         if flags & (FI_TRIGGER | FI_COMMIT_COMPLETE) != 0 {
             return Err(not_now(self.provider, flags));
         }
-        // What is read has no source buffer to be given back early.
+        // A read has no source buffer that injecting could give back early.
         let inject = write && flags & FI_INJECT != 0;
         let len = call.local.len();
         if len != call.remote.len() {
@@ -237,7 +245,7 @@ impl EndpointState {
         })
     }
 
-    /// The atomic operation that a call asks for.
+    /// Makes an engine's atomic operation of a call.
     #[inline(always)]
     pub fn atomic_op<T: EndpointTransport>(
         &mut self,
@@ -275,7 +283,7 @@ impl EndpointState {
         })
     }
 
-    /// The receive that a call asks for, or the look.
+    /// Makes an engine's receive of a call, and says which peek or claim it is, if any.
     #[inline(always)]
     pub fn recv_op<T: EndpointTransport>(
         &mut self,
@@ -310,7 +318,7 @@ impl EndpointState {
         Ok((recv, look(flags)))
     }
 
-    /// How a send is reported, and how far it must have come: by its own flags, or the endpoint's.
+    /// The flags of a transmitting call, its own or the endpoint's defaults, and where its success is reported.
     #[inline]
     pub(super) fn send_flags(&self, flags: Flags) -> (u64, Tell) {
         let selective = self.bindings.tx_selective();
@@ -338,7 +346,7 @@ impl EndpointState {
     }
 }
 
-/// Whom an operation with these flags tells of success.
+/// Where the success of an operation with these flags is reported.
 #[inline]
 fn tell_for(selective: bool, flags: u64) -> Tell {
     if !selective || flags & FI_COMPLETION != 0 {
@@ -348,8 +356,8 @@ fn tell_for(selective: bool, flags: u64) -> Tell {
     }
 }
 
-/// An operation that waits for a counter, or one whose result is to outlast a power failure: no memory of ours does, and
-/// to report less would be a lie.
+/// Why an operation cannot start: it waits for a counter (FI_TRIGGER), or asks for FI_COMMIT_COMPLETE. There is no
+/// persistent memory here, so no completion may claim to have reached it.
 #[cold]
 fn not_now(provider: Speaker, flags: u64) -> NotBegun {
     if flags & FI_COMMIT_COMPLETE == 0 {
@@ -359,8 +367,8 @@ fn not_now(provider: Speaker, flags: u64) -> NotBegun {
     NotBegun::Refused(Errno(FI_EOPNOTSUPP))
 }
 
-/// The level that flags ask for. Delivery is told of when a receive has the message, or somebody discards it: so is a
-/// match.
+/// The completion level that flags ask for. FI_MATCH_COMPLETE is served as delivery: both complete when a receive has
+/// the message or a peer discards it.
 #[inline]
 fn level(flags: u64) -> CompletionLevel {
     if flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0 {
@@ -372,7 +380,7 @@ fn level(flags: u64) -> CompletionLevel {
     }
 }
 
-/// All arrays that the operation has are of one length, which is neither nothing nor too much.
+/// -FI_EINVAL unless all buffers of the operation have one length, and not 0; -FI_EMSGSIZE for too many bytes.
 #[inline(always)]
 fn check_arrays(call: &AtomicCall) -> Result<()> {
     let len = call.len;
@@ -391,7 +399,7 @@ fn check_arrays(call: &AtomicCall) -> Result<()> {
     if len == 0 || !fits {
         return Err(Errno(FI_EINVAL));
     }
-    // The answer already says that the operation is done, and has no room for the target's data.
+    // A fetching atomic's reply is its acknowledgement, and carries no remote CQ data to the target.
     if form != Form::Base && call.data.is_some() {
         return Err(Errno(FI_EOPNOTSUPP));
     }

@@ -1,6 +1,6 @@
-//! What an engine tells of, and who is told of it: queues, counters, regions of memory, the log.
+//! The way back: what the engine reports goes to queues, counters, memory regions and the log.
 //!
-//! Knows nothing of how operations begin. Called by the endpoints, after each call of an engine.
+//! Knows nothing of how operations begin. Called by `engine_core`, during and after each call of the engine.
 
 use super::EndpointState;
 use crate::abi::types::*;
@@ -10,23 +10,23 @@ use crate::api::log::Speaker;
 use crate::engine::op::{CompletedOp, Completion, Error, Failure, MessageKind, RemotePart, Report, Tell};
 use crate::engine::port::PeerId;
 
-/// What the engine tells: ends, which the queues are then told of, and refusals, which the log is.
+/// Completions that the engine has reported and no queue has yet, and refusals that the log does not have yet.
 #[derive(Default)]
 pub struct PendingCompletions {
     pub completions: Vec<Completion>,
     pub refusals: Vec<Refusal>,
-    /// There are refusals, or peers that came: what is seldom, and looked at after the ends.
+    /// There are refusals, or peers that came or went: looked at after the completions, and rarely.
     pub rare: bool,
 }
 
-/// A peer may not do what it wanted with memory of ours. It has been told so.
+/// A peer was refused access to memory here, and has been told so.
 pub struct Refusal {
     pub from: PeerId,
     part: RemotePart,
     error: Error,
 }
 
-impl Report for PendingCompletions {
+impl Report for &mut PendingCompletions {
     #[inline(always)]
     fn report(&mut self, completion: Completion) {
         self.completions.push(completion);
@@ -46,7 +46,7 @@ impl Report for PendingCompletions {
 }
 
 impl PendingCompletions {
-    /// A completion that cannot be reported at once, which is rare.
+    /// Keeps a completion that cannot be reported at once, which is rare.
     #[cold]
     pub fn keep(&mut self, completion: Completion) {
         self.completions.push(completion);
@@ -54,7 +54,7 @@ impl PendingCompletions {
 }
 
 impl Refusal {
-    /// The line that an administrator looks for. `address` is the peer's.
+    /// Writes the log line that an administrator looks for. `address` is the peer's.
     pub fn log(&self, provider: Speaker, address: Option<&[u8]>) {
         let peer = String::from_utf8_lossy(address.unwrap_or_default());
         let why = match self.error {
@@ -74,11 +74,12 @@ impl Refusal {
 }
 
 impl EndpointState {
-    /// What an end's entry says of its source; None: it must be looked up.
+    /// The source address for a completion's entry; None: the transport must be asked, or more than queue and counter
+    /// must hear of it, so it cannot be reported at once.
     #[inline(always)]
     pub fn known_source(&self, end: &Completion) -> Option<fi_addr_t> {
         match (end.op, end.source) {
-            // Not the queues' and counters' alone.
+            // The runner, deferred work or a region must hear of these.
             _ if end.kind == MessageKind::Collective || end.tell == Tell::Own => None,
             (CompletedOp::Target { .. }, _) => None,
             (CompletedOp::Recv, Some(peer)) if self.settings.sourced => {
@@ -89,7 +90,7 @@ impl EndpointState {
         }
     }
 
-    /// Tells queues and counters of an end. `address` is that of a peer.
+    /// Reports a completion to queues, counters and regions. `address` gives the address of a peer.
     #[inline]
     pub fn report<'a, T: EndpointTransport>(&mut self, end: &Completion, address: impl Fn(PeerId) -> Option<&'a [u8]>) {
         if end.tell == Tell::Own {
@@ -118,7 +119,8 @@ impl EndpointState {
         self.bindings.report(end, source);
     }
 
-    /// Tells the counter of a deferred operation, and queue and counter of the endpoint only if it asked for that.
+    /// Reports a deferred operation to the counter that it names, and to the endpoint's queue and counter only if the
+    /// program asked for that.
     #[cold]
     fn report_own(&self, end: &Completion) {
         let Some(landed) = self.deferred.as_ref().and_then(|deferred| deferred.landed(end)) else {
@@ -133,7 +135,7 @@ impl EndpointState {
             self.bindings.report(&end, FI_ADDR_NOTAVAIL);
         }
         let Some(counted) = &landed.counted else { return };
-        // A counter that the endpoint has counted with already counts an operation once.
+        // If it is the endpoint's counter too, `report` has counted the operation already.
         let twice = landed.entry.is_some() && self.bindings.counts_with(end.op, counted.cntr());
         match end.failure {
             _ if twice => {}
@@ -142,7 +144,7 @@ impl EndpointState {
         }
     }
 
-    /// An operation with FI_TRIGGER was cancelled before it began.
+    /// Reports an operation with FI_TRIGGER that was cancelled before it started.
     #[cold]
     pub fn report_canceled(&self, call: &Call) {
         let (op, kind) = match call {

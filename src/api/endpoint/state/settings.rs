@@ -1,6 +1,7 @@
-//! What the attributes of an endpoint come down to: what it can do, how much of it, and the flags it begins with.
+//! What the attributes of an endpoint come down to: capabilities, sizes, and default flags.
 //!
-//! Knows nothing of what is bound to it. Made with a `EndpointState`, whose options change it.
+//! Knows nothing of what is bound to the endpoint. Made with an `EndpointState`; the options of fi_setopt and
+//! FI_SETOPSFLAG change it.
 
 use crate::abi::types::*;
 use crate::api::info::caps::is_rma_target;
@@ -8,7 +9,7 @@ use crate::api::info::model::Info;
 use crate::engine::Config;
 use crate::engine::op::MessageKind;
 
-/// What the attributes and options of an endpoint come down to.
+/// An endpoint's capabilities and sizes, and the options that calls may change.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub tx_flags: u64,
@@ -30,24 +31,25 @@ pub struct Settings {
     pub can_atomic: bool,
     /// FI_TRIGGER: its operations may wait for counters.
     pub can_trigger: bool,
-    /// Peers may do something with memory of ours.
+    /// FI_REMOTE_READ or FI_REMOTE_WRITE: peers may access registered memory through this endpoint.
     pub is_target: bool,
     /// FI_COLLECTIVE is among its capabilities.
     pub collective: bool,
     /// ep_attr.tx_ctx_cnt is FI_SHARED_CONTEXT.
     pub shares_tx: bool,
-    /// As if the queue for receives were bound with FI_SELECTIVE_COMPLETION.
+    /// Receives are selective, though the queue is not bound with FI_SELECTIVE_COMPLETION: an endpoint that shares the
+    /// context is.
     pub rx_selective: bool,
 }
 
 const DEFAULT_MIN_MULTI_RECV: usize = 64;
 
-/// Which receives may name the one peer that they take messages from.
+/// Which receives may name their source (FI_DIRECTED_RECV, FI_TAGGED_DIRECTED_RECV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directed {
     messages: bool,
     tagged: bool,
-    /// They must.
+    /// FI_EXACT_DIRECTED_RECV: they must name it.
     pub(super) exact: bool,
 }
 
@@ -78,7 +80,7 @@ impl Settings {
         let rx = info.rx.clone().unwrap_or_default();
         let has = |caps: u64| info.caps & caps != 0;
         let (rma, atomic) = (has(FI_RMA), has(FI_ATOMIC));
-        // Who names neither direction has both; an endpoint for memory alone has neither.
+        // Caps that name neither FI_SEND nor FI_RECV mean both, but none for an endpoint of RMA and atomics alone.
         let either = !has(FI_SEND | FI_RECV) && (has(FI_MSG | FI_TAGGED) || !(rma || atomic));
         let directions = has(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE);
         let moves = |direction: u64| !directions || has(direction);
@@ -111,7 +113,7 @@ impl Settings {
     }
 }
 
-/// An engine for an endpoint with these attributes: tx_attr.size sends are never refused for want of room.
+/// The engine's configuration: room for tx_attr.size sends, so that none of those returns -FI_EAGAIN.
 pub fn engine_config(info: &Info) -> Config {
     let default = Config::default();
     let sends = info.tx.as_ref().map_or(0, |tx| tx.size);

@@ -68,19 +68,20 @@ pub const VARIABLES: &[(&str, ParamType, &str)] = &[
     (
         "universe_size",
         ParamType::Size,
-        "How many peers to expect; ignored but by plug-ins: the library's own tables grow as peers come (default: 1024, \
-         unless the provider says otherwise)",
+        "How many peers to expect; ignored but by plug-ins: the library's own tables grow as peers come \
+         (default: 1024, unless the provider says otherwise)",
     ),
     (
         "av_remove_cleanup",
         ParamType::Bool,
-        "Drop what is kept for a peer, connections too, when it leaves the address vector; ignored but by plug-ins: the \
-         library itself has no connections, and drops what it keeps when it needs the room (default: false)",
+        "Drop what is kept for a peer, connections too, when it leaves the address vector; ignored but by plug-ins: \
+         the library itself has no connections, and drops what it keeps when it needs the room (default: false)",
     ),
     (
         "offload_coll_provider",
         ParamType::String,
-        "The provider to offload collectives to; ignored: collectives run on the endpoint's own provider (default: none)",
+        "The provider to offload collectives to; ignored: collectives run on the endpoint's own provider \
+         (default: none)",
     ),
 ];
 

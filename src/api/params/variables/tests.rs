@@ -38,7 +38,8 @@ fn shipped() -> String {
     files.into_iter().filter(ships).map(text).collect()
 }
 
-/// `get`, `text` and `number` are the log's own ways to `params::get`, and `prefer_sysconfig` is read before there is one.
+/// `get`, `text` and `number` are the log's own ways to `params::get`, and `prefer_sysconfig` is read before there is
+/// one.
 fn is_read(source: &str, name: &str) -> bool {
     let calls = ["core_string(", "core_os_string(", "core_bool(", "core_int(", "get("];
     let with_another = ["text(get, ", "number(get, ", "get(Owner::CORE, "];

@@ -1,0 +1,217 @@
+//! The entries of a completion queue in order: a ring of successes, and errors that stand between them.
+//!
+//! Knows no lock and no waiting: `cq` has both. An error takes no slot of the ring; it remembers which entry it stands
+//! before, and reading stops there. A ring that was read empty starts again at its beginning, so that a queue that is
+//! read as fast as it is filled stays in the nearest cache. Called by `cq`.
+
+use super::entry::{Entry, ErrorEntry};
+use crate::abi::types::FI_EOVERRUN;
+use core::ffi::c_int;
+use std::collections::VecDeque;
+
+/// The ring's first size. It grows to what the program asked for when that is needed.
+const FIRST: usize = 1024;
+
+pub struct Queue {
+    /// A power of two of them.
+    slots: Box<[Entry]>,
+    /// Where the oldest entry is; `head` and `tail` run on, and are masked when used.
+    head: usize,
+    tail: usize,
+    /// The number of entries at which the ring is full: no slot is left, or no more may be kept.
+    full: usize,
+    /// Each with the `tail` at the time it came.
+    errors: VecDeque<(usize, ErrorEntry)>,
+    /// The size that the program asked for, errors included.
+    capacity: usize,
+    /// FI_RM_ENABLED: more than that are kept; else they are an overrun.
+    managed: bool,
+    overrun: bool,
+    /// The error read last, whose data the program may look at until it reads the next.
+    last: ErrorEntry,
+    /// The number of entries at which a waiter must be woken; `NOBODY` when none sleeps.
+    pub wake_at: usize,
+}
+
+pub const NOBODY: usize = usize::MAX;
+
+/// What reading found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    Entries(usize),
+    Empty,
+    /// An error is next.
+    Error,
+}
+
+impl Queue {
+    pub fn new(capacity: usize, managed: bool) -> Queue {
+        let first = capacity.clamp(1, FIRST).next_power_of_two();
+        Queue {
+            slots: vec![Entry::default(); first].into_boxed_slice(),
+            head: 0,
+            tail: 0,
+            full: first.min(capacity),
+            errors: VecDeque::new(),
+            capacity,
+            managed,
+            overrun: false,
+            last: ErrorEntry::default(),
+            wake_at: NOBODY,
+        }
+    }
+
+    /// Unread entries and errors.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tail - self.head + self.errors.len()
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether `count` more fit into the size that the program asked for.
+    #[inline]
+    pub fn has_room(&self, count: usize) -> bool {
+        self.len().saturating_add(count) <= self.capacity
+    }
+
+    pub fn is_overrun(&self) -> bool {
+        self.overrun
+    }
+
+    /// Whether reading would find something.
+    pub fn is_ready(&self) -> bool {
+        self.len() > 0 || self.overrun
+    }
+
+    /// Whether a waiter must be woken.
+    #[inline]
+    pub fn is_awaited(&self) -> bool {
+        self.wake_at != NOBODY && self.len() >= self.wake_at
+    }
+
+    /// Whether a wait for so many entries is over. An error ends it, wherever it stands.
+    pub fn has_enough(&self, count: usize) -> bool {
+        self.len() >= count || self.has_error()
+    }
+
+    fn has_error(&self) -> bool {
+        !self.errors.is_empty() || self.overrun
+    }
+
+    #[inline]
+    pub fn push(&mut self, entry: &Entry) {
+        if self.tail - self.head >= self.full && !self.make_room() {
+            return;
+        }
+        let at = self.tail & (self.slots.len() - 1);
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = *entry;
+        }
+        self.tail += 1;
+    }
+
+    /// How far reading may go: to the oldest error, or to the tail.
+    #[inline]
+    fn stop(&self) -> usize {
+        self.errors.front().map_or(self.tail, |oldest| oldest.0)
+    }
+
+    /// An error is never dropped: there is at most one for each operation that was accepted.
+    #[cold]
+    pub fn push_error(&mut self, error: ErrorEntry) {
+        if self.overrun {
+            return;
+        }
+        self.errors.push_back((self.tail, error));
+    }
+
+    /// Passes up to `count` entries to `put`.
+    #[inline]
+    pub fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
+        let there = self.stop() - self.head;
+        if there == 0 {
+            return self.blocked(count);
+        }
+        let count = count.min(there);
+        let mask = self.slots.len() - 1;
+        for at in self.head..self.head + count {
+            if let Some(entry) = self.slots.get(at & mask) {
+                put(entry);
+            }
+        }
+        self.head += count;
+        if self.head == self.tail && self.errors.is_empty() {
+            (self.head, self.tail) = (0, 0);
+        }
+        Taken::Entries(count)
+    }
+
+    /// The next entry, if it is an error. It stays valid until the next one is taken. The error of an overrun is never
+    /// used up.
+    #[cold]
+    pub fn take_error(&mut self) -> Option<&ErrorEntry> {
+        if self.stop() != self.head {
+            return None;
+        }
+        if let Some((_, error)) = self.errors.pop_front() {
+            self.last = error;
+        } else if self.overrun {
+            self.last = ErrorEntry {
+                err: FI_EOVERRUN as c_int,
+                prov_errno: FI_EOVERRUN as c_int,
+                ..ErrorEntry::default()
+            };
+        } else {
+            return None;
+        }
+        Some(&self.last)
+    }
+
+    /// The answer when no entry can be read. As in the C library, a read of 0 entries does not report an error.
+    fn blocked(&self, count: usize) -> Taken {
+        match (self.has_error(), count) {
+            (false, _) => Taken::Empty,
+            (true, 0) => Taken::Entries(0),
+            (true, _) => Taken::Error,
+        }
+    }
+
+    /// Makes a full ring larger, or marks the queue overrun. False: the entry is dropped.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        let used = self.tail - self.head;
+        if self.overrun || (used >= self.capacity && !self.managed) {
+            return self.give_up();
+        }
+        if used < self.slots.len() {
+            self.full = self.slots.len();
+            return true;
+        }
+        let mut larger = Vec::new();
+        let size = self.slots.len().saturating_mul(2);
+        if larger.try_reserve_exact(size).is_err() {
+            return self.give_up();
+        }
+        let (mask, head) = (self.slots.len() - 1, self.head);
+        larger.extend((head..self.tail).filter_map(|at| self.slots.get(at & mask)));
+        larger.resize(size, Entry::default());
+        self.slots = larger.into_boxed_slice();
+        self.full = if self.managed { size } else { size.min(self.capacity) };
+        self.errors.iter_mut().for_each(|error| error.0 -= head);
+        (self.head, self.tail) = (0, used);
+        true
+    }
+
+    /// An overrun queue takes nothing more, even when there is room again.
+    fn give_up(&mut self) -> bool {
+        self.overrun = true;
+        self.full = 0;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;
