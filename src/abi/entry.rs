@@ -60,7 +60,12 @@ exported! {
 
     /// # Safety
     /// `info` is NULL or an fi_info, `fabric` a place for a pointer.
-    pub unsafe fn fi_fabric2(info: *mut fi_info, fabric: *mut *mut fid_fabric, flags: u64, context: *mut c_void) -> c_int {
+    pub unsafe fn fi_fabric2(
+        info: *mut fi_info,
+        fabric: *mut *mut fid_fabric,
+        flags: u64,
+        context: *mut c_void,
+    ) -> c_int {
         if info.is_null() || flags != 0 {
             return -FI_EINVAL;
         }

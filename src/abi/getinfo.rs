@@ -117,7 +117,7 @@ fn hand_out(answers: Vec<Answer>) -> Result<*mut fi_info> {
     Ok(list)
 }
 
-/// A plug-in's own struct with what the core has to say on it, or a fresh one.
+/// A plug-in's own struct, with provider name and versions as the core wants them, or a new struct.
 fn to_c(answer: Answer) -> core::result::Result<*mut fi_info, NoMemory> {
     match answer.own.and_then(|own| own.downcast::<OwnInfo>().ok()) {
         Some(own) => own.signed(answer.info.fabric.as_ref()),

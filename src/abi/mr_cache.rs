@@ -11,20 +11,20 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// The first API that has it.
+/// The first API version with fi_open("mr_cache").
 const SINCE: u32 = version(1, 13);
 
 /// The monitor that is imported now.
 static IMPORTED: AtomicPtr<fid> = AtomicPtr::new(null_mut());
 
-/// Of the fid that fi_open gives.
+/// Operations of the fid that fi_open gives.
 static CACHE_OPS: fi_ops = fi_ops {
     close: Some(close_cache),
     bind: Some(import),
     ..lacking::FID
 };
 
-/// Put into the application's monitor while it is imported.
+/// Operations put into the application's monitor while it is imported.
 static MONITOR_OPS: fi_ops = fi_ops {
     close: Some(close_monitor),
     ..lacking::FID

@@ -181,7 +181,7 @@ impl Post for OnVectors {
     }
 }
 
-/// Once for all calls by vectors, which are seldom.
+/// Not inlined: the calls by vectors are rare, and share one copy.
 ///
 /// # Safety
 /// As `Post::post`.
@@ -408,7 +408,7 @@ pub(super) unsafe fn by_msg(
     }
 }
 
-// ---- what there is ----
+// ---- which operations there are ----
 
 /// # Safety
 /// `count` is NULL or a place for a number.
@@ -437,7 +437,7 @@ unsafe extern "C" fn compwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op:
     unsafe { tell_most(Form::Compare, datatype, op, count) }
 }
 
-/// fi_query_atomic. Tagged receive buffers can be targets of whatever memory can be.
+/// fi_query_atomic. FI_TAGGED makes no difference: the buffer of a tagged receive can be the target of any operation.
 ///
 /// # Safety
 /// `attr` is NULL or a place for attributes.

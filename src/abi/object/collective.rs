@@ -155,7 +155,7 @@ unsafe fn message(
     })
 }
 
-/// What a domain of any provider of ours offers.
+/// fi_query_collective: every domain of this library answers the same.
 ///
 /// # Safety
 /// As the manual page says of fi_query_collective.

@@ -14,6 +14,7 @@ use crate::api::deferred::{self, Terms};
 use crate::api::domain::Domain;
 use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
+use crate::api::messaging::NotBegun;
 use crate::engine::op::{Access, Form};
 use core::ffi::{c_int, c_void};
 use libc::ssize_t;
@@ -215,12 +216,15 @@ unsafe fn atomic_call(
 
 // ---- operations with FI_TRIGGER ----
 
-/// An operation with FI_TRIGGER is queued until its counter has come so far; answers what C is told.
+/// What C is told of an operation that was not begun. One with FI_TRIGGER is queued until its counter has come so far.
 ///
 /// # Safety
-/// The operation's context is NULL or a struct fi_triggered_context.
+/// With FI_TRIGGER the operation's context is NULL or a struct fi_triggered_context.
 #[cold]
-pub unsafe fn trigger<V: EndpointOps>(endpoint: &V, request: &mut Option<impl Request>) -> ssize_t {
+pub unsafe fn not_begun<V: EndpointOps>(endpoint: &V, why: NotBegun, request: &mut Option<impl Request>) -> ssize_t {
+    if let NotBegun::Refused(error) = why {
+        return error.code() as ssize_t;
+    }
     // Taken out of an Option, so that the request is put into memory on this path only (see `util::apart`).
     let queued = request.take().map(|request| {
         // SAFETY: the same contract.
@@ -230,7 +234,7 @@ pub unsafe fn trigger<V: EndpointOps>(endpoint: &V, request: &mut Option<impl Re
 }
 
 /// # Safety
-/// As `trigger`.
+/// As `not_begun`.
 unsafe fn queue_triggered<V: EndpointOps>(endpoint: &V, call: &Call) -> Result<()> {
     let context = call.context() as *const fi_triggered_context;
     // SAFETY: a context of FI_TRIGGER; the larger fi_triggered_context2 begins alike, and the type of event says what

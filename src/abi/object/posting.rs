@@ -14,13 +14,13 @@ use core::ffi::c_void;
 use core::slice;
 use libc::{iovec, ssize_t};
 
-/// The context of the inject forms, which nobody sees, and the buffer that a call does not have.
+/// The context of an inject call, which no completion carries, and a buffer that a call does not have.
 pub const NULL: *mut c_void = core::ptr::null_mut();
 
-/// What an endpoint can be asked for.
+/// A data call as `api` takes it.
 pub trait Request {
     fn ask(&self, endpoint: &impl EndpointOps) -> Result<(), NotBegun>;
-    /// As it is kept when it has to wait for a counter.
+    /// The call in the form in which it waits for a counter.
     fn keep(self) -> Call;
 }
 
@@ -81,8 +81,7 @@ impl<R: Request> Post for R {
             let endpoint = endpoint::of::<V>(ep.cast());
             match self.ask(endpoint) {
                 Ok(()) => 0,
-                Err(NotBegun::Refused(error)) => error.code() as ssize_t,
-                Err(NotBegun::Triggered) => deferred::trigger(endpoint, &mut Some(self)),
+                Err(why) => deferred::not_begun(endpoint, why, &mut Some(self)),
             }
         }
     }

@@ -121,7 +121,7 @@ pub(super) unsafe fn by_msg(access: Access, msg: *const fi_msg_rma, flags: u64) 
     unsafe {
         let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
         let remote = remote(msg.rma_iov, msg.rma_iov_count)?;
-        // Of an operation on nothing the local side need not be filled in.
+        // An operation on no bytes: a program need not fill in the local side, so it is not looked at.
         let local = if remote.is_empty() && msg.rma_iov_count > 0 {
             UserIov::default()
         } else {

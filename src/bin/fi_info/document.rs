@@ -238,7 +238,7 @@ fn hex(value: u64) -> Json {
     Text(format!("{value:#x}"))
 }
 
-/// An address in this process: said only so far as there is one.
+/// An address in this process; null for none.
 fn pointer(address: usize) -> Json {
     if address == 0 { Null } else { hex(address as u64) }
 }
@@ -250,7 +250,7 @@ fn name(value: u32, kind: Narrow) -> Json {
     }
 }
 
-/// fi_tostr has no kind for this one.
+/// Resource management by name; fi_tostr has no datatype for it.
 fn resource_mgmt(value: fi_resource_mgmt) -> Json {
     match value {
         FI_RM_UNSPEC => Text("FI_RM_UNSPEC".to_string()),
@@ -260,7 +260,7 @@ fn resource_mgmt(value: fi_resource_mgmt) -> Json {
     }
 }
 
-/// The names of the bits, lowest first; each is asked for alone, so that one without a name does not get lost.
+/// The names of the bits, lowest first. Each bit is asked for alone, so that one without a name is not left out.
 fn bits(value: u64, kind: Wide) -> Json {
     named_bits(value, |bit| match ffi::name_of_u64(bit, kind) {
         name if name.is_empty() => own_name(bit, kind).unwrap_or_default().as_bytes().to_vec(),
@@ -268,7 +268,7 @@ fn bits(value: u64, kind: Wide) -> Json {
     })
 }
 
-/// Names that libraries leave out.
+/// Names of bits that fi_tostr does not know.
 fn own_name(bit: u64, kind: Wide) -> Option<&'static str> {
     match (kind, bit) {
         (Wide::OpFlags, FI_COMMIT_COMPLETE) => Some("FI_COMMIT_COMPLETE"),
@@ -294,7 +294,7 @@ fn named_bits(value: u64, name: impl Fn(u64) -> Vec<u8>) -> Json {
     Array(set.map(one).collect())
 }
 
-/// An address as the library writes it: only its text of the whole info has it.
+/// An address as the library writes it, taken from its text of the whole info, the only one that has it.
 fn address(text: &[u8], label: &[u8], absent: bool) -> Json {
     let line = text.split(|c| *c == b'\n').find_map(|line| line.strip_prefix(label));
     Json::text_or_null(line.filter(|_| !absent))

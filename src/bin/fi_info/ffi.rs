@@ -231,7 +231,7 @@ fn c_hints(from: &Hints) -> Option<InfoList> {
         info.addr_format = from.addr_format;
         ep.r#type = from.ep_type;
         domain.mode = u64::MAX;
-        // All there is but the two that rule each other out.
+        // Every mode but these two, each of which excludes all others.
         domain.mr_mode = !(FI_MR_BASIC | FI_MR_SCALABLE);
         domain.name = name_for_info(from.domain.as_deref());
         fabric.name = name_for_info(from.fabric.as_deref());
@@ -322,7 +322,7 @@ unsafe extern "C" fn log_line(
     }
 }
 
-/// The library's log led to us, as long as this lives. Until then the library may keep pointers into it.
+/// The library's log is led to this program as long as this lives; the library keeps pointers to it meanwhile.
 pub struct Capture {
     import: *mut fid_logging,
 }
@@ -374,7 +374,7 @@ impl Capture {
         }
     }
 
-    /// Gives the log back, and the lines that came meanwhile.
+    /// Ends the import, and returns the lines that were logged meanwhile.
     pub fn finish(self) -> Vec<Line> {
         drop(self);
         LINES

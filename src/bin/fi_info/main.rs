@@ -100,7 +100,7 @@ fn ask(options: &Options) -> Outcome {
             Answer::Nothing
         }
     };
-    // Where nothing was found, the variables are worth seeing more than ever.
+    // Also when no info was found: a variable may be the reason.
     let answer = match options.env.then(ffi::params) {
         Some(Ok(params)) => Answer::Variables(params),
         Some(Err(code)) => {
@@ -141,7 +141,7 @@ fn text(options: &Options, answer: &Answer) -> Vec<u8> {
     }
 }
 
-/// One document whatever happens; an array without entries where there is no answer.
+/// The JSON document, also without an answer: then its array is empty.
 fn document(options: &Options, answer: &Answer, refusals: Option<&[Refusal]>) -> Vec<u8> {
     let contains = options.contains.as_deref();
     let answer = match answer {
@@ -158,7 +158,7 @@ fn document(options: &Options, answer: &Answer, refusals: Option<&[Refusal]>) ->
     .into_bytes()
 }
 
-/// What else helps to tell who was refused.
+/// What `why` needs to know besides the log.
 fn known(options: &Options, accepted: Option<&Infos>) -> Known {
     let all = ffi::getinfo(&Query {
         flags: FI_PROV_ATTR_ONLY,

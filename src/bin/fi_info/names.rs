@@ -42,7 +42,7 @@ const CAPS: &Table = &[
     ("FI_PEER", FI_PEER),
 ];
 
-/// FI_NOTIFY_FLAGS_ONLY and FI_RESTRICTED_COMP are gone from the API (value 0); scripts may still name them.
+/// The API has no FI_NOTIFY_FLAGS_ONLY and FI_RESTRICTED_COMP any more (value 0), but scripts may name them.
 const MODES: &Table = &[
     ("FI_CONTEXT", FI_CONTEXT),
     ("FI_CONTEXT2", FI_CONTEXT2),
@@ -54,7 +54,7 @@ const MODES: &Table = &[
     ("FI_RESTRICTED_COMP", FI_RESTRICTED_COMP),
 ];
 
-/// The two SOCK types are gone from the API; with the values they had, the answer is the right one: nobody offers them.
+/// The API has no SOCK types any more. With the values that they had, the answer is right: no provider offers them.
 const EP_TYPES: &Table = &[
     ("FI_EP_UNSPEC", FI_EP_UNSPEC as u64),
     ("FI_EP_MSG", FI_EP_MSG as u64),

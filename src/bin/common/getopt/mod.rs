@@ -1,6 +1,6 @@
-//! Reads a command line as the C library's getopt and getopt_long do: `-lv`, `-pTCP`, `-p tcp`, `--prov=tcp`, `--prov
-//! tcp`, unambiguous beginnings of long names, operands anywhere, `--` as the end of the options. Without a long name
-//! in the table, `--x` is the short option `-`, as it is to getopt.
+//! Reads a command line as the C library's getopt and getopt_long do: `-lv`, `-pTCP`, `-p tcp`, `--prov=tcp`,
+//! `--prov tcp`, unambiguous beginnings of long names, operands anywhere, `--` as the end of the options. Without a
+//! long name in the table, `--x` is the short option `-`, as it is to getopt.
 //!
 //! Knows no program's options: they come as a table. Called by the programs' `options`.
 

@@ -41,7 +41,7 @@ pub struct Options {
     pub env: bool,
     pub json: bool,
     pub why: bool,
-    /// Only variables, or infos, in which this stands.
+    /// Only variables, or infos, whose text contains this.
     pub contains: Option<Vec<u8>>,
 }
 

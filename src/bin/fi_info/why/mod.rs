@@ -32,10 +32,10 @@ impl Refusal {
     }
 }
 
-/// What a line of the log is good for.
+/// What a line of the log says about a refusal.
 enum Meaning {
     Reason(Refusal),
-    /// True, but said only when nothing better is known of the provider.
+    /// A reason that is only reported if there is no better one for the provider.
     Fallback(Refusal),
     /// A further part of the reason before it.
     More(String),
@@ -75,7 +75,7 @@ pub fn refusals(lines: &[Line], known: &Known) -> Vec<Refusal> {
         .map(|name| Refusal::of(name, &silence(name, known.asked.as_deref())));
     for refusal in fallbacks.into_iter().chain(silent) {
         let same = |name: &String| name.eq_ignore_ascii_case(&refusal.provider);
-        // Hooks and offloads have no infos of their own: nobody can be refused them.
+        // Hooks and offload providers have no infos of their own, so none is refused.
         let helper = ["ofi_hook_", "off_"]
             .iter()
             .any(|prefix| refusal.provider.starts_with(prefix));
@@ -92,7 +92,7 @@ pub fn refusals(lines: &[Line], known: &Known) -> Vec<Refusal> {
     once
 }
 
-/// Why a provider is in no line at all.
+/// The reason for a provider that no line of the log names.
 fn silence(name: &str, asked: Option<&str>) -> String {
     match asked {
         Some(asked) if !asked.contains('^') && !asked.split(';').any(|part| part.eq_ignore_ascii_case(name)) => {
@@ -158,7 +158,7 @@ fn provider_line(provider: &str, func: &str, text: &str, level: fi_log_level) ->
         let (first, rest) = text.split_at(1);
         return Meaning::More(first.to_ascii_lowercase() + rest);
     }
-    // Functions that look at infos are called so in all providers.
+    // In all providers, functions that check infos have one of these words in their names.
     let about_infos = ["info", "check"].iter().any(|word| func.contains(word));
     if level == FI_LOG_WARN || (about_infos && !begins(&ADDRESSES)) {
         Meaning::Reason(Refusal::of(provider, text))

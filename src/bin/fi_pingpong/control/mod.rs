@@ -47,7 +47,7 @@ impl Control {
             Some(server) => (connect(options, server)?, Role::Client),
             None => (accept(options)?, Role::Server),
         };
-        // Answers of a few bytes must not wait for more.
+        // A short answer must be sent at once, not wait for more bytes.
         let _ = stream.set_nodelay(true);
         debug(format_args!("{role:?}: connected"));
         Ok(Control {
@@ -82,7 +82,7 @@ impl Control {
         Ok(Name { format, bytes })
     }
 
-    /// Returns when both sides are here.
+    /// Returns when both programs have come this far.
     pub fn sync(&mut self) -> Result<(), Fail> {
         debug(format_args!("Syncing nodes"));
         match self.role {
@@ -97,7 +97,7 @@ impl Control {
         }
     }
 
-    /// The client's count, on both sides.
+    /// Tells the client's count to the server; both return it.
     pub fn share_count(&mut self, count: u64) -> Result<u64, Fail> {
         debug(format_args!("Exchanging ack count"));
         match self.role {
@@ -116,8 +116,8 @@ impl Control {
         }
     }
 
-    /// An error if the other program is gone, and what it had sent must have arrived by now. To be asked now and then
-    /// by whoever waits for the fabric.
+    /// An error if the other program has ended and all that it sent must have arrived. Whoever waits for the fabric asks
+    /// this now and then.
     pub fn check_peer(&mut self) -> Result<(), Fail> {
         let gone = self.stream.set_nonblocking(true).is_ok()
             && match self.stream.peek(&mut [0]) {

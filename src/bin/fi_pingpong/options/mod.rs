@@ -126,7 +126,7 @@ fn set(options: &mut Options, letter: u8, value: &[u8]) -> Result<(), Request> {
         b's' => options.src_addr = Some(text(value)),
         b'e' => options.ep_type = ep_type(value)?,
         b'I' => options.iterations = number(value, i32::MAX as u32)?,
-        // A size that was given stands, even before an `all`.
+        // A single size has precedence over `all`, also if it comes first.
         b'S' if value.eq_ignore_ascii_case(b"all") => {
             if !matches!(options.sizes, Sizes::One(_)) {
                 options.sizes = Sizes::All;
@@ -135,7 +135,7 @@ fn set(options: &mut Options, letter: u8, value: &[u8]) -> Result<(), Request> {
         b'S' => options.sizes = Sizes::One(number(value, i32::MAX as u32)? as usize),
         b'B' => options.src_port = port(value)?,
         b'P' => options.dst_port = port(value)?,
-        // Whatever is not msg is tagged.
+        // As in the C library's program, every word but msg means tagged.
         _ => options.tagged |= !value.eq_ignore_ascii_case(b"msg"),
     }
     Ok(())
