@@ -1,7 +1,7 @@
-//! Atomic operations, as their initiator sees them: always one packet, with the operands in it.
+//! Atomic operations, as their initiator sees them: always one packet, which contains the operands.
 //!
-//! One that gives nothing back is acknowledged like a short write; the others have a number, and are answered with what
-//! was there before.
+//! A base atomic is acknowledged like a short write; fetching and comparing ones have a number and are answered with
+//! the old values.
 
 use super::credit;
 use super::endpoint::Engine;
@@ -27,7 +27,7 @@ fn packet(form: Form) -> Packet {
     }
 }
 
-/// Remote CQ data with the base form, else the length.
+/// The header's `total` and its flag: remote CQ data of a base atomic, the length of all others.
 fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
     match (form, data) {
         (Form::Base, Some(data)) => (flag::DATA, data),
@@ -67,7 +67,7 @@ impl Outgoing {
 }
 
 impl Atomic {
-    /// Whether any of its arrays is.
+    /// Whether any of its buffers is in several pieces.
     fn in_pieces(&self) -> bool {
         let remote = match &self.target {
             AtomicTarget::Memory(remote) => remote.parts().len(),
@@ -82,7 +82,7 @@ fn code(atomic: &Atomic) -> u16 {
     u16::from(atomic.op) | u16::from(atomic.datatype) << 8
 }
 
-/// The header for memory in one piece.
+/// The header for a target in one piece.
 fn one(atomic: &Atomic, part: &RemotePart, id: u32) -> Header {
     let (flags, total) = total(atomic.form, atomic.data, atomic.len);
     Header {
@@ -130,7 +130,7 @@ impl<T: Transport> Engine<T> {
         self.atomic_asked(*atomic, report)
     }
 
-    /// The target is asked to do it. By value, as `send_long`.
+    /// Sends it to the target. Takes the operation by value, for the reason that `send_long` does.
     #[inline(never)]
     fn atomic_asked(&mut self, atomic: Atomic, report: &mut impl Report) -> Result<(), Refused> {
         if atomic.len > self.atomic_limit(atomic.form) {
@@ -223,7 +223,7 @@ impl<T: Transport> Engine<T> {
     }
 }
 
-/// Whether the buffers are as long as the operation wants them.
+/// Whether each buffer has the length that the operation needs.
 #[inline(always)]
 fn fits(atomic: &Atomic) -> bool {
     let len = atomic.len;
@@ -245,7 +245,7 @@ fn only(parts: &[RemotePart]) -> Option<&RemotePart> {
     }
 }
 
-/// Both operands as one, if they do not lie in too many places.
+/// Both operands as one buffer, if they are not too many pieces.
 fn operands(atomic: &Atomic) -> Option<UserIov> {
     match atomic.form {
         Form::Base | Form::Fetch => Some(atomic.operand),
@@ -276,7 +276,7 @@ impl Core {
     pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &QueuedAtomic) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         if peer.off_fast_path && peer.has_long_rma() {
-            return None; // it must not pass them
+            return None; // an atomic must not overtake long reads and writes before it
         }
         let (flags, total) = total(operation.form, send.data, send.len);
         let header = Header {
@@ -288,7 +288,7 @@ impl Core {
         match &operation.target {
             AtomicTarget::Memory(remote) => Some(with_remote(header, remote)),
             AtomicTarget::Tagged { tag, at } => {
-                // It may be held over there as messages are, so it costs as much.
+                // The target may keep it as an unexpected message, so it costs credit like one.
                 let afford = credit::cost(send.local.len()) <= peer.credit;
                 let free = if afford { 0 } else { flag::WITHHELD };
                 (afford || peer.withholds_credit).then_some(Header {

@@ -1,8 +1,8 @@
-//! The short ways of operations on memory: done while their packet still lies with the transport, without a buffer or a
-//! name for it.
+//! The short ways of RMA and atomics at the receiver of a packet: executed while the packet still lies in the
+//! transport, without a buffer or a token.
 //!
-//! Each does all of its packet, or nothing: then the long ways (`target`, `execute`, `replies`) see the same packet, and
-//! refuse what is to be refused. Called by `deliver`.
+//! Each consumes its packet or does nothing; then `rma_target`, `atomic_target` or `replies` gets the same packet and
+//! refuses it if need be. Called by `deliver`.
 
 use super::atomic_target::IncomingAtomic;
 use super::deliver::ANSWERS;
@@ -16,7 +16,7 @@ use crate::util::apart;
 use crate::util::regions::Rights;
 
 impl Core {
-    /// Whether an operation on one piece of memory, or an answer to one, was done.
+    /// Executes an operation on one piece of memory, or takes the reply to one. False: nothing was done.
     #[inline(never)]
     pub fn take_memory(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
         let header = apart(&mut header);
@@ -104,7 +104,7 @@ impl Core {
         Some(())
     }
 
-    /// All that we asked for, at once.
+    /// The whole result of our read or atomic.
     fn take_reply(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let (id, send) = self.operation(from, header).ok()?;
         let whole = header.total == 0 && send.at == 0 && body.len() == send.len;

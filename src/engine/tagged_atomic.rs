@@ -1,7 +1,7 @@
-//! Tagged atomics: their target is the buffer of a receive.
+//! Tagged atomics (FI_ATOMIC with FI_TAGGED) at their target, which is the buffer of a tagged receive.
 //!
-//! At the target such an operation is a message: it meets the oldest receive that fits, or is held until there is one.
-//! Then it works on that receive's buffer, and both ends are told.
+//! Such an operation is matched like a message: with the oldest posted receive, or it is unexpected until one is
+//! posted. Then it works on that receive's buffer, and both the receive and the operation complete.
 
 use super::atomic_target::IncomingAtomic;
 use super::credit;
@@ -16,18 +16,18 @@ use super::state::Core;
 use super::wire::{Header, flag};
 use crate::util::slab::Id;
 
-/// What is done to the receive's buffer.
+/// The operation on the receive's buffer.
 #[derive(Debug)]
 pub(super) struct TaggedAtomic {
     pub form: Form,
     pub code: u16,
-    /// Where in the buffer.
+    /// The offset in the buffer.
     pub at: usize,
     pub len: usize,
 }
 
 impl Message {
-    /// How long a buffer must be to take it.
+    /// How long a buffer must be to take the whole message or operation.
     pub fn extent(&self) -> usize {
         self.tagged_atomic
             .as_ref()
@@ -36,7 +36,7 @@ impl Message {
 }
 
 impl Core {
-    /// A tagged atomic has come; `work` says what its body means.
+    /// A tagged atomic has come.
     pub fn tagged_atomic(
         &mut self,
         from: PeerId,
@@ -89,14 +89,14 @@ impl Core {
         Ok(())
     }
 
-    /// A held one has met its receive.
+    /// An unexpected tagged atomic is matched.
     pub fn tagged_atomic_attached(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
         if let Some(message) = self.arrivals.remove(id) {
             self.execute_tagged_atomic(&message, &matched, report);
         }
     }
 
-    /// Nobody wants it: it is not done.
+    /// An unexpected tagged atomic is discarded: it is not executed and fails at its initiator.
     pub fn tagged_atomic_discarded(&mut self, id: Id) {
         if let Some(message) = self.arrivals.remove(id).filter(|message| message.ack) {
             self.send_control(message.from, done_failed(message.number, Error::Canceled));
@@ -132,7 +132,7 @@ impl Core {
                 self.recycle(result);
             }
             Err(error) => {
-                // One that is too short is told as such; pieces that cut elements apart have no error of their own.
+                // A buffer that is too short is reported as truncation; else the receive gets the atomic's error.
                 let error_here = (room >= task.len).then_some(error);
                 self.deliver(&delivery, error_here, report);
                 if message.ack {

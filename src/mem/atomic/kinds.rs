@@ -1,9 +1,9 @@
-//! What an atomic operation may be: element types, operations, kinds of call, and which go together.
+//! Element types, operations and forms of call of fi_atomic(3), and which may be combined.
 //!
-//! The numbers are those of `fi_datatype` and `fi_op`. The engine may not see the C types, so they are here once more;
-//! a test holds them equal.
+//! The numbers are those of `fi_datatype` and `fi_op`. This room must not use the C types, so they are defined again
+//! here; a test compares them.
 
-/// How an element's bytes are read: what operations a type can have follows from it.
+/// The class of a type decides which operations it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Int,
@@ -153,7 +153,8 @@ impl Kind {
     }
 }
 
-/// Whether the page allows the three together. Complex numbers have no order, and only integers have bits.
+/// Whether fi_atomic(3) allows the three together. Complex numbers have no order, and only integers have bitwise
+/// operations.
 pub const fn valid(kind: Kind, op: Op, datatype: Datatype) -> bool {
     use Op::*;
     let fits_kind = match op {

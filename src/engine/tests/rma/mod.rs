@@ -100,13 +100,13 @@ fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
 
 impl Bed {
     fn rma(&mut self, from: PeerId, rma: &Rma) -> Result<(), Refused> {
-        let Node { engine, teller, .. } = self.node(from);
-        engine.rma(rma, teller)
+        let Node { engine, reporter, .. } = self.node(from);
+        engine.rma(rma, reporter)
     }
 
     fn atomic(&mut self, from: PeerId, atomic: &Atomic) -> Result<(), Refused> {
-        let Node { engine, teller, .. } = self.node(from);
-        engine.atomic(atomic, teller)
+        let Node { engine, reporter, .. } = self.node(from);
+        engine.atomic(atomic, reporter)
     }
 
     /// What operations of a node have ended since this was last asked.

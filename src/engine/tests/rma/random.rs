@@ -249,8 +249,8 @@ impl Story {
     fn wait(&mut self, step: &Step) {
         for _ in 0..step.how >> 4 {
             if step.how & 1 == 1 {
-                let Node { engine, teller, .. } = self.bed.node(step.node);
-                engine.may_sleep(teller);
+                let Node { engine, reporter, .. } = self.bed.node(step.node);
+                engine.may_sleep(reporter);
                 continue;
             }
             for _ in 0..32 {
