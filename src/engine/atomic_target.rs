@@ -21,9 +21,8 @@ pub(super) struct IncomingAtomic<'a> {
 }
 
 impl<'a> IncomingAtomic<'a> {
-    /// None if the operands do not have the length that the operation needs.
-    pub fn of(form: Form, code: u16, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
-        let kernel = Kernel::new(form, code);
+    /// None if the operands do not have the length that the operation needs. `kernel` is None for an unknown operation.
+    pub fn of(form: Form, kernel: Option<Kernel>, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
         let (operand, compare) = match form {
             Form::Base | Form::Fetch => (bytes, Default::default()),
             Form::Compare => bytes.split_at_checked(len)?,
@@ -104,7 +103,7 @@ impl Core {
         };
         if header.flags & flag::TAGGED != 0 {
             let len = self.atomic_len(form, header, body)?;
-            let atomic = IncomingAtomic::of(form, header.code, len, body).ok_or(Malformed)?;
+            let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, body).ok_or(Malformed)?;
             return self.tagged_atomic(from, header, body, &atomic, report);
         }
         let in_header = if header.flags & flag::LIST == 0 {
@@ -114,7 +113,7 @@ impl Core {
         };
         let (remote, bytes) = read_list(header, body, in_header)?;
         let len = self.atomic_len(form, header, bytes)?;
-        let atomic = IncomingAtomic::of(form, header.code, len, bytes).ok_or(Malformed)?;
+        let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, bytes).ok_or(Malformed)?;
         if remote.len() != len {
             return Err(Malformed);
         }

@@ -29,7 +29,7 @@ impl Atomic {
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.len,
-            ..rma_completion(CompletedOp::Atomic(self.form), self.to, self.context, self.tell)
+            ..rma_completion(CompletedOp::Atomic(self.op.form()), self.to, self.context, self.tell)
         }
     }
 }
@@ -159,17 +159,17 @@ impl<T: Transport> Engine<T> {
 
     /// The kernel for an atomic that may be done directly. None: the target is to be asked.
     #[inline(always)]
-    fn kernel(&self, atomic: &Atomic, code: u16) -> Option<Kernel> {
+    fn kernel(&self, atomic: &Atomic) -> Option<Kernel> {
         if atomic.data.is_some() || !self.core.nothing_pending(atomic.to, atomic.fence) {
             return None;
         }
-        Kernel::new(atomic.form, code)
+        Some(Kernel(atomic.op))
     }
 
     /// Does an atomic whose buffers are all in one piece, if the target is mapped and the processor is atomic on such
     /// elements.
     #[inline(always)]
-    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
+    pub(super) fn atomic_direct(&mut self, atomic: &Atomic) -> bool {
         let AtomicTarget::Memory(remote) = &atomic.target else {
             return false;
         };
@@ -177,7 +177,7 @@ impl<T: Transport> Engine<T> {
         let (Some(part), Some(operand), Some(compare), Some(result)) = (remote.only(), operand, compare, result) else {
             return false;
         };
-        let Some(kernel) = self.kernel(atomic, code) else {
+        let Some(kernel) = self.kernel(atomic) else {
             return false;
         };
         let done = self.transport.reach(
@@ -192,11 +192,11 @@ impl<T: Transport> Engine<T> {
 
     /// As `atomic_direct`, for buffers in any number of pieces.
     #[cold]
-    pub(super) fn atomic_direct_pieces(&mut self, atomic: &Atomic, code: u16) -> bool {
+    pub(super) fn atomic_direct_pieces(&mut self, atomic: &Atomic) -> bool {
         let AtomicTarget::Memory(remote) = &atomic.target else {
             return false;
         };
-        let Some(kernel) = self.kernel(atomic, code) else {
+        let Some(kernel) = self.kernel(atomic) else {
             return false;
         };
         let done = self

@@ -7,7 +7,7 @@
 
 use super::endpoint::Engine;
 use super::op::{
-    Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, Refused, RemoteIov,
+    Access, AtomicOp, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, Refused, RemoteIov,
     RemotePart, Report, Rma,
 };
 use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
@@ -54,8 +54,7 @@ pub(super) struct PulledRead {
 
 #[derive(Debug)]
 pub(super) struct QueuedAtomic {
-    pub form: Form,
-    pub code: u16,
+    pub op: AtomicOp,
     pub target: AtomicTarget,
     pub result: UserIov,
 }
@@ -105,7 +104,7 @@ impl OutgoingOp {
             OutgoingOp::Message => CompletedOp::Send,
             OutgoingOp::Write(_) => CompletedOp::Rma(Access::Write),
             OutgoingOp::Read(_) | OutgoingOp::PulledRead(_) => CompletedOp::Rma(Access::Read),
-            OutgoingOp::Atomic(operation) => CompletedOp::Atomic(operation.form),
+            OutgoingOp::Atomic(operation) => CompletedOp::Atomic(operation.op.form()),
             OutgoingOp::AtomicSent(form) => CompletedOp::Atomic(*form),
         }
     }
@@ -477,7 +476,7 @@ impl Core {
             Stage::Sent
         };
         if let OutgoingOp::Atomic(operation) = &send.op {
-            let (form, result) = (operation.form, operation.result);
+            let (form, result) = (operation.op.form(), operation.result);
             if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
                 let cost = super::credit::cost(send.local.len());
                 let peer = self.peer(to);

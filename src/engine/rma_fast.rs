@@ -6,6 +6,7 @@
 
 use super::atomic_target::IncomingAtomic;
 use super::deliver::ANSWERS;
+use super::kernel::Kernel;
 use super::op::{Access, Form, RemotePart, Report};
 use super::outgoing::LocalBuffer;
 use super::port::PeerId;
@@ -82,7 +83,7 @@ impl Core {
         report: &mut impl Report,
     ) -> Option<()> {
         let len = self.atomic_len(form, header, body).ok()?;
-        let atomic = IncomingAtomic::of(form, header.code, len, body)?;
+        let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, body)?;
         let part = piece(header, len);
         let (memory, counted) = self.find_region_in_one_piece(&part, atomic.rights())?;
         let mut data = None;

@@ -5,6 +5,7 @@
 
 use super::atomic_target::IncomingAtomic;
 use super::credit;
+use super::kernel::Kernel;
 use super::message::{Delivery, Message, Phase, done_header};
 use super::op::{Error, Form, MessageKind, Report};
 use super::peer::Malformed;
@@ -20,7 +21,7 @@ use crate::util::slab::Id;
 #[derive(Debug)]
 pub(super) struct TaggedAtomic {
     pub form: Form,
-    pub code: u16,
+    pub kernel: Kernel,
     /// The offset in the buffer.
     pub at: usize,
     pub len: usize,
@@ -46,25 +47,22 @@ impl Core {
         report: &mut impl Report,
     ) -> Result<(), Malformed> {
         let at = usize::try_from(header.tag).map_err(|_| Malformed)?;
-        let task = TaggedAtomic {
-            form: atomic.form,
-            code: header.code,
-            at,
-            len: atomic.len,
-        };
         let cost = credit::cost(body.len());
         let charged = header.flags & flag::WITHHELD == 0;
         if charged {
             self.charge_credit(from, cost)?;
         }
         let tag = header.data;
-        if let Err(error) = atomic.kernel() {
-            self.send_control(from, done_failed(header.id, error));
-            if charged {
-                self.repay_credit(from, cost);
+        let kernel = match atomic.kernel() {
+            Ok(kernel) => kernel,
+            Err(error) => {
+                self.send_control(from, done_failed(header.id, error));
+                if charged {
+                    self.repay_credit(from, cost);
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
+        };
         let mut message = Message::new(from, header, Phase::Coming, atomic.len);
         message.tag = tag;
         message.data = short_data(header);
@@ -72,7 +70,12 @@ impl Core {
         message.next = atomic.len;
         message.head = body.to_vec();
         let extent = at.saturating_add(atomic.len);
-        message.tagged_atomic = Some(Box::new(task));
+        message.tagged_atomic = Some(Box::new(TaggedAtomic {
+            form: atomic.form,
+            kernel,
+            at,
+            len: atomic.len,
+        }));
         if let Some(matched) = self.take_post(MessageKind::Tagged, from, tag, extent) {
             if charged {
                 self.repay_credit(from, cost);
@@ -112,7 +115,7 @@ impl Core {
             answer: None,
             ..message.delivery(matched)
         };
-        let atomic = IncomingAtomic::of(task.form, task.code, task.len, &message.head);
+        let atomic = IncomingAtomic::of(task.form, Some(task.kernel), task.len, &message.head);
         let done_or_not = match atomic {
             Some(atomic) if room >= task.len => {
                 let buffer = matched.iov.part(task.at, task.len);

@@ -30,7 +30,8 @@ use core::ptr::{null, null_mut};
 
 use crate::util::user::{UserBuf, UserIov};
 use kernel::{Combine, Execute, Job, Native, for_type};
-pub use kinds::{Class, Datatype, Kind, Op, SIZE_MAX, valid};
+use kinds::valid;
+pub use kinds::{AtomicOp, Class, Datatype, Form, Op, SIZE_MAX};
 
 /// Why an operation was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +49,11 @@ struct Arrays {
     result: bool,
 }
 
-fn arrays(kind: Kind, op: Op) -> Arrays {
+fn arrays(op: AtomicOp) -> Arrays {
     Arrays {
-        operand: op != Op::Read,
-        compare: kind == Kind::Compare,
-        result: kind != Kind::Base,
+        operand: op.op() != Op::Read,
+        compare: op.form() == Form::Compare,
+        result: op.form() != Form::Base,
     }
 }
 
@@ -74,18 +75,13 @@ fn count(datatype: Datatype, target: usize, others: [(bool, usize); 3]) -> Resul
 /// Executes an operation on the elements of `target`; `result` gets the old values. The arrays that the operation needs
 /// must be as long as the target; their alignment does not matter. The others are ignored.
 pub fn execute(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
+    op: AtomicOp,
     target: UserBuf,
     operand: &[u8],
     compare: &[u8],
     result: &mut [u8],
 ) -> Result<(), Invalid> {
-    if !valid(kind, op, datatype) {
-        return Err(Invalid::Combination);
-    }
-    let has = arrays(kind, op);
+    let (has, datatype) = (arrays(op), op.datatype());
     let lens = [
         (has.operand, operand.len()),
         (has.compare, compare.len()),
@@ -100,22 +96,14 @@ pub fn execute(
     };
     // SAFETY: `count` has checked that all arrays are as long as the target. The slices are valid for their length, and
     // the target is by `UserBuf::new`'s contract.
-    for_type(datatype, unsafe { Execute::new(op, job) });
+    for_type(datatype, unsafe { Execute::new(op.op(), job) });
     Ok(())
 }
 
-/// As `execute` for a `valid` operation, with all arrays in application memory and a target that other processes work
+/// As `execute`, with all arrays in application memory and a target that other processes work
 /// on too. False, and nothing was done, if the elements are not native.
-pub fn execute_shared(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
-    target: UserBuf,
-    operand: UserBuf,
-    compare: UserBuf,
-    result: UserBuf,
-) -> bool {
-    let has = arrays(kind, op);
+pub fn execute_shared(op: AtomicOp, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
+    let (has, datatype) = (arrays(op), op.datatype());
     let lens = [
         (has.operand, operand.len()),
         (has.compare, compare.len()),
@@ -134,24 +122,19 @@ pub fn execute_shared(
     };
     // SAFETY: `count` has checked that all arrays are as long as the target. All are valid by `UserBuf::new`'s
     // contract.
-    for_type(datatype, unsafe { Execute::shared(op, job) })
+    for_type(datatype, unsafe { Execute::shared(op.op(), job) })
 }
 
 /// As `execute`, with all arrays in application memory, each in any number of pieces. An element across two pieces of
 /// the target is changed without atomicity.
 pub fn execute_iov(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
+    op: AtomicOp,
     target: &UserIov,
     operand: &UserIov,
     compare: &UserIov,
     result: &UserIov,
 ) -> Result<(), Invalid> {
-    if !valid(kind, op, datatype) {
-        return Err(Invalid::Combination);
-    }
-    let has = arrays(kind, op);
+    let (has, datatype) = (arrays(op), op.datatype());
     let lens = [
         (has.operand, operand.len()),
         (has.compare, compare.len()),
@@ -171,7 +154,7 @@ pub fn execute_iov(
         let here = needed.map(|(there, iov)| there.then(|| iov.slices(at, len - at).next().unwrap_or_default()));
         let run = here.iter().flatten().map(UserBuf::len).min().unwrap_or(0) & !(size - 1);
         if run == 0 {
-            split_element(op, datatype, at, needed);
+            split_element(op.op(), datatype, at, needed);
             at += size;
             continue;
         }
@@ -184,7 +167,7 @@ pub fn execute_iov(
             result: result as *mut u8,
         };
         // SAFETY: each piece has at least `run` bytes, valid by `UserBuf::new`'s contract; arrays not needed are null.
-        for_type(datatype, unsafe { Execute::new(op, job) });
+        for_type(datatype, unsafe { Execute::new(op.op(), job) });
         at += run;
     }
     Ok(())
@@ -193,19 +176,18 @@ pub fn execute_iov(
 /// As `execute_shared`, with all arrays in any number of pieces. Each piece must be whole elements, in the target
 /// native ones.
 pub fn execute_shared_iov(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
+    op: AtomicOp,
     target: &UserIov,
     operand: &UserIov,
     compare: &UserIov,
     result: &UserIov,
 ) -> bool {
     let mut pieces = [target, operand, compare, result].into_iter().flat_map(UserIov::parts);
+    let datatype = op.datatype();
     let whole = pieces.all(|piece| piece.len() & (datatype.size() - 1) == 0);
     let at_once = |piece: &UserBuf| native(datatype, piece.addr());
     let fits = whole && target.parts().iter().all(at_once);
-    fits && execute_iov(op, datatype, kind, target, operand, compare, result).is_ok()
+    fits && execute_iov(op, target, operand, compare, result).is_ok()
 }
 
 /// Executes an operation on one element that lies across two pieces of some array, in copies.
@@ -238,7 +220,7 @@ fn split_element(op: Op, datatype: Datatype, at: usize, needed: [(bool, &UserIov
 
 /// As `combine`, on application memory in any number of pieces. The two buffers must not overlap.
 pub fn combine_iov(op: Op, datatype: Datatype, dst: &UserIov, src: &UserIov) -> Result<(), Invalid> {
-    if !valid(Kind::Base, op, datatype) {
+    if !valid(Form::Base, op, datatype) {
         return Err(Invalid::Combination);
     }
     count(datatype, dst.len(), [(true, src.len()), (false, 0), (false, 0)])?;
@@ -270,7 +252,7 @@ pub fn combine_iov(op: Op, datatype: Datatype, dst: &UserIov, src: &UserIov) -> 
 /// `dst = dst op src` for each element, in memory that nobody else accesses: without atomics, so that the compiler can
 /// vectorize. The operations are those of base calls.
 pub fn combine(op: Op, datatype: Datatype, dst: &mut [u8], src: &[u8]) -> Result<(), Invalid> {
-    if !valid(Kind::Base, op, datatype) {
+    if !valid(Form::Base, op, datatype) {
         return Err(Invalid::Combination);
     }
     count(datatype, dst.len(), [(true, src.len()), (false, 0), (false, 0)])?;

@@ -3,7 +3,7 @@
 //! Each node has cells that one initiator works on, in the order of its calls; a counter that all add to; and long
 //! slots. What is written only ever grows, so a look at the memory tells which writes had come.
 
-use super::atomic::{SUM, UINT64, words};
+use super::atomic::{SUM, on_u64, words};
 use super::*;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -306,9 +306,7 @@ impl Story {
         let form = if step.how & 2 == 2 { Form::Fetch } else { Form::Base };
         let (one, result) = (words(&[1]), words(&[0]));
         let atomic = Atomic {
-            form,
-            op: SUM,
-            datatype: UINT64,
+            op: on_u64(form, SUM),
             to: step.peer,
             target: AtomicTarget::Memory(remote(&[(at, 8, KEY)])),
             len: 8,

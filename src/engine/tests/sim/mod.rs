@@ -142,6 +142,8 @@ pub struct World {
     pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
     pub knocks: usize,
+    /// Replaces `Header::code` of the atomics that are pushed.
+    pub forged_code: Option<u16>,
     /// Packets pushed, by kind.
     pub packets: HashMap<u8, usize>,
 }
@@ -234,7 +236,10 @@ impl Transport for Wire {
             Body::Bytes(of) => bytes.copy_from_slice(of),
             Body::User { iov, at, len } => assert_eq!(iov.read(at, &mut bytes), len),
         }
-        let header = Header::decode(&header.encode()).expect("what was encoded can be decoded");
+        let mut header = Header::decode(&header.encode()).expect("what was encoded can be decoded");
+        if let Some(code) = world.forged_code.filter(|_| whole) {
+            header.code = code;
+        }
         *world.packets.entry(header.packet as u8).or_default() += 1;
         self.passed.retain(|peer| *peer != to);
         world.put(self.me, to, header, &bytes);
