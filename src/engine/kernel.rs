@@ -1,5 +1,5 @@
-//! Atomic operations as the engine uses them: their numbers in packets, the rights they need, and their execution by the
-//! kernels of `mem`.
+//! Atomic operations as the engine uses them: their numbers in packets, the rights they need, and their execution by
+//! the kernels of `mem`.
 //!
 //! Called by initiators that work directly on the target's memory (`direct`), and by targets (`atomic_target`).
 
@@ -66,7 +66,8 @@ impl Kernel {
         done.map_err(|_| Error::NoSuchAtomic)
     }
 
-    /// Executes it on memory that other processes work on too. False, and nothing was done, if that would not be atomic.
+    /// Executes it on memory that other processes work on too. False, and nothing was done, if that would not be
+    /// atomic.
     #[inline(always)]
     pub fn execute_shared(self, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
         atomic::execute_shared(self.0, target, operand, compare, result)

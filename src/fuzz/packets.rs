@@ -1,8 +1,8 @@
 //! What a peer may send, through a whole engine: records, requests for help, ends of copies, in any order and with any
 //! contents, while the endpoint sends, receives and works on memory of the peer's.
 //!
-//! An input is a list of steps, a byte each with what the step needs behind it. Memory of the application's lies between
-//! guards, which must be as they were; what was registered for reading too.
+//! An input is a list of steps, a byte each with what the step needs behind it. Memory of the application's lies
+//! between guards, which must be as they were; what was registered for reading too.
 
 use crate::engine::Engine;
 use crate::engine::op::{

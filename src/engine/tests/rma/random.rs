@@ -1,7 +1,7 @@
-//! Random stories of messages, reads, writes and atomics, judged by a model of every target's memory.
+//! Generated runs of messages, reads, writes and atomics, judged by a model of every target's memory.
 //!
-//! Each node has cells that one initiator works on, in the order of its calls; a counter that all add to; and long
-//! slots. What is written only ever grows, so a look at the memory tells which writes had come.
+//! Each node has, for each initiator, short cells and long slots that only this initiator writes; and a counter to
+//! which all add. Written values only grow, so the memory shows which writes had arrived at any time.
 
 use super::atomic::{SUM, on_u64, words};
 use super::*;
