@@ -11,9 +11,10 @@ use super::op::{
     RemotePart, Report,
 };
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing_op::{OutgoingOp, QueuedAtomic};
 use super::pieces::LIST;
 use super::port::{Body, PeerId, Push, Transport};
-use super::rma::{OutgoingOp, QueuedAtomic, with_remote};
+use super::rma::with_remote;
 use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
