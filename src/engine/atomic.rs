@@ -1,18 +1,20 @@
-//! Atomic operations, as their initiator sees them: always one packet, with the operands in it.
+//! Atomic operations, as their initiator sees them: always one packet, which contains the operands.
 //!
-//! One that gives nothing back is acknowledged like a short write; the others have a number, and are answered with what
-//! was there before.
+//! A base atomic is acknowledged like a short write; fetching and comparing ones have a number and are answered with
+//! the old values.
 
 use super::credit;
 use super::endpoint::Engine;
+use super::kernel::code;
 use super::op::{
     Atomic, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, MessageKind, Refused,
     RemotePart, Report,
 };
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing_op::{OutgoingOp, QueuedAtomic};
 use super::pieces::LIST;
 use super::port::{Body, PeerId, Push, Transport};
-use super::rma::{OutgoingOp, QueuedAtomic, with_remote};
+use super::rma::with_remote;
 use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
@@ -27,7 +29,7 @@ fn packet(form: Form) -> Packet {
     }
 }
 
-/// Remote CQ data with the base form, else the length.
+/// The header's `total` and its flag: remote CQ data of a base atomic, the length of all others.
 fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
     match (form, data) {
         (Form::Base, Some(data)) => (flag::DATA, data),
@@ -39,14 +41,17 @@ fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
 impl Outgoing {
     fn atomic(atomic: &Atomic) -> Outgoing {
         let operand = atomic.operand.len();
-        let compare = if atomic.form == Form::Compare { atomic.len } else { 0 };
+        let compare = if atomic.op.form() == Form::Compare {
+            atomic.len
+        } else {
+            0
+        };
         let mut operands = vec![0; operand + compare].into_boxed_slice();
         let (first, second) = operands.split_at_mut(operand);
         atomic.operand.read(0, first);
         atomic.compare.read(0, second);
         let operation = QueuedAtomic {
-            form: atomic.form,
-            code: code(atomic),
+            op: atomic.op,
             target: atomic.target,
             result: atomic.result,
         };
@@ -67,7 +72,7 @@ impl Outgoing {
 }
 
 impl Atomic {
-    /// Whether any of its arrays is.
+    /// Whether any of its buffers is in several pieces.
     fn in_pieces(&self) -> bool {
         let remote = match &self.target {
             AtomicTarget::Memory(remote) => remote.parts().len(),
@@ -78,20 +83,16 @@ impl Atomic {
     }
 }
 
-fn code(atomic: &Atomic) -> u16 {
-    u16::from(atomic.op) | u16::from(atomic.datatype) << 8
-}
-
-/// The header for memory in one piece.
+/// The header for a target in one piece.
 fn one(atomic: &Atomic, part: &RemotePart, id: u32) -> Header {
-    let (flags, total) = total(atomic.form, atomic.data, atomic.len);
+    let (flags, total) = total(atomic.op.form(), atomic.data, atomic.len);
     Header {
         flags,
-        code: code(atomic),
+        code: code(atomic.op),
         tag: part.addr,
         data: part.key,
         total,
-        ..Header::new(packet(atomic.form), id)
+        ..Header::new(packet(atomic.op.form()), id)
     }
 }
 
@@ -116,8 +117,8 @@ impl<T: Transport> Engine<T> {
     /// As `try_direct_rma`.
     #[inline(always)]
     pub fn try_direct_atomic(&mut self, atomic: &Atomic, report: &mut impl Report) -> bool {
-        let may = atomic.len <= self.atomic_limit(atomic.form) && fits(atomic);
-        let done = may && self.atomic_direct(atomic, code(atomic));
+        let may = atomic.len <= self.atomic_limit(atomic.op.form()) && fits(atomic);
+        let done = may && self.atomic_direct(atomic);
         if done {
             report.report(atomic.done());
         }
@@ -130,17 +131,17 @@ impl<T: Transport> Engine<T> {
         self.atomic_asked(*atomic, report)
     }
 
-    /// The target is asked to do it. By value, as `send_long`.
+    /// Sends it to the target. Takes the operation by value, for the reason that `send_long` does.
     #[inline(never)]
     fn atomic_asked(&mut self, atomic: Atomic, report: &mut impl Report) -> Result<(), Refused> {
-        if atomic.len > self.atomic_limit(atomic.form) {
+        if atomic.len > self.atomic_limit(atomic.op.form()) {
             return Err(Refused::TooLong);
         }
         if !fits(&atomic) {
             return Err(Refused::Invalid);
         }
         let atomic = &atomic;
-        if atomic.in_pieces() && self.atomic_direct_pieces(atomic, code(atomic)) {
+        if atomic.in_pieces() && self.atomic_direct_pieces(atomic) {
             report.report(atomic.done());
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl<T: Transport> Engine<T> {
             _ => None,
         };
         if let (Some(part), Some(operands), true) = (part, operands(atomic), self.core.may_start_short(atomic.to)) {
-            return match atomic.form {
+            return match atomic.op.form() {
                 Form::Base => self.atomic_base(atomic, part, &operands, report),
                 Form::Fetch | Form::Compare => self.atomic_fetch(atomic, part, &operands, report),
             };
@@ -195,7 +196,7 @@ impl<T: Transport> Engine<T> {
         if self.core.sends.len() >= Id::SHORT_MAX {
             return Err(Refused::Again);
         }
-        let op = OutgoingOp::AtomicSent(atomic.form);
+        let op = OutgoingOp::AtomicSent(atomic.op.form());
         let level = CompletionLevel::Delivery;
         let id = self.core.sends.insert(Outgoing {
             stage: Stage::Sent,
@@ -223,7 +224,7 @@ impl<T: Transport> Engine<T> {
     }
 }
 
-/// Whether the buffers are as long as the operation wants them.
+/// Whether each buffer has the length that the operation needs.
 #[inline(always)]
 fn fits(atomic: &Atomic) -> bool {
     let len = atomic.len;
@@ -232,9 +233,9 @@ fn fits(atomic: &Atomic) -> bool {
         AtomicTarget::Tagged { .. } => true,
     };
     // FI_ATOMIC_READ has no operand.
-    let operand = atomic.operand.len() == len || atomic.form == Form::Fetch && atomic.operand.is_empty();
-    let compare = atomic.form != Form::Compare || atomic.compare.len() == len;
-    let result = atomic.form == Form::Base || atomic.result.len() == len;
+    let operand = atomic.operand.len() == len || atomic.op.form() == Form::Fetch && atomic.operand.is_empty();
+    let compare = atomic.op.form() != Form::Compare || atomic.compare.len() == len;
+    let result = atomic.op.form() == Form::Base || atomic.result.len() == len;
     remote && operand && compare && result
 }
 
@@ -245,9 +246,9 @@ fn only(parts: &[RemotePart]) -> Option<&RemotePart> {
     }
 }
 
-/// Both operands as one, if they do not lie in too many places.
+/// Both operands as one buffer, if they are not too many pieces.
 fn operands(atomic: &Atomic) -> Option<UserIov> {
-    match atomic.form {
+    match atomic.op.form() {
         Form::Base | Form::Fetch => Some(atomic.operand),
         Form::Compare => UserIov::new(atomic.operand.parts().iter().chain(atomic.compare.parts()).copied()),
     }
@@ -267,7 +268,12 @@ fn broken(atomic: &Atomic) -> Completion {
     };
     Completion {
         failure: Some(failure),
-        ..rma_completion(CompletedOp::Atomic(atomic.form), atomic.to, atomic.context, atomic.tell)
+        ..rma_completion(
+            CompletedOp::Atomic(atomic.op.form()),
+            atomic.to,
+            atomic.context,
+            atomic.tell,
+        )
     }
 }
 
@@ -276,19 +282,19 @@ impl Core {
     pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &QueuedAtomic) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         if peer.off_fast_path && peer.has_long_rma() {
-            return None; // it must not pass them
+            return None; // an atomic must not overtake long reads and writes before it
         }
-        let (flags, total) = total(operation.form, send.data, send.len);
+        let (flags, total) = total(operation.op.form(), send.data, send.len);
         let header = Header {
             flags,
-            code: operation.code,
+            code: code(operation.op),
             total,
-            ..Header::new(packet(operation.form), id.short())
+            ..Header::new(packet(operation.op.form()), id.short())
         };
         match &operation.target {
             AtomicTarget::Memory(remote) => Some(with_remote(header, remote)),
             AtomicTarget::Tagged { tag, at } => {
-                // It may be held over there as messages are, so it costs as much.
+                // The target may keep it as an unexpected message, so it costs credit like one.
                 let afford = credit::cost(send.local.len()) <= peer.credit;
                 let free = if afford { 0 } else { flag::WITHHELD };
                 (afford || peer.withholds_credit).then_some(Header {

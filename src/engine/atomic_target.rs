@@ -1,4 +1,4 @@
-//! Atomic operations at their target: checked, done in one go, answered.
+//! Atomic operations by peers on this endpoint's memory: checked, executed and answered in one step.
 
 use super::kernel::Kernel;
 use super::op::{Access, Error, Form, RemoteIov, RemotePart, Report};
@@ -11,7 +11,7 @@ use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::user::{UserBuf, UserIov};
 
-/// An operation and its operands.
+/// A peer's operation and its operands, as its packet says.
 pub(super) struct IncomingAtomic<'a> {
     pub form: Form,
     pub len: usize,
@@ -21,9 +21,8 @@ pub(super) struct IncomingAtomic<'a> {
 }
 
 impl<'a> IncomingAtomic<'a> {
-    /// None if there are not the bytes that such an operation has.
-    pub fn of(form: Form, code: u16, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
-        let kernel = Kernel::new(form, code);
+    /// None if the operands do not have the length that the operation needs. `kernel` is None for an unknown operation.
+    pub fn of(form: Form, kernel: Option<Kernel>, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
         let (operand, compare) = match form {
             Form::Base | Form::Fetch => (bytes, Default::default()),
             Form::Compare => bytes.split_at_checked(len)?,
@@ -40,18 +39,18 @@ impl<'a> IncomingAtomic<'a> {
         })
     }
 
-    /// The operation, if there is one on so many bytes.
+    /// The operation, if it exists and `len` is whole elements.
     pub fn kernel(&self) -> Result<Kernel, Error> {
         let whole = |kernel: &Kernel| kernel.is_whole(self.len);
         self.kernel.filter(whole).ok_or(Error::NoSuchAtomic)
     }
 
-    /// What there is not is refused whatever it may.
+    /// An unknown op or type gets the strictest rights; the caller then refuses it.
     pub fn rights(&self) -> Rights {
         self.kernel.map_or(Rights::BOTH, Kernel::rights)
     }
 
-    /// As what it is counted: that which gives old values back, as a read.
+    /// Which counter it belongs to: an atomic that returns old values counts as a read.
     pub fn access(&self) -> Access {
         match self.form {
             Form::Base => Access::Write,
@@ -59,17 +58,17 @@ impl<'a> IncomingAtomic<'a> {
         }
     }
 
-    /// Bytes that it gives back.
+    /// How many bytes it returns.
     pub fn result(&self) -> usize {
         if self.form == Form::Base { 0 } else { self.len }
     }
 
-    /// `execute` on one piece of memory.
+    /// As `execute`, on one piece of memory.
     pub fn execute_one(&self, target: UserBuf, result: &mut [u8]) -> Result<(), Error> {
         self.kernel()?.execute_piece(target, self.operand, self.compare, result)
     }
 
-    /// Does it, unless an element lies across two pieces of memory: that is never reached at once.
+    /// Executes it, unless an element lies across two pieces of memory, where it could not be atomic.
     pub fn execute(&self, target: &[UserIov], result: &mut [u8]) -> Result<(), Error> {
         let kernel = self.kernel()?;
         let mut pieces = target.iter().flat_map(|iov| iov.parts());
@@ -104,7 +103,7 @@ impl Core {
         };
         if header.flags & flag::TAGGED != 0 {
             let len = self.atomic_len(form, header, body)?;
-            let atomic = IncomingAtomic::of(form, header.code, len, body).ok_or(Malformed)?;
+            let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, body).ok_or(Malformed)?;
             return self.tagged_atomic(from, header, body, &atomic, report);
         }
         let in_header = if header.flags & flag::LIST == 0 {
@@ -114,7 +113,7 @@ impl Core {
         };
         let (remote, bytes) = read_list(header, body, in_header)?;
         let len = self.atomic_len(form, header, bytes)?;
-        let atomic = IncomingAtomic::of(form, header.code, len, bytes).ok_or(Malformed)?;
+        let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, bytes).ok_or(Malformed)?;
         if remote.len() != len {
             return Err(Malformed);
         }
@@ -150,7 +149,7 @@ impl Core {
         Ok(())
     }
 
-    /// Does the work; says where, and what it gives back.
+    /// Executes an atomic. Returns the memory it worked on and its result.
     fn execute_atomic(
         &mut self,
         atomic: &IncomingAtomic,
@@ -164,13 +163,13 @@ impl Core {
         Ok((found, result))
     }
 
-    /// How many bytes a peer wants worked on.
+    /// How many bytes at the target a peer's atomic works on.
     pub fn atomic_len(&self, form: Form, header: &Header, operand: &[u8]) -> Result<usize, Malformed> {
         if form == Form::Base {
             return Ok(operand.len());
         }
         let len = usize::try_from(header.total).map_err(|_| Malformed)?;
-        // The answer is one packet.
+        // The result must fit one packet.
         if len <= self.limits.max_body {
             Ok(len)
         } else {

@@ -1,40 +1,39 @@
-//! Why a flood of messages that nobody receives neither fills memory nor stops anything else.
+//! Flow control of eager messages: a flood of them that nobody receives neither fills memory nor blocks anything else.
 //!
-//! A packet that was sent unasked must be taken, because behind it in the same lane may come the `Done` or `Send` that
-//! the application is waiting for: refusing it could make two peers that flood each other wait for ever. So the sender
-//! holds back instead. Each `Eager` or `First` costs credit (its length and something for the entry); a peer starts
-//! with a window of it. The receiver gives credit back as soon as the message has met its receive, or at once while
-//! there is room to keep it; else when the message is received at last. So it never keeps more than `room` and one
-//! window per peer.
+//! An eager packet must always be taken, because behind it in the same lane may come the `Done` or `Send` that the
+//! application waits for: refusing it could make two peers that flood each other wait for ever. So the sender holds
+//! back instead. Each `Eager` or `First` costs credit (its length and something for bookkeeping); a peer starts with a
+//! window of credit. The receiver returns it when the message is matched, or at once while there is room to keep the
+//! message; else only when it is received. So it never keeps more than `room` and one window per peer.
 //!
-//! A sender without credit waits if the receiver gives all back, which needs only that the receiver makes progress. If
-//! the receiver has said that it withholds some, the sender offers its messages by `Rendezvous`, which cost the
-//! receiver a small entry, and are as many as the sender may have unfinished sends: receives can still match them in
-//! order, whatever lies before them. Packets that answer (`Segment`, `Send`, `Done`, `Credit`) need no credit: what
-//! they belong to has its memory already. So every packet is always taken, every lane flows as long as both sides make
-//! progress, and what is left waiting waits for a receive that the application has not posted.
+//! A sender without credit waits while the receiver returns all of it, which needs only that the receiver makes
+//! progress. If the receiver has said that it withholds credit, the sender offers its messages by `Rendezvous`. These
+//! cost the receiver a small entry each and are limited by `Config::sends`, so receives can still match all messages in
+//! order. Answers (`Segment`, `Send`, `Done`, `Credit`) need no credit, since the memory for them exists already. So
+//! every packet is taken, every lane flows as long as both sides make progress, and what waits is waiting for a receive
+//! that the application has not posted.
 
 use super::peer::Malformed;
 use super::port::PeerId;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 
-/// What a held message takes besides its bytes, about.
+/// About what an unexpected message takes besides its bytes.
 pub(super) const ENTRY: usize = 256;
 
-/// The largest message that may go unasked: some of them fit a window, so that the lane does not stand still.
+/// The longest eager message: several fit a window, so that the lane does not stand still.
 pub(super) fn largest(window: usize) -> usize {
     (window / 4).saturating_sub(ENTRY)
 }
 
-/// What a message of this length takes of the sender's credit. Lengths are at most `largest`.
+/// The credit that an eager message of this length costs. Lengths are at most `largest`.
 #[inline]
 pub(super) fn cost(len: usize) -> usize {
     len.saturating_add(ENTRY)
 }
 
 impl Core {
-    /// A message came unasked: takes its cost from what the peer may send.
+    /// An eager message has come: takes its cost from the peer's credit. An error if it had not enough.
     #[inline]
     pub fn charge_credit(&mut self, from: PeerId, cost: usize) -> Result<(), Malformed> {
         let peer = self.peer(from);
@@ -42,7 +41,7 @@ impl Core {
         Ok(())
     }
 
-    /// Gives credit back, in some time: a quarter of the window makes a packet worth it.
+    /// Returns credit to a peer, in one packet once it is a quarter of the window.
     #[inline]
     pub fn repay_credit(&mut self, to: PeerId, cost: usize) {
         let quarter = self.config.window / 4;
@@ -53,7 +52,7 @@ impl Core {
         }
     }
 
-    /// A message is held.
+    /// A message is kept as unexpected: returns its credit while there is room, else withholds it.
     pub fn charge_kept(&mut self, from: PeerId, cost: usize) {
         let (room, share) = (self.config.room, self.config.share);
         self.kept += cost;
@@ -72,7 +71,7 @@ impl Core {
         }
     }
 
-    /// A message is held no longer.
+    /// An unexpected message was received or dropped: returns credit that it withheld.
     pub fn release_kept(&mut self, from: PeerId, cost: usize) {
         self.kept = self.kept.saturating_sub(cost);
         let peer = self.peer(from);
@@ -85,7 +84,8 @@ impl Core {
         self.repay_starved();
     }
 
-    /// Half the room is free again: those who wait for credit because of others get theirs.
+    /// When half the room is free again, returns credit to peers from which it was withheld because of others'
+    /// messages.
     fn repay_starved(&mut self) {
         if self.starved.is_empty() || self.kept > self.config.room / 2 {
             return;
@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    /// The packet that gives back what is owed, if it is time.
+    /// The packet that returns credit, if one is due.
     pub fn credit_due(&self, to: PeerId) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         let withheld = peer.withheld > 0;
@@ -120,7 +120,7 @@ impl Core {
         })
     }
 
-    /// That packet is on its way.
+    /// That packet was pushed.
     pub fn credit_given(&mut self, to: PeerId, header: &Header) {
         let peer = self.peer(to);
         let given = std::mem::take(&mut peer.owed);
@@ -128,7 +128,7 @@ impl Core {
         peer.told_withholding = header.flags & flag::WITHHELD != 0;
     }
 
-    /// A peer gave credit back.
+    /// A peer returns credit.
     pub fn credited(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
         let window = self.config.window;
         let back = usize::try_from(header.total).map_err(|_| Malformed)?;

@@ -1,7 +1,8 @@
-//! Operations on a peer's memory that are done without the peer, and are over when the call returns.
+//! RMA and atomics that the transport does in the peer's memory without the peer.
 //!
-//! Whether a transport can is its own business; here is when it may: nothing before it may still be under way, and nobody
-//! at the target is to be told.
+//! The transport knows whether it can; this file decides when it may: no earlier operation to the peer may be queued or
+//! long and in flight, and the target must not have to report anything. They are complete when the call returns, except
+//! long copies, which may go on.
 
 use super::endpoint::Engine;
 use super::kernel::Kernel;
@@ -15,7 +16,7 @@ use crate::util::slab::Id;
 use crate::util::user::{UserBuf, UserIov};
 
 impl Rma {
-    /// The end of one that was done at once.
+    /// The completion of an operation that was done directly.
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.local.len(),
@@ -28,12 +29,12 @@ impl Atomic {
     pub(super) fn done(&self) -> Completion {
         Completion {
             len: self.len,
-            ..rma_completion(CompletedOp::Atomic(self.form), self.to, self.context, self.tell)
+            ..rma_completion(CompletedOp::Atomic(self.op.form()), self.to, self.context, self.tell)
         }
     }
 }
 
-/// Memory in one piece, or none.
+/// The piece of a buffer that has at most one; an empty one if it has none.
 #[inline(always)]
 fn only(iov: &UserIov) -> Option<UserBuf> {
     if iov.is_empty() {
@@ -44,7 +45,8 @@ fn only(iov: &UserIov) -> Option<UserBuf> {
 }
 
 impl Core {
-    /// Whether nothing to this peer waits here; with a fence, whether nothing is unfinished.
+    /// Whether an operation may be done before any packet: nothing to this peer is queued or long. With a fence,
+    /// nothing is in flight at all.
     #[inline(always)]
     fn nothing_pending(&self, to: PeerId, fence: bool) -> bool {
         let Some(peer) = self.peers.get(to as usize) else {
@@ -53,7 +55,7 @@ impl Core {
         peer.queue.is_empty() && !peer.off_fast_path && !(fence && peer.unfinished > 0)
     }
 
-    /// A copy goes on after the call that began it.
+    /// A copy goes on after the call that started it: it counts as a long operation.
     #[cold]
     fn copying(&mut self, id: Id) {
         let Some(send) = self.sends.get_mut(id) else { return };
@@ -66,7 +68,8 @@ impl Core {
         peer.update_fast_path();
     }
 
-    /// It has ended. If not well, the peer is asked to do it: nothing that would have to wait for it has begun.
+    /// Such a copy is over. If it failed, the peer is asked to do it: it goes to the front of the queue, since
+    /// everything that must not overtake it has waited.
     #[cold]
     pub fn copied(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         if ok {
@@ -86,7 +89,7 @@ impl Core {
 }
 
 impl<T: Transport> Engine<T> {
-    /// Does a read or write of one piece where the peer's memory can be touched.
+    /// Does a read or write of one remote piece, if it is mapped here.
     #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
         if rma.data.is_some() || !self.core.nothing_pending(rma.to, rma.fence) {
@@ -113,7 +116,7 @@ impl<T: Transport> Engine<T> {
         .is_some()
     }
 
-    /// The same with several pieces.
+    /// As `rma_direct`, for several remote pieces.
     #[cold]
     pub(super) fn rma_direct_pieces(&mut self, rma: &Rma) -> bool {
         if rma.data.is_some() || !self.core.nothing_pending(rma.to, rma.fence) {
@@ -131,10 +134,10 @@ impl<T: Transport> Engine<T> {
         done.is_some()
     }
 
-    /// Does a long one by copying, where that is all that can be done. True: it is done, or its end will be told.
+    /// Has the transport copy one remote piece that is not mapped. True: it is done, or its completion will follow.
     pub(super) fn rma_copied(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> bool {
         let room = self.core.sends.len() < Id::SHORT_MAX;
-        // What is injected is the program's again before a long copy may end.
+        // An injected buffer may be reused when the call returns, and a long copy may go on after that.
         let gone = rma.inject && rma.local.len() >= self.core.small;
         if gone || rma.data.is_some() || !room || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
@@ -154,18 +157,19 @@ impl<T: Transport> Engine<T> {
         true
     }
 
-    /// What an atomic operation does without the target; None: the target is to be asked.
+    /// The kernel for an atomic that may be done directly. None: the target is to be asked.
     #[inline(always)]
-    fn kernel(&self, atomic: &Atomic, code: u16) -> Option<Kernel> {
+    fn kernel(&self, atomic: &Atomic) -> Option<Kernel> {
         if atomic.data.is_some() || !self.core.nothing_pending(atomic.to, atomic.fence) {
             return None;
         }
-        Kernel::new(atomic.form, code)
+        Some(Kernel(atomic.op))
     }
 
-    /// Does an atomic operation with all arrays in one piece, if the processor does it at once, whoever's processor it is.
+    /// Does an atomic whose buffers are all in one piece, if the target is mapped and the processor is atomic on such
+    /// elements.
     #[inline(always)]
-    pub(super) fn atomic_direct(&mut self, atomic: &Atomic, code: u16) -> bool {
+    pub(super) fn atomic_direct(&mut self, atomic: &Atomic) -> bool {
         let AtomicTarget::Memory(remote) = &atomic.target else {
             return false;
         };
@@ -173,7 +177,7 @@ impl<T: Transport> Engine<T> {
         let (Some(part), Some(operand), Some(compare), Some(result)) = (remote.only(), operand, compare, result) else {
             return false;
         };
-        let Some(kernel) = self.kernel(atomic, code) else {
+        let Some(kernel) = self.kernel(atomic) else {
             return false;
         };
         let done = self.transport.reach(
@@ -186,13 +190,13 @@ impl<T: Transport> Engine<T> {
         done == Some(true)
     }
 
-    /// The same with any pieces.
+    /// As `atomic_direct`, for buffers in any number of pieces.
     #[cold]
-    pub(super) fn atomic_direct_pieces(&mut self, atomic: &Atomic, code: u16) -> bool {
+    pub(super) fn atomic_direct_pieces(&mut self, atomic: &Atomic) -> bool {
         let AtomicTarget::Memory(remote) = &atomic.target else {
             return false;
         };
-        let Some(kernel) = self.kernel(atomic, code) else {
+        let Some(kernel) = self.kernel(atomic) else {
             return false;
         };
         let done = self

@@ -1,53 +1,45 @@
-//! The one door from the engine to the kernels of atomic operations, which know what its numbers mean.
+//! Atomic operations as the engine uses them: their numbers in packets, the rights they need, and their execution by
+//! the kernels of `mem`.
+//!
+//! Called by initiators that work directly on the target's memory (`direct`), and by targets (`atomic_target`).
 
-use super::op::{Error, Form};
-use crate::mem::atomic::{self, Datatype, Kind, Op};
+use super::op::{AtomicOp, Error, Form};
+use crate::mem::atomic::{self, Op};
 use crate::util::regions::Rights;
 use crate::util::user::{UserBuf, UserIov};
 
-/// An operation that there is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel {
-    kind: Kind,
-    op: Op,
-    datatype: Datatype,
-}
+pub(super) struct Kernel(pub AtomicOp);
 
 impl Kernel {
-    /// As packets number it: fi_op in the low byte, fi_datatype in the high one.
-    pub fn new(form: Form, code: u16) -> Option<Kernel> {
-        let kind = match form {
-            Form::Base => Kind::Base,
-            Form::Fetch => Kind::Fetch,
-            Form::Compare => Kind::Compare,
-        };
-        let op = Op::from_raw(u32::from(code & 255))?;
-        let datatype = Datatype::from_raw(u32::from(code >> 8))?;
-        atomic::valid(kind, op, datatype).then_some(Kernel { kind, op, datatype })
+    /// From `Header::code`. None for an operation that does not exist.
+    pub fn from_code(form: Form, code: u16) -> Option<Kernel> {
+        AtomicOp::from_raw(form, u32::from(code & 255), u32::from(code >> 8)).map(Kernel)
     }
 
     /// Whether so many bytes are whole elements. Their sizes are powers of two.
     #[inline]
     pub fn is_whole(self, bytes: usize) -> bool {
-        bytes & (self.datatype.size() - 1) == 0
+        bytes & (self.0.datatype().size() - 1) == 0
     }
 
-    /// Has no operand and changes nothing: FI_ATOMIC_READ.
+    /// FI_ATOMIC_READ, which has no operand and changes nothing.
     pub fn only_reads(self) -> bool {
-        self.op == Op::Read
+        self.0.op() == Op::Read
     }
 
-    /// What it may do to the memory it works on.
+    /// The rights that it needs on the target's region.
     #[inline]
     pub fn rights(self) -> Rights {
-        match self.kind {
-            Kind::Base => Rights::WRITE,
-            Kind::Fetch | Kind::Compare if self.only_reads() => Rights::READ,
-            Kind::Fetch | Kind::Compare => Rights::BOTH,
+        match self.0.form() {
+            Form::Base => Rights::WRITE,
+            Form::Fetch | Form::Compare if self.only_reads() => Rights::READ,
+            Form::Fetch | Form::Compare => Rights::BOTH,
         }
     }
 
-    /// Works on all of `target`, whose pieces hold whole elements; the others are as long, if the operation has them.
+    /// Executes it on all of `target`, each piece of which is whole elements. The other arrays have the same length, or
+    /// are empty if the operation does not use them.
     pub fn execute(self, target: &UserIov, operand: &[u8], compare: &[u8], result: &mut [u8]) -> Result<(), Error> {
         let mut at = 0;
         for piece in target.parts() {
@@ -61,7 +53,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The same with a target in one piece.
+    /// As `execute`, for a target in one piece.
     #[inline]
     pub fn execute_piece(
         self,
@@ -70,17 +62,18 @@ impl Kernel {
         compare: &[u8],
         result: &mut [u8],
     ) -> Result<(), Error> {
-        let done = atomic::execute(self.op, self.datatype, self.kind, target, operand, compare, result);
+        let done = atomic::execute(self.0, target, operand, compare, result);
         done.map_err(|_| Error::NoSuchAtomic)
     }
 
-    /// Works on all of `target`, which other processes work on too. False: that would not be atomic.
+    /// Executes it on memory that other processes work on too. False, and nothing was done, if that would not be
+    /// atomic.
     #[inline(always)]
     pub fn execute_shared(self, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
-        atomic::execute_shared(self.op, self.datatype, self.kind, target, operand, compare, result)
+        atomic::execute_shared(self.0, target, operand, compare, result)
     }
 
-    /// The same with everything in any pieces.
+    /// As `execute_shared`, for arrays in any number of pieces.
     pub fn execute_shared_pieces(
         self,
         target: &UserIov,
@@ -88,6 +81,11 @@ impl Kernel {
         compare: &UserIov,
         result: &UserIov,
     ) -> bool {
-        atomic::execute_shared_iov(self.op, self.datatype, self.kind, target, operand, compare, result)
+        atomic::execute_shared_iov(self.0, target, operand, compare, result)
     }
+}
+
+/// The number of an operation in packets (`Header::code`).
+pub(super) fn code(op: AtomicOp) -> u16 {
+    op.op() as u16 | (op.datatype() as u16) << 8
 }

@@ -4,6 +4,7 @@
 //! turns a `Completion` into completion-queue entries and counter updates.
 
 use super::port::PeerId;
+pub use crate::mem::atomic::{AtomicOp, Form};
 use crate::util::small_array::SmallArray;
 use crate::util::user::UserIov;
 
@@ -180,17 +181,6 @@ pub struct Rma {
     pub tell: Tell,
 }
 
-/// The three families of atomic calls, by what they return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Nothing: fi_atomic.
-    Base,
-    /// The old values: fi_fetch_atomic.
-    Fetch,
-    /// The old values, and has a second operand: fi_compare_atomic.
-    Compare,
-}
-
 /// What an atomic operation works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicTarget {
@@ -202,13 +192,10 @@ pub enum AtomicTarget {
     },
 }
 
-/// An atomic operation. The engine carries `op` and `datatype` as fi_op and fi_datatype number them; `mem` knows them,
-/// and whoever makes this has asked it whether the pair is valid.
+/// An atomic operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Atomic {
-    pub form: Form,
-    pub op: u8,
-    pub datatype: u8,
+    pub op: AtomicOp,
     pub to: PeerId,
     pub target: AtomicTarget,
     /// Bytes worked on at the target: the number of elements times their size.

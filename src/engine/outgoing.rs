@@ -6,8 +6,8 @@
 
 use super::credit;
 use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
+use super::outgoing_op::OutgoingOp;
 use super::port::PeerId;
-use super::rma::OutgoingOp;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;

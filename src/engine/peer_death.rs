@@ -1,4 +1,4 @@
-//! How everything ends when a peer does.
+//! What ends when a peer dies, cannot be reached, or violates the protocol; and which peer numbers may be reused.
 
 use super::message::Landing;
 use super::op::{Error, Failure, MessageKind, Report};
@@ -10,7 +10,7 @@ use crate::util::slab::Id;
 use std::collections::HashSet;
 
 impl Core {
-    /// Peers that something here names.
+    /// All peers that the engine still refers to.
     pub fn peers_in_use(&mut self) -> HashSet<PeerId> {
         let mut named: HashSet<PeerId> = self.busy.iter().chain(&self.starved).copied().collect();
         named.extend(&self.awaiting_answers);
@@ -32,7 +32,7 @@ impl Core {
         named
     }
 
-    /// These numbers may be another's from now on.
+    /// The transport may give these numbers to other peers from now on.
     pub fn forget_all(&mut self, peers: &[PeerId]) {
         for peer in peers {
             if let Some(peer) = self.peers.get_mut(*peer as usize) {
@@ -41,7 +41,8 @@ impl Core {
         }
     }
 
-    /// A peer sent nonsense. What it says next would be too, so it is as good as gone, until the transport says so.
+    /// A peer violated the protocol. Its later packets cannot be trusted, so it is treated as dead until the transport
+    /// reports it gone.
     #[cold]
     pub fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
         self.malformed += 1;
@@ -51,8 +52,8 @@ impl Core {
         peer.update_fast_path();
     }
 
-    /// Ends all that waits for a peer: sends to it, messages from it that have not all come, receives that only it
-    /// could have filled. Messages of its that are held whole can still be received. Then it is a stranger.
+    /// Fails everything that waits for a peer: operations to it, messages from it that have not arrived completely,
+    /// receives directed to it. Its complete unexpected messages can still be received. Its state is reset.
     #[cold]
     pub fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
@@ -62,15 +63,15 @@ impl Core {
         self.end_messages(peer, error, report);
         let known = self.peer(peer);
         known.deaths = known.deaths.wrapping_add(1);
-        // Other contexts of the same name may still send, or its next life.
+        // Other transmit contexts of the same scalable endpoint may still send to these receives.
         let others = self.peers.iter().enumerate().filter(|(id, _)| *id != peer as usize);
         if !others.map(|(_, other)| other.source).any(|other| other == Some(source)) {
             self.end_receives(source, error, report);
         }
     }
 
-    /// Nothing more reaches a peer: what had not all been pushed to it ends. What it has sent is still to come, with answers
-    /// to what had been.
+    /// Nothing more reaches a peer: operations that were not pushed completely fail. Packets that it sent before are
+    /// still delivered, among them answers to operations that were.
     #[cold]
     pub fn unreached(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let known = self.peer(peer);
@@ -80,8 +81,8 @@ impl Core {
         }
     }
 
-    /// Back to how it began, but for its source, which is the transport's to say: of what it sent, some may be still to
-    /// come. Before anything is reported, since a send that ends may wake its peer.
+    /// Resets a peer's state, except its source, which the transport sets, as packets of it may still come. Called
+    /// before any completion, since completing an operation may schedule the peer.
     fn forget(&mut self, peer: PeerId) -> Option<Box<RmaPeer>> {
         let config = self.config;
         let old = self.peer(peer);
@@ -129,7 +130,7 @@ impl Core {
             let Some(message) = self.arrivals.get_mut(id) else {
                 continue;
             };
-            message.ack = false; // nobody waits for it
+            message.ack = false; // its sender no longer waits for `Done`
             if message.complete() && message.unexpected_id.is_some() {
                 continue;
             }
@@ -145,7 +146,7 @@ impl Core {
                 self.deliver(&message.delivery(matched), Some(error), report);
             }
         }
-        // Names of places the transport will not fill any more.
+        // The transport will not finish these placements.
         let (arrivals, sends) = (&self.arrivals, &self.sends);
         let stale = |landing: &Landing| match landing {
             Landing::Direct(_) => false,

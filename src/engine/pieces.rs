@@ -1,6 +1,6 @@
-//! The remote side of an operation in memory: from pieces with keys to memory that may be touched now.
+//! Lists of remote pieces in packets, and the lookup from addresses and keys to memory of registered regions.
 //!
-//! What is found here is never kept longer than one call of the engine: a region may be closed between two.
+//! Memory that was looked up must not be kept beyond one call of the engine: a region may be closed between two calls.
 
 use super::op::{Error, RemoteIov, RemotePart};
 use super::peer::Malformed;
@@ -10,19 +10,19 @@ use super::wire::{Header, flag};
 use crate::util::regions::{Denied, Rights};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 
-/// A piece in a list: address, length, key.
+/// Bytes of a piece in a list: address, length and key.
 const PIECE: usize = 24;
-/// The longest list.
+/// Bytes of the longest list.
 pub(super) const LIST: usize = IOV_LIMIT * PIECE;
 
-/// Pieces of memory that were found, in order.
+/// Memory of regions that was looked up for one access, in order.
 #[derive(Debug, Default)]
 pub(super) struct RegionMemory {
     parts: [UserIov; IOV_LIMIT],
     count: usize,
-    /// The first piece in a region that is watched, or else the first.
+    /// The first remote piece whose accesses are counted, or else the first of all.
     pub part: RemotePart,
-    /// Whether anybody counts what peers do there.
+    /// Whether accesses to any of it are counted, and so must be reported.
     pub counted: bool,
 }
 
@@ -31,7 +31,7 @@ impl RegionMemory {
         self.parts.get(..self.count).unwrap_or_default()
     }
 
-    /// How a peer that is shown this may name it later.
+    /// The name by which a peer to which this is exposed may ask for help with the copy.
     pub fn name(&self) -> ExposedName {
         match self.parts() {
             [_] => ExposedName::Region(self.part),
@@ -39,7 +39,7 @@ impl RegionMemory {
         }
     }
 
-    /// As one, if it does not lie in too many places.
+    /// All of it as one buffer, if it has no more pieces than a buffer may have.
     pub fn one(&self) -> Option<UserIov> {
         match self.parts() {
             [part] => Some(*part),
@@ -73,7 +73,8 @@ pub(super) fn write_list(remote: &RemoteIov, into: &mut Vec<u8>) {
     }
 }
 
-/// The remote pieces that a packet names, and the rest of its body. `len` is that of the piece in the header.
+/// The remote pieces that a packet names, and the rest of its body. `len` is the length if the header names a single
+/// piece.
 pub(super) fn read_list<'a>(header: &Header, body: &'a [u8], len: usize) -> Result<(RemoteIov, &'a [u8]), Malformed> {
     if header.flags & flag::LIST == 0 {
         let (addr, key) = (header.tag, header.data);
@@ -94,12 +95,12 @@ fn piece(bytes: &[u8]) -> RemotePart {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
     let [addr, len, key] = words;
-    // A length beyond an address space is in no region.
+    // No region contains this length, so the lookup refuses it.
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     RemotePart { addr, len, key }
 }
 
-/// The part of each piece that holds the `len` bytes from byte `at` on.
+/// The parts of the pieces that hold `len` bytes from offset `at` on.
 fn parts_within(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item = RemotePart> + '_ {
     let (mut skip, mut left) = (at, len);
     let whole = at == 0 && len == remote.len();
@@ -108,7 +109,7 @@ fn parts_within(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item
         skip -= from;
         let take = (part.len - from).min(left);
         left -= take;
-        // Empty pieces are looked up when all is: they too must be allowed.
+        // Access to empty pieces is checked too, when all pieces are looked up.
         (take > 0 || whole).then(|| RemotePart {
             addr: part.addr.wrapping_add(from as u64),
             len: take,
@@ -118,7 +119,7 @@ fn parts_within(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item
 }
 
 impl Core {
-    /// The memory of one piece.
+    /// The memory of one piece, and whether accesses to it are counted.
     #[inline]
     pub fn find_region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
         let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
@@ -130,7 +131,7 @@ impl Core {
         }
     }
 
-    /// The same without a reason, of memory that is in one piece.
+    /// As `find_region`, but only for memory in one piece, and without a reason for a refusal.
     #[inline]
     pub fn find_region_in_one_piece(&self, part: &RemotePart, wanted: Rights) -> Option<(UserBuf, bool)> {
         let open = self.exposed_regions.as_ref()?;
@@ -140,7 +141,7 @@ impl Core {
         found.map(|(memory, watched)| (memory, watched || open.counted))
     }
 
-    /// The memory of the `len` bytes from byte `at` on; or the piece that is not allowed.
+    /// The memory of `len` bytes from offset `at` on; or the first piece to which access is denied.
     pub fn find_regions(
         &self,
         remote: &RemoteIov,
@@ -166,7 +167,7 @@ impl Core {
     }
 }
 
-/// How a refusal is told.
+/// The number of a refusal in packets.
 pub(super) fn refusal_code(error: Error) -> u64 {
     match error {
         Error::NoKey => 1,
@@ -189,7 +190,7 @@ pub(super) fn refusal_error(code: u64) -> Error {
     }
 }
 
-/// The answer that operation `id` has failed.
+/// The answer that operation `id` failed.
 pub(super) fn done_failed(id: u32, error: Error) -> Header {
     Header {
         flags: flag::FAILED,
@@ -198,7 +199,7 @@ pub(super) fn done_failed(id: u32, error: Error) -> Header {
     }
 }
 
-/// A refusal, for the log.
+/// A denied access.
 pub(super) struct Refusal {
     pub from: PeerId,
     pub part: RemotePart,

@@ -11,8 +11,8 @@
 use super::endpoint::Engine;
 use super::op::{RemotePart, Report};
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::port::{PeerId, Recall, Transport};
-use super::rma::{OutgoingOp, RemoteSide};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;

@@ -3,10 +3,10 @@
 use super::message::Landing;
 use super::op::{Error, Failure, Form, Report};
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing_op::{OutgoingOp, PulledRead};
 use super::peer::Malformed;
 use super::port::{PeerId, Placement, Remote, Token};
 use super::rendezvous::GetRequest;
-use super::rma::{OutgoingOp, PulledRead};
 use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;

@@ -1,114 +1,24 @@
 //! Reads and writes of a peer's memory, as their initiator sees them.
 //!
-//! A short write is one packet that carries its bytes, and is acknowledged with others (`side`). A long one is offered,
-//! and then is a message whose receive is a region. A read is asked for by its number, and answered with the bytes, or
-//! with leave to fetch them (`replies`). Short ones are done at the target in the order they began; messages and atomics
-//! wait until the long ones before them have ended.
+//! A short write is one packet with its bytes, and is acknowledged by count (`rma_peer`). A long write is offered, and
+//! then goes on like a message whose receive is a region (`rendezvous`). A read has a number and is answered with the
+//! bytes, or with leave to fetch them (`replies`). The target performs short operations in order. Messages and atomics
+//! wait until the long operations before them have completed.
 
 use super::endpoint::Engine;
 use super::op::{
-    Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, Refused, RemoteIov,
-    RemotePart, Report, Rma,
+    Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart,
+    Report, Rma,
 };
 use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
+use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces::{self, LIST, RegionMemory};
 use super::port::{Body, ExposedName, PeerId, Push, Remote, Transport};
-use super::replies::GotNotice;
 use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
-use crate::util::user::UserIov;
-
-/// What a queued operation is.
-#[derive(Debug)]
-pub(super) enum OutgoingOp {
-    Message,
-    Write(RemoteSide),
-    /// Its bytes go to `Outgoing::source`.
-    Read(RemoteSide),
-    /// A read that the target gave leave to fetch.
-    PulledRead(Box<PulledRead>),
-    /// An atomic that has not been pushed; `Outgoing::source` has its operands.
-    Atomic(Box<QueuedAtomic>),
-    /// An atomic that has: its result goes to `Outgoing::source`.
-    AtomicSent(Form),
-}
-
-/// The remote side. One piece needs no list: its address is `Outgoing::tag`.
-#[derive(Debug)]
-pub(super) enum RemoteSide {
-    One { key: u64 },
-    Several(Box<RemoteIov>),
-}
-
-#[derive(Debug)]
-pub(super) struct PulledRead {
-    pub remote_side: RemoteSide,
-    pub remote: Remote,
-    /// The target wants to know when it is over.
-    pub notify: Option<GotNotice>,
-}
-
-#[derive(Debug)]
-pub(super) struct QueuedAtomic {
-    pub form: Form,
-    pub code: u16,
-    pub target: AtomicTarget,
-    pub result: UserIov,
-}
-
-impl RemoteSide {
-    fn of(remote: &RemoteIov) -> (u64, RemoteSide) {
-        match remote.parts() {
-            [part] => (part.addr, RemoteSide::One { key: part.key }),
-            _ => (0, RemoteSide::Several(Box::new(*remote))),
-        }
-    }
-
-    /// What its list takes in a body.
-    fn list(&self) -> usize {
-        match self {
-            RemoteSide::One { .. } => 0,
-            RemoteSide::Several(_) => LIST,
-        }
-    }
-
-    fn count(&self) -> u64 {
-        match self {
-            RemoteSide::One { .. } => 1,
-            RemoteSide::Several(remote) => remote.parts().len() as u64,
-        }
-    }
-
-    pub fn iov(&self, addr: u64, len: usize) -> RemoteIov {
-        match self {
-            RemoteSide::One { key } => RemoteIov::one(RemotePart { addr, len, key: *key }),
-            RemoteSide::Several(remote) => **remote,
-        }
-    }
-}
-
-impl OutgoingOp {
-    /// Whether `Outgoing::tag` is a tag.
-    pub fn has_tag(&self) -> bool {
-        matches!(
-            self,
-            OutgoingOp::Message | OutgoingOp::Atomic(_) | OutgoingOp::AtomicSent(_)
-        )
-    }
-
-    pub fn completed_op(&self) -> CompletedOp {
-        match self {
-            OutgoingOp::Message => CompletedOp::Send,
-            OutgoingOp::Write(_) => CompletedOp::Rma(Access::Write),
-            OutgoingOp::Read(_) | OutgoingOp::PulledRead(_) => CompletedOp::Rma(Access::Read),
-            OutgoingOp::Atomic(operation) => CompletedOp::Atomic(operation.form),
-            OutgoingOp::AtomicSent(form) => CompletedOp::Atomic(*form),
-        }
-    }
-}
 
 impl Outgoing {
     pub(super) fn rma(rma: &Rma) -> Outgoing {
@@ -129,7 +39,7 @@ impl Outgoing {
     }
 }
 
-/// The header for one remote piece, or for a list.
+/// Adds the remote side to a header: one piece, or the number of pieces in the body's list.
 pub(super) fn with_remote(header: Header, remote: &RemoteIov) -> Header {
     match remote.parts() {
         [part] => Header {
@@ -146,7 +56,7 @@ pub(super) fn with_remote(header: Header, remote: &RemoteIov) -> Header {
 }
 
 impl<T: Transport> Engine<T> {
-    /// Starts a read or write of a peer's memory. Its end is reported, perhaps before this returns.
+    /// Starts a read or write of a peer's memory. Its completion may be reported before this returns.
     pub fn rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
         if self.try_direct_rma(rma, report) {
             return Ok(());
@@ -154,7 +64,8 @@ impl<T: Transport> Engine<T> {
         self.start_rma(rma, report)
     }
 
-    /// Does it without the target, if that can be: then it has been reported, and nothing else has happened.
+    /// Does it directly in the target's memory and reports the completion, if the transport can. False: nothing
+    /// happened.
     #[inline(always)]
     pub fn try_direct_rma(&mut self, rma: &Rma, report: &mut impl Report) -> bool {
         let done = rma.local.len() == rma.remote.len() && self.rma_direct(rma);
@@ -164,13 +75,13 @@ impl<T: Transport> Engine<T> {
         done
     }
 
-    /// Starts one that could not be done at once.
+    /// Starts an operation that `try_direct_rma` could not do.
     #[inline(always)]
     pub fn start_rma(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
         self.rma_asked(*rma, report)
     }
 
-    /// The target is asked to do it, or the kernel copies. By value, as `send_long`.
+    /// Sends packets, or has the transport copy. Takes the operation by value, for the reason that `send_long` does.
     #[inline(never)]
     fn rma_asked(&mut self, rma: Rma, report: &mut impl Report) -> Result<(), Refused> {
         if rma.local.len() != rma.remote.len() {
@@ -226,7 +137,8 @@ impl<T: Transport> Engine<T> {
             tell: rma.tell,
             atomic: false,
         };
-        // Inlined as that of a short message is: what is written in words and then read in vectors stalls the processor.
+        // Inlined like the push of a short message: a header that goes through memory is written in words and read in
+        // vectors, for which the processor stalls.
         match self.transport.push(rma.to, &header, body) {
             Push::Done => {
                 self.core.short_op_started(rma.to, short);
@@ -283,13 +195,13 @@ impl<T: Transport> Engine<T> {
         self.queue(rma.to, || Outgoing::rma(rma), report)
     }
 
-    /// The one push of all that is not the short way of a message or a write: there it is inlined.
+    /// `push` for all but short messages and short writes, which inline it.
     #[inline(never)]
     pub(super) fn push_out_of_line(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         transport.push(to, header, body)
     }
 
-    /// Pushes the first packet of an operation, or asks again for a read that could not be fetched.
+    /// Pushes the first packet of an RMA or atomic operation, or asks again for a read that could not be fetched.
     pub(super) fn push_operation(&mut self, to: PeerId, packet: &NextPacket, id: Id) -> Push {
         let mut body = std::mem::take(&mut self.core.scratch);
         body.clear();
@@ -330,7 +242,7 @@ impl<T: Transport> Engine<T> {
         Self::push_out_of_line(&mut self.transport, to, header, body)
     }
 
-    /// Pushes bytes that a peer asked for.
+    /// Pushes the next part of the oldest reply to a peer's short read or atomic.
     pub(super) fn push_reply(&mut self, to: PeerId, len: usize) -> Push {
         let Some(reply) = self.core.first_reply(to) else {
             return Push::Full;
@@ -342,13 +254,13 @@ impl<T: Transport> Engine<T> {
         Self::push_out_of_line(&mut self.transport, to, &reply.header, body)
     }
 
-    /// Pushes some of a region that a peer reads.
+    /// Pushes the next part of a peer's long read, leave to fetch it, or its refusal.
     pub(super) fn push_served(&mut self, to: PeerId, packet: &NextPacket) -> Push {
         if packet.header.packet == Packet::Done {
             return Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Empty);
         }
         let Some(found) = self.core.served_memory(to, packet) else {
-            return Push::Full; // closed since we looked: the next packet tells
+            return Push::Full; // the region was closed since `next`: the next attempt refuses the read
         };
         let (at, len) = (0, packet.len);
         match (packet.header.packet, found.one()) {
@@ -372,7 +284,7 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// The first packet of an operation did not go.
+    /// The first packet of an operation that was not queued could not be pushed.
     #[cold]
     pub(super) fn not_started(push: Push, end: Completion, report: &mut impl Report) -> Result<(), Refused> {
         match push {
@@ -386,7 +298,7 @@ impl<T: Transport> Engine<T> {
     }
 }
 
-/// The list in front of a packet's body.
+/// The list of remote pieces that a packet's body begins with, if it does.
 fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
     if header.flags & flag::LIST == 0 {
         return None;
@@ -402,7 +314,7 @@ fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
 }
 
 impl Core {
-    /// Whether a short operation may go to a peer at once.
+    /// Whether a short operation may be pushed to a peer without being queued.
     #[inline]
     pub fn may_start_short(&self, to: PeerId) -> bool {
         let most = self.config.sends;
@@ -410,13 +322,13 @@ impl Core {
         peer.is_some_and(|peer| peer.queue.is_empty() && !peer.off_fast_path && (peer.unfinished as usize) < most)
     }
 
-    /// An operation that was not queued has begun.
+    /// Counts an operation that was pushed without being queued.
     #[inline]
     pub fn op_started(&mut self, to: PeerId) {
         self.peer(to).unfinished += 1;
     }
 
-    /// The first packet of an operation that is first in its queue, if it may go.
+    /// The first packet of the RMA or atomic operation at the front of the queue, if it may go.
     pub fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
         let header = match &send.op {
             OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
@@ -458,7 +370,7 @@ impl Core {
         with_remote(header, &remote_side.iov(send.tag, send.len))
     }
 
-    /// An operation's first packet is on its way.
+    /// The first packet of a queued RMA or atomic operation was pushed.
     pub fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
         let small = self.small;
         let Some(send) = self.sends.get_mut(id) else { return };
@@ -474,7 +386,7 @@ impl Core {
             Stage::Sent
         };
         if let OutgoingOp::Atomic(operation) = &send.op {
-            let (form, result) = (operation.form, operation.result);
+            let (form, result) = (operation.op.form(), operation.result);
             if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
                 let cost = super::credit::cost(send.local.len());
                 let peer = self.peer(to);
@@ -512,7 +424,7 @@ impl Core {
         }
     }
 
-    /// The memory that a packet of a long read shows or carries.
+    /// The memory that a packet for a peer's long read exposes or carries.
     pub fn served_memory(&self, to: PeerId, packet: &NextPacket) -> Option<RegionMemory> {
         let serve = self.peers.get(to as usize)?.rma.as_ref()?.served_reads.front()?;
         let (at, len) = match packet.header.packet {

@@ -1,11 +1,12 @@
-//! The short ways of operations on memory: done while their packet still lies with the transport, without a buffer or a
-//! name for it.
+//! The short ways of RMA and atomics at the receiver of a packet: executed while the packet still lies in the
+//! transport, without a buffer or a token.
 //!
-//! Each does all of its packet, or nothing: then the long ways (`target`, `execute`, `replies`) see the same packet, and
-//! refuse what is to be refused. Called by `deliver`.
+//! Each consumes its packet or does nothing; then `rma_target`, `atomic_target` or `replies` gets the same packet and
+//! refuses it if need be. Called by `deliver`.
 
 use super::atomic_target::IncomingAtomic;
 use super::deliver::ANSWERS;
+use super::kernel::Kernel;
 use super::op::{Access, Form, RemotePart, Report};
 use super::outgoing::LocalBuffer;
 use super::port::PeerId;
@@ -16,7 +17,7 @@ use crate::util::keep_in_registers;
 use crate::util::regions::Rights;
 
 impl Core {
-    /// Whether an operation on one piece of memory, or an answer to one, was done.
+    /// Executes an operation on one piece of memory, or takes the reply to one. False: nothing was done.
     #[inline(never)]
     pub fn take_memory(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
         let header = keep_in_registers(&mut header);
@@ -82,7 +83,7 @@ impl Core {
         report: &mut impl Report,
     ) -> Option<()> {
         let len = self.atomic_len(form, header, body).ok()?;
-        let atomic = IncomingAtomic::of(form, header.code, len, body)?;
+        let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, body)?;
         let part = piece(header, len);
         let (memory, counted) = self.find_region_in_one_piece(&part, atomic.rights())?;
         let mut data = None;
@@ -104,7 +105,7 @@ impl Core {
         Some(())
     }
 
-    /// All that we asked for, at once.
+    /// The whole result of our read or atomic.
     fn take_reply(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let (id, send) = self.operation(from, header).ok()?;
         let whole = header.total == 0 && send.at == 0 && body.len() == send.len;

@@ -1,8 +1,8 @@
-//! What an engine knows of a peer with which it works on memory: what that peer has not acknowledged, and what it is
-//! owed. Made with the first such operation, so that peers who only exchange messages have none.
+//! RMA state of a peer: our short operations that it has not acknowledged, and what we owe it as a target. Made with
+//! the first such operation, so a peer that only exchanges messages has none.
 //!
-//! Short writes and atomics that give nothing back end in the order they began. So they have no number: the target
-//! counts them, and one `Acked` at the end of a poll ends many.
+//! Short writes and base atomics complete in the order they were started. So they have no number: the target counts
+//! them, and one `Acked` at the end of a poll completes many.
 
 use super::op::{
     Access, CompletedOp, Completion, Context, Error, Failure, Form, MessageKind, RemoteIov, RemotePart, Report, Tell,
@@ -16,11 +16,11 @@ use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use std::collections::VecDeque;
 
-/// Buffers kept for the next packet, and the largest that is.
+/// How many buffers are kept for reuse, and the largest that is kept.
 const SPARE: usize = 64;
 const SPARE_MOST: usize = 64 << 10;
 
-/// A short write or atomic whose end the peer will tell.
+/// A short write or base atomic that waits for `Acked`.
 #[derive(Debug)]
 pub(super) struct ShortOp {
     pub context: Context,
@@ -29,63 +29,63 @@ pub(super) struct ShortOp {
     pub atomic: bool,
 }
 
-/// Bytes of ours that a peer waits for, read when it asked.
+/// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// `total` counts what has gone of it.
+    /// Of the next packet: `total` is the number of bytes pushed so far.
     pub header: Header,
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// Bytes of it that have gone.
+    /// Bytes pushed.
     fn at(&self) -> usize {
         self.header.total as usize
     }
 
-    /// Bytes of it that have not.
+    /// Bytes not yet pushed.
     pub fn left(&self) -> usize {
         self.body.len().saturating_sub(self.at())
     }
 
-    /// The next so many.
+    /// The next `len` bytes.
     pub fn next(&self, len: usize) -> &[u8] {
         let from = self.body.get(self.at()..).unwrap_or_default();
         from.get(..len).unwrap_or(from)
     }
 }
 
-/// A long read of a peer's, answered bit by bit from the region.
+/// A peer's long read, answered packet by packet from the region.
 #[derive(Debug)]
 pub(super) struct ServedRead {
     pub number: u32,
     pub remote: RemoteIov,
-    /// Bytes sent.
+    /// Bytes pushed.
     pub at: usize,
-    /// The peer can fetch.
+    /// The peer can fetch with `get`.
     pub get: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct RmaPeer {
     pub unacked: VecDeque<ShortOp>,
-    /// Successes to be told with the next `Acked`.
+    /// Successes to be acknowledged with the next `Acked`.
     pub acks: u64,
     pub replies: VecDeque<Reply>,
-    /// The bytes of `replies`.
+    /// The bytes in `replies`.
     pub reply_bytes: usize,
     pub served_reads: VecDeque<ServedRead>,
-    /// Serving goes before sending what was asked for, in turns.
+    /// `served_reads` goes before `Peer::requested` next: they take turns.
     pub serve_next: bool,
-    /// Long reads and writes of ours that have started and not ended: messages and atomics wait for them.
+    /// Our long reads and writes in flight. Messages and atomics to the peer wait for them.
     pub long_ops: u32,
-    /// Operations of the peer's that are still coming: what is behind them waits.
+    /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
 }
 
 impl RmaPeer {
-    /// A short operation is on its way. True: the peer is to be put into `Core::asked`.
+    /// A short operation was pushed. Returns whether the caller must add the peer to `Core::awaiting_answers`.
     #[inline]
     fn expect(&mut self, short: ShortOp) -> bool {
         self.unacked.push_back(short);
@@ -104,7 +104,7 @@ impl Peer {
         self.rma.get_or_insert_default()
     }
 
-    /// Whether there are long operations under way, so that messages and atomics wait.
+    /// Whether our long operations are in flight, so that messages and atomics wait.
     pub fn has_long_rma(&self) -> bool {
         self.rma.as_ref().is_some_and(|rma| rma.long_ops > 0)
     }
@@ -113,13 +113,13 @@ impl Peer {
         self.rma.as_ref().is_some_and(|rma| rma.landing > 0)
     }
 
-    /// To be called when `shunned`, `longs` or `landing` has changed.
+    /// To be called when `shunned`, `long_ops` or `landing` has changed.
     pub fn update_fast_path(&mut self) {
         self.off_fast_path = self.shunned || self.has_long_rma() || self.has_landing_rma();
     }
 }
 
-/// The end of an operation on a peer's memory.
+/// The completion of an RMA or atomic operation, to be filled in by the caller.
 pub(super) fn rma_completion(op: CompletedOp, to: PeerId, context: Context, tell: Tell) -> Completion {
     Completion {
         op,
@@ -155,7 +155,7 @@ impl ShortOp {
 impl Core {
     // ---- as initiator ----
 
-    /// A short operation that was queued is on its way.
+    /// A queued short operation was pushed.
     pub fn expect_ack(&mut self, to: PeerId, short: ShortOp) {
         self.unacked += 1;
         if self.peer(to).rma_mut().expect(short) {
@@ -163,7 +163,7 @@ impl Core {
         }
     }
 
-    /// The same for one that was not queued: it has only begun now.
+    /// A short operation was pushed without being queued: it is counted as in flight only here.
     #[inline(always)]
     pub fn short_op_started(&mut self, to: PeerId, short: ShortOp) {
         self.unacked += 1;
@@ -174,7 +174,7 @@ impl Core {
         }
     }
 
-    /// The peer acknowledges short operations.
+    /// The peer acknowledges short operations with `Acked`.
     pub fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
@@ -199,7 +199,7 @@ impl Core {
         Ok(())
     }
 
-    /// Ends all short operations of a peer that is gone, which has been forgotten.
+    /// Fails all short operations to a peer that is gone, whose state was already reset.
     pub fn end_short_ops(&mut self, peer: PeerId, rma: Option<Box<RmaPeer>>, error: Error, report: &mut impl Report) {
         for short in rma.into_iter().flat_map(|rma| rma.unacked) {
             self.unacked = self.unacked.saturating_sub(1);
@@ -209,21 +209,21 @@ impl Core {
 
     // ---- as target ----
 
-    /// Whether a peer lets too many answers lie to be given another.
+    /// Whether a peer has so many results waiting that its next request is to be refused for now.
     pub fn has_many_replies(&mut self, to: PeerId, most: usize) -> bool {
         let room = self.config.room;
         let rma = self.peer(to).rma.as_ref();
         rma.is_some_and(|rma| rma.replies.len() + rma.served_reads.len() >= most || rma.reply_bytes > room)
     }
 
-    /// A short write or atomic of a peer's is done.
+    /// A peer's short write or base atomic is done.
     #[inline]
     pub fn ack(&mut self, to: PeerId) {
         self.peer(to).rma_mut().acks += 1;
         self.wake(to);
     }
 
-    /// A short write or atomic is refused. Those before it are told first.
+    /// A peer's short write or base atomic is refused. The same `Acked` counts those before it, so the right one fails.
     #[cold]
     pub fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
         let before = std::mem::take(&mut self.peer(refusal.from).rma_mut().acks);
@@ -237,7 +237,7 @@ impl Core {
         report.refused(refusal.from, &refusal.part, refusal.error);
     }
 
-    /// Operation `number` of a peer's is refused.
+    /// A peer's operation with a number is refused.
     #[cold]
     pub fn refuse(&mut self, number: u32, refusal: &Refusal, report: &mut impl Report) {
         self.send_control(refusal.from, done_failed(number, refusal.error));
@@ -266,7 +266,7 @@ impl Core {
         })
     }
 
-    /// That packet has been pushed.
+    /// That packet was pushed.
     pub fn acks_given(&mut self, to: PeerId, header: &Header) {
         let rma = self.peer(to).rma_mut();
         rma.acks = rma.acks.saturating_sub(header.total);
@@ -276,7 +276,7 @@ impl Core {
         self.peers.get(to as usize)?.rma.as_ref()?.replies.front()
     }
 
-    /// So much of the reply has been pushed.
+    /// The next `len` bytes of the first reply were pushed.
     pub fn replied(&mut self, to: PeerId, len: usize) {
         let rma = self.peer(to).rma_mut();
         if let Some(reply) = rma.replies.front_mut().filter(|reply| reply.left() > len) {
@@ -289,11 +289,11 @@ impl Core {
         }
     }
 
-    /// The next packet of the long read that is being answered, and how much of it that is.
+    /// The next packet for the peer's oldest long read, and the length of its body.
     pub fn next_served(&self, to: PeerId) -> Option<(Header, usize)> {
         let serve = self.peers.get(to as usize)?.rma.as_ref()?.served_reads.front()?;
         let len = serve.remote.len();
-        // All of it is looked up each time: nothing is sent of a region that was closed.
+        // Looks up all of it for each packet, so that nothing is sent from a region that was closed meanwhile.
         let found = match self.find_regions(&serve.remote, 0, len, Rights::READ) {
             Err((_, error)) => return Some((done_failed(serve.number, error), 0)),
             Ok(found) => found,
@@ -315,7 +315,7 @@ impl Core {
         Some((header, self.max_body_to(to).min(len.saturating_sub(serve.at))))
     }
 
-    /// That packet has been pushed.
+    /// That packet was pushed.
     pub fn served(&mut self, to: PeerId, header: &Header, len: usize, report: &mut impl Report) {
         let rma = self.peer(to).rma_mut();
         rma.serve_next = false;
@@ -340,7 +340,7 @@ impl Core {
                 }
             }
             Packet::Done => report.refused(to, &Self::some_part(&serve.remote), refusal_error(header.data)),
-            _ => {} // the peer says when it has fetched
+            _ => {} // the peer says with `Got` when it has fetched
         }
     }
 
@@ -350,7 +350,7 @@ impl Core {
 
     // ---- buffers ----
 
-    /// A buffer of this length, with anything in it.
+    /// A buffer of this length with arbitrary contents.
     pub fn spare(&mut self, len: usize) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.resize(len, 0);

@@ -1,9 +1,9 @@
 //! Reads and writes of this endpoint's memory by its peers.
 //!
-//! Every access is looked up when it is made, all pieces before the first byte is touched. A short write goes straight
-//! to its place where the transport puts it there at once; all else is looked at when its packet is here. While one is
-//! still coming, what is behind it waits in the transport, so short operations and messages keep their order. A long
-//! write is a message (`message`) whose receive is a region.
+//! Each access looks up all its pieces before it touches the first byte. The transport places a short write directly in
+//! the region if it can do so synchronously; all other operations are executed when their whole packet is here. While
+//! such a packet is still landing, later packets of the peer wait in the transport, so short operations and messages
+//! keep their order. A long write goes on as a `message` whose receive is a region.
 
 use super::deliver::ANSWERS;
 use super::message::{Landing, Message, Phase, data, done_header};
@@ -18,19 +18,19 @@ use crate::util::regions::Rights;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
-/// For a place whose end nobody waits for.
+/// The token of a placement after which nothing is to be done.
 const NOBODY: Token = u64::MAX;
 
-/// Where a long write goes.
+/// Where a peer's long write goes.
 #[derive(Debug)]
 pub(super) struct LongWrite {
     pub remote: RemoteIov,
-    /// Its region is gone, or no longer for peers: what still comes is dropped.
+    /// Access to its region was denied after it began: what still comes is dropped.
     pub failed: Option<Error>,
 }
 
 impl Core {
-    // ---- short operations, and the beginning of long ones ----
+    // ---- short operations, and the start of long ones ----
 
     /// A short write has come.
     #[inline]
@@ -65,7 +65,7 @@ impl Core {
         Ok(Placement::Drop)
     }
 
-    /// An operation has come that is looked at when its packet is here.
+    /// An operation has come that is executed when its whole packet is here.
     pub fn place_whole(
         &mut self,
         from: PeerId,
@@ -91,7 +91,7 @@ impl Core {
         Ok(Placement::Keep { buffer, token })
     }
 
-    /// It is here.
+    /// Its whole packet is here.
     pub fn whole_landed(&mut self, from: PeerId, header: &Header, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         if !self.limits.sync_placement {
             let peer = self.peer(from);
@@ -167,7 +167,7 @@ impl Core {
         Ok(())
     }
 
-    /// A long write is offered.
+    /// A peer offers a long write.
     fn offered(
         &mut self,
         from: PeerId,
@@ -201,13 +201,14 @@ impl Core {
 
     // ---- long writes ----
 
-    /// The memory that a long write is fetched into.
+    /// The memory that a long write may be fetched into, if it is allowed and counts as one buffer.
     pub fn long_write_memory(&self, long_write: &LongWrite) -> Option<UserIov> {
         let found = self.find_regions(&long_write.remote, 0, long_write.remote.len(), Rights::WRITE);
         found.ok()?.one()
     }
 
-    /// What was to be fetched has no one place any more: its region was closed, or there are too many pieces.
+    /// A long write cannot be fetched, because access is now denied or its memory has too many pieces. Fails it or
+    /// requests the bytes.
     pub fn get_impossible(&mut self, owner: GetOwner, report: &mut impl Report) {
         let GetOwner::Message(id) = owner else { return };
         let Some(message) = self.arrivals.get(id) else { return };
@@ -228,7 +229,7 @@ impl Core {
         }
     }
 
-    /// The memory for `len` bytes of a long write, if it may still be written.
+    /// The memory for `len` bytes of a long write at offset `at`, if access is still allowed.
     fn long_write_window(&mut self, id: Id, at: usize, len: usize) -> Option<RegionMemory> {
         let long_write = self.arrivals.get(id)?.long_write.as_ref()?;
         if long_write.failed.is_some() {
@@ -243,7 +244,7 @@ impl Core {
         }
     }
 
-    /// A place for bytes of a long write, which `place_part` has counted.
+    /// Where the next bytes of a long write go. `place_part` has counted them.
     pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(found) = self.long_write_window(id, at, len) else {
             self.finish_if_complete(id, report);
@@ -262,7 +263,7 @@ impl Core {
         }
     }
 
-    /// They are there, or here.
+    /// Those bytes are in the region, or here in `buffer`.
     pub fn landed_in_region(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         if let Some(bytes) = buffer {
             if let Some(found) = self.long_write_window(id, at, bytes.len()) {
@@ -273,12 +274,12 @@ impl Core {
         self.finish_if_complete(id, report);
     }
 
-    /// A long write has ended.
+    /// All of a long write has come: answers it and reports it.
     pub fn long_write_done(&mut self, message: &Message, long_write: &LongWrite, report: &mut impl Report) {
         let (from, number, len) = (message.from, message.number, message.total);
         let Some(error) = long_write.failed else {
             self.send_control(from, done_header(number));
-            // A region may have been closed just now; the bytes were there before.
+            // If the region was closed just now, the write still counts as done, but there is nobody to report it to.
             if let Ok(found) = self.find_regions(&long_write.remote, 0, len, Rights::WRITE) {
                 self.report_target(from, Access::Write, &found, len, message.data, report);
             }
@@ -288,9 +289,9 @@ impl Core {
         report.refused(from, &Core::some_part(&long_write.remote), error);
     }
 
-    // ---- telling the application ----
+    // ---- completions for the target's application ----
 
-    /// All of a peer's operation is done: says so if there is anybody who wants to know.
+    /// Reports a peer's finished operation, if it carried data or accesses are counted.
     pub fn report_target(
         &mut self,
         from: PeerId,
@@ -309,7 +310,7 @@ impl Core {
         report.report(target_completion(from, Access::Write, key, false, len, data));
     }
 
-    /// A peer has fetched what it was shown.
+    /// A peer says that it has fetched what was exposed to it: reports the read if accesses are counted.
     pub fn got(&mut self, from: PeerId, header: &Header, report: &mut impl Report) {
         let len = usize::try_from(header.total).unwrap_or(usize::MAX);
         let (addr, key) = (header.tag, header.data);
@@ -320,7 +321,7 @@ impl Core {
     }
 }
 
-/// Remote CQ data of a short write or atomic.
+/// Remote CQ data of a short write or base atomic.
 pub(super) fn short_data(header: &Header) -> Option<u64> {
     (header.flags & flag::DATA != 0).then_some(header.total)
 }

@@ -1,10 +1,11 @@
-//! Tagged atomics: their target is the buffer of a receive.
+//! Tagged atomics (FI_ATOMIC with FI_TAGGED) at their target, which is the buffer of a tagged receive.
 //!
-//! At the target such an operation is a message: it meets the oldest receive that fits, or is held until there is one.
-//! Then it works on that receive's buffer, and both ends are told.
+//! Such an operation is matched like a message: with the oldest posted receive, or it is unexpected until one is
+//! posted. Then it works on that receive's buffer, and both the receive and the operation complete.
 
 use super::atomic_target::IncomingAtomic;
 use super::credit;
+use super::kernel::Kernel;
 use super::message::{Delivery, Message, Phase, done_header};
 use super::op::{Error, Form, MessageKind, Report};
 use super::peer::Malformed;
@@ -16,18 +17,18 @@ use super::state::Core;
 use super::wire::{Header, flag};
 use crate::util::slab::Id;
 
-/// What is done to the receive's buffer.
+/// The operation on the receive's buffer.
 #[derive(Debug)]
 pub(super) struct TaggedAtomic {
     pub form: Form,
-    pub code: u16,
-    /// Where in the buffer.
+    pub kernel: Kernel,
+    /// The offset in the buffer.
     pub at: usize,
     pub len: usize,
 }
 
 impl Message {
-    /// How long a buffer must be to take it.
+    /// How long a buffer must be to take the whole message or operation.
     pub fn extent(&self) -> usize {
         self.tagged_atomic
             .as_ref()
@@ -36,7 +37,7 @@ impl Message {
 }
 
 impl Core {
-    /// A tagged atomic has come; `work` says what its body means.
+    /// A tagged atomic has come.
     pub fn tagged_atomic(
         &mut self,
         from: PeerId,
@@ -46,25 +47,22 @@ impl Core {
         report: &mut impl Report,
     ) -> Result<(), Malformed> {
         let at = usize::try_from(header.tag).map_err(|_| Malformed)?;
-        let task = TaggedAtomic {
-            form: atomic.form,
-            code: header.code,
-            at,
-            len: atomic.len,
-        };
         let cost = credit::cost(body.len());
         let charged = header.flags & flag::WITHHELD == 0;
         if charged {
             self.charge_credit(from, cost)?;
         }
         let tag = header.data;
-        if let Err(error) = atomic.kernel() {
-            self.send_control(from, done_failed(header.id, error));
-            if charged {
-                self.repay_credit(from, cost);
+        let kernel = match atomic.kernel() {
+            Ok(kernel) => kernel,
+            Err(error) => {
+                self.send_control(from, done_failed(header.id, error));
+                if charged {
+                    self.repay_credit(from, cost);
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
+        };
         let mut message = Message::new(from, header, Phase::Coming, atomic.len);
         message.tag = tag;
         message.data = short_data(header);
@@ -72,7 +70,12 @@ impl Core {
         message.next = atomic.len;
         message.head = body.to_vec();
         let extent = at.saturating_add(atomic.len);
-        message.tagged_atomic = Some(Box::new(task));
+        message.tagged_atomic = Some(Box::new(TaggedAtomic {
+            form: atomic.form,
+            kernel,
+            at,
+            len: atomic.len,
+        }));
         if let Some(matched) = self.take_post(MessageKind::Tagged, from, tag, extent) {
             if charged {
                 self.repay_credit(from, cost);
@@ -89,14 +92,14 @@ impl Core {
         Ok(())
     }
 
-    /// A held one has met its receive.
+    /// An unexpected tagged atomic is matched.
     pub fn tagged_atomic_attached(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
         if let Some(message) = self.arrivals.remove(id) {
             self.execute_tagged_atomic(&message, &matched, report);
         }
     }
 
-    /// Nobody wants it: it is not done.
+    /// An unexpected tagged atomic is discarded: it is not executed and fails at its initiator.
     pub fn tagged_atomic_discarded(&mut self, id: Id) {
         if let Some(message) = self.arrivals.remove(id).filter(|message| message.ack) {
             self.send_control(message.from, done_failed(message.number, Error::Canceled));
@@ -112,7 +115,7 @@ impl Core {
             answer: None,
             ..message.delivery(matched)
         };
-        let atomic = IncomingAtomic::of(task.form, task.code, task.len, &message.head);
+        let atomic = IncomingAtomic::of(task.form, Some(task.kernel), task.len, &message.head);
         let done_or_not = match atomic {
             Some(atomic) if room >= task.len => {
                 let buffer = matched.iov.part(task.at, task.len);
@@ -132,7 +135,7 @@ impl Core {
                 self.recycle(result);
             }
             Err(error) => {
-                // One that is too short is told as such; pieces that cut elements apart have no error of their own.
+                // A buffer that is too short is reported as truncation; else the receive gets the atomic's error.
                 let error_here = (room >= task.len).then_some(error);
                 self.deliver(&delivery, error_here, report);
                 if message.ack {

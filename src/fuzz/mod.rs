@@ -1,5 +1,5 @@
-//! Bodies of the fuzz targets: each takes any bytes, reads them as one kind of text from outside or as what another process
-//! has written, and holds the answer against what must always be true of it.
+//! Bodies of the fuzz targets: each takes any bytes, reads them as one kind of text from outside or as what another
+//! process has written, and holds the answer against what must always be true of it.
 //!
 //! `fuzz/` runs them under cargo-fuzz, for as long as one likes; the tests below run each on some thousand generated
 //! inputs, always the same ones. Compiled for nothing else.

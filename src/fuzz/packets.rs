@@ -1,16 +1,17 @@
 //! What a peer may send, through a whole engine: records, requests for help, ends of copies, in any order and with any
 //! contents, while the endpoint sends, receives and works on memory of the peer's.
 //!
-//! An input is a list of steps, a byte each with what the step needs behind it. Memory of the application's lies between
-//! guards, which must be as they were; what was registered for reading too.
+//! An input is a list of steps, a byte each with what the step needs behind it. Memory of the application's lies
+//! between guards, which must be as they were; what was registered for reading too.
 
 use crate::engine::Engine;
 use crate::engine::op::{
-    Access, Atomic, AtomicTarget, Completion, CompletionLevel, Form, MessageKind, Recv, RemoteIov, RemotePart, Rma,
-    Send, Tell,
+    Access, Atomic, AtomicOp, AtomicTarget, Completion, CompletionLevel, Form, MessageKind, Recv, RemoteIov,
+    RemotePart, Rma, Send, Tell,
 };
 use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
+use crate::mem::atomic::{Datatype, Op};
 use crate::util::regions::{Region, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
@@ -388,10 +389,13 @@ impl Scene<'_> {
             self.memory.iov(SENT).part(0, len),
             self.memory.iov(FETCHED).part(0, len),
         );
+        let (op, datatype) = (self.input.byte() % 20, self.input.byte() % 16);
+        let plain = if form == Form::Compare { Op::Cswap } else { Op::Sum };
+        let op = AtomicOp::from_raw(form, op.into(), datatype.into())
+            .or(AtomicOp::new(form, plain, Datatype::Uint64))
+            .expect("fi_atomic(3) allows FI_SUM and FI_CSWAP");
         let atomic = Atomic {
-            form,
-            op: self.input.byte() % 20,
-            datatype: self.input.byte() % 16,
+            op,
             to: PeerId::from(byte >> 5) % PEERS,
             target,
             len,

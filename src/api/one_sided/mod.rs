@@ -5,8 +5,8 @@
 use super::errno::{Errno, Result};
 use super::messaging::{Flags, NotBegun};
 use crate::abi::types::{FI_EMSGSIZE, FI_EOPNOTSUPP, fi_datatype, fi_op};
-use crate::engine::op::{Access, AtomicTarget, Context, Form, RemoteIov};
-use crate::mem::atomic::{Datatype, Kind, Op, valid};
+use crate::engine::op::{Access, AtomicOp, AtomicTarget, Context, Form, RemoteIov};
+use crate::mem::atomic::Op;
 use crate::util::user::UserIov;
 
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +65,8 @@ const ATOMIC_BYTES: usize = 4096;
 /// A valid pair of an atomic operation and an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicKind {
+    pub op: AtomicOp,
     pub form: Form,
-    pub op: u8,
-    pub datatype: u8,
     /// Bytes of an element.
     pub size: usize,
     /// FI_ATOMIC_READ, which has no operand.
@@ -78,21 +77,12 @@ impl AtomicKind {
     /// -FI_EOPNOTSUPP for pairs that fi_atomic(3) does not allow.
     #[inline(always)]
     pub fn new(form: Form, datatype: fi_datatype, op: fi_op) -> Result<AtomicKind> {
-        let kind = match form {
-            Form::Base => Kind::Base,
-            Form::Fetch => Kind::Fetch,
-            Form::Compare => Kind::Compare,
-        };
-        let found = Op::from_raw(op).zip(Datatype::from_raw(datatype));
-        let (op, datatype) = found
-            .filter(|(op, datatype)| valid(kind, *op, *datatype))
-            .ok_or(Errno(FI_EOPNOTSUPP))?;
+        let op = AtomicOp::from_raw(form, op, datatype).ok_or(Errno(FI_EOPNOTSUPP))?;
         Ok(AtomicKind {
+            op,
             form,
-            op: op as u8,
-            datatype: datatype as u8,
-            size: datatype.size(),
-            reads: op == Op::Read,
+            size: op.datatype().size(),
+            reads: op.op() == Op::Read,
         })
     }
 

@@ -1,12 +1,11 @@
-//! Chains: entries of a slab in the order they came, in as many chains as keep each short, found by hash.
+//! A hash table of slab entries that keeps entries of one hash in order of insertion.
 //!
-//! The links are in the entries (`Links`), so putting one in, finding it and taking it out touch it and its neighbours
-//! and no other memory. Entries of one key are in one chain, oldest first. Used by `posted` and `unexpected`.
+//! Each bucket is a doubly linked chain, oldest entry first, and the links lie in the entries (`Links`). So inserting,
+//! finding and removing touch only the entry and its neighbours. Used by `posted` and `unexpected`.
 
 use crate::util::slab::NOWHERE;
 
-/// Where an entry stands in one chain: between which places of the slab. What is in a chain is in the slab, so a place
-/// says who it is.
+/// An entry's neighbours in its chain, by their places in the slab.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     hash: u32,
@@ -31,7 +30,7 @@ impl Link {
     }
 }
 
-/// Where the link of each place is.
+/// Gives access to the link of the entry at a place.
 pub(super) trait Links {
     fn link(&mut self, place: u32) -> Option<&mut Link>;
 }
@@ -47,15 +46,15 @@ const EMPTY: Ends = Ends {
     last: NOWHERE,
 };
 
-/// Chains there are at first, and entries per chain from which on there are twice as many.
+/// The initial number of chains, and the number of entries per chain at which it doubles.
 const FEW: usize = 16;
 const CROWD: usize = 2;
-/// More chains than this are not kept for entries that may come again.
+/// A table with more chains than this is freed when it becomes empty.
 const MANY: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Chains {
-    /// None yet, or a power of two.
+    /// Their number is 0 or a power of two.
     chains: Vec<Ends>,
     len: usize,
     grows: bool,
@@ -72,7 +71,7 @@ impl Default for Chains {
 }
 
 impl Chains {
-    /// A single chain, whatever the hash.
+    /// A table that always has a single chain: a list.
     pub fn only_one() -> Chains {
         Chains {
             chains: vec![EMPTY],
@@ -86,7 +85,7 @@ impl Chains {
         self.len == 0
     }
 
-    /// The place of the oldest entry of a single chain, or `NOWHERE`.
+    /// The place of the oldest entry of a list, or `NOWHERE`.
     pub fn first(&self) -> u32 {
         self.chains.first().map_or(NOWHERE, |ends| ends.first)
     }
@@ -96,7 +95,7 @@ impl Chains {
         self.chains.len()
     }
 
-    /// Lets the chain end with the entry that is about to be put into this place of the slab. Says what its link is.
+    /// Appends the entry that is about to be put into this place of the slab. Returns the link to store in it.
     #[inline(always)]
     pub fn push(&mut self, links: &mut impl Links, hash: u32, place: u32) -> Link {
         if self.len >= CROWD * self.chains.len() && self.grows {
@@ -124,7 +123,8 @@ impl Chains {
         }
     }
 
-    /// The oldest entry of a chain that fits, and its place. `at` says what is at a place, and its link.
+    /// The oldest entry with this hash for which `fits` is true, and its place. `at` returns the entry at a place and
+    /// its link.
     #[inline]
     pub fn find<E>(
         &self,
@@ -144,7 +144,7 @@ impl Chains {
         }
     }
 
-    /// Takes out the entry that has this link, which is one of these chains.
+    /// Removes the entry that has this link.
     #[inline]
     pub fn unlink(&mut self, links: &mut impl Links, link: Link) {
         let Link { hash, before, after } = link;
@@ -169,7 +169,7 @@ impl Chains {
         hash as usize & self.chains.len().wrapping_sub(1)
     }
 
-    /// Twice as many chains. Each is split in two, so the order within them stays.
+    /// Doubles the number of chains. Each splits in two, so the order within them stays.
     #[cold]
     fn grow(&mut self, links: &mut impl Links) {
         let wide = (2 * self.chains.len()).max(FEW);
@@ -187,7 +187,7 @@ impl Chains {
     }
 }
 
-/// How many entries were looked at, by the thread that asks: so tests see that searching stays short.
+/// Counts the entries that the thread's searches have compared: tests check that searches stay short.
 #[cfg(test)]
 pub(super) mod looks {
     use std::cell::Cell;
@@ -198,7 +198,7 @@ pub(super) mod looks {
         LOOKS.set(LOOKS.get() + 1);
     }
 
-    /// Since it was last asked.
+    /// The count since the last call.
     pub fn take() -> u64 {
         LOOKS.take()
     }

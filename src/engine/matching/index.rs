@@ -1,23 +1,23 @@
-//! An index: entries of a slab by a key that was not thought of when they were put in, oldest first.
+//! An index of slab entries by a key that is chosen after they were inserted, oldest entry first.
 //!
-//! Its links lie beside the entries, by place, so entries need no room for indices that nobody asked for. To make one
-//! costs as much as the slab has places, to keep it a little with every entry that comes and goes. So its owners make
-//! one when searching without it has cost as much, and drop it when it was kept as long without being asked. Used by
-//! `posted` and `unexpected`, which say what an entry's key is.
+//! Its links lie in a vector of their own, by place, so entries need no room for indices that may never be made. Making
+//! an index costs time for each place of the slab, keeping it a little for each entry that comes or goes. So an owner
+//! makes one when searching without it has cost as much, and drops it when it was kept as long without being used. Used
+//! by `posted` and `unexpected`, which supply the keys.
 
 use crate::util::hash::SeededState;
 use crate::util::slab::NOWHERE;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Entries that are searched one by one: up to here that is no slower. Tests have less, so that the engine's random stories,
-/// in which few messages are held, use indices too.
+/// Up to so many entries, searching one by one is no slower. Less in tests, so that the engine's random runs, which
+/// have few unexpected messages, use indices too.
 pub(super) const FEW: usize = if cfg!(test) { 4 } else { 32 };
 
-/// Room for more keys than this is not kept for entries that may come again.
+/// Room for more keys than this is freed when the index becomes empty.
 const MANY: usize = 1024;
 
-/// Where an entry stands among those of its key.
+/// An entry's neighbours among those of its key, by their places.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     before: u32,
@@ -37,16 +37,16 @@ const ALONE: Link = Link {
 
 #[derive(Debug)]
 pub(super) struct Index<K> {
-    /// Peers choose tags, so they must not know the hash.
+    /// Seeded, because peers choose the tags and could provoke collisions.
     lines: HashMap<K, Ends, SeededState>,
-    /// By place; of places that are not in the index, anything.
+    /// By place. For places not in the index the value is arbitrary.
     links: Vec<Link>,
-    /// Entries that came since it was last asked.
+    /// Entries added since the last search.
     idle: usize,
 }
 
 impl<K: Copy + Eq + Hash> Index<K> {
-    /// An index of entries with these keys at these places, oldest first.
+    /// Makes an index of entries with these keys and places, given oldest first.
     pub fn of(entries: impl Iterator<Item = (K, u32)>) -> Index<K> {
         let mut index = Index {
             lines: HashMap::with_hasher(SeededState::random()),
@@ -62,7 +62,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
         index
     }
 
-    /// Puts the newest entry in.
+    /// Adds an entry, the newest of all.
     pub fn push(&mut self, key: K, place: u32) {
         let at = place as usize;
         if at >= self.links.len() {
@@ -83,7 +83,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
         self.idle += 1;
     }
 
-    /// Takes an entry out that is in.
+    /// Removes an entry that is in the index.
     pub fn remove(&mut self, key: K, place: u32) {
         let Some(Link { before, after }) = self.links.get(place as usize).copied() else {
             return;
@@ -130,7 +130,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
         self.idle
     }
 
-    /// Whether keeping it has cost as much as making it anew would.
+    /// Whether keeping it unused has cost as much as making it anew.
     pub fn is_stale(&self) -> bool {
         self.idle > self.links.len().max(FEW)
     }

@@ -1,12 +1,15 @@
-//! Which receive a message belongs to: posted receives, and messages that came before their receive.
+//! Matching of messages with receives: the posted receives, and the unexpected messages.
 //!
 //! A receive names a source (or any) and a tag with a mask of bits to ignore. A message goes to the oldest posted
-//! receive that fits, a new receive takes the oldest held message that fits; both orders are exact, as MPI needs them.
-//! What a receive compares is its `Pattern`: programs use few of them. Posted receives of one pattern are found by hash,
-//! so an arrival costs one look-up per pattern in use, however many are posted (`posted`). Held messages are searched
-//! one by one while that is cheap, and through an index of the pattern asked for when it is not (`unexpected`).
+//! receive that matches; a new receive takes the oldest unexpected message that matches. Both orders are exact, as MPI
+//! needs them. The bits that a receive compares are its `Pattern`, and programs use few patterns.
 //!
-//! Used by the endpoint, once for tagged and once for untagged messages (whose tag is always 0).
+//! - `posted`: receives of one pattern are found by hash, so an arrival costs one lookup per pattern in use.
+//! - `unexpected`: messages are searched one by one while that is cheap, else through an index of the pattern asked
+//!   for.
+//! - `chains`: the hash table of both. `index`: an index over a slab, made when needed.
+//!
+//! An engine has one `Matcher` for each `MessageKind`; the tag of untagged messages is always 0. Knows `util` only.
 
 mod chains;
 mod index;
@@ -22,7 +25,7 @@ use posted::Posted;
 use std::hash::Hasher;
 use unexpected::Unexpected;
 
-/// Where a message comes from: the number that the endpoint's address vector gave the peer.
+/// The sender of a message, as receives name it: the peer's number, or that of another peer (`Core::source`).
 pub type Source = u64;
 
 /// What a receive asks for.
@@ -71,7 +74,8 @@ impl Pattern {
     }
 }
 
-/// What is left of source and tag when a pattern's bits are taken: equal for a receive of it and a message that fits.
+/// The bits of source and tag that a pattern compares: a message matches a receive of that pattern if their keys are
+/// equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     source: u64,
@@ -87,13 +91,13 @@ impl Key {
     }
 }
 
-/// What the endpoint keeps of a posted receive, as far as it is asked for here.
+/// What the matcher must know of a posted receive.
 pub trait Receive {
-    /// By which the application names it to cancel it. Several may have the same.
+    /// The context by which the application cancels it. Several receives may have the same.
     fn context(&self) -> usize;
 }
 
-/// Receives and messages waiting for each other. `P` is what the endpoint keeps of a posted receive, `M` of a message.
+/// Posted receives and unexpected messages. `P` is what the engine keeps of a receive, `M` of a message.
 #[derive(Debug)]
 pub struct Matcher<P, M> {
     posted: Posted<P>,
@@ -110,14 +114,14 @@ impl<P, M> Default for Matcher<P, M> {
 }
 
 impl<P: Receive, M> Matcher<P, M> {
-    /// Adds a receive for which `find_held` found nothing.
-    // Into the call, as all that it is made of, and made in the end: so the receive is written once, where it stays.
+    /// Posts a receive for which `find_unexpected` found nothing.
+    // Inlined, and with a closure that makes the receive last, so that it is written only once, where it stays.
     #[inline(always)]
     pub fn post(&mut self, want: Want, receive: impl FnOnce() -> P) -> Id {
         self.posted.insert(want, receive)
     }
 
-    /// The oldest receive that a message fits. It stays posted until `unpost`, as a multi-receive does.
+    /// The oldest receive that a message matches. It stays posted until `unpost`.
     #[inline]
     pub fn find_posted(&mut self, source: Source, tag: u64) -> Option<Id> {
         self.posted.find_id(source, tag)
@@ -133,33 +137,33 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.get_mut(receive)
     }
 
-    /// The oldest receive with this context that the caller means.
+    /// The oldest receive with this context for which `means` is true.
     pub fn find_context(&mut self, context: usize, means: impl Fn(&P) -> bool) -> Option<Id> {
         self.posted.find_context(context, means)
     }
 
-    /// The receives that a caller means, oldest first. Looks at all.
+    /// All receives for which `means` is true, oldest first.
     pub fn search_posted(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
         self.posted.search(means)
     }
 
-    /// Takes a receive away: it has its message, or was cancelled.
+    /// Removes a receive, because it was matched or cancelled.
     pub fn unpost(&mut self, receive: Id) -> Option<P> {
         self.posted.remove(receive)
     }
 
-    /// The oldest receive that a message fits is taken away, if `take` has done with it. Says so.
+    /// Offers `take` the oldest receive that a message matches, and removes it if `take` returns true. Returns that.
     #[inline]
     pub fn take_posted(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
         self.posted.take(source, tag, take)
     }
 
-    /// Keeps a message for which `find_posted` found nothing.
+    /// Keeps a message for which `find_posted` found no receive.
     pub fn add_unexpected(&mut self, source: Source, tag: u64, message: M) -> Id {
         self.unexpected.insert(source, tag, message)
     }
 
-    /// The oldest message that a receive wants. It stays held until `release`, as FI_PEEK asks.
+    /// The oldest unexpected message that a receive matches. It stays until `take_unexpected`.
     #[inline]
     pub fn find_unexpected(&mut self, want: &Want) -> Option<Id> {
         self.unexpected.find(want)
@@ -173,7 +177,7 @@ impl<P: Receive, M> Matcher<P, M> {
         self.unexpected.remove(message)
     }
 
-    /// Takes a message out of matching without letting go of it, as FI_PEEK with FI_CLAIM asks.
+    /// Hides a message from matching and keeps it, for FI_PEEK with FI_CLAIM.
     pub fn claim(&mut self, message: Id) -> bool {
         self.unexpected.hide(message)
     }

@@ -1,15 +1,14 @@
-//! Posted receives, found by the message that comes and by their context.
+//! Posted receives, found by an arriving message or by their context.
 //!
-//! Receives of one pattern are a group, in which a message finds the oldest that it fits by hash; the oldest of all
-//! groups gets it. Cancelling looks through all receives at first, and through an index of their contexts if there are
-//! many. Used by `matching`.
+//! Receives of one pattern form a group, in which a message finds the oldest match by hash; the oldest of all groups
+//! gets it. Cancelling searches all receives while there are few, else an index of their contexts. Used by `matching`.
 
 use super::chains::{Chains, Link, Links};
 use super::index::{FEW, Index};
 use super::{Key, Pattern, Receive, Source, Want};
 use crate::util::slab::{Id, Slab};
 
-/// Groups that stay although they are empty.
+/// So many groups are kept although they are empty.
 const USUAL: usize = 8;
 
 #[derive(Debug)]
@@ -40,9 +39,9 @@ pub(super) struct Posted<P> {
     slab: Slab<Entry<P>>,
     groups: Vec<Group>,
     order: u64,
-    /// While receives are cancelled.
+    /// The index by context, while receives are being cancelled.
     contexts: Option<Box<Index<usize>>>,
-    /// There is more to do than usual when receives come and go: `contexts`, or many groups.
+    /// Posting and removing must keep `contexts` up to date, or may drop groups beyond `USUAL`.
     watched: bool,
 }
 
@@ -109,7 +108,7 @@ impl<P: Receive> Posted<P> {
             pattern,
             chains: Chains::default(),
         };
-        // A group without receives can change its pattern, so there are never more than were once in use together.
+        // An empty group is reused for another pattern, so there are never more groups than patterns in use at once.
         let unused = self.groups.iter().position(|group| group.chains.is_empty());
         match unused.and_then(|place| Some((place, self.groups.get_mut(place)?))) {
             Some((place, group)) => {
@@ -129,7 +128,7 @@ impl<P: Receive> Posted<P> {
         self.slab.name(place)
     }
 
-    /// The oldest of those that are the oldest of their group.
+    /// The oldest match of all groups.
     #[inline]
     fn find(&self, source: Source, tag: u64) -> Option<(u32, &Entry<P>)> {
         let mut oldest: Option<(u32, &Entry<P>)> = None;
@@ -159,7 +158,7 @@ impl<P: Receive> Posted<P> {
         taken
     }
 
-    /// Takes a receive away that nobody wants to have.
+    /// Removes a receive without returning it.
     #[inline]
     fn clear(&mut self, place: u32) {
         if self.watched {
@@ -189,7 +188,7 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    /// What is seldom to be done before a receive is taken away.
+    /// The rare part of removing a receive: drops empty groups and updates the index.
     #[cold]
     fn tidy(&mut self, place: u32) {
         while self.groups.len() > USUAL && self.groups.last().is_some_and(|group| group.chains.is_empty()) {

@@ -154,8 +154,8 @@ proptest::proptest! {
 // ---- how many entries are looked at ----
 
 const SIZES: [u32; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
-/// What an operation may look at on average, whatever there is: two or three in a chain, and two for each index, of which
-/// the tests have up to four, when it is made.
+/// What an operation may look at on average, whatever there is: two or three in a chain, and two for each index, of
+/// which the tests have up to four, when it is made.
 const FLAT: u64 = 12;
 
 /// Peers that send, so that directed receives have something to tell apart.

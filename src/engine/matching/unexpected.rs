@@ -1,8 +1,8 @@
-//! Messages that came before their receive, in the order they came.
+//! Unexpected messages, in order of arrival.
 //!
-//! A search walks through them, and mostly ends at once: programs receive in the order of sending more often than not,
-//! and hold few. When searches have looked at as many messages as an index would cost, the pattern asked for gets one.
-//! So whatever receives ignore, each looks at a bounded number of messages on average, and programs that never search
+//! A search walks through them and mostly ends at once, since programs have few and tend to receive in the order of
+//! sending. When searches have passed as many messages as building an index would, the pattern asked for gets an index.
+//! So each receive passes a bounded number of messages on average, whatever it ignores, and programs that never search
 //! far pay nothing. Used by `matching`.
 
 use super::chains::{Chains, Link, Links};
@@ -12,9 +12,10 @@ use crate::util::keep_in_registers;
 use crate::util::slab::{Id, Slab};
 use std::cell::Cell;
 
-/// Indices at a time. MPI libraries use four patterns: with and without a source, with and without a tag.
+/// The most indices at a time. MPI libraries use four patterns: with and without a source, with and without a tag.
 const MOST: usize = 8;
-/// A pattern beyond these takes the place of another after as many times the searching, for they may take turns.
+/// With all indices in use, a new one needs so many times the searching before it replaces another, since patterns may
+/// take turns.
 const DEARER: usize = 8;
 
 #[derive(Debug)]
@@ -22,7 +23,7 @@ struct Entry<M> {
     value: M,
     source: Source,
     tag: u64,
-    /// In no chain, so nobody finds it.
+    /// Claimed: in no chain, so no search finds it.
     hidden: bool,
     link: Link,
 }
@@ -39,9 +40,9 @@ pub(super) struct Unexpected<M> {
     slab: Slab<Entry<M>>,
     /// One chain, in order of arrival.
     all: Chains,
-    /// Each has all that `all` has.
+    /// Each contains all messages of `all`.
     indices: Vec<(Pattern, Index<Key>)>,
-    /// Messages looked at, one by one, since the last index was made.
+    /// Messages that searches have passed since the last index was made.
     looked: usize,
 }
 
@@ -99,7 +100,7 @@ impl<M> Unexpected<M> {
         self.slab.name(place?)
     }
 
-    /// Looks at one message after the other, and makes an index if that was done too often.
+    /// Searches one message after the other, and makes an index when that has cost enough.
     fn walk(&mut self, want: &Want) -> Option<u32> {
         let looked = Cell::new(0);
         let at = |place| self.slab.at(place).map(|message| (message, message.link));
@@ -132,7 +133,7 @@ impl<M> Unexpected<M> {
         }
     }
 
-    /// The messages that can be found, oldest first.
+    /// All messages that are not hidden, oldest first.
     fn in_order(&self) -> impl Iterator<Item = (u32, &Entry<M>)> {
         let at = |place: u32| Some((place, self.slab.at(place)?));
         std::iter::successors(at(self.all.first()), move |(_, message)| at(message.link.after()))
@@ -156,7 +157,7 @@ impl<M> Unexpected<M> {
         self.slab.remove(id).map(|message| message.value)
     }
 
-    /// Lets nobody find a message.
+    /// Hides a message from searches. False if it was hidden or does not exist.
     pub fn hide(&mut self, id: Id) -> bool {
         let Some(message) = self.slab.get_mut(id).filter(|message| !message.hidden) else {
             return false;

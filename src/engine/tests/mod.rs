@@ -1,7 +1,8 @@
 //! Tests of the whole engine, over lanes in memory.
 //!
 //! - `sim`: the test bed: engines, the lanes between them, a clock that a test moves and a seeded die.
-//! - `stories`: plain messages, one feature per test; `stories/flood` credit, `stories/peeks` FI_PEEK, multi-receives and
+//! - `stories`: plain messages, one feature per test; `stories/flood` credit, `stories/peeks` FI_PEEK, multi-receives
+//!   and
 //!   cancelling, `stories/peer_death` peers that die, are not there or send nonsense.
 //! - `random`: generated runs of messages, judged by the matching rules of MPI.
 //! - `rma`: reads, writes and atomics, one feature per test, and `rma/random` generated runs of them.

@@ -1,4 +1,4 @@
-//! Complex numbers: pairs of any real type, with the product that C defines.
+//! Complex numbers: pairs of a real type, with the product that C defines.
 
 use super::element::{Element, Number, plain};
 use super::kinds::Op;
@@ -10,7 +10,7 @@ use super::word::Wide;
 #[repr(transparent)]
 pub struct Complex<R>(pub [R; 2]);
 
-/// What a real type must know so that pairs of it can be multiplied.
+/// The product of complex numbers over a real type.
 pub trait Real: Number {
     fn complex_prod(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
 }
@@ -52,7 +52,7 @@ macro_rules! pairs {
 
 pairs!(f32 f64);
 
-/// The second half of the product, which few values need.
+/// The product of numbers for which the plain formula gives NaN twice.
 trait Recovered: Sized {
     fn recovered(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
 }
@@ -60,8 +60,8 @@ trait Recovered: Sized {
 macro_rules! recovered {
     ($($float:ident)*) => {$(
         impl Recovered for $float {
-            /// C's Annex G: a number with an infinite part is infinite, whatever NaN stands beside it, and infinite
-            /// times non-zero is infinite. What is not so stays NaN.
+            /// By C's Annex G a number with an infinite part is infinite even if the other part is NaN, and infinite
+            /// times non-zero is infinite. Everything else stays NaN.
             #[cold]
             fn recovered(mut left: [Self; 2], mut right: [Self; 2]) -> [Self; 2] {
                 let infinite = |pair: [Self; 2]| pair[0].is_infinite() || pair[1].is_infinite();
@@ -90,7 +90,7 @@ macro_rules! recovered {
 
 recovered!(f32 f64);
 
-/// Pairs as raw words: the bytes one after the other, as C keeps them.
+/// Conversion of pairs from and to raw words: real part first, as in C.
 macro_rules! elements {
     ($($real:ty, [$half:ty; 2] as $word:ty;)*) => {$(
         impl Element for Complex<$real> {

@@ -1,25 +1,25 @@
-//! What the operations mean for a value: new value from old, operand and compare. No memory here.
+//! The meaning of operations on values: the new value from the old one, the operand and the compare operand. No memory.
 //!
-//! The meaning is that of the C expressions on the page: comparing with NaN is false, NaN is true as a truth value, both
-//! zeros are equal, integers wrap, and the old value stands where a condition does not hold.
+//! It is that of the C expressions in fi_atomic(3): comparisons with NaN are false, NaN is true as a truth value, both
+//! zeros are equal, integers wrap, and the old value stays where a condition is false.
 
 use super::kinds::Op;
 use super::word::Word;
 
-/// A type of element: how its values come from raw words, and what an operation does to them.
+/// A type of element: conversion from and to a raw word, and the meaning of operations.
 pub trait Element: Copy {
     type Word: Word;
-    /// Whether equal values have equal bits and sums are those of the raw word, so that one instruction can do it.
+    /// Equal values have equal bits and sums are those of the raw word, so atomic instructions on the word can be used.
     const INT: bool = false;
 
     fn from_word(word: Self::Word) -> Self;
     fn word(self) -> Self::Word;
 
-    /// The value to store; None when the old one stays. An operation that the type does not have leaves it too.
+    /// The value to store. None if the old one stays, also for an operation that the type does not have.
     fn step(op: Op, old: Self, operand: Self, compare: Self) -> Option<Self>;
 }
 
-/// Values that can be added and multiplied: all of them.
+/// Arithmetic that all types have.
 pub trait Number: Copy + PartialEq {
     fn sum(self, other: Self) -> Self;
     fn diff(self, other: Self) -> Self;
@@ -46,7 +46,7 @@ pub fn plain<N: Number>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
     }
 }
 
-/// And those of types with an order.
+/// The operations of types with an order.
 #[inline(always)]
 pub fn ordered<N: Number + PartialOrd>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
     let stored = match op {

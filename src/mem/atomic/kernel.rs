@@ -8,8 +8,8 @@ use super::small::{Brain, E4m3, E5m2, Half, Small};
 use super::stripes;
 use super::word::Word;
 
-/// One operation's memory: `count` elements in each array, of any alignment. A null array is not there: what is read from
-/// it is zero, what is written to it is dropped.
+/// The arrays of one operation, each of `count` elements of any alignment. Reading from a null array gives zero,
+/// writing to it does nothing.
 #[derive(Clone, Copy)]
 pub struct Job {
     pub target: *mut u8,
@@ -20,38 +20,39 @@ pub struct Job {
 }
 
 impl Job {
-    /// Hands `work` the address, operand and compare operand of each element; what it gives back is the result.
+    /// Calls `work` with the address, operand and compare operand of each element, and stores what it returns as the
+    /// result.
     ///
-    /// # Safety
-    /// All arrays that are there have `count` elements of the size of `W`. Operand and result may be the same.
+    /// # Safety All arrays that are not null are valid for `count` elements of the size of `W`. Operand and result may
+    /// be the same.
     #[inline(always)]
     pub unsafe fn each<W: Word>(&self, work: impl Fn(*mut W, W, W) -> W) {
         let read = |array: *const W, index: usize| match array.is_null() {
             true => W::default(),
-            // SAFETY: `index` is below the count that the caller promised.
+            // SAFETY: `index` is below `count`, for which the caller promises the array to be valid.
             false => unsafe { array.add(index).read_unaligned() },
         };
         let [operand, compare] = [self.operand, self.compare].map(|array| array.cast::<W>());
         let result = self.result.cast::<W>();
         for index in 0..self.count {
-            // SAFETY: as above.
+            // SAFETY: as in `read`.
             let at = unsafe { self.target.cast::<W>().add(index) };
             let old = work(at, read(operand, index), read(compare, index));
             if !result.is_null() {
-                // SAFETY: as above.
+                // SAFETY: as in `read`; the result is not null.
                 unsafe { result.add(index).write_unaligned(old) };
             }
         }
     }
 }
 
-/// Something that is done for one type of element.
+/// Generic code that `for_type` calls with the element's type.
 pub trait ForType {
     type Output;
     fn run<E: Element>(self) -> Self::Output;
 }
 
-/// The only place where a type's number becomes a type.
+/// Calls `task` with the Rust type of an fi_datatype.
 #[inline]
 pub fn for_type<T: ForType>(datatype: Datatype, task: T) -> T::Output {
     match datatype {
@@ -82,18 +83,18 @@ pub fn for_type<T: ForType>(datatype: Datatype, task: T) -> T::Output {
 pub struct Execute {
     op: Op,
     job: Job,
-    /// Not if our locks are needed, which other processes do not have.
+    /// The target is shared with other processes, which do not have our locks: only native elements may be changed.
     shared: bool,
 }
 
 impl Execute {
     /// # Safety
-    /// As `Job::each` for the type it is run for; the target is writable unless `op` is `Read`.
+    /// As `Job::each`, for the type that it is run with. The target is writable unless `op` is `Read`.
     pub unsafe fn new(op: Op, job: Job) -> Execute {
         Execute { op, job, shared: false }
     }
 
-    /// For memory that other processes work on too: runs only what the processor does at once.
+    /// For memory that other processes work on too: does nothing unless the elements are native.
     ///
     /// # Safety
     /// As `new`.
@@ -103,10 +104,10 @@ impl Execute {
 }
 
 impl ForType for Execute {
-    /// Whether it was done.
+    /// Whether it was executed.
     type Output = bool;
 
-    // Apart, so that the small types do not pay for the registers and the stack that the large ones need.
+    // A function for each type, so that the small types do not pay for the stack and registers of the large ones.
     #[inline(never)]
     fn run<E: Element>(self) -> bool {
         let Execute { op, job, shared } = self;
@@ -114,7 +115,8 @@ impl ForType for Execute {
             let [old, operand, compare] = [old, operand, compare].map(E::from_word);
             E::step(op, old, operand, compare).map(E::word)
         };
-        // SAFETY: `new` has the promise of `each`. Elements lie one size apart, so one that is native makes all native.
+        // SAFETY: the caller of `new` or `shared` has promised what `each` needs. All elements are native if the first
+        // is, since they lie one element size apart.
         unsafe {
             if !E::Word::native(job.target.addr()) {
                 if shared {
@@ -129,7 +131,7 @@ impl ForType for Execute {
     }
 }
 
-/// Whether the processor does elements of the type at this address at once.
+/// Whether elements of the type at this address are native.
 pub struct Native(pub usize);
 
 impl ForType for Native {
@@ -140,7 +142,7 @@ impl ForType for Native {
     }
 }
 
-/// Runs an operation on memory that nobody else touches meanwhile.
+/// Runs an operation on memory that nobody else accesses.
 pub struct Combine<'a> {
     pub op: Op,
     pub dst: &'a mut [u8],
@@ -151,7 +153,7 @@ impl ForType for Combine<'_> {
     type Output = ();
 
     fn run<E: Element>(self) {
-        // One loop for each operation, so that the compiler knows it inside and can take several elements at a time.
+        // One loop for each operation, so that the operation is a constant in it and the compiler can vectorize.
         match self.op {
             Op::Min => self.zip::<E>(|a, b| E::step(Op::Min, a, b, b)),
             Op::Max => self.zip::<E>(|a, b| E::step(Op::Max, a, b, b)),
@@ -178,7 +180,7 @@ impl Combine<'_> {
             self.src.as_ptr().cast::<E::Word>(),
         );
         for index in 0..count {
-            // SAFETY: both slices have `count` words, of any alignment.
+            // SAFETY: both slices have at least `count` words, and the accesses are unaligned ones.
             unsafe {
                 let [old, operand] =
                     [dst.cast_const(), src].map(|array| E::from_word(array.add(index).read_unaligned()));

@@ -1,9 +1,9 @@
-//! What an atomic operation may be: element types, operations, kinds of call, and which go together.
+//! Element types, operations and forms of call of fi_atomic(3), and which may be combined.
 //!
-//! The numbers are those of `fi_datatype` and `fi_op`. The engine may not see the C types, so they are here once more;
-//! a test holds them equal.
+//! The numbers are those of `fi_datatype` and `fi_op`. This room must not use the C types, so they are defined again
+//! here; a test compares them.
 
-/// How an element's bytes are read: what operations a type can have follows from it.
+/// The class of a type decides which operations it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Int,
@@ -136,30 +136,30 @@ impl Op {
     }
 }
 
-/// The three families of calls: without an answer, with the old value as the answer, and with a compare operand too.
+/// The three families of atomic calls, by what they return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum Form {
+    /// Nothing: fi_atomic.
     Base = 0,
+    /// The old values: fi_fetch_atomic.
     Fetch = 1,
+    /// The old values, and has a second operand to compare with: fi_compare_atomic.
     Compare = 2,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Base, Kind::Fetch, Kind::Compare];
-
-    pub fn from_raw(raw: u32) -> Option<Kind> {
-        Self::ALL.get(usize::try_from(raw).ok()?).copied()
-    }
+impl Form {
+    pub const ALL: [Form; 3] = [Form::Base, Form::Fetch, Form::Compare];
 }
 
-/// Whether the page allows the three together. Complex numbers have no order, and only integers have bits.
-pub const fn valid(kind: Kind, op: Op, datatype: Datatype) -> bool {
+/// Whether fi_atomic(3) allows the three together. Complex numbers have no order, and only integers have bitwise
+/// operations.
+pub const fn valid(form: Form, op: Op, datatype: Datatype) -> bool {
     use Op::*;
-    let fits_kind = match op {
-        Read => matches!(kind, Kind::Fetch),
-        Cswap | CswapNe | CswapLe | CswapLt | CswapGe | CswapGt | Mswap => matches!(kind, Kind::Compare),
-        _ => !matches!(kind, Kind::Compare),
+    let fits_form = match op {
+        Read => matches!(form, Form::Fetch),
+        Cswap | CswapNe | CswapLe | CswapLt | CswapGe | CswapGt | Mswap => matches!(form, Form::Compare),
+        _ => !matches!(form, Form::Compare),
     };
     let class = datatype.class();
     let fits_type = match op {
@@ -167,7 +167,49 @@ pub const fn valid(kind: Kind, op: Op, datatype: Datatype) -> bool {
         Bor | Band | Bxor | Mswap => matches!(class, Class::Int),
         Sum | Prod | Diff | Lor | Land | Lxor | Read | Write | Cswap | CswapNe => true,
     };
-    fits_kind && fits_type
+    fits_form && fits_type
+}
+
+/// An operation on a type in a form of call. Only combinations that fi_atomic(3) allows can be made, so whoever has one
+/// need not check again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicOp {
+    form: Form,
+    op: Op,
+    datatype: Datatype,
+}
+
+impl AtomicOp {
+    /// None if fi_atomic(3) does not allow the combination.
+    #[inline(always)]
+    pub const fn new(form: Form, op: Op, datatype: Datatype) -> Option<AtomicOp> {
+        if valid(form, op, datatype) {
+            Some(AtomicOp { form, op, datatype })
+        } else {
+            None
+        }
+    }
+
+    /// The same from the numbers of `fi_op` and `fi_datatype`.
+    #[inline(always)]
+    pub fn from_raw(form: Form, op: u32, datatype: u32) -> Option<AtomicOp> {
+        AtomicOp::new(form, Op::from_raw(op)?, Datatype::from_raw(datatype)?)
+    }
+
+    #[inline(always)]
+    pub const fn form(self) -> Form {
+        self.form
+    }
+
+    #[inline(always)]
+    pub const fn op(self) -> Op {
+        self.op
+    }
+
+    #[inline(always)]
+    pub const fn datatype(self) -> Datatype {
+        self.datatype
+    }
 }
 
 #[cfg(test)]
@@ -236,8 +278,6 @@ mod tests {
         for raw in [20, FI_VOID, FI_NOOP, u32::MAX] {
             assert_eq!((Datatype::from_raw(raw), Op::from_raw(raw)), (None, None));
         }
-        assert_eq!([0, 1, 2].map(Kind::from_raw), Kind::ALL.map(Some));
-        assert_eq!(Kind::from_raw(3), None);
     }
 
     #[test]
@@ -266,16 +306,16 @@ mod tests {
             (Op::Diff, "BF", 20),
         ];
         for (op, kinds, types) in rows {
-            for (kind, letter) in [(Kind::Base, 'B'), (Kind::Fetch, 'F'), (Kind::Compare, 'C')] {
+            for (form, letter) in [(Form::Base, 'B'), (Form::Fetch, 'F'), (Form::Compare, 'C')] {
                 let count = Datatype::ALL
                     .iter()
-                    .filter(|datatype| valid(kind, op, **datatype))
+                    .filter(|datatype| AtomicOp::new(form, op, **datatype).is_some())
                     .count();
-                assert_eq!(count, if kinds.contains(letter) { types } else { 0 }, "{op:?} {kind:?}");
+                assert_eq!(count, if kinds.contains(letter) { types } else { 0 }, "{op:?} {form:?}");
             }
         }
-        assert!(!valid(Kind::Base, Op::Min, Datatype::FloatComplex));
-        assert!(!valid(Kind::Base, Op::Bor, Datatype::Float));
-        assert!(valid(Kind::Compare, Op::CswapLe, Datatype::LongDouble));
+        assert!(!valid(Form::Base, Op::Min, Datatype::FloatComplex));
+        assert!(!valid(Form::Base, Op::Bor, Datatype::Float));
+        assert!(valid(Form::Compare, Op::CswapLe, Datatype::LongDouble));
     }
 }

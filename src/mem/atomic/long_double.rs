@@ -1,6 +1,6 @@
-//! `long double`, which Rust does not have: the bits are kept here, and C does the sums (cbits/long_double.c).
+//! `long double`, which Rust lacks: values are kept as bytes here, and C does the arithmetic (cbits/long_double.c).
 //!
-//! On x86 a value has 80 bits in 16 bytes. The other bytes are not part of it: results keep what the target had there.
+//! On x86 a value has 80 bits in 16 bytes. The other bytes are padding: a result keeps the target's.
 
 use core::cmp::Ordering;
 use core::ffi::{c_int, c_void};
@@ -26,7 +26,7 @@ pub struct LongDouble(u128);
 impl LongDouble {
     /// Runs one of C's `a = a op b`.
     fn with(mut self, other: Self, apply: unsafe extern "C" fn(*mut c_void, *const c_void)) -> Self {
-        // SAFETY: both are 16 bytes of ours, which is what the C functions read and at most write.
+        // SAFETY: the C functions read 16 bytes at both pointers and write 16 at the first; both are a `u128` of ours.
         unsafe { apply((&raw mut self.0).cast(), (&raw const other.0).cast()) };
         self
     }
@@ -34,7 +34,7 @@ impl LongDouble {
 
 impl PartialOrd for LongDouble {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        // SAFETY: as in `with`; nothing is written.
+        // SAFETY: the function reads 16 bytes at both pointers; both are a `u128`.
         match unsafe { rs_ld_compare((&raw const self.0).cast(), (&raw const other.0).cast()) } {
             -1 => Some(Ordering::Less),
             0 => Some(Ordering::Equal),
@@ -62,7 +62,7 @@ impl Number for LongDouble {
     }
     fn of(truth: bool) -> Self {
         let mut value = LongDouble(0);
-        // SAFETY: as in `with`.
+        // SAFETY: the function writes 16 bytes at the pointer, which is a `u128` of ours.
         unsafe { rs_ld_set((&raw mut value.0).cast(), truth.into()) };
         value
     }
@@ -73,7 +73,7 @@ impl Number for LongDouble {
 
 impl Real for LongDouble {
     fn complex_prod(mut a: [Self; 2], b: [Self; 2]) -> [Self; 2] {
-        // SAFETY: both are 32 bytes of ours, as C has a pair.
+        // SAFETY: the function reads 32 bytes at both pointers and writes 32 at the first; both are pairs of 16 bytes.
         unsafe { rs_ld_complex_prod(a.as_mut_ptr().cast(), b.as_ptr().cast()) };
         a
     }

@@ -1,19 +1,19 @@
-//! The atomic operations of fi_atomic(3) on memory: every type, every operation, for whoever executes them.
+//! The operations of fi_atomic(3) on memory: every operation on every type.
 //!
 //! How atomic they are:
 //!
-//! - An element whose size the processor does at once (`native`: 1 to 8 bytes, on x86 also 16, at a multiple of its size)
-//!   is changed by one locked instruction, or read and replaced by compare-and-swap until nobody came in between. That
-//!   holds against other processes that have the memory mapped, against a program's own atomics on it, and between
-//!   types of one size. Any process may execute these.
-//! - Any other element (too large, or not aligned) is changed under locks of this process. It is atomic only among the
-//!   operations that one process executes: let the process that owns the memory do them all.
-//! - An array is not atomic, its elements are.
+//! - A native element (1 to 8 bytes, on x86 also 16, aligned to its size) is changed by one locked instruction or a
+//!   compare-and-swap loop. That is atomic against other processes that map the memory, against the program's own
+//!   atomics, and between types of one size. Any process may execute these.
+//! - Any other element, too large or unaligned, is changed under locks of this process. It is atomic only among
+//!   operations of one process, so the process that owns the memory must execute all of them.
+//! - The elements of an array are atomic, the array is not.
 //!
-//! All accesses are sequentially consistent, so operations that a process executes one after the other are seen so.
+//! All accesses are sequentially consistent, so operations that a process executes in sequence are seen in that order.
 //!
-//! Files: `kinds` what there is and what goes together; `element` what operations mean, with `complex`, `long_double` and
-//! `small` for the types Rust lacks; `word` what the processor does at once; `stripes` the locks; `kernel` the loops.
+//! - `kinds`: types, operations, forms of call, and which go together.
+//! - `element`: the meaning of operations on values, with `complex`, `long_double` and `small` for types Rust lacks.
+//! - `word`: atomic instructions on words. `stripes`: the locks. `kernel`: the loops over elements.
 
 mod complex;
 mod element;
@@ -30,40 +30,40 @@ use core::ptr::{null, null_mut};
 
 use crate::util::user::{UserBuf, UserIov};
 use kernel::{Combine, Execute, Job, Native, for_type};
-pub use kinds::{Class, Datatype, Kind, Op, SIZE_MAX, valid};
+use kinds::valid;
+pub use kinds::{AtomicOp, Class, Datatype, Form, Op, SIZE_MAX};
 
-/// Why an operation was not begun.
+/// Why an operation was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// Kind, operation and type do not go together.
+    /// fi_atomic(3) does not allow this operation with this type or form of call.
     Combination,
-    /// The target is not whole elements, or another array is not as long as the target.
+    /// The target is not whole elements, or another array has another length.
     Length,
 }
 
-/// The arrays that an operation has beside its target.
+/// Which arrays an operation has beside its target.
 struct Arrays {
     operand: bool,
     compare: bool,
     result: bool,
 }
 
-fn arrays(kind: Kind, op: Op) -> Arrays {
+fn arrays(op: AtomicOp) -> Arrays {
     Arrays {
-        operand: op != Op::Read,
-        compare: kind == Kind::Compare,
-        result: kind != Kind::Base,
+        operand: op.op() != Op::Read,
+        compare: op.form() == Form::Compare,
+        result: op.form() != Form::Base,
     }
 }
 
-/// Whether the processor does an element of this type at this address at once, so that any process that has it mapped
-/// may execute operations on it. A mapping keeps alignment, so it does not matter whose address it is. An array may be
-/// judged by its first element.
+/// Whether elements of this type at this address are native, so that any process that maps them may execute operations
+/// on them. Mappings keep alignment, so the address may be any process's. An array is native if its first element is.
 pub fn native(datatype: Datatype, addr: usize) -> bool {
     for_type(datatype, Native(addr))
 }
 
-/// Counts the elements of a target, and holds the lengths of the arrays that are needed against it.
+/// The number of elements in the target, if the arrays that are needed have its length.
 fn count(datatype: Datatype, target: usize, others: [(bool, usize); 3]) -> Result<usize, Invalid> {
     // Sizes are powers of two; a division would cost more than the operation.
     let size = datatype.size();
@@ -72,21 +72,16 @@ fn count(datatype: Datatype, target: usize, others: [(bool, usize); 3]) -> Resul
     fits.then_some(target >> size.trailing_zeros()).ok_or(Invalid::Length)
 }
 
-/// Executes an operation on the elements of `target`; `result` gets the old values. The arrays that the operation has
-/// must be as long as the target, of any alignment; the others are not looked at.
+/// Executes an operation on the elements of `target`; `result` gets the old values. The arrays that the operation needs
+/// must be as long as the target; their alignment does not matter. The others are ignored.
 pub fn execute(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
+    op: AtomicOp,
     target: UserBuf,
     operand: &[u8],
     compare: &[u8],
     result: &mut [u8],
 ) -> Result<(), Invalid> {
-    if !valid(kind, op, datatype) {
-        return Err(Invalid::Combination);
-    }
-    let has = arrays(kind, op);
+    let (has, datatype) = (arrays(op), op.datatype());
     let lens = [
         (has.operand, operand.len()),
         (has.compare, compare.len()),
@@ -99,23 +94,16 @@ pub fn execute(
         compare: if has.compare { compare.as_ptr() } else { null() },
         result: if has.result { result.as_mut_ptr() } else { null_mut() },
     };
-    // SAFETY: all lengths are that of the target, whose maker promised the memory.
-    for_type(datatype, unsafe { Execute::new(op, job) });
+    // SAFETY: `count` has checked that all arrays are as long as the target. The slices are valid for their length, and
+    // the target is by `UserBuf::new`'s contract.
+    for_type(datatype, unsafe { Execute::new(op.op(), job) });
     Ok(())
 }
 
-/// The same of an operation that is `valid`, on memory that other processes work on too, with all arrays in memory of the
-/// application. False: nothing was done, for the processor does not do such an element at once.
-pub fn execute_shared(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
-    target: UserBuf,
-    operand: UserBuf,
-    compare: UserBuf,
-    result: UserBuf,
-) -> bool {
-    let has = arrays(kind, op);
+/// As `execute`, with all arrays in application memory and a target that other processes work
+/// on too. False, and nothing was done, if the elements are not native.
+pub fn execute_shared(op: AtomicOp, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
+    let (has, datatype) = (arrays(op), op.datatype());
     let lens = [
         (has.operand, operand.len()),
         (has.compare, compare.len()),
@@ -132,25 +120,21 @@ pub fn execute_shared(
         compare: address(has.compare, compare),
         result: address(has.result, result),
     };
-    // SAFETY: all lengths are that of the target; the makers of all promised the memory.
-    for_type(datatype, unsafe { Execute::shared(op, job) })
+    // SAFETY: `count` has checked that all arrays are as long as the target. All are valid by `UserBuf::new`'s
+    // contract.
+    for_type(datatype, unsafe { Execute::shared(op.op(), job) })
 }
 
-/// The same with all arrays in memory of the application, each in any pieces. An element that lies across two pieces
-/// of the target is not atomic to anyone.
+/// As `execute`, with all arrays in application memory, each in any number of pieces. An element across two pieces of
+/// the target is changed without atomicity.
 pub fn execute_iov(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
+    op: AtomicOp,
     target: &UserIov,
     operand: &UserIov,
     compare: &UserIov,
     result: &UserIov,
 ) -> Result<(), Invalid> {
-    if !valid(kind, op, datatype) {
-        return Err(Invalid::Combination);
-    }
-    let has = arrays(kind, op);
+    let (has, datatype) = (arrays(op), op.datatype());
     let lens = [
         (has.operand, operand.len()),
         (has.compare, compare.len()),
@@ -166,11 +150,11 @@ pub fn execute_iov(
     ];
     let mut at = 0;
     while at < len {
-        // The longest run of whole elements that is in one piece everywhere.
+        // The longest run of whole elements that lies in one piece of each array.
         let here = needed.map(|(there, iov)| there.then(|| iov.slices(at, len - at).next().unwrap_or_default()));
         let run = here.iter().flatten().map(UserBuf::len).min().unwrap_or(0) & !(size - 1);
         if run == 0 {
-            split_element(op, datatype, at, needed);
+            split_element(op.op(), datatype, at, needed);
             at += size;
             continue;
         }
@@ -182,31 +166,31 @@ pub fn execute_iov(
             compare: compare as *const u8,
             result: result as *mut u8,
         };
-        // SAFETY: the pieces have `run` bytes, and their makers promised the memory; what is not needed is null.
-        for_type(datatype, unsafe { Execute::new(op, job) });
+        // SAFETY: each piece has at least `run` bytes, valid by `UserBuf::new`'s contract; arrays not needed are null.
+        for_type(datatype, unsafe { Execute::new(op.op(), job) });
         at += run;
     }
     Ok(())
 }
 
-/// `execute_shared` with all arrays in any pieces: those of the target must each be what the processor does at once.
+/// As `execute_shared`, with all arrays in any number of pieces. Each piece must be whole elements, in the target
+/// native ones.
 pub fn execute_shared_iov(
-    op: Op,
-    datatype: Datatype,
-    kind: Kind,
+    op: AtomicOp,
     target: &UserIov,
     operand: &UserIov,
     compare: &UserIov,
     result: &UserIov,
 ) -> bool {
     let mut pieces = [target, operand, compare, result].into_iter().flat_map(UserIov::parts);
+    let datatype = op.datatype();
     let whole = pieces.all(|piece| piece.len() & (datatype.size() - 1) == 0);
     let at_once = |piece: &UserBuf| native(datatype, piece.addr());
     let fits = whole && target.parts().iter().all(at_once);
-    fits && execute_iov(op, datatype, kind, target, operand, compare, result).is_ok()
+    fits && execute_iov(op, target, operand, compare, result).is_ok()
 }
 
-/// One element that is in two pieces somewhere: worked on in copies.
+/// Executes an operation on one element that lies across two pieces of some array, in copies.
 fn split_element(op: Op, datatype: Datatype, at: usize, needed: [(bool, &UserIov); 4]) {
     let size = datatype.size();
     let mut copies = [[0; SIZE_MAX]; 4];
@@ -223,7 +207,7 @@ fn split_element(op: Op, datatype: Datatype, at: usize, needed: [(bool, &UserIov
         compare: compare.as_ptr(),
         result: result.as_mut_ptr(),
     };
-    // SAFETY: each copy has room for the largest element.
+    // SAFETY: each array is one of `copies`, which has room for an element of `SIZE_MAX`.
     for_type(datatype, unsafe { Execute::new(op, job) });
     let [(_, to), _, _, (answered, answer)] = needed;
     if op != Op::Read {
@@ -234,9 +218,9 @@ fn split_element(op: Op, datatype: Datatype, at: usize, needed: [(bool, &UserIov
     }
 }
 
-/// `combine` on memory of the application, each in any pieces. The two have nothing in common.
+/// As `combine`, on application memory in any number of pieces. The two buffers must not overlap.
 pub fn combine_iov(op: Op, datatype: Datatype, dst: &UserIov, src: &UserIov) -> Result<(), Invalid> {
-    if !valid(Kind::Base, op, datatype) {
+    if !valid(Form::Base, op, datatype) {
         return Err(Invalid::Combination);
     }
     count(datatype, dst.len(), [(true, src.len()), (false, 0), (false, 0)])?;
@@ -251,7 +235,8 @@ pub fn combine_iov(op: Op, datatype: Datatype, dst: &UserIov, src: &UserIov) -> 
             at += size;
             continue;
         }
-        // SAFETY: the pieces have `run` bytes, their makers promised the memory, and the caller that they are apart.
+        // SAFETY: both pieces have at least `run` bytes, valid by `UserBuf::new`'s contract, and by this function's
+        // contract they do not overlap.
         let (dst, src) = unsafe {
             (
                 core::slice::from_raw_parts_mut(into.addr() as *mut u8, run),
@@ -264,10 +249,10 @@ pub fn combine_iov(op: Op, datatype: Datatype, dst: &UserIov, src: &UserIov) -> 
     Ok(())
 }
 
-/// `dst = dst op src` for each element, in memory that nobody else touches meanwhile: no atomics, and several elements at
-/// a time where the processor can. The operations are those of base calls.
+/// `dst = dst op src` for each element, in memory that nobody else accesses: without atomics, so that the compiler can
+/// vectorize. The operations are those of base calls.
 pub fn combine(op: Op, datatype: Datatype, dst: &mut [u8], src: &[u8]) -> Result<(), Invalid> {
-    if !valid(Kind::Base, op, datatype) {
+    if !valid(Form::Base, op, datatype) {
         return Err(Invalid::Combination);
     }
     count(datatype, dst.len(), [(true, src.len()), (false, 0), (false, 0)])?;

@@ -1,7 +1,7 @@
-//! Floating point numbers of 16 and 8 bits: worked on as f32, which holds each of them exactly, and rounded back.
+//! Floating point numbers of 16 and 8 bits: computed as f32, which represents each of them exactly, and rounded back.
 //!
-//! Rounding is to nearest, ties to even, and nothing saturates: what is too large becomes infinite, and in E4M3, which has
-//! no infinity (OCP 8-bit floating point), NaN. f32 has enough bits that rounding twice gives what rounding once would.
+//! Rounding is to nearest, ties to even, without saturation: numbers too large become infinite, or NaN in E4M3, which
+//! has no infinity (OCP 8-bit floating point). f32 has enough bits that rounding twice gives the same as rounding once.
 
 use core::marker::PhantomData;
 
@@ -9,26 +9,26 @@ use super::element::{Element, Number, ordered};
 use super::kinds::Op;
 use super::word::Word;
 
-/// A layout: sign, exponent, mantissa from the top down.
+/// A number format: sign, exponent and mantissa, from the highest bit down.
 pub trait Format: Copy {
     type Raw: Word;
     const EXPONENT: u32;
     const MANTISSA: u32;
-    /// Whether the highest exponent means infinity and NaN, as IEEE 754 has it; else only all ones mean NaN.
+    /// Whether the highest exponent means infinity and NaN, as in IEEE 754; else only all ones mean NaN.
     const INFINITE: bool;
 
     fn bits(raw: Self::Raw) -> u32;
-    /// Takes as many low bits as there are.
+    /// Keeps the low bits that fit.
     fn raw(bits: u32) -> Self::Raw;
 }
 
-/// The bits of a number in one of the layouts. Bits are kept as they came, so a NaN that is only moved stays the same.
+/// A number in one of the formats, as bits: a NaN that is only moved keeps its bits.
 #[derive(Clone, Copy)]
 pub struct Small<F: Format>(F::Raw, PhantomData<F>);
 
 impl<F: Format> Small<F> {
     const BIAS: i32 = (1 << (F::EXPONENT - 1)) - 1;
-    /// Just above all numbers: infinity, or in a layout without it the NaN.
+    /// The bits just above all numbers: infinity, or NaN in a format without it.
     const TOO_LARGE: u32 = match F::INFINITE {
         true => ((1 << F::EXPONENT) - 1) << F::MANTISSA,
         false => (1 << (F::EXPONENT + F::MANTISSA)) - 1,
@@ -37,23 +37,23 @@ impl<F: Format> Small<F> {
         true => Self::TOO_LARGE | 1 << (F::MANTISSA - 1),
         false => Self::TOO_LARGE,
     };
-    /// How far a mantissa lies from where f32 has its own.
+    /// How much shorter the mantissa is than that of f32.
     const SHIFT: u32 = 23 - F::MANTISSA;
-    /// How much more f32 adds to an exponent.
+    /// The difference of the exponent biases of f32 and the format.
     const REBIAS: u32 = (127 - Self::BIAS) as u32;
 
     pub fn new(raw: F::Raw) -> Self {
         Small(raw, PhantomData)
     }
 
-    // Both ways are written without branches, so that loops over them can take several at a time.
+    // Both conversions are written without branches, so that the compiler can vectorize loops over them.
 
     #[inline(always)]
     pub fn value(self) -> f32 {
         let bits = F::bits(self.0);
         let sign = bits >> (F::EXPONENT + F::MANTISSA) & 1;
         let size = bits & ((1 << (F::EXPONENT + F::MANTISSA)) - 1);
-        // Read as an f32 it is too small by a power of two, the smallest numbers too; scaling is exact.
+        // Read as an f32 the number is too small by a power of two, also if subnormal; scaling is exact.
         let number = f32::from_bits(size << Self::SHIFT) * f32::from_bits((127 + Self::REBIAS) << 23);
         let beyond = if size >= Self::TOO_LARGE { 0xff << 23 } else { 0 };
         f32::from_bits(number.to_bits() | beyond | sign << 31)
@@ -63,11 +63,11 @@ impl<F: Format> Small<F> {
     pub fn round(value: f32) -> Self {
         let sign = value.to_bits() >> 31 << (F::EXPONENT + F::MANTISSA);
         let bits = value.to_bits() & !(1 << 31);
-        // Half of the last place is added, a little less when that place is even, and the rest cut off. A carry out of
-        // the mantissa moves into the exponent by itself.
+        // Adds half of the last place, a little less if that place is even, and cuts off the rest. A carry out of the
+        // mantissa increments the exponent, as it should.
         let half = (1 << (Self::SHIFT - 1)) - 1 + (bits >> Self::SHIFT & 1);
         let normal = ((bits + half) >> Self::SHIFT).wrapping_sub(Self::REBIAS << F::MANTISSA);
-        // The smallest numbers have fewer places: a sum with a number whose last place is theirs rounds to them.
+        // Subnormal numbers: adding a number whose last place is theirs makes f32 round to it.
         let ruler = (Self::REBIAS + 1 + Self::SHIFT) << 23;
         let tiny = (f32::from_bits(bits) + f32::from_bits(ruler))
             .to_bits()

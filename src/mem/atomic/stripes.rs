@@ -1,8 +1,8 @@
-//! The locks under which elements are worked on that the processor cannot do at once: too large, or not aligned.
+//! The locks for elements that are not native: too large, or unaligned.
 //!
-//! One lock for each of a number of cache lines, chosen by address. An element takes the locks of all lines it touches,
-//! lower index first, so any two elements that share a byte share a lock, whatever their types. The locks are this
-//! process's: they keep apart the operations that one process executes, and nothing else.
+//! The cache line of an address selects one of a fixed number of locks. An element takes the locks of all lines it
+//! touches, lower index first, so any two elements that share a byte share a lock, whatever their types. The locks
+//! belong to this process: they order only operations that this process executes.
 
 use crate::util::lock::{Guard, OptLock};
 
@@ -18,7 +18,7 @@ fn lock(index: usize) -> Guard<'static, ()> {
     STRIPES[index % COUNT].0.lock()
 }
 
-/// Holds the locks of `len` bytes at `addr`; no element reaches over more than two lines.
+/// Takes the locks of `len` bytes at `addr`. No element touches more than two lines.
 fn hold(addr: usize, len: usize) -> (Guard<'static, ()>, Option<Guard<'static, ()>>) {
     debug_assert!(len <= LINE);
     let first = addr / LINE % COUNT;
@@ -27,17 +27,18 @@ fn hold(addr: usize, len: usize) -> (Guard<'static, ()>, Option<Guard<'static, (
     (low, (first != last).then(|| lock(first.max(last))))
 }
 
-/// Replaces the element by what `change` makes of it, or leaves it when that is None. Gives the old value.
+/// Replaces the element by what `change` returns, or leaves it if that is None. Returns the old value.
 ///
 /// # Safety
-/// The element's bytes are readable, and writable unless `change` gives None.
+/// The element's bytes are readable, and writable unless `change` returns None.
 #[inline]
 pub unsafe fn update<W: Copy>(at: *mut W, change: impl Fn(W) -> Option<W>) -> W {
     let _held = hold(at.addr(), size_of::<W>());
-    // SAFETY: the caller's promise; no alignment is asked for. Others of ours are kept out by the locks.
+    // SAFETY: the caller promises readable bytes, and the access is unaligned. The locks exclude other operations of
+    // ours.
     let old = unsafe { at.read_unaligned() };
     if let Some(new) = change(old) {
-        // SAFETY: as above.
+        // SAFETY: the caller promises writable bytes if `change` returns a value.
         unsafe { at.write_unaligned(new) };
     }
     old

@@ -1,9 +1,9 @@
-//! Raw words of an element's size and what the processor does with them at once.
+//! Raw words of an element's size, and the processor's atomic instructions on them.
 //!
-//! Everything atomic is done on the word of the element's size, whatever its type, so operations on one word by types
-//! that differ, by several processes, and by a program's own atomics on it are atomic to each other. 16 bytes need
-//! cmpxchg16b, and AVX, whose processors load 16 aligned bytes at once: a load by cmpxchg16b would be a write, which
-//! memory that may only be read does not take.
+//! All atomic accesses use the word of the element's size, whatever the type. So operations on one word by different
+//! types, by several processes and by the program's own atomics are atomic to each other. 16 bytes need cmpxchg16b, and
+//! AVX, since processors with AVX load 16 aligned bytes atomically: a load by cmpxchg16b would write, which faults on
+//! read-only memory.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 
@@ -13,26 +13,27 @@ use super::stripes;
 
 /// A word of one element's size.
 pub trait Word: Copy + Default + PartialEq {
-    /// Whether the processor works on a word at this address at once.
+    /// Whether the processor has atomic instructions for a word at this address.
     fn native(addr: usize) -> bool;
 
-    /// Replaces the word by what `change` makes of it, or leaves it when that is None. Gives the old word.
+    /// Replaces the word by what `change` returns, or leaves it if that is None. Returns the old word.
     ///
     /// # Safety
-    /// `native(at)` holds; the word is readable, and writable unless `change` gives None.
+    /// `native(at)` holds. The word is readable, and writable unless `change` returns None.
     unsafe fn update(at: *mut Self, change: impl Fn(Self) -> Option<Self>) -> Self;
 
-    /// Runs the operations that are one instruction for a word; false for the others. `int`: sums are the word's.
+    /// Runs an operation that is one instruction on the word. False, and nothing was done, for all others. `int`:
+    /// `Element::INT` of the type.
     ///
     /// # Safety
     /// As `Job::each`, and `native` holds for the target.
     unsafe fn instruction(op: Op, int: bool, job: &Job) -> bool;
 }
 
-/// What one instruction does, or a short loop of one.
+/// Atomic accesses that are one instruction, or a loop around one.
 ///
 /// # Safety
-/// Of each: the word at the address is native there, readable, and for all but `load` writable.
+/// Of each: `native` holds for the address, the word is readable, and for all but `load` writable.
 trait Instructions: Word {
     unsafe fn load(at: *mut Self) -> Self;
     unsafe fn swap(at: *mut Self, new: Self) -> Self;
@@ -41,7 +42,7 @@ trait Instructions: Word {
     unsafe fn or(at: *mut Self, value: Self) -> Self;
     unsafe fn and(at: *mut Self, value: Self) -> Self;
     unsafe fn xor(at: *mut Self, value: Self) -> Self;
-    /// Gives the old word, which was replaced if it is `old`.
+    /// Returns the old word, which was replaced if it equals `old`.
     unsafe fn compare_swap(at: *mut Self, old: Self, new: Self) -> Self;
 }
 
@@ -49,7 +50,8 @@ trait Instructions: Word {
 /// As `Word::instruction`.
 #[inline]
 unsafe fn run<W: Instructions>(op: Op, int: bool, job: &Job) -> bool {
-    // SAFETY: `each` gives addresses of the target's elements, for which the caller has promised what these ask.
+    // SAFETY: the caller promises what `each` needs, and that the target's elements are native, readable and, unless
+    // the operation is `Read`, writable, which is what these accesses need.
     unsafe {
         match op {
             Op::Read => job.each(|at, _, _| W::load(at)),
@@ -70,7 +72,7 @@ unsafe fn run<W: Instructions>(op: Op, int: bool, job: &Job) -> bool {
 /// As `Word::update`.
 #[inline(always)]
 unsafe fn update<W: Instructions>(at: *mut W, change: impl Fn(W) -> Option<W>) -> W {
-    // SAFETY: the caller's promise is that of `load` and `compare_swap`.
+    // SAFETY: the caller promises a native, readable word, and a writable one if `change` returns a value.
     unsafe {
         let mut old = W::load(at);
         while let Some(new) = change(old) {
@@ -93,16 +95,16 @@ macro_rules! small_words {
             }
             #[inline(always)]
             unsafe fn update(at: *mut Self, change: impl Fn(Self) -> Option<Self>) -> Self {
-                // SAFETY: the same promise.
+                // SAFETY: the caller's contract is the same.
                 unsafe { update(at, change) }
             }
             unsafe fn instruction(op: Op, int: bool, job: &Job) -> bool {
-                // SAFETY: the same promise.
+                // SAFETY: the caller's contract is the same.
                 unsafe { run::<$word>(op, int, job) }
             }
         }
 
-        // SAFETY of each block: the caller says that the word is there; `native` says that it is aligned.
+        // SAFETY of each block: the caller promises a valid word, and that `native` holds, so that it is aligned.
         impl Instructions for $word {
             #[inline(always)]
             unsafe fn load(at: *mut Self) -> Self {
@@ -151,12 +153,12 @@ macro_rules! small_words {
 
 small_words!(u8 by AtomicU8, u16 by AtomicU16, u32 by AtomicU32, u64 by AtomicU64);
 
-/// The two instructions for 16 bytes.
+/// Atomic load and compare-and-swap of 16 bytes.
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use core::arch::{asm, x86_64};
 
-    /// The answer is kept by std.
+    /// Whether the processor has them. std caches the answer.
     pub fn here() -> bool {
         std::is_x86_feature_detected!("cmpxchg16b") && std::is_x86_feature_detected!("avx")
     }
@@ -165,20 +167,21 @@ mod wide {
     /// `here()` holds; 16 aligned bytes are readable.
     pub unsafe fn load(at: *mut u128) -> u128 {
         let value: x86_64::__m128i;
-        // SAFETY: the caller's promise; the instruction reads these bytes and writes the register.
+        // SAFETY: the caller promises 16 aligned readable bytes and AVX; the instruction reads them into the register.
         unsafe { asm!("movdqa {}, [{}]", out(xmm_reg) value, in(reg) at, options(nostack, preserves_flags, readonly)) };
-        // SAFETY: both are 16 plain bytes.
+        // SAFETY: both types are 16 bytes without invalid values.
         unsafe { core::mem::transmute(value) }
     }
 
-    /// Written out, because core's function for it calls a library that is not there when nothing is inlined.
+    /// In assembly, because core's intrinsic calls a library function, which is not linked, when it is not inlined.
     ///
     /// # Safety
     /// `here()` holds; 16 aligned bytes are readable and writable.
     #[inline]
     pub unsafe fn compare_swap(at: *mut u128, old: u128, new: u128) -> u128 {
         let (low, high): (u64, u64);
-        // SAFETY: the caller's promise. The compiler keeps rbx for itself, so it is lent for one instruction.
+        // SAFETY: the caller promises 16 aligned writable bytes and cmpxchg16b. The compiler reserves rbx, so it is
+        // saved in `new` and restored.
         unsafe {
             asm!(
                 "xchg rbx, {new}",
@@ -196,7 +199,7 @@ mod wide {
     }
 }
 
-/// Nothing for 16 bytes on other processors: the locks do it.
+/// Other processors have none that we use: `here` is false, and the locks are taken instead.
 #[cfg(not(target_arch = "x86_64"))]
 mod wide {
     use super::super::stripes::update;
@@ -208,14 +211,14 @@ mod wide {
     /// # Safety
     /// 16 bytes are readable.
     pub unsafe fn load(at: *mut u128) -> u128 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises 16 readable bytes, and nothing is written.
         unsafe { update(at, |_| None) }
     }
 
     /// # Safety
     /// 16 bytes are readable and writable.
     pub unsafe fn compare_swap(at: *mut u128, old: u128, new: u128) -> u128 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises 16 readable and writable bytes.
         unsafe { update(at, |seen| (seen == old).then_some(new)) }
     }
 }
@@ -227,16 +230,17 @@ impl Word for u128 {
     }
     #[inline(always)]
     unsafe fn update(at: *mut Self, change: impl Fn(Self) -> Option<Self>) -> Self {
-        // SAFETY: the same promise.
+        // SAFETY: the caller's contract is the same.
         unsafe { update(at, change) }
     }
     unsafe fn instruction(op: Op, int: bool, job: &Job) -> bool {
-        // SAFETY: the same promise.
+        // SAFETY: the caller's contract is the same.
         unsafe { run::<u128>(op, int, job) }
     }
 }
 
-// SAFETY of each block: the caller's promise is the one that is asked for.
+// SAFETY of each block: the caller promises that `native` holds, so `wide::here` does, and an aligned, readable word
+// that is writable but for `load`.
 impl Instructions for u128 {
     unsafe fn load(at: *mut Self) -> Self {
         // SAFETY: above.
@@ -272,7 +276,7 @@ impl Instructions for u128 {
     }
 }
 
-/// 32 bytes: a pair of long doubles. No processor does these at once.
+/// 32 bytes: a pair of long doubles. No processor has atomic instructions for these.
 #[derive(Clone, Copy, Default, PartialEq)]
 #[repr(transparent)]
 pub struct Wide([u128; 2]);
@@ -282,7 +286,7 @@ impl Word for Wide {
         false
     }
     unsafe fn update(at: *mut Self, change: impl Fn(Self) -> Option<Self>) -> Self {
-        // SAFETY: the same promise.
+        // SAFETY: the caller's contract is the same.
         unsafe { stripes::update(at, change) }
     }
     unsafe fn instruction(_: Op, _: bool, _: &Job) -> bool {

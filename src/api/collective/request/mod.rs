@@ -115,7 +115,7 @@ fn combining(op: fi_op, datatype: Datatype) -> Result<Combining> {
         FI_ATOMIC_READ | FI_NOOP => Ok(Combining::Keep),
         FI_ATOMIC_WRITE => Ok(Combining::Replace),
         FI_MIN..=FI_BXOR => Op::from_raw(op)
-            .filter(|op| atomic::valid(atomic::Kind::Base, *op, datatype))
+            .filter(|op| atomic::AtomicOp::new(atomic::Form::Base, *op, datatype).is_some())
             .map(Combining::Apply)
             .ok_or(Errno(FI_EOPNOTSUPP)),
         _ => Err(Errno(FI_EOPNOTSUPP)),

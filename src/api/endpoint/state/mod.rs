@@ -266,9 +266,7 @@ impl EndpointState {
         }
         let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
         Ok(Atomic {
-            form: call.kind.form,
             op: call.kind.op,
-            datatype: call.kind.datatype,
             to,
             target: call.target,
             len: call.len,

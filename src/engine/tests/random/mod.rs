@@ -1,8 +1,8 @@
-//! Random stories, judged by what MPI's rules say must have come of them.
+//! Generated runs of messages, judged by the matching rules of MPI.
 //!
-//! The log says in which order receives were posted and first packets taken; from that, two plain lists say which
-//! message belongs to which receive and so every end that must be reported, once. `proptest` makes a failing story
-//! short.
+//! The log of a run says in which order receives were posted and first packets arrived. `rules` replays it on two plain
+//! lists to find which message belongs to which receive, and so every completion that must be reported, exactly once.
+//! `proptest` shrinks a failing run.
 
 mod rules;
 

@@ -1,4 +1,4 @@
-//! MPI's rules of matching: two plain lists, replayed from the log of a story.
+//! The matching rules of MPI on two plain lists, replayed from the log of a run.
 
 use super::*;
 

@@ -2,12 +2,17 @@
 
 use super::*;
 
-/// As fi_op and fi_datatype number them.
-pub(super) const SUM: u8 = 2;
-const READ: u8 = 10;
-const STORE: u8 = 11;
-const CSWAP: u8 = 12;
-pub(super) const UINT64: u8 = 7;
+use crate::mem::atomic::{Datatype, Op};
+
+pub(super) const SUM: Op = Op::Sum;
+const READ: Op = Op::Read;
+const STORE: Op = Op::Write;
+const CSWAP: Op = Op::Cswap;
+
+/// An operation on FI_UINT64.
+pub(super) fn on_u64(form: Form, op: Op) -> AtomicOp {
+    AtomicOp::new(form, op, Datatype::Uint64).unwrap()
+}
 
 pub(super) fn words(words: &[u64]) -> Lent {
     let lent = Lent::new(&[words.len() * 8], 0);
@@ -19,11 +24,9 @@ pub(super) fn bytes(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-pub(super) fn operation(form: Form, op: u8, target: AtomicTarget, operand: &Lent) -> Atomic {
+pub(super) fn operation(form: Form, op: Op, target: AtomicTarget, operand: &Lent) -> Atomic {
     Atomic {
-        form,
-        op,
-        datatype: UINT64,
+        op: on_u64(form, op),
         to: 1,
         target,
         len: operand.iov().len(),
@@ -96,7 +99,14 @@ fn all_forms(manner: Manner, target: AtomicTarget, queued: bool) {
         operand: UserIov::default(),
         ..fetch
     };
-    bed.atomic(0, &Atomic { op: READ, ..read }).unwrap();
+    bed.atomic(
+        0,
+        &Atomic {
+            op: on_u64(Form::Fetch, READ),
+            ..read
+        },
+    )
+    .unwrap();
     check(&mut bed, Form::Fetch, &[10, 42, 30]);
     assert_eq!(result.bytes(), bytes(&[10, 42, 30]));
     let data = Some(5);
@@ -141,11 +151,17 @@ fn what_is_not_allowed_is_not_done() {
             (Form::Base, SUM, two(1, 2), Error::NoRights),
             (Form::Fetch, SUM, two(1, 9), Error::NoKey),
             (Form::Fetch, SUM, cut, Error::OutOfRange),
-            (Form::Base, 200, part(0, 1), Error::NoSuchAtomic),
-            (Form::Base, CSWAP, part(0, 1), Error::NoSuchAtomic),
-            (Form::Compare, SUM, part(0, 1), Error::NoSuchAtomic),
         ];
-        for (form, op, target, error) in rows {
+        // What only a peer that breaks the rules sends: the number that the packet has instead, an fi_op and FI_UINT64.
+        let forged = [
+            (Form::Base, SUM, 7 << 8 | 200),
+            (Form::Base, SUM, 7 << 8 | CSWAP as u16),
+            (Form::Compare, CSWAP, 7 << 8 | SUM as u16),
+        ];
+        let forged = forged.map(|(form, op, code)| (form, op, part(0, 1), Error::NoSuchAtomic, Some(code)));
+        let rows = rows.map(|(form, op, target, error)| (form, op, target, error, None));
+        for (form, op, target, error, code) in rows.into_iter().chain(forged) {
+            bed.world.borrow_mut().forged_code = code;
             let (operand, result) = (words(&[1, 2]), words(&[8, 8]));
             let atomic = Atomic {
                 compare: operand.iov(),
@@ -158,7 +174,7 @@ fn what_is_not_allowed_is_not_done() {
             assert_eq!(
                 bed.done(0),
                 [end(ended, 1, 16, Some(error))],
-                "{form:?} {op} {target:?}"
+                "{form:?} {op:?} {code:?} {target:?}"
             );
             assert_eq!(result.bytes(), bytes(&[8, 8]));
         }
@@ -173,6 +189,7 @@ fn what_is_not_allowed_is_not_done() {
 fn too_much_is_not_taken() {
     let mut bed = Bed::new(2, 3, manners()[0], small());
     for form in [Form::Base, Form::Fetch, Form::Compare] {
+        let op = if form == Form::Compare { CSWAP } else { SUM };
         let most = bed.nodes[0].engine.atomic_limit(form);
         let memory = Lent::new(&[most + 1], 0);
         register(&bed, 1, form as u64, &memory, Rights::BOTH);
@@ -180,11 +197,10 @@ fn too_much_is_not_taken() {
             let local = Lent::new(&[len], 0);
             let target = AtomicTarget::Memory(remote(&[(0, len, form as u64)]));
             let atomic = Atomic {
-                // FI_UINT8
-                datatype: 1,
+                op: AtomicOp::new(form, op, Datatype::Uint8).unwrap(),
                 compare: local.iov(),
                 result: local.iov(),
-                ..operation(form, if form == Form::Compare { CSWAP } else { SUM }, target, &local)
+                ..operation(form, op, target, &local)
             };
             assert_eq!(bed.atomic(0, &atomic), fits);
         }

@@ -1,4 +1,9 @@
-//! Stories of operations on memory: reads, writes and atomics between two or three endpoints.
+//! Reads, writes and atomics between two or three endpoints, one feature per test.
+//!
+//! - `read_write`: lengths, shapes and refusals of reads and writes. `atomic`, `tagged`: atomics on regions and on
+//!   tagged receives.
+//! - `order`: which operations wait for which, and what fails when a region is closed or a peer dies.
+//! - `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
 
 use crate::engine::Config;
 use crate::engine::op::*;
@@ -100,13 +105,13 @@ fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
 
 impl Bed {
     fn rma(&mut self, from: PeerId, rma: &Rma) -> Result<(), Refused> {
-        let Node { engine, teller, .. } = self.node(from);
-        engine.rma(rma, teller)
+        let Node { engine, reporter, .. } = self.node(from);
+        engine.rma(rma, reporter)
     }
 
     fn atomic(&mut self, from: PeerId, atomic: &Atomic) -> Result<(), Refused> {
-        let Node { engine, teller, .. } = self.node(from);
-        engine.atomic(atomic, teller)
+        let Node { engine, reporter, .. } = self.node(from);
+        engine.atomic(atomic, reporter)
     }
 
     /// What operations of a node have ended since this was last asked.

@@ -1,4 +1,4 @@
-//! What waits for what, and what ends when a region or a peer does.
+//! Which operations wait for which, and what fails when a region is closed or a peer dies.
 
 use super::*;
 use crate::engine::wire::{Header, flag};

@@ -1,9 +1,9 @@
-//! Random stories of messages, reads, writes and atomics, judged by a model of every target's memory.
+//! Generated runs of messages, reads, writes and atomics, judged by a model of every target's memory.
 //!
-//! Each node has cells that one initiator works on, in the order of its calls; a counter that all add to; and long
-//! slots. What is written only ever grows, so a look at the memory tells which writes had come.
+//! Each node has, for each initiator, short cells and long slots that only this initiator writes; and a counter to
+//! which all add. Written values only grow, so the memory shows which writes had arrived at any time.
 
-use super::atomic::{SUM, UINT64, words};
+use super::atomic::{SUM, on_u64, words};
 use super::*;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -249,8 +249,8 @@ impl Story {
     fn wait(&mut self, step: &Step) {
         for _ in 0..step.how >> 4 {
             if step.how & 1 == 1 {
-                let Node { engine, teller, .. } = self.bed.node(step.node);
-                engine.may_sleep(teller);
+                let Node { engine, reporter, .. } = self.bed.node(step.node);
+                engine.may_sleep(reporter);
                 continue;
             }
             for _ in 0..32 {
@@ -306,9 +306,7 @@ impl Story {
         let form = if step.how & 2 == 2 { Form::Fetch } else { Form::Base };
         let (one, result) = (words(&[1]), words(&[0]));
         let atomic = Atomic {
-            form,
-            op: SUM,
-            datatype: UINT64,
+            op: on_u64(form, SUM),
             to: step.peer,
             target: AtomicTarget::Memory(remote(&[(at, 8, KEY)])),
             len: 8,

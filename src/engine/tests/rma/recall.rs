@@ -1,4 +1,4 @@
-//! Short operations whose target does not look: what is done without it, and what waits for it.
+//! Short operations whose target does not poll: which are done without it, and which wait for it.
 
 use super::atomic::{bytes, words};
 use super::*;

@@ -3,8 +3,9 @@
 use super::atomic::{SUM, bytes, operation, words};
 use super::*;
 use crate::engine::tests::stories::sends_ended;
+use crate::mem::atomic::Op;
 
-const CSWAP: u8 = 12;
+const CSWAP: Op = Op::Cswap;
 
 fn at(tag: u64, at: u64) -> AtomicTarget {
     AtomicTarget::Tagged { tag, at }

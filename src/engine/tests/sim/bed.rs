@@ -1,14 +1,14 @@
-//! The bed of a story: a node for each engine and its application, what they are asked for, and what came of it.
+//! `Bed`: all nodes of a test, the calls that a test makes on them, and what completed.
 
 use super::*;
 
-/// The application's side of a node: notes every end, and plays with the memory that it was given back.
-pub(in crate::engine) struct Teller {
+/// The application of a node: logs every completion, and overwrites memory that it was given back.
+pub(in crate::engine) struct Reporter {
     world: Rc<RefCell<World>>,
     node: PeerId,
 }
 
-impl Report for Teller {
+impl Report for Reporter {
     fn report(&mut self, completion: Completion) {
         let mut world = self.world.borrow_mut();
         world.log.push(Event::CompletedOp(self.node, completion));
@@ -48,11 +48,11 @@ pub const PEEK: usize = 1 << 32;
 
 pub struct Node {
     pub engine: Engine<Wire>,
-    pub(in crate::engine) teller: Teller,
+    pub(in crate::engine) reporter: Reporter,
     pub regions: Arc<Regions>,
 }
 
-/// All nodes and what is between them.
+/// All nodes and the lanes between them.
 pub struct Bed {
     pub world: Rc<RefCell<World>>,
     pub nodes: Vec<Node>,
@@ -112,7 +112,7 @@ impl Bed {
                 },
                 config,
             ),
-            teller: Teller {
+            reporter: Reporter {
                 world: world.clone(),
                 node: me,
             },
@@ -154,8 +154,8 @@ impl Bed {
             bytes,
             memory,
         });
-        let Node { engine, teller, .. } = self.node(from);
-        let taken = engine.send(&send, teller);
+        let Node { engine, reporter, .. } = self.node(from);
+        let taken = engine.send(&send, reporter);
         if taken.is_err() {
             self.world.borrow_mut().sent.pop();
         } else if letter.inject {
@@ -170,8 +170,8 @@ impl Bed {
         let recv = self.note(node, memory, recv);
         let number = recv.context;
         self.world.borrow_mut().log.push(Event::Post { recv: number });
-        let Node { engine, teller, .. } = self.node(node);
-        engine.recv(&recv, teller).expect("receives are never refused");
+        let Node { engine, reporter, .. } = self.node(node);
+        engine.recv(&recv, reporter).expect("receives are never refused");
         number
     }
 
@@ -199,8 +199,8 @@ impl Bed {
         let place = world.log.len();
         world.log.push(Event::Peek { peek: number });
         drop(world);
-        let Node { engine, teller, .. } = self.node(node);
-        let result = engine.peek(peek, &recv, teller);
+        let Node { engine, reporter, .. } = self.node(node);
+        let result = engine.peek(peek, &recv, reporter);
         if result.is_err() {
             self.world.borrow_mut().log[place] = Event::Peek { peek: usize::MAX };
         }
@@ -218,16 +218,16 @@ impl Bed {
 
     pub fn cancel(&mut self, node: PeerId, context: Context) -> bool {
         self.world.borrow_mut().log.push(Event::Cancel { node, context });
-        let Node { engine, teller, .. } = self.node(node);
-        engine.cancel(context, teller)
+        let Node { engine, reporter, .. } = self.node(node);
+        engine.cancel(context, reporter)
     }
 
     pub fn progress(&mut self, node: PeerId) -> usize {
         if self.world.borrow().dead.contains(&node) {
             return 0;
         }
-        let Node { engine, teller, .. } = self.node(node);
-        engine.progress(teller)
+        let Node { engine, reporter, .. } = self.node(node);
+        engine.progress(reporter)
     }
 
     /// Time passes until nothing moves any more. Panics if that never comes.
@@ -236,7 +236,7 @@ impl Bed {
             self.world.borrow_mut().now += 1;
             let came: usize = (0..self.nodes.len()).map(|node| self.progress(node as PeerId)).sum();
             let dead = self.world.borrow().dead.clone();
-            let live = self.nodes.iter().filter(|node| !dead.contains(&node.teller.node));
+            let live = self.nodes.iter().filter(|node| !dead.contains(&node.reporter.node));
             let mut live = live.map(|node| node.engine.busy() || !node.engine.transport().moving.is_empty());
             if came == 0 && !live.any(|busy| busy) && self.world.borrow().quiet() {
                 return;

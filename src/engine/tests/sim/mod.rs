@@ -1,8 +1,10 @@
-//! The test bed: engines joined by lanes in memory, with a clock that the test moves and a die that it seeded.
+//! The test bed: engines connected by lanes in memory, with a clock that the test moves and a seeded random generator.
 //!
-//! `World` holds the lanes, the die and a log of what happened in which order; `Node` is an engine and its
-//! application's side. Buffers are scribbled over as soon as the engine says it is done with them, so that a late
-//! look or write is seen. `stories` uses it for plain stories, `random` for random ones that it judges by the log.
+//! `World` holds the lanes, the generator and a log of events; `Node` is an engine with its application. Buffers are
+//! overwritten as soon as their operation completes, so that a late access is noticed. `stories` and `rma` use it for
+//! one feature at a time, `random` for generated runs that are judged by the log.
+//!
+//! - `bed`: nodes, and what tests ask of them. `recall`: packets taken back from a lane.
 
 mod bed;
 mod recall;
@@ -68,7 +70,7 @@ impl Default for Manner {
     }
 }
 
-/// What happened, for whoever judges.
+/// An entry of the log.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A message's first packet was taken by `to`.
@@ -140,6 +142,8 @@ pub struct World {
     pub refused: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
     pub knocks: usize,
+    /// Replaces `Header::code` of the atomics that are pushed.
+    pub forged_code: Option<u16>,
     /// Packets pushed, by kind.
     pub packets: HashMap<u8, usize>,
 }
@@ -171,7 +175,7 @@ impl World {
     }
 }
 
-/// A body that has its place but is not there yet; or a get or copy, from one memory into another.
+/// A body on the way to its place, or a get or copy in flight.
 enum Moving {
     Into(UserIov, usize, Vec<u8>),
     Keep(Vec<u8>),
@@ -185,7 +189,7 @@ pub struct Wire {
     peers: PeerId,
     moving: Vec<(PeerId, Token, Moving)>,
     told: Vec<PeerId>,
-    /// Nothing was pushed to these since what could be was taken back: copies may pass what lies there.
+    /// Nothing was pushed to these since their lanes were recalled: copies may overtake what stayed there.
     passed: Vec<PeerId>,
 }
 
@@ -217,7 +221,7 @@ impl Transport for Wire {
             return Push::Full;
         }
         assert!(body.len() <= world.manner.limits.max_body);
-        // An atomic operation cannot be cut.
+        // An atomic must be one packet.
         let whole = matches!(
             header.packet,
             Packet::Atomic | Packet::FetchAtomic | Packet::CompareAtomic
@@ -232,7 +236,10 @@ impl Transport for Wire {
             Body::Bytes(of) => bytes.copy_from_slice(of),
             Body::User { iov, at, len } => assert_eq!(iov.read(at, &mut bytes), len),
         }
-        let header = Header::decode(&header.encode()).expect("what was encoded can be decoded");
+        let mut header = Header::decode(&header.encode()).expect("what was encoded can be decoded");
+        if let Some(code) = world.forged_code.filter(|_| whole) {
+            header.code = code;
+        }
         *world.packets.entry(header.packet as u8).or_default() += 1;
         self.passed.retain(|peer| *peer != to);
         world.put(self.me, to, header, &bytes);
@@ -285,7 +292,7 @@ impl Transport for Wire {
         if roll < unsupported {
             return Get::Unsupported;
         }
-        // A failing get copies nothing, as it may in life.
+        // A failing get may have copied nothing.
         let len = if roll < unsupported + failing { 0 } else { len };
         let get = Moving::Get(theirs, *local, at, len);
         if roll >= unsupported + failing && roll < unsupported + failing + at_once {
@@ -293,7 +300,7 @@ impl Transport for Wire {
             land(get);
             return Get::Done;
         }
-        // Like a card: what is later for one is too late for the other.
+        // Like a network card: a get that would end later cannot be done without a token.
         let Some(token) = token else {
             return Get::Unsupported;
         };
@@ -394,7 +401,7 @@ impl Wire {
             }
             Placement::Drop => return true,
             Placement::Refuse => {
-                // Only while something before it is still landing: the engine takes what honest peers send.
+                // An engine refuses an honest peer's packet only while an earlier one is still landing.
                 let lands = self.moving.iter().any(|(of, ..)| *of == from);
                 assert!(lands, "an honest peer is refused");
                 let mut world = self.world.borrow_mut();
@@ -433,7 +440,7 @@ impl Wire {
         }
     }
 
-    /// Tells of a dead peer, once all that it sent is here.
+    /// Reports a dead peer, once all that it sent was delivered.
     fn mourn<S: Sink>(&mut self, peer: PeerId, sink: &mut S) {
         let world = self.world.borrow();
         let lane = world.lanes.get(&(peer, self.me));

@@ -1,4 +1,4 @@
-//! More messages than anyone receives.
+//! Credit: more messages are sent than received.
 
 use super::*;
 use crate::util::user::{Lent, UserIov};

@@ -1,4 +1,7 @@
-//! Stories of two or three endpoints, each with one feature in it.
+//! Messages between two or three endpoints, one feature per test.
+//!
+//! - `flood`: credit and unexpected messages in great number. `peeks`: FI_PEEK, multi-receives, cancelling.
+//! - `peer_death`: peers that die, do not exist, or violate the protocol.
 
 mod flood;
 mod peeks;

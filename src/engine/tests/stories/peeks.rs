@@ -1,4 +1,4 @@
-//! Multi-receives, cancelling, and looking before receiving.
+//! Multi-receives, cancelling, and FI_PEEK with FI_CLAIM and FI_DISCARD.
 
 use super::*;
 

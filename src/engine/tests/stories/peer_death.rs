@@ -1,4 +1,4 @@
-//! Peers that die, are not there, or send nonsense.
+//! Peers that die, do not exist, or violate the protocol.
 
 use super::*;
 use crate::engine::outgoing::Stage;

@@ -1,7 +1,7 @@
 //! Every type, operation and kind, at several counts and alignments.
 
-use super::Place;
 use super::values::{Value, after, encode, is, signed};
+use super::{Place, execute, execute_iov};
 use crate::mem::atomic::*;
 use crate::util::user::{IOV_LIMIT, Lent, UserIov};
 
@@ -107,12 +107,12 @@ fn expected(op: Op, datatype: Datatype, input: &Input) -> Vec<u8> {
         .collect()
 }
 
-fn all_valid() -> impl Iterator<Item = (Datatype, Op, Kind)> {
+fn all_valid() -> impl Iterator<Item = (Datatype, Op, Form)> {
     let ops = |datatype| Op::ALL.into_iter().map(move |op| (datatype, op));
     Datatype::ALL
         .into_iter()
         .flat_map(ops)
-        .flat_map(|(datatype, op)| Kind::ALL.into_iter().map(move |kind| (datatype, op, kind)))
+        .flat_map(|(datatype, op)| Form::ALL.into_iter().map(move |kind| (datatype, op, kind)))
         .filter(|(datatype, op, kind)| valid(*kind, *op, *datatype))
 }
 
@@ -154,7 +154,7 @@ fn every_operation_at_several_alignments_and_counts() {
                 at += len;
             }
             assert_elements(datatype, &input, target.bytes(), &expected, &what);
-            let answer = if kind == Kind::Base {
+            let answer = if kind == Form::Base {
                 vec![0; input.old.len()]
             } else {
                 input.old.clone()
@@ -181,10 +181,10 @@ fn every_operation_on_memory_in_pieces() {
             let none = UserIov::default();
             let [operand, compare] = [operand.iov(), compare.iov()];
             let operand = if op == Op::Read { none } else { operand };
-            let compare = if kind == Kind::Compare { compare } else { none };
+            let compare = if kind == Form::Compare { compare } else { none };
             execute_iov(op, datatype, kind, &target.iov(), &operand, &compare, &result.iov()).unwrap();
             assert_elements(datatype, &input, &target.bytes(), &expected, &what);
-            let answer = if kind == Kind::Base {
+            let answer = if kind == Form::Base {
                 vec![0x77; len]
             } else {
                 input.old.clone()
@@ -207,14 +207,26 @@ fn shared_memory_is_changed_at_once_or_not_at_all() {
             let (mut operand, mut compare) = (Place::new(3, &input.operand), Place::new(5, &input.compare));
             let mut result = Place::new(0, &vec![0; len]);
             let operand = if op == Op::Read { none } else { operand.buf() };
-            let compare = if kind == Kind::Compare { compare.buf() } else { none };
+            let compare = if kind == Form::Compare { compare.buf() } else { none };
             let (buf, answer) = (target.buf(), result.buf());
             let done = if cut == 0 {
-                execute_shared(op, datatype, kind, buf, operand, compare, answer)
+                execute_shared(
+                    AtomicOp::new(kind, op, datatype).unwrap(),
+                    buf,
+                    operand,
+                    compare,
+                    answer,
+                )
             } else {
                 let [operand, compare, answer] = [operand, compare, answer].map(UserIov::one);
                 let buf = UserIov::new([buf.part(0, cut), buf.part(cut, len)]).unwrap();
-                execute_shared_iov(op, datatype, kind, &buf, &operand, &compare, &answer)
+                execute_shared_iov(
+                    AtomicOp::new(kind, op, datatype).unwrap(),
+                    &buf,
+                    &operand,
+                    &compare,
+                    &answer,
+                )
             };
             assert_eq!(done, cut % size == 0 && native(datatype, buf.addr()), "{what}");
             if done {
@@ -222,7 +234,7 @@ fn shared_memory_is_changed_at_once_or_not_at_all() {
             } else {
                 assert_eq!(target.bytes(), input.old, "{what}");
             }
-            let told = done && kind != Kind::Base;
+            let told = done && kind != Form::Base;
             assert_eq!(
                 result.bytes(),
                 if told { input.old.clone() } else { vec![0; len] },
@@ -234,7 +246,7 @@ fn shared_memory_is_changed_at_once_or_not_at_all() {
 
 #[test]
 fn combine_is_the_same_without_atomics() {
-    for (datatype, op, _) in all_valid().filter(|(.., kind)| *kind == Kind::Base) {
+    for (datatype, op, _) in all_valid().filter(|(.., kind)| *kind == Form::Base) {
         let input = input(datatype);
         let expected = expected(op, datatype, &input);
         for offset in [0, 1] {
@@ -260,7 +272,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_touched() {
         let operand = encode(datatype, Value::Int(1));
         let bytes = vec![0; size];
         for op in Op::ALL {
-            for kind in Kind::ALL {
+            for kind in Form::ALL {
                 let mut target = Place::new(0, &bytes);
                 let mut answer = vec![0x33; size];
                 let buf = target.buf();
@@ -274,7 +286,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_touched() {
                 let mut target = Place::new(0, &bytes);
                 let mut answer = vec![0x33; size];
                 let buf = target.buf();
-                let has = arrays(kind, op);
+                let has = arrays(AtomicOp::new(kind, op, datatype).unwrap());
                 let [short, long] = [&operand[..size - 1], &[&operand[..], &[1]].concat()];
                 let empty: &mut [u8] = &mut [];
                 for wrong in [short, long, &[]] {

@@ -5,7 +5,36 @@ mod special;
 mod threads;
 mod values;
 
-use crate::util::user::UserBuf;
+use crate::mem::atomic::{self, AtomicOp, Datatype, Form, Invalid, Op};
+use crate::util::user::{UserBuf, UserIov};
+
+/// `atomic::execute` of a combination that may not be allowed.
+fn execute(
+    op: Op,
+    datatype: Datatype,
+    form: Form,
+    target: UserBuf,
+    operand: &[u8],
+    compare: &[u8],
+    result: &mut [u8],
+) -> Result<(), Invalid> {
+    let op = AtomicOp::new(form, op, datatype).ok_or(Invalid::Combination)?;
+    atomic::execute(op, target, operand, compare, result)
+}
+
+/// The same of `atomic::execute_iov`.
+fn execute_iov(
+    op: Op,
+    datatype: Datatype,
+    form: Form,
+    target: &UserIov,
+    operand: &UserIov,
+    compare: &UserIov,
+    result: &UserIov,
+) -> Result<(), Invalid> {
+    let op = AtomicOp::new(form, op, datatype).ok_or(Invalid::Combination)?;
+    atomic::execute_iov(op, target, operand, compare, result)
+}
 
 /// Memory at a chosen place relative to a cache line, with guard bytes around it.
 pub struct Place {

@@ -1,5 +1,6 @@
 //! Values that are easily got wrong.
 
+use super::execute;
 use super::values::{nearest, table};
 use crate::mem::atomic::complex::Real;
 use crate::mem::atomic::element::{Element, Number};
@@ -147,14 +148,14 @@ fn bits_are_moved_unchanged() {
         let operand = bits.to_ne_bytes();
         let (mut target, mut answer) = (super::Place::new(0, &[0; 4]), [0; 4]);
         let buf = target.buf();
-        execute(Op::Write, datatype, Kind::Base, buf, &operand, &[], &mut []).unwrap();
+        execute(Op::Write, datatype, Form::Base, buf, &operand, &[], &mut []).unwrap();
         assert_eq!(target.bytes(), operand);
-        execute(Op::CswapNe, datatype, Kind::Compare, buf, &[0; 4], &[0; 4], &mut answer).unwrap();
+        execute(Op::CswapNe, datatype, Form::Compare, buf, &[0; 4], &[0; 4], &mut answer).unwrap();
         assert_eq!((answer, target.bytes()), (operand, &[0; 4][..]));
         execute(
             Op::CswapNe,
             datatype,
-            Kind::Compare,
+            Form::Compare,
             buf,
             &operand,
             &[1; 4],
@@ -162,7 +163,7 @@ fn bits_are_moved_unchanged() {
         )
         .unwrap();
         assert_eq!(target.bytes(), operand);
-        execute(Op::Read, datatype, Kind::Fetch, buf, &[], &[], &mut answer).unwrap();
+        execute(Op::Read, datatype, Form::Fetch, buf, &[], &[], &mut answer).unwrap();
         assert_eq!(answer, operand);
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::Place;
 use super::values::{Value, encode, is};
+use super::{Place, execute};
 use crate::mem::atomic::*;
 use crate::util::user::UserBuf;
 
@@ -30,7 +30,7 @@ fn together<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
 
 fn fetch(op: Op, datatype: Datatype, target: UserBuf, operand: &[u8]) -> Vec<u8> {
     let mut answer = vec![0; operand.len()];
-    execute(op, datatype, Kind::Fetch, target, operand, &[], &mut answer).unwrap();
+    execute(op, datatype, Form::Fetch, target, operand, &[], &mut answer).unwrap();
     answer
 }
 
@@ -91,7 +91,7 @@ fn sums_are_exact() {
             together(|index| {
                 for _ in 0..ROUNDS {
                     if index % 2 == 0 {
-                        execute(Op::Sum, datatype, Kind::Base, buf, &operand, &[], &mut []).unwrap();
+                        execute(Op::Sum, datatype, Form::Base, buf, &operand, &[], &mut []).unwrap();
                     } else {
                         fetch(Op::Sum, datatype, buf, &operand);
                     }
@@ -133,11 +133,11 @@ fn types_of_one_size_and_the_programs_own_atomics_mix() {
 /// Counts in bits 40 to 60 with FI_CSWAP in the whole word.
 fn add_by_mask(buf: UserBuf) {
     let mut seen = [0; 8];
-    execute(Op::Read, Datatype::Double, Kind::Fetch, buf, &[], &[], &mut seen).unwrap();
+    execute(Op::Read, Datatype::Double, Form::Fetch, buf, &[], &[], &mut seen).unwrap();
     loop {
         let new = (u64::from_ne_bytes(seen) + (1 << 40)).to_ne_bytes();
         let mut old = [0; 8];
-        execute(Op::Cswap, Datatype::Uint64, Kind::Compare, buf, &new, &seen, &mut old).unwrap();
+        execute(Op::Cswap, Datatype::Uint64, Form::Compare, buf, &new, &seen, &mut old).unwrap();
         if old == seen {
             return;
         }

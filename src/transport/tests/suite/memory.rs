@@ -5,6 +5,7 @@ use super::{Pair, bytes, until};
 use crate::engine::Config;
 use crate::engine::op::*;
 use crate::engine::port::*;
+use crate::mem::atomic::{Datatype, Op};
 use crate::util::regions::{Region, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::sync::Arc;
@@ -52,9 +53,7 @@ fn add<T: Transport>(side: &mut Side<T>, operand: &Lent, result: &Lent, context:
         key: KEY,
     };
     let atomic = Atomic {
-        form: Form::Fetch,
-        op: 2,
-        datatype: 7,
+        op: AtomicOp::new(Form::Fetch, Op::Sum, Datatype::Uint64).expect("an operation that there is"),
         to: side.peer,
         target: AtomicTarget::Memory(RemoteIov::one(part)),
         len: 8,
