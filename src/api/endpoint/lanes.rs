@@ -101,8 +101,8 @@ impl<T: EndpointTransport> Lanes<T> {
         self.lanes.get_mut(lane)?.transport.as_mut()
     }
 
-    /// Lets peers on this lane access these regions directly. Call it once. Not `Transport::show`, as each lane is
-    /// another endpoint's, which may be no target, or count what peers do.
+    /// Peers that are met on this lane may reach these regions. Once only. Not by `Transport::publish_regions`: each lane
+    /// is another endpoint's, which may be no target, or count what peers do.
     pub fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
         if let Some(transport) = self.transport_mut(lane) {
             transport.publish_regions(regions, endpoint);
