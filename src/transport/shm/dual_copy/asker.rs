@@ -63,7 +63,7 @@ pub struct PendingCopy {
     token: Token,
     number: u32,
     cut: Cut,
-    far: PeerMemory,
+    memory: PeerMemory,
     local: UserIov,
     /// The asker took the pieces before this one, the helper all others.
     front: u16,
@@ -81,7 +81,7 @@ impl ShmTransport {
     pub(in super::super) fn copy_together(
         &mut self,
         from: PeerId,
-        far: &PeerMemory,
+        memory: &PeerMemory,
         local: &UserIov,
         at: usize,
         len: usize,
@@ -102,7 +102,7 @@ impl ShmTransport {
         let number = peer.last_dual_copy.wrapping_add(1).max(1);
         let back = cut.count;
         let ours = get::expose(self.own.instance, self.own.pid, local, ExposedName::Nothing);
-        let (words, body) = encode_request(number, &cut, &ours, &far.requested())?;
+        let (words, body) = encode_request(number, &cut, &ours, &memory.requested())?;
         // SYNC POINT pieces: stored before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
@@ -124,7 +124,7 @@ impl ShmTransport {
             if !ok {
                 continue; // our part has failed: the rest is taken only to keep it from the helper
             }
-            match far.copy(out, local, at, len) {
+            match memory.copy(out, local, at, len) {
                 Get::Done => {}
                 Get::Gone => return Some(Get::Gone),
                 Get::Unsupported | Get::Later | Get::Full => ok = false,
@@ -135,7 +135,7 @@ impl ShmTransport {
             token,
             number,
             cut,
-            far: *far,
+            memory: *memory,
             local: *local,
             front,
             ok,
@@ -236,7 +236,7 @@ impl PendingCopy {
         // The helper works from the back, so the pieces it has not done are the first of its part.
         for piece in (self.front..self.cut.count).take(usize::from(theirs.saturating_sub(done))) {
             let (at, len) = self.cut.range(piece);
-            let got = self.far.copy(out, &self.local, at, len);
+            let got = self.memory.copy(out, &self.local, at, len);
             if got != Get::Done {
                 return Some(got);
             }
