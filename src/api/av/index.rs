@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// Hands on a hash that is one already.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct Same(u64);
 

@@ -137,7 +137,7 @@ impl Av {
         }))
     }
 
-    /// The type it has, which the caller of fi_av_open is told when it left the choice.
+    /// The type, which fi_av_open returns to a caller that left the choice.
     pub fn av_type(&self) -> fi_av_type {
         self.av_type
     }
@@ -228,10 +228,10 @@ impl Av {
         Some(self.state.lock().store.address(index)?.into_owned())
     }
 
-    /// The fi_addr of a peer that a message came from, if it was inserted. That it was not stays true as long as
-    /// `additions` stays the same.
+    /// The fi_addr of a message's sender, if it was inserted. A None stays true as long as `additions` stays the same.
     ///
-    /// Messages do not tell under which key they were sent: one who was inserted with keys only is found by the first.
+    /// A message does not say under which key it was sent: an address inserted with keys only is found by its first
+    /// key.
     pub fn find(&self, address: &[u8]) -> Option<fi_addr_t> {
         let mut state = self.state.lock();
         let State { store, keys, .. } = &mut *state;
@@ -247,7 +247,7 @@ impl Av {
         state.store.find(scope, address).map(fi_addr_t::from)
     }
 
-    /// What a completion reports for a peer: the identifier the application gave it, else its fi_addr.
+    /// What a completion reports as the source: the identifier that the application gave the address, else its fi_addr.
     pub fn reported(&self, fi_addr: fi_addr_t) -> fi_addr_t {
         let index = self.shape.index(fi_addr);
         index.map_or(FI_ADDR_NOTAVAIL, |index| self.state.lock().users.get(index))
@@ -279,7 +279,7 @@ impl Av {
         Ok(())
     }
 
-    /// Whose it is, for the log.
+    /// The provider's name, for the log.
     pub fn provider(&self) -> Speaker {
         self.provider
     }
@@ -332,7 +332,7 @@ impl Av {
         index.is_some_and(|index| self.state.lock().store.address(index).is_some())
     }
 
-    /// The fi_addr values there are from `first` to `last`, in order.
+    /// The fi_addr values in use from `first` to `last`, in order.
     pub fn members(&self, first: fi_addr_t, last: fi_addr_t, stride: u64) -> Vec<fi_addr_t> {
         let state = self.state.lock();
         let end = u64::from(state.store.span()).min(last.saturating_add(1));
@@ -341,7 +341,7 @@ impl Av {
         (first..end).step_by(stride).filter(there).collect()
     }
 
-    /// Changes when an fi_addr may have come to mean something else: a cached address or identifier is then stale.
+    /// Changes when an fi_addr may mean something else: a cached address or identifier is then stale.
     #[inline]
     pub fn generation(&self) -> u64 {
         let others = self.shared.as_ref().map_or(0, |shared| shared.removals());
@@ -355,14 +355,14 @@ impl Av {
         self.additions.load(Ordering::Acquire).wrapping_add(others)
     }
 
-    /// Keeps the vector from being closed: by an endpoint bound to it, or an av set.
+    /// Keeps the vector from being closed, while an endpoint or set uses it.
     pub fn hold(self: &Arc<Self>) -> Hold {
         // SYNC POINT: none; the count orders nothing but itself.
         self.holders.fetch_add(1, Ordering::Relaxed);
         Hold { av: self.clone() }
     }
 
-    /// The authorization keys there are now, for an endpoint that is being enabled. They stay until it lets them go.
+    /// The authorization keys of this moment, for an endpoint that is being enabled. They stay until it drops them.
     pub fn hold_keys(self: &Arc<Self>) -> KeyHold {
         let slots = self.state.lock().keys.pin();
         KeyHold {
@@ -371,7 +371,7 @@ impl Av {
         }
     }
 
-    /// Whether something still uses the vector, so that closing it is -FI_EBUSY.
+    /// Whether closing the vector is -FI_EBUSY.
     pub fn in_use(&self) -> bool {
         self.holders.load(Ordering::Relaxed) > 0
     }
@@ -459,7 +459,7 @@ fn open_store(attr: &AvAttr, av_type: fi_av_type, kind: &Arc<dyn AddressKind>, d
     Ok((Box::new(store), Some(shared)))
 }
 
-/// Counts up what only the holder of the lock changes.
+/// Increments a count that only the holder of the lock changes.
 fn bump(count: &AtomicU64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
 }

@@ -53,7 +53,7 @@ impl UserIds {
 
 struct Key {
     bytes: Box<[u8]>,
-    /// How often it was inserted. 0: removed; addresses inserted under it still know its bytes.
+    /// How often the key was inserted. 0: removed, but addresses inserted under it still know its bytes.
     uses: u32,
     /// Endpoints enabled with it.
     pins: u32,
@@ -85,7 +85,7 @@ impl Keys {
         self.size.is_some()
     }
 
-    /// The same key again is the same slot again.
+    /// A key that is inserted again keeps its slot.
     pub fn insert(&mut self, bytes: &[u8]) -> Result<u32> {
         let size = self.size.ok_or(Errno(FI_EINVAL))?;
         if bytes.is_empty() || (size != 0 && bytes.len() != size) {
@@ -173,7 +173,7 @@ impl Keys {
         }
     }
 
-    /// All keys there are now, in use by one endpoint more.
+    /// All keys of this moment; counts one more endpoint that uses them.
     pub fn pin(&mut self) -> Vec<u32> {
         let live = self.keys.iter_mut().enumerate().filter(|(_, key)| key.uses > 0);
         live.map(|(slot, key)| {

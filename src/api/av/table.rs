@@ -15,16 +15,16 @@ use std::sync::Arc;
 /// What addresses belong to beside their bytes: no authorization key, or one of them.
 pub type Scope = u32;
 
-/// What became of an address.
+/// The result of inserting an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {
     pub index: u32,
-    /// It had no place yet.
+    /// The address was not in the table.
     pub new: bool,
 }
 
 pub trait Store: Send {
-    /// Before some calls that change the table; `end` after them.
+    /// Called before a series of changes; `end` after it.
     fn begin(&mut self) -> Result<()> {
         Ok(())
     }
@@ -33,14 +33,14 @@ pub trait Store: Send {
 
     fn insert(&mut self, scope: Scope, address: &[u8]) -> Result<Inserted>;
 
-    /// Whether the address is gone: it may have been inserted more than once.
+    /// Removes one insertion. True: it was the last, and the address is gone.
     fn remove(&mut self, index: u32) -> Result<bool>;
 
     fn address(&self, index: u32) -> Option<Cow<'_, [u8]>>;
 
     fn find(&mut self, scope: Scope, address: &[u8]) -> Option<u32>;
 
-    /// One more than the highest place ever used.
+    /// One more than the highest index ever used.
     fn span(&self) -> u32;
 }
 

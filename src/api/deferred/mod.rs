@@ -102,7 +102,7 @@ impl Deferred {
         while self.due.is_set() {
             fence(Ordering::SeqCst);
             let Some(turn) = self.turn.try_lock() else {
-                return; // whoever has it looks again
+                return; // the thread that has the turn looks again
             };
             self.due.clear();
             if self.pass() {

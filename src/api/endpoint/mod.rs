@@ -111,10 +111,8 @@ struct OneEndpoint<T> {
     transport: PhantomData<fn() -> T>,
 }
 
-type Core<T> = EndpointCore<OneEndpoint<T>>;
-
 impl<T: EndpointTransport> OneEndpoint<T> {
-    fn core(provider: Speaker, info: &Info, transport: T) -> Core<T> {
+    fn core(provider: Speaker, info: &Info, transport: T) -> EndpointCore<OneEndpoint<T>> {
         let owner = OneEndpoint {
             state: EndpointState::new(provider, info),
             listeners: HashMap::new(),

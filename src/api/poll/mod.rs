@@ -55,7 +55,7 @@ impl PollSet {
         self.members().retain(|member| !member.is(object));
     }
 
-    /// fi_poll: drives all members and tells the contexts of those that may be read, as many as there is room for.
+    /// fi_poll: drives all members and writes the contexts of those that can be read, as many as there is room for.
     pub fn poll(&self, contexts: &mut [usize]) -> usize {
         let living: Vec<_> = self
             .members()

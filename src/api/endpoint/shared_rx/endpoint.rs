@@ -4,11 +4,12 @@
 //! the context, under its lock, with the lane's number. Knows nothing of matching. Opened by `abi::object`, as other
 //! endpoints are.
 
-use super::{Core, SHARED_NUMBER, SharedRx};
+use super::{SHARED_NUMBER, SharedRx, Sharers};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
 use crate::api::endpoint::state::EndpointState;
@@ -198,7 +199,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 }
 
-impl<T: EndpointTransport> Core<T> {
+impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
     /// fi_close of a lane's endpoint.
     fn part(&mut self, lane: usize) {
         self.abandon(lane);
@@ -219,7 +220,7 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     /// Runs `begin`, which gives the shared engine an operation on this endpoint's lane.
     fn begin(
         &self,
-        begin: impl FnOnce(&mut Core<T>, usize) -> Result<core::result::Result<(), Refused>, NotBegun>,
+        begin: impl FnOnce(&mut EndpointCore<Sharers<T>>, usize) -> Result<core::result::Result<(), Refused>, NotBegun>,
     ) -> Result<(), NotBegun> {
         let (shared, lane) = self.shared_rx()?;
         let mut core = shared.host.enter()?;

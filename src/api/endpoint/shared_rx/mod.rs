@@ -60,8 +60,6 @@ pub struct Sharers<T> {
     transport: PhantomData<fn() -> T>,
 }
 
-type Core<T> = EndpointCore<Sharers<T>>;
-
 impl<T> Sharers<T> {
     /// The endpoint of a lane, unless it is closed.
     pub(super) fn endpoint(&mut self, lane: usize) -> Result<&mut EndpointState> {

@@ -1,4 +1,4 @@
-//! The addresses of a reply: which end node and service name, what is taken over from the hints, what is looked up.
+//! The addresses of a reply: which end node and service name, what is copied from the hints, what is looked up.
 //!
 //! For providers whose addresses are socket addresses or strings. A provider with addresses of its own calls
 //! `check_request` and does the rest itself. Which interfaces there are is the provider's affair too.
@@ -18,7 +18,8 @@ pub enum Family {
     V6,
 }
 
-/// Which end of a connection an address is for. Without a node, the source is 'any of ours', the destination loopback.
+/// Which end of a connection an address is for. Without a node, the source is the wildcard address, the destination
+/// loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Source,
@@ -82,7 +83,7 @@ impl Resolver for System {
     }
 }
 
-/// To be asked before anything else: FI_SOURCE says what node and service mean, so one of them must be there.
+/// Checked first: with FI_SOURCE, node or service must be there.
 pub fn check_request(query: &Query) -> Result<()> {
     if query.has_flag(FI_SOURCE) && query.node.is_none() && query.service.is_none() {
         log!(Info, Core, "FI_SOURCE set, but neither node nor service");
@@ -91,7 +92,7 @@ pub fn check_request(query: &Query) -> Result<()> {
     Ok(())
 }
 
-/// Fills both addresses of a reply as far as the query tells them, and makes its format concrete.
+/// Fills in both addresses of a reply as far as the query has them, and makes its address format concrete.
 pub fn fill(info: &mut Info, query: &Query, resolver: &dyn Resolver) -> Result<()> {
     check_request(query)?;
     let named = query.node.is_some() || query.service.is_some();

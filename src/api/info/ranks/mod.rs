@@ -1,11 +1,11 @@
-//! Attributes whose values form a scale. What the application can live with must come no earlier on the scale than
-//! what the provider offers: a provider that is safe under any threads suits who serialises everything.
+//! Attributes whose values form a scale. What the application asks for must come no earlier on the scale than what the
+//! provider offers: a provider that is safe with any threads suits an application that serialises its calls.
 
 use super::refusal::{Check, Refusal, differs};
 use crate::abi::types::*;
 
-/// From most parallel to most serialised. The C library has no place for FI_THREAD_FID and FI_THREAD_ENDPOINT and so
-/// refuses them everywhere; the man page says what they mean, and that tells their place.
+/// From most parallel to most serialised. The C library ranks neither FI_THREAD_FID nor FI_THREAD_ENDPOINT, and so
+/// refuses them everywhere; their place here follows from the man page.
 const THREADING: &[fi_threading] = &[
     FI_THREAD_SAFE,
     FI_THREAD_FID,

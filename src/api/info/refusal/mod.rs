@@ -1,5 +1,5 @@
 //! Why a candidate was refused: which attribute, what was asked for, what is offered. Prints as one line of the log;
-//! `fi_info --why` shows these lines, so their form is told in `docs/getinfo.md`.
+//! `fi_info --why` shows these lines, and `docs/getinfo.md` describes their form.
 
 use super::describe::describe_flags;
 use super::model::Info;
