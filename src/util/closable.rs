@@ -1,9 +1,9 @@
 //! A value that ends before the references to it do.
 //!
-//! A thread that drives an endpoint may still have a reference to it when another thread closes it. So closing drops the
-//! value under its lock and never releases the lock: a later caller finds nothing to enter, and whoever is inside is
-//! waited for. As the lock of a closed value looks like one that is held, a call that gets in pays nothing for it. Knows
-//! nobody; used by endpoints.
+//! A thread that drives an endpoint may still have a reference to it when another thread closes it. So closing drops
+//! the value under its lock and never releases the lock: a later caller finds nothing to enter, and whoever is inside
+//! is waited for. As the lock of a closed value looks like one that is held, a call that gets in pays nothing for it.
+//! Knows nobody; used by endpoints.
 
 use super::raw_lock::{self, RawOptLock};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -50,8 +50,8 @@ impl<T> Closable<T> {
         raw_lock::pass(&self.lock, || self.is_closed());
     }
 
-    /// Drops the value, once nobody is inside. When this returns nobody is inside, and nobody ever will be. False: it was
-    /// closed before.
+    /// Drops the value, once nobody is inside. When this returns nobody is inside, and nobody ever will be. False: it
+    /// was closed before.
     pub fn close(&self) -> bool {
         let Some(inside) = raw_lock::enter(&self.lock, || self.is_closed()) else {
             return false;

@@ -1,6 +1,15 @@
-//! Small containers that the engine and the transports stand on. Knows nobody.
+//! Small containers and locks that every other room stands on. Knows no other room.
 //!
-//! `unsafe` only where memory is opened: `user`, and rings and locks.
+//! - `closable`: a value behind a lock that can be closed while others still have references to it: endpoints.
+//! - `hash`: the hash of tables whose keys are numbers.
+//! - `lock`: a lock that is there only when the threading level asks for it. `raw_lock`: who goes first at it.
+//! - `patience`: when a thread that polls in vain yields its processor.
+//! - `regions`: the registered memory of a domain, by key, and what peers may do with it.
+//! - `slab`: values under stable numbers that are never mistaken for their successors.
+//! - `small_array`: a few of something, of which one alone stays in registers.
+//! - `user`: the application's memory, named but not opened.
+//!
+//! `unsafe` only where memory is opened (`user`) and in the locks.
 
 pub mod closable;
 pub mod hash;
@@ -12,8 +21,8 @@ pub mod slab;
 pub mod small_array;
 pub mod user;
 
-/// For a way that is seldom taken, of what it was given by value: it might be written to here. So who calls hands over a
-/// copy, made then and there, and what that is a copy of need not be in memory.
+/// For the cold path of a function that got `given` by value: the compiler must take it for changed here. So the caller
+/// passes a copy made on the spot, and its own value can stay in registers.
 #[inline(always)]
 pub fn keep_in_registers<T>(given: &mut T) -> &mut T {
     core::hint::black_box(given)

@@ -1,31 +1,30 @@
-//! Waiting politely: whoever looks for something again and again lets others run, as often as that is of use.
+//! When a thread that polls in vain yields its processor: as often as that is of use.
 //!
-//! More threads than processors is every laptop and container: what a thread waits for may then be made by one that only
-//! runs when this one stops looking. A yield tells by its time whether anybody wanted the processor. If so, the next
-//! of the same wait comes sooner; if not, later, so that with a processor for each thread hardly any is made. Each wait
-//! begins with many looks: what comes soon is not worth a time slice, which is the price of a yield among others.
+//! With more threads than processors, as on every laptop and in containers, the thread that would make progress may
+//! only run when the polling one yields. How long a yield took tells whether another thread wanted the processor. If
+//! so, the next yield of the same wait comes sooner; if not, later, so that with a processor for each thread there are
+//! hardly any. Each wait begins with many polls, as a yield to others costs a time slice.
 //!
-//! Knows nobody; each queue, counter and the like has one. Threads that look at the same one at once may lose each
-//! other's counts, which only moves a yield.
+//! Each queue, counter and the like has one. Threads that poll the same one at once may lose each other's counts, which
+//! only moves a yield.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// Looks in vain between two yields: the first of a wait, where others want the processor, and where nobody does. A look
-/// takes 20 to 100 ns, so that with the most a yield to nobody takes less than a hundredth of the time, and so that a
-/// waiting thread still gives up the processor long before its time slice ends: some schedulers answer a yield only now
-/// and then. Measured with 4 ranks of mpi4py on 2 processors: its messages took 19 s with a first of 1000, 4 s with 200 or
-/// with 50.
+/// Polls in vain between two yields: at the start of a wait, the fewest where others want the processor, the most where
+/// nobody does. A poll takes 20 to 100 ns, so with the most, yields cost less than a hundredth of the time, and a
+/// waiting thread still yields long before its time slice ends: some schedulers heed a yield only now and then.
+/// Measured with 4 ranks of mpi4py on 2 processors: the run took 19 s with FIRST = 1000, 4 s with 200 or with 50.
 const FIRST: u32 = 200;
 const LEAST: u32 = 16;
 const MOST: u32 = 4000;
-/// A yield to nobody takes less. Measured: 0.3 to 0.6 us, and 2 us and more if another thread ran.
+/// A yield that takes less let nobody run. Measured: 0.3 to 0.6 us for those, 2 us and more if another thread ran.
 const NOBODY: Duration = Duration::from_nanos(1500);
 
 #[derive(Debug)]
 pub struct Patience {
-    /// Looks until the next yield, and in the upper half how many there were after the last one.
+    /// Lower half: polls until the next yield. Upper half: what that count started from.
     looks: AtomicU64,
 }
 
@@ -42,13 +41,13 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// There was something.
+    /// A poll found something: the wait is over.
     #[inline]
     pub fn found(&self) {
         self.looks.store(looks(FIRST, FIRST), Ordering::Relaxed);
     }
 
-    /// There was nothing. To be called without locks: others may run now.
+    /// A poll found nothing. May yield, so the caller holds no lock.
     #[inline]
     pub fn nothing(&self) {
         let now = self.looks.load(Ordering::Relaxed);
@@ -71,7 +70,7 @@ impl Patience {
     }
 }
 
-/// Lets others run, and says how long that took.
+/// Yields, and returns how long that took.
 fn yield_now() -> Duration {
     let begin = Instant::now();
     std::thread::yield_now();

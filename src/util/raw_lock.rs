@@ -2,13 +2,13 @@
 //!
 //! An object is told when it is made whether calls may come from several threads at once (FI_THREAD_SAFE and the like)
 //! or whether the application promised to make them one after the other (FI_THREAD_DOMAIN, FI_THREAD_COMPLETION). With
-//! the promise, taking the lock costs a plain load and a plain store, no atomic read-modify-write. Calls that overlap in
-//! spite of it are a data race of the application's own making, as they are in C.
+//! the promise, taking the lock costs a plain load and a plain store, no atomic read-modify-write. Calls that overlap
+//! in spite of it are a data race of the application's own making, as they are in C.
 //!
-//! A thread that polls takes the lock again a moment after it released it, so a waiter on another processor would hardly
-//! ever find it free. Therefore waiters are counted, and a newcomer lets them go first. The count is a hint: who has the
-//! lock is decided by `Held` alone. lock_api puts the value and its guards around it; the three functions are the ways
-//! to wait that lock_api does not have.
+//! A thread that polls takes the lock again a moment after it released it, so a waiter on another processor would
+//! hardly ever find it free. Therefore waiters are counted, and a newcomer lets them go first. The count is a hint: who
+//! has the lock is decided by `Held` alone. lock_api puts the value and its guards around it; the three functions are
+//! the ways to wait that lock_api does not have.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use lock_api::{GuardNoSend, Mutex, MutexGuard, RawMutex};
@@ -27,10 +27,10 @@ pub struct RawOptLock {
 
 /// Whether a thread has the lock.
 enum Held {
-    /// Calls may come from several threads at once.
-    Threads(SpinMutex<()>),
     /// The application makes its calls one after the other.
     Ordered(AtomicBool),
+    /// Calls may come from several threads at once.
+    Threads(SpinMutex<()>),
 }
 
 impl RawOptLock {
@@ -83,7 +83,8 @@ impl RawOptLock {
         }
     }
 
-    /// For a thread that can as well come again later: gives the holder a moment, and its processor if that is not enough.
+    /// For a thread that can as well come again later: gives the holder a moment, and its processor if that is not
+    /// enough.
     #[cold]
     fn stand_back(&self, over: impl Fn() -> bool) -> bool {
         for _ in 0..SPINS {

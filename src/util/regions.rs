@@ -1,9 +1,9 @@
 //! Memory that peers may reach, by key: the registered regions of a domain, and who may do what in them.
 //!
-//! A region is a record: local memory needs no registration with any transport of ours. It is looked up for every access
-//! and never kept by an engine longer than one call, so once a region is removed and each endpoint of the domain has been
-//! between two calls, nobody touches its memory. A transport whose peers reach memory by themselves keeps a `Mirror` of
-//! the records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
+//! A region is a record: local memory needs no registration with any transport of ours. It is looked up for every
+//! access and never kept by an engine longer than one call, so once a region is removed and each endpoint of the domain
+//! has been between two calls, nobody touches its memory. A transport whose peers reach memory by themselves keeps a
+//! `Mirror` of the records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
 
 use super::hash::QuickMap;
 use super::lock::OptLock;
@@ -65,20 +65,20 @@ impl Region {
     }
 }
 
-/// Where peers of one endpoint see regions, so that they can work on them by themselves.
+/// A transport's table of the regions that peers of one endpoint reach without asking this process.
 pub trait Mirror: Send + Sync {
     /// There is such a region, or it has changed.
     fn show(&self, key: u64, region: &Region);
     /// There is none with this key, until it is shown again.
     fn hide(&self, key: u64);
-    /// Waits until no peer works at this region, which was hidden before; false if that takes too long. Called without a
-    /// lock.
+    /// Waits until no peer works on this region, which was hidden before. False: a peer did not leave in time. Called
+    /// without a lock.
     fn settle(&self, key: u64) -> bool;
-    /// Shows nothing any more, and no peer works at what it showed.
+    /// It shows nothing any more, and no peer works on a region that it showed.
     fn is_over(&self) -> bool;
 }
 
-/// A peer that cannot be told to stop is still at the region's memory.
+/// A peer that cannot be told to stop still works on the region's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -109,10 +109,10 @@ pub struct Regions {
 
 struct Table {
     regions: QuickMap<u64, Region>,
-    /// Keys of those that are being closed: they are not shown.
+    /// Keys of regions that are being closed: no mirror shows them.
     closing: Vec<u64>,
     mirrors: Vec<Weak<dyn Mirror>>,
-    /// Of endpoints that are closed, as long as peers may be at what they showed.
+    /// Mirrors of closed endpoints, kept as long as peers may work on regions that they showed.
     left: Vec<Arc<dyn Mirror>>,
     secret: RandomState,
     made: u64,
@@ -135,7 +135,7 @@ impl Regions {
         }
     }
 
-    /// Takes a region in and says its key; None: the application's choice is taken.
+    /// Adds a region and returns its key. None: the key that the application chose is in use.
     pub fn add(&self, region: Region, wanted: u64) -> Option<u64> {
         let mut table = self.table.lock();
         let table = &mut *table;
@@ -161,8 +161,8 @@ impl Regions {
         true
     }
 
-    /// Takes a region out. When this returns, no peer works on its memory by itself; or one does and goes on doing so, as
-    /// it was stopped in the middle: then the region is what it was. Others are waited for without a lock.
+    /// Removes a region. Ok: no peer works on its memory any more. Err: a peer was stopped in the middle of an
+    /// operation and may go on with it, so the region stays as it was. Peers are waited for without a lock.
     pub fn remove(&self, key: u64) -> Result<(), Busy> {
         let mut table = self.table.lock();
         let mirrors = table.all_mirrors();
@@ -181,7 +181,7 @@ impl Regions {
         Err(Busy)
     }
 
-    /// From now on the mirror shows what there is, for as long as it lives.
+    /// From now on the mirror shows the regions of this table, until it is dropped.
     pub fn reflect(&self, mirror: &Arc<impl Mirror + 'static>) {
         let mut table = self.table.lock();
         let open = table.regions.iter().filter(|(key, _)| !table.closing.contains(key));
@@ -190,7 +190,8 @@ impl Regions {
         table.mirrors.push(Arc::downgrade(mirror) as Weak<dyn Mirror>);
     }
 
-    /// The mirror shows nothing any more, but there may be peers at regions that it showed: those are not closed before.
+    /// The mirror shows nothing any more, but peers may still work on regions that it showed: closing those waits for
+    /// it.
     pub fn leave(&self, mirror: Arc<impl Mirror + 'static>) {
         let mut table = self.table.lock();
         table.left.retain(|mirror| !mirror.is_over());
@@ -214,7 +215,7 @@ impl Regions {
         })
     }
 
-    /// The same of a region in one piece, as nearly all are, and whether it is watched.
+    /// As `find`, for a region in one piece, as nearly all are. Also returns whether it is watched.
     #[inline]
     pub fn find_one(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Option<(UserBuf, bool)> {
         let table = self.table.lock();
@@ -229,7 +230,7 @@ impl Table {
         living.chain(self.left.iter().cloned()).collect()
     }
 
-    /// Has the mirrors show a region as it is, unless it is being closed.
+    /// Tells the mirrors of a region that is new or has changed, unless it is being closed.
     fn show(&self, key: u64) {
         let Some(region) = self.regions.get(&key).filter(|_| !self.closing.contains(&key)) else {
             return;
@@ -238,7 +239,7 @@ impl Table {
         living.for_each(|mirror| mirror.show(key, region));
     }
 
-    /// The region, and where in it the bytes begin.
+    /// The region, and the offset in it at which the bytes begin.
     #[inline]
     fn find(&self, endpoint: u64, key: u64, addr: u64, len: usize, wanted: Rights) -> Result<(&Region, usize), Denied> {
         let region = self.regions.get(&key).ok_or(Denied::Key)?;

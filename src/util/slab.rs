@@ -1,7 +1,7 @@
 //! A slab: values at stable small numbers, told apart from their successors by a generation.
 //!
-//! Objects that come and go (posted receives, held messages, operations) are named by an `Id`, never by an address, so
-//! that a late cancel or completion finds nothing instead of something else. Knows nobody.
+//! What comes and goes (posted receives, unexpected messages, operations in flight) is named by an `Id`, never by an
+//! address, so that a late cancel or answer finds nothing instead of the wrong thing. Used by `engine` and `api`.
 
 /// The name of one value in one slab, for as long as that value is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,17 +11,17 @@ pub struct Id {
 }
 
 impl Id {
-    /// Bits of a short name that hold the place; the rest holds the end of the generation.
+    /// Bits of a short name that hold the place; the rest holds the low bits of the generation.
     const SHORT: u32 = 20;
     /// The most values a slab may have for each to have a short name.
     pub const SHORT_MAX: usize = 1 << Id::SHORT;
 
-    /// Where the value is as long as it is there. Another may have the place afterwards.
+    /// The place of the value. Another value may have it after this one was removed.
     pub fn place(self) -> u32 {
         self.index
     }
 
-    /// The name as a number, for those who can only carry numbers.
+    /// The name as a number, for packets.
     pub fn bits(self) -> u64 {
         u64::from(self.index) << 32 | u64::from(self.generation)
     }
@@ -51,7 +51,7 @@ enum State<T> {
     Taken(T),
 }
 
-/// No value has this place.
+/// A place that no value ever has.
 pub const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The value at a place: for those who know that it is still the one they mean.
+    /// The value at a place, whatever its generation. For callers that know it is still the one they mean.
     #[inline]
     pub fn at(&self, place: u32) -> Option<&T> {
         match &self.slots.get(place as usize)?.state {
@@ -168,7 +168,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The value with a short name, if it is (or could be) still there.
+    /// The name behind a short name, if a value is there. A generation 4096 later has the same short name.
     pub fn find_short(&self, short: u32) -> Option<Id> {
         let index = short & ((1 << Id::SHORT) - 1);
         let slot = self.slots.get(index as usize)?;
@@ -190,7 +190,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Empties a place without giving the value back: what is large is then not moved.
+    /// Removes what is at a place without returning it, which would copy a large value.
     #[inline]
     pub fn clear(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place as usize) {

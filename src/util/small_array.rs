@@ -1,6 +1,7 @@
-//! The pieces of an operation's memory: mostly one.
+//! A few of something, such as the pieces of an operation's memory: mostly one.
 //!
-//! One takes no array, so that an operation of one piece is made, passed on and forgotten in registers.
+//! One element is stored without an array, so that an operation of one piece can live in registers from the call to its
+//! completion. Used by `user` and by the engine's RMA operations.
 
 /// The most pieces an operation may have: iov_limit of every provider of ours.
 pub const IOV_LIMIT: usize = 4;
@@ -32,7 +33,7 @@ impl<T: Copy + Default> SmallArray<T> {
 }
 
 impl<T: Copy> SmallArray<T> {
-    /// The one, if there is only one. By value: a reference, which may be none, would keep the whole in memory.
+    /// The element, if there is exactly one. By value: a reference would keep the whole array in memory.
     #[inline(always)]
     pub fn only(&self) -> Option<T> {
         match self {

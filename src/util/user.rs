@@ -10,10 +10,10 @@ use super::small_array::SmallArray;
 use core::ptr::copy_nonoverlapping;
 use std::alloc::Layout;
 
-/// As `copy_nonoverlapping`; what fits a line's near body is copied without a call.
+/// As `copy_nonoverlapping`, but 8 to 16 bytes, as short messages have, are copied without a call.
 ///
 /// # Safety
-/// As for that.
+/// As for `copy_nonoverlapping`.
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: every access lies within the first `len` bytes; the second of two may overlap the first.
@@ -88,7 +88,7 @@ impl UserBuf {
 }
 
 impl UserBuf {
-    /// Copies in from the start of `from`, as much as there is room for. The two have nothing in common.
+    /// Copies in from the start of `from`, as much as there is room for. The two must not overlap.
     #[inline(always)]
     pub fn fill(&self, from: &UserIov) {
         match from.only() {
@@ -98,7 +98,7 @@ impl UserBuf {
         }
     }
 
-    /// Copies out to the start of `into`, as much as there is room for. The two have nothing in common.
+    /// Copies out to the start of `into`, as much as there is room for. The two must not overlap.
     #[inline(always)]
     pub fn pour(&self, into: &UserIov) {
         match into.only() {
@@ -109,7 +109,7 @@ impl UserBuf {
     }
 }
 
-/// By value, as `read_pieces`.
+/// Takes both by value, so that a caller's operation of one piece need not exist in memory.
 #[inline(never)]
 fn copy_pieces(mut from: UserIov, mut into: UserIov) {
     keep_in_registers(&mut from).copy_to(keep_in_registers(&mut into));
@@ -216,7 +216,7 @@ impl UserIov {
         }
     }
 
-    /// By value, as `read_pieces`: an operation of one piece then need not exist in memory.
+    /// Takes `self` by value, so that a caller's operation of one piece need not exist in memory.
     #[inline(never)]
     fn write_pieces(mut self, at: usize, bytes: &[u8]) -> usize {
         keep_in_registers(&mut self)
@@ -235,6 +235,7 @@ impl UserIov {
         }
     }
 
+    /// By value, as `write_pieces`.
     #[inline(never)]
     fn read_pieces(mut self, at: usize, bytes: &mut [u8]) -> usize {
         keep_in_registers(&mut self)
@@ -247,8 +248,8 @@ impl UserIov {
 
 /// Memory of ours that is lent to operations as if it were the application's: zero at first, aligned for any element.
 ///
-/// Its owner makes the promise that an application makes: it is kept until every operation that it was lent to has ended,
-/// or nobody is left to carry them out.
+/// Its owner makes the promise that an application makes: it is kept until every operation that it was lent to has
+/// ended, or nobody is left to carry them out.
 #[derive(Debug)]
 pub struct Scratch {
     memory: *mut u8,
@@ -261,7 +262,7 @@ unsafe impl Send for Scratch {}
 impl Scratch {
     const ALIGN: usize = 64;
 
-    /// None when there is not that much.
+    /// None when there is not that much memory.
     pub fn new(len: usize) -> Option<Scratch> {
         let layout = Layout::from_size_align(len, Scratch::ALIGN).ok()?;
         let memory = if len == 0 {
