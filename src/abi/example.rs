@@ -241,7 +241,8 @@ fn exchange(from: &Program, to: &Program, len: usize) {
     let peer = from.insert(&to.address());
     let sent: Vec<u8> = (0..len).map(|at| at as u8).collect();
     let mut received = vec![0xff_u8; len];
-    let [send_context, receive_context]: [*mut c_void; 2] = [1 as *mut c_void, 2 as *mut c_void];
+    let mut contexts = [0_u8; 2];
+    let [send_context, receive_context] = contexts.each_mut().map(|context| (&raw mut *context).cast::<c_void>());
     // SAFETY: both buffers live until both completions were read, below.
     unsafe {
         let into = received.as_mut_ptr().cast();
