@@ -35,7 +35,7 @@ pub unsafe fn open(
     fabric: *mut *mut fid_fabric,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: by contract.
+    // SAFETY: the caller passes an fi_fabric_attr, whose names are NULL or C strings, and a place for a pointer.
     unsafe {
         let api_version = (*attr).api_version;
         let (provider, name) = (text::borrow((*attr).prov_name), text::borrow((*attr).name));
@@ -54,7 +54,7 @@ pub unsafe fn open(
 /// # Safety
 /// A live fabric of ours.
 pub unsafe fn opened<'a>(fabric: *const fid_fabric) -> &'a Arc<Fabric> {
-    // SAFETY: by contract.
+    // SAFETY: the caller's fid is of a live fabric of ours.
     unsafe { Object::value(fabric) }
 }
 
