@@ -22,7 +22,7 @@ static ALL: [BuiltIn; COUNT] = [
 const COUNT: usize = 1 + cfg!(test) as usize;
 
 /// What is C about a provider of this library.
-pub struct BuiltIn {
+pub(super) struct BuiltIn {
     pub name: Speaker,
     /// What its domains open.
     pub domain_ops: &'static fi_ops_domain,
@@ -46,21 +46,21 @@ impl BuiltIn {
     }
 
     /// The provider with what the user set, for the registry.
-    pub fn start(&self) -> Box<dyn Provider> {
+    pub(super) fn start(&self) -> Box<dyn Provider> {
         (self.start)()
     }
 
     /// The provider as log callbacks are shown it.
-    pub fn c_struct(&self) -> &fi_provider {
+    pub(super) fn c_struct(&self) -> &fi_provider {
         let make = || CoreProvider::of(self.c_name, self.name, self.version);
         self.c_struct.get_or_init(make).as_ref()
     }
 }
 
-pub fn all() -> &'static [BuiltIn] {
+pub(super) fn all() -> &'static [BuiltIn] {
     &ALL
 }
 
-pub fn find(name: &str) -> Option<&'static BuiltIn> {
+pub(super) fn find(name: &str) -> Option<&'static BuiltIn> {
     ALL.iter().find(|built_in| built_in.name == name)
 }

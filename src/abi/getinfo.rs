@@ -16,7 +16,7 @@ use core::ptr::null_mut;
 
 /// # Safety
 /// As fi_getinfo, with hints of the given layout.
-pub unsafe fn getinfo(
+pub(super) unsafe fn getinfo(
     layout: &Layout,
     version: u32,
     node: *const c_char,

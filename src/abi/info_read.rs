@@ -10,7 +10,7 @@ use core::ffi::c_void;
 
 /// # Safety
 /// `from` is an fi_info of that layout, and so are its parts.
-pub unsafe fn read(from: *const fi_info, layout: &Layout) -> Info {
+pub(super) unsafe fn read(from: *const fi_info, layout: &Layout) -> Info {
     // SAFETY: an fi_info of that layout; a part that is NULL stays absent.
     unsafe {
         let info = prefix(from, layout.info);
@@ -56,7 +56,7 @@ unsafe fn auth_key(key: *const u8, size: usize) -> AuthKey {
     AuthKey { size, bytes }
 }
 
-pub fn tx(attr: &fi_tx_attr) -> TxAttr {
+pub(super) fn tx(attr: &fi_tx_attr) -> TxAttr {
     TxAttr {
         caps: attr.caps,
         mode: attr.mode,
@@ -71,7 +71,7 @@ pub fn tx(attr: &fi_tx_attr) -> TxAttr {
     }
 }
 
-pub fn rx(attr: &fi_rx_attr) -> RxAttr {
+pub(super) fn rx(attr: &fi_rx_attr) -> RxAttr {
     RxAttr {
         caps: attr.caps,
         mode: attr.mode,
@@ -86,7 +86,7 @@ pub fn rx(attr: &fi_rx_attr) -> RxAttr {
 
 /// # Safety
 /// The key of the attributes, if any, is readable.
-pub unsafe fn ep(attr: &fi_ep_attr) -> EpAttr {
+pub(super) unsafe fn ep(attr: &fi_ep_attr) -> EpAttr {
     EpAttr {
         ep_type: attr.r#type,
         protocol: attr.protocol,
@@ -106,7 +106,7 @@ pub unsafe fn ep(attr: &fi_ep_attr) -> EpAttr {
 
 /// # Safety
 /// Name and key of the attributes, if any, are readable.
-pub unsafe fn domain(attr: &fi_domain_attr) -> DomainAttr {
+pub(super) unsafe fn domain(attr: &fi_domain_attr) -> DomainAttr {
     DomainAttr {
         domain: Opaque(attr.domain as usize),
         // SAFETY: the caller vouches for the name.
@@ -146,7 +146,7 @@ pub unsafe fn domain(attr: &fi_domain_attr) -> DomainAttr {
 
 /// # Safety
 /// The names in the attributes, if any, are readable.
-pub unsafe fn fabric(attr: &fi_fabric_attr) -> FabricAttr {
+pub(super) unsafe fn fabric(attr: &fi_fabric_attr) -> FabricAttr {
     FabricAttr {
         fabric: Opaque(attr.fabric as usize),
         // SAFETY: the caller vouches for the name.

@@ -54,17 +54,17 @@ unsafe impl Table for fi_ops_domain {}
 // SAFETY: a size and slots, in the C library's headers too.
 unsafe impl Table for fi_ops_fabric {}
 
-pub static MSG: fi_ops_msg = Table::LACKING;
-pub static TAGGED: fi_ops_tagged = Table::LACKING;
-pub static RMA: fi_ops_rma = Table::LACKING;
-pub static ATOMIC: fi_ops_atomic = Table::LACKING;
-pub static COLLECTIVE: fi_ops_collective = Table::LACKING;
+pub(super) static MSG: fi_ops_msg = Table::LACKING;
+pub(super) static TAGGED: fi_ops_tagged = Table::LACKING;
+pub(super) static RMA: fi_ops_rma = Table::LACKING;
+pub(super) static ATOMIC: fi_ops_atomic = Table::LACKING;
+pub(super) static COLLECTIVE: fi_ops_collective = Table::LACKING;
 
-pub const FID: fi_ops = Table::LACKING;
-pub const CM: fi_ops_cm = Table::LACKING;
-pub const EP: fi_ops_ep = Table::LACKING;
-pub const DOMAIN: fi_ops_domain = Table::LACKING;
-pub const FABRIC: fi_ops_fabric = Table::LACKING;
+pub(super) const FID: fi_ops = Table::LACKING;
+pub(super) const CM: fi_ops_cm = Table::LACKING;
+pub(super) const EP: fi_ops_ep = Table::LACKING;
+pub(super) const DOMAIN: fi_ops_domain = Table::LACKING;
+pub(super) const FABRIC: fi_ops_fabric = Table::LACKING;
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ pub struct Layout {
     pub fabric: usize,
 }
 
-pub const ABI_1_0: Layout = Layout {
+pub(super) const ABI_1_0: Layout = Layout {
     info: 112,
     tx: 72,
     rx: 64,
@@ -25,21 +25,21 @@ pub const ABI_1_0: Layout = Layout {
     domain: 120,
     fabric: 28,
 };
-pub const ABI_1_1: Layout = Layout {
+pub(super) const ABI_1_1: Layout = Layout {
     ep: 96,
     domain: 184,
     fabric: 32,
     ..ABI_1_0
 };
-pub const ABI_1_2: Layout = Layout { info: 120, ..ABI_1_1 };
-pub const ABI_1_3: Layout = Layout {
+pub(super) const ABI_1_2: Layout = Layout { info: 120, ..ABI_1_1 };
+pub(super) const ABI_1_3: Layout = Layout {
     tx: 80,
     domain: 192,
     ..ABI_1_2
 };
-pub const ABI_1_7: Layout = Layout { domain: 200, ..ABI_1_3 };
-pub const ABI_1_8: Layout = Layout { domain: 208, ..ABI_1_7 };
-pub const CURRENT: Layout = Layout { domain: 224, ..ABI_1_8 };
+pub(super) const ABI_1_7: Layout = Layout { domain: 200, ..ABI_1_3 };
+pub(super) const ABI_1_8: Layout = Layout { domain: 208, ..ABI_1_7 };
+pub(super) const CURRENT: Layout = Layout { domain: 224, ..ABI_1_8 };
 
 const _: () = assert!(
     CURRENT.info == size_of::<fi_info>()
@@ -51,7 +51,7 @@ const _: () = assert!(
 );
 
 /// FI_VERSION as a function.
-pub const fn version(major: u32, minor: u32) -> u32 {
+pub(super) const fn version(major: u32, minor: u32) -> u32 {
     major << 16 | minor
 }
 
@@ -77,7 +77,7 @@ impl Layout {
 ///
 /// # Safety
 /// `from` points to `known` readable bytes, and all-zero bytes are a valid `T`.
-pub unsafe fn prefix<T: Copy>(from: *const T, known: usize) -> T {
+pub(super) unsafe fn prefix<T: Copy>(from: *const T, known: usize) -> T {
     let mut whole = core::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: the caller vouches for `known` bytes at `from`; `whole` holds at least as many as are copied, and the
     // rest of it is zero, which is a valid T.

@@ -10,7 +10,7 @@ use core::ptr::{copy_nonoverlapping, null_mut};
 pub struct NoMemory;
 
 /// A malloc'ed copy of one value.
-pub fn boxed<T: Copy>(value: T) -> Result<*mut T, NoMemory> {
+pub(super) fn boxed<T: Copy>(value: T) -> Result<*mut T, NoMemory> {
     // SAFETY: malloc may be asked for any size; what it gives is aligned for every C type.
     let new = unsafe { libc::malloc(size_of::<T>()) }.cast::<T>();
     if new.is_null() {
@@ -25,7 +25,7 @@ pub fn boxed<T: Copy>(value: T) -> Result<*mut T, NoMemory> {
 ///
 /// # Safety
 /// `from` is NULL or points to `len` readable bytes.
-pub unsafe fn bytes<T>(from: *const T, len: usize) -> Result<*mut T, NoMemory> {
+pub(super) unsafe fn bytes<T>(from: *const T, len: usize) -> Result<*mut T, NoMemory> {
     if from.is_null() {
         return Ok(null_mut());
     }
@@ -43,7 +43,7 @@ pub unsafe fn bytes<T>(from: *const T, len: usize) -> Result<*mut T, NoMemory> {
 ///
 /// # Safety
 /// `from` is NULL or a C string.
-pub unsafe fn string(from: *const c_char) -> Result<*mut c_char, NoMemory> {
+pub(super) unsafe fn string(from: *const c_char) -> Result<*mut c_char, NoMemory> {
     if from.is_null() {
         return Ok(null_mut());
     }
@@ -53,7 +53,7 @@ pub unsafe fn string(from: *const c_char) -> Result<*mut c_char, NoMemory> {
 
 /// # Safety
 /// `old` is NULL or came from malloc and is not used again.
-pub unsafe fn free<T>(old: *mut T) {
+pub(super) unsafe fn free<T>(old: *mut T) {
     // SAFETY: NULL or memory from malloc that is not used again.
     unsafe { libc::free(old.cast::<c_void>()) }
 }

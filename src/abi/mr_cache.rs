@@ -37,7 +37,7 @@ static NOTIFY_OPS: fi_ops_mem_notify = fi_ops_mem_notify {
 
 /// # Safety
 /// `out` is NULL or a place for a pointer.
-pub unsafe fn open(api: u32, attr_len: usize, flags: u64, out: *mut *mut fid, context: *mut c_void) -> c_int {
+pub(super) unsafe fn open(api: u32, attr_len: usize, flags: u64, out: *mut *mut fid, context: *mut c_void) -> c_int {
     if api < SINCE || attr_len != 0 || out.is_null() {
         return -FI_EINVAL;
     }

@@ -126,7 +126,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
 ///
 /// # Safety
 /// `nic` is NULL or a live object.
-pub unsafe fn dup(nic: *mut fid_nic) -> Result<*mut fid_nic, NoMemory> {
+pub(super) unsafe fn dup(nic: *mut fid_nic) -> Result<*mut fid_nic, NoMemory> {
     let mut new: *mut fid_nic = null_mut();
     if nic.is_null() {
         return Ok(new);
@@ -145,7 +145,7 @@ pub unsafe fn dup(nic: *mut fid_nic) -> Result<*mut fid_nic, NoMemory> {
 
 /// # Safety
 /// `nic` is NULL or a live object, not used again.
-pub unsafe fn free(nic: *mut fid_nic) {
+pub(super) unsafe fn free(nic: *mut fid_nic) {
     if !nic.is_null() {
         // SAFETY: a live nic that is not used again.
         let _: c_int = unsafe { guarded!((*nic).fid.ops, close, (&raw mut (*nic).fid)) };
@@ -154,7 +154,7 @@ pub unsafe fn free(nic: *mut fid_nic) {
 
 /// # Safety
 /// `nic` and what it points to are readable.
-pub unsafe fn read(nic: *const fid_nic) -> NicAttr {
+pub(super) unsafe fn read(nic: *const fid_nic) -> NicAttr {
     use super::text::read as text;
     // SAFETY: the nic and its parts are readable.
     unsafe {
@@ -191,7 +191,7 @@ pub unsafe fn read(nic: *const fid_nic) -> NicAttr {
 }
 
 /// A nic of ours from its safe form.
-pub fn write(nic: &NicAttr) -> Result<*mut fid_nic, NoMemory> {
+pub(super) fn write(nic: &NicAttr) -> Result<*mut fid_nic, NoMemory> {
     let mut keep = Borrowed::default();
     let mut device = nic.device.as_ref().map(|device| fi_device_attr {
         name: keep.string(&device.name),

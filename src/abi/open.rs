@@ -13,7 +13,7 @@ const FABRIC_KNOWS_API: u32 = version(1, 5);
 
 /// # Safety
 /// `attr` is NULL or an fi_fabric_attr, `fabric` NULL or a place for a pointer.
-pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+pub(super) unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
     // SAFETY: fi_fabric's caller passes NULL or an fi_fabric_attr.
     let Some(asked) = (unsafe { attr.as_ref() }) else {
         return -FI_EINVAL;
@@ -59,7 +59,7 @@ pub unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, co
 ///
 /// # Safety
 /// `name` is NULL or a C string, `attr` holds `attr_len` bytes, `fid` is NULL or a place for a pointer.
-pub unsafe fn named(
+pub(super) unsafe fn named(
     version: u32,
     name: *const c_char,
     attr: *mut c_void,

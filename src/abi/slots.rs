@@ -7,7 +7,7 @@ use core::ffi::c_int;
 use libc::ssize_t;
 
 /// What a call through an empty slot answers; the C inline would jump to address 0.
-pub trait Missing {
+pub(super) trait Missing {
     const MISSING: Self;
 }
 impl Missing for c_int {
@@ -53,7 +53,7 @@ macro_rules! guarded {
 macro_rules! exported {
     ($($(#[$meta:meta])* pub unsafe fn $name:ident($($p:ident: $t:ty),* $(,)?) -> $r:ty $body:block)*) => {$(
         $(#[$meta])*
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, unreachable_pub)]
         pub unsafe fn $name($($p: $t),*) -> $r $body
 
         const _: () = {

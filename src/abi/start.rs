@@ -24,7 +24,7 @@ pub(super) static LOCK: &dyn Held = &CORE;
 static STARTER: AtomicU64 = AtomicU64::new(0);
 
 /// The providers; brings the core up first. None only for a plug-in that asks while it is being loaded itself.
-pub fn core() -> Option<Arc<Registry>> {
+pub(super) fn core() -> Option<Arc<Registry>> {
     process::at_fork();
     let me = identity::process_and_thread();
     loop {
@@ -80,7 +80,7 @@ fn start() -> Registry {
 }
 
 /// Providers first, since their clean-up may still log and read parameters.
-pub fn stop() {
+pub(super) fn stop() {
     let core = CORE.lock().take();
     drop(core);
     process::unload();

@@ -10,7 +10,7 @@ use std::ffi::CString;
 ///
 /// # Safety
 /// `from` is NULL or a C string that outlives the answer.
-pub unsafe fn borrow<'a>(from: *const c_char) -> Option<Cow<'a, str>> {
+pub(super) unsafe fn borrow<'a>(from: *const c_char) -> Option<Cow<'a, str>> {
     if from.is_null() {
         return None;
     }
@@ -20,13 +20,13 @@ pub unsafe fn borrow<'a>(from: *const c_char) -> Option<Cow<'a, str>> {
 
 /// # Safety
 /// `from` is NULL or a C string.
-pub unsafe fn read(from: *const c_char) -> Option<String> {
+pub(super) unsafe fn read(from: *const c_char) -> Option<String> {
     // SAFETY: NULL or a C string; the copy does not outlive it.
     unsafe { borrow(from) }.map(Cow::into_owned)
 }
 
 /// A C string of some text, which ends where a NUL in it would end it in C.
-pub fn owned(text: &str) -> CString {
+pub(super) fn owned(text: &str) -> CString {
     let end = text.bytes().position(|byte| byte == 0).unwrap_or(text.len());
     CString::new(&text.as_bytes()[..end]).unwrap_or_default()
 }

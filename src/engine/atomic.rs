@@ -279,7 +279,13 @@ fn broken(atomic: &Atomic) -> Completion {
 
 impl Core {
     /// The header of an atomic that was queued, if it may go now.
-    pub fn atomic_header(&self, to: PeerId, id: Id, send: &Outgoing, operation: &QueuedAtomic) -> Option<Header> {
+    pub(super) fn atomic_header(
+        &self,
+        to: PeerId,
+        id: Id,
+        send: &Outgoing,
+        operation: &QueuedAtomic,
+    ) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         if peer.off_fast_path && peer.has_long_rma() {
             return None; // an atomic must not overtake long reads and writes before it

@@ -22,7 +22,7 @@ pub(super) struct IncomingAtomic<'a> {
 
 impl<'a> IncomingAtomic<'a> {
     /// None if the operands do not have the length that the operation needs. `kernel` is None for an unknown operation.
-    pub fn of(form: Form, kernel: Option<Kernel>, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
+    pub(super) fn of(form: Form, kernel: Option<Kernel>, len: usize, bytes: &'a [u8]) -> Option<IncomingAtomic<'a>> {
         let (operand, compare) = match form {
             Form::Base | Form::Fetch => (bytes, Default::default()),
             Form::Compare => bytes.split_at_checked(len)?,
@@ -40,18 +40,18 @@ impl<'a> IncomingAtomic<'a> {
     }
 
     /// The operation, if it exists and `len` is whole elements.
-    pub fn kernel(&self) -> Result<Kernel, Error> {
+    pub(super) fn kernel(&self) -> Result<Kernel, Error> {
         let whole = |kernel: &Kernel| kernel.is_whole(self.len);
         self.kernel.filter(whole).ok_or(Error::NoSuchAtomic)
     }
 
     /// An unknown op or type gets the strictest rights; the caller then refuses it.
-    pub fn rights(&self) -> Rights {
+    pub(super) fn rights(&self) -> Rights {
         self.kernel.map_or(Rights::BOTH, Kernel::rights)
     }
 
     /// Which counter it belongs to: an atomic that returns old values counts as a read.
-    pub fn access(&self) -> Access {
+    pub(super) fn access(&self) -> Access {
         match self.form {
             Form::Base => Access::Write,
             Form::Fetch | Form::Compare => Access::Read,
@@ -59,17 +59,17 @@ impl<'a> IncomingAtomic<'a> {
     }
 
     /// How many bytes it returns.
-    pub fn result(&self) -> usize {
+    pub(super) fn result(&self) -> usize {
         if self.form == Form::Base { 0 } else { self.len }
     }
 
     /// As `execute`, on one piece of memory.
-    pub fn execute_one(&self, target: UserBuf, result: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn execute_one(&self, target: UserBuf, result: &mut [u8]) -> Result<(), Error> {
         self.kernel()?.execute_piece(target, self.operand, self.compare, result)
     }
 
     /// Executes it, unless an element lies across two pieces of memory, where it could not be atomic.
-    pub fn execute(&self, target: &[UserIov], result: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn execute(&self, target: &[UserIov], result: &mut [u8]) -> Result<(), Error> {
         let kernel = self.kernel()?;
         let mut pieces = target.iter().flat_map(|iov| iov.parts());
         if !pieces.all(|piece| kernel.is_whole(piece.len())) {
@@ -89,7 +89,7 @@ impl<'a> IncomingAtomic<'a> {
 
 impl Core {
     /// An atomic has come.
-    pub fn atomic(
+    pub(super) fn atomic(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -164,7 +164,7 @@ impl Core {
     }
 
     /// How many bytes at the target a peer's atomic works on.
-    pub fn atomic_len(&self, form: Form, header: &Header, operand: &[u8]) -> Result<usize, Malformed> {
+    pub(super) fn atomic_len(&self, form: Form, header: &Header, operand: &[u8]) -> Result<usize, Malformed> {
         if form == Form::Base {
             return Ok(operand.len());
         }

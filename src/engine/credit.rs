@@ -35,7 +35,7 @@ pub(super) fn cost(len: usize) -> usize {
 impl Core {
     /// An eager message has come: takes its cost from the peer's credit. An error if it had not enough.
     #[inline]
-    pub fn charge_credit(&mut self, from: PeerId, cost: usize) -> Result<(), Malformed> {
+    pub(super) fn charge_credit(&mut self, from: PeerId, cost: usize) -> Result<(), Malformed> {
         let peer = self.peer(from);
         peer.allowed = peer.allowed.checked_sub(cost).ok_or(Malformed)?;
         Ok(())
@@ -43,7 +43,7 @@ impl Core {
 
     /// Returns credit to a peer, in one packet once it is a quarter of the window.
     #[inline]
-    pub fn repay_credit(&mut self, to: PeerId, cost: usize) {
+    pub(super) fn repay_credit(&mut self, to: PeerId, cost: usize) {
         let quarter = self.config.window / 4;
         let peer = self.peer(to);
         peer.owed += cost;
@@ -53,7 +53,7 @@ impl Core {
     }
 
     /// A message is kept as unexpected: returns its credit while there is room, else withholds it.
-    pub fn charge_kept(&mut self, from: PeerId, cost: usize) {
+    pub(super) fn charge_kept(&mut self, from: PeerId, cost: usize) {
         let (room, share) = (self.config.room, self.config.share);
         self.kept += cost;
         let full = self.kept > room;
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// An unexpected message was received or dropped: returns credit that it withheld.
-    pub fn release_kept(&mut self, from: PeerId, cost: usize) {
+    pub(super) fn release_kept(&mut self, from: PeerId, cost: usize) {
         self.kept = self.kept.saturating_sub(cost);
         let peer = self.peer(from);
         peer.kept = peer.kept.saturating_sub(cost);
@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// The packet that returns credit, if one is due.
-    pub fn credit_due(&self, to: PeerId) -> Option<Header> {
+    pub(super) fn credit_due(&self, to: PeerId) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
         let withheld = peer.withheld > 0;
         let due = peer.owed >= self.config.window / 4 || withheld != peer.told_withholding;
@@ -121,7 +121,7 @@ impl Core {
     }
 
     /// That packet was pushed.
-    pub fn credit_given(&mut self, to: PeerId, header: &Header) {
+    pub(super) fn credit_given(&mut self, to: PeerId, header: &Header) {
         let peer = self.peer(to);
         let given = std::mem::take(&mut peer.owed);
         peer.allowed += given;
@@ -129,7 +129,7 @@ impl Core {
     }
 
     /// A peer returns credit.
-    pub fn credited(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
+    pub(super) fn credited(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
         let window = self.config.window;
         let back = usize::try_from(header.total).map_err(|_| Malformed)?;
         let peer = self.peer(from);

@@ -71,7 +71,7 @@ impl Core {
     /// Such a copy is over. If it failed, the peer is asked to do it: it goes to the front of the queue, since
     /// everything that must not overtake it has waited.
     #[cold]
-    pub fn copied(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    pub(super) fn copied(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         if ok {
             return self.end_send(id, None, report);
         }

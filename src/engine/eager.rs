@@ -13,7 +13,7 @@ impl Core {
     /// The short way of most messages: the whole message lies in the transport and its receive is posted, so it is
     /// copied and completed here. False: nothing was done, and `place` follows.
     #[inline(always)]
-    pub fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
+    pub(super) fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
         let Some(peer) = self.peers.get_mut(from as usize).filter(|peer| !peer.off_fast_path) else {
             return false;
@@ -64,7 +64,7 @@ impl Core {
 
     /// A message of one packet has come.
     #[inline]
-    pub fn place_eager(
+    pub(super) fn place_eager(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -120,7 +120,7 @@ impl Core {
     }
 
     /// The first packet of a message of several.
-    pub fn place_first(
+    pub(super) fn place_first(
         &mut self,
         from: PeerId,
         header: &Header,

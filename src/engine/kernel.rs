@@ -13,24 +13,24 @@ pub(super) struct Kernel(pub AtomicOp);
 
 impl Kernel {
     /// From `Header::code`. None for an operation that does not exist.
-    pub fn from_code(form: Form, code: u16) -> Option<Kernel> {
+    pub(super) fn from_code(form: Form, code: u16) -> Option<Kernel> {
         AtomicOp::from_raw(form, u32::from(code & 255), u32::from(code >> 8)).map(Kernel)
     }
 
     /// Whether so many bytes are whole elements. Their sizes are powers of two.
     #[inline]
-    pub fn is_whole(self, bytes: usize) -> bool {
+    pub(super) fn is_whole(self, bytes: usize) -> bool {
         bytes & (self.0.datatype().size() - 1) == 0
     }
 
     /// FI_ATOMIC_READ, which has no operand and changes nothing.
-    pub fn only_reads(self) -> bool {
+    pub(super) fn only_reads(self) -> bool {
         self.0.op() == Op::Read
     }
 
     /// The rights that it needs on the target's region.
     #[inline]
-    pub fn rights(self) -> Rights {
+    pub(super) fn rights(self) -> Rights {
         match self.0.form() {
             Form::Base => Rights::WRITE,
             Form::Fetch | Form::Compare if self.only_reads() => Rights::READ,
@@ -40,7 +40,13 @@ impl Kernel {
 
     /// Executes it on all of `target`, each piece of which is whole elements. The other arrays have the same length, or
     /// are empty if the operation does not use them.
-    pub fn execute(self, target: &UserIov, operand: &[u8], compare: &[u8], result: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn execute(
+        self,
+        target: &UserIov,
+        operand: &[u8],
+        compare: &[u8],
+        result: &mut [u8],
+    ) -> Result<(), Error> {
         let mut at = 0;
         for piece in target.parts() {
             let end = at + piece.len();
@@ -55,7 +61,7 @@ impl Kernel {
 
     /// As `execute`, for a target in one piece.
     #[inline]
-    pub fn execute_piece(
+    pub(super) fn execute_piece(
         self,
         target: UserBuf,
         operand: &[u8],
@@ -69,12 +75,12 @@ impl Kernel {
     /// Executes it on memory that other processes work on too. False, and nothing was done, if that would not be
     /// atomic.
     #[inline(always)]
-    pub fn execute_shared(self, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
+    pub(super) fn execute_shared(self, target: UserBuf, operand: UserBuf, compare: UserBuf, result: UserBuf) -> bool {
         atomic::execute_shared(self.0, target, operand, compare, result)
     }
 
     /// As `execute_shared`, for arrays in any number of pieces.
-    pub fn execute_shared_pieces(
+    pub(super) fn execute_shared_pieces(
         self,
         target: &UserIov,
         operand: &UserIov,

@@ -102,7 +102,7 @@ pub(super) struct Message {
 
 impl Message {
     /// From the header of its first packet; no bytes have come yet.
-    pub fn new(from: PeerId, header: &Header, phase: Phase, total: usize) -> Message {
+    pub(super) fn new(from: PeerId, header: &Header, phase: Phase, total: usize) -> Message {
         Message {
             from,
             kind: kind(header),
@@ -127,7 +127,7 @@ impl Message {
     }
 
     /// All bytes that it waits for are in place.
-    pub fn complete(&self) -> bool {
+    pub(super) fn complete(&self) -> bool {
         self.moving == 0 && self.next >= self.goal && !matches!(self.phase, Phase::Offered(_))
     }
 
@@ -139,7 +139,7 @@ impl Message {
         due.then_some(self.number)
     }
 
-    pub fn delivery(&self, matched: &MatchedRecv) -> Delivery {
+    pub(super) fn delivery(&self, matched: &MatchedRecv) -> Delivery {
         Delivery {
             from: self.from,
             kind: self.kind,
@@ -195,7 +195,7 @@ pub(super) fn done_header(number: u32) -> Header {
 
 impl Core {
     /// Where the next `len` bytes of a message go, which belong at offset `at`.
-    pub fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
+    pub(super) fn place_part(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(message) = self.arrivals.get_mut(id) else {
             return Placement::Drop;
         };
@@ -221,7 +221,7 @@ impl Core {
     }
 
     /// The transport has placed bytes of a message, or hands them over in `buffer`.
-    pub fn part_landed(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+    pub(super) fn part_landed(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
@@ -242,7 +242,7 @@ impl Core {
     }
 
     /// Finishes a message that is complete and was matched or discarded.
-    pub fn finish_if_complete(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn finish_if_complete(&mut self, id: Id, report: &mut impl Report) {
         let over = |message: &Message| {
             message.complete() && (message.matched.is_some() || message.discarded || message.long_write.is_some())
         };
@@ -252,7 +252,7 @@ impl Core {
     }
 
     /// Reports a message as delivered, or drops it if it was discarded.
-    pub fn finish(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn finish(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.remove(id) else {
             return;
         };
@@ -265,14 +265,14 @@ impl Core {
         }
     }
 
-    pub fn answer(&mut self, to: PeerId, number: Option<u32>) {
+    pub(super) fn answer(&mut self, to: PeerId, number: Option<u32>) {
         if let Some(number) = number {
             self.send_control(to, done_header(number));
         }
     }
 
     /// Matches an unexpected message with a receive.
-    pub fn attach(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
+    pub(super) fn attach(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
         self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -293,7 +293,7 @@ impl Core {
     }
 
     /// Discards an unexpected message.
-    pub fn discard(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn discard(&mut self, id: Id, report: &mut impl Report) {
         self.leave_unexpected(id);
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
@@ -324,7 +324,7 @@ impl Core {
     }
 
     /// Puts a message that matched no posted receive among the unexpected ones.
-    pub fn hold_unexpected(&mut self, id: Id) {
+    pub(super) fn hold_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get(id) else { return };
         let (kind, from, tag) = (message.kind, message.from, message.tag);
         let source = u64::from(self.source(from));

@@ -46,7 +46,7 @@ pub(super) enum AfterPiece {
 impl Core {
     /// Fills the buffer with unexpected messages, and posts it if there is room for more.
     #[inline(never)]
-    pub fn post_multi(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
+    pub(super) fn post_multi(&mut self, mut recv: Recv, least: usize, report: &mut impl Report) -> bool {
         let recv = keep_in_registers(&mut recv);
         let multi = self.multis.insert(Multi {
             kind: recv.kind,
@@ -95,7 +95,7 @@ impl Core {
     }
 
     /// Takes the next piece of the buffer for a message; closes the buffer if too little is left.
-    pub fn carve(&mut self, id: Id, total: usize) -> Option<MatchedRecv> {
+    pub(super) fn carve(&mut self, id: Id, total: usize) -> Option<MatchedRecv> {
         let multi = self.multis.get_mut(id)?;
         let iov = multi.body.part(multi.used, total);
         let matched = MatchedRecv {
@@ -118,7 +118,7 @@ impl Core {
     }
 
     /// A piece has been filled, or its message has failed.
-    pub fn piece_done(&mut self, id: Id) -> AfterPiece {
+    pub(super) fn piece_done(&mut self, id: Id) -> AfterPiece {
         let Some(multi) = self.multis.get_mut(id) else {
             return AfterPiece::Nothing;
         };
@@ -135,7 +135,7 @@ impl Core {
     }
 
     /// The buffer, which was unposted, takes no more messages.
-    pub fn close_multi(&mut self, id: Id, error: Error, report: &mut impl Report) {
+    pub(super) fn close_multi(&mut self, id: Id, error: Error, report: &mut impl Report) {
         let Some(multi) = self.multis.get_mut(id) else { return };
         multi.post = None;
         multi.state = MultiState::Closed(error);

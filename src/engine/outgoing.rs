@@ -22,7 +22,7 @@ pub(super) enum LocalBuffer {
 }
 
 impl LocalBuffer {
-    pub fn new(iov: &UserIov, inject: bool) -> LocalBuffer {
+    pub(super) fn new(iov: &UserIov, inject: bool) -> LocalBuffer {
         if !inject {
             return LocalBuffer::User(*iov);
         }
@@ -31,7 +31,7 @@ impl LocalBuffer {
         LocalBuffer::Copy(bytes)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             LocalBuffer::User(iov) => iov.len(),
             LocalBuffer::Copy(bytes) => bytes.len(),
@@ -83,7 +83,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(send: &Send) -> Outgoing {
+    pub(super) fn new(send: &Send) -> Outgoing {
         let len = send.body.len();
         Outgoing {
             kind: send.kind,
@@ -96,7 +96,7 @@ impl Outgoing {
     }
 
     /// What all kinds of operations have in common.
-    pub fn bare(
+    pub(super) fn bare(
         to: PeerId,
         op: OutgoingOp,
         len: usize,
@@ -198,7 +198,7 @@ pub(super) struct NextPacket {
 }
 
 impl NextPacket {
-    pub fn bare(purpose: Purpose, header: Header) -> NextPacket {
+    pub(super) fn bare(purpose: Purpose, header: Header) -> NextPacket {
         NextPacket {
             purpose,
             header,
@@ -210,7 +210,7 @@ impl NextPacket {
 
 impl Core {
     /// The next packet for a peer, if one can go.
-    pub fn next(&self, to: PeerId) -> Option<NextPacket> {
+    pub(super) fn next(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         if let Some(header) = peer.control.front() {
             return Some(NextPacket::bare(Purpose::Control, *header));
@@ -311,7 +311,7 @@ impl Core {
     }
 
     /// Records that a packet from `next` was pushed.
-    pub fn pushed(&mut self, to: PeerId, packet: &NextPacket, report: &mut impl Report) {
+    pub(super) fn pushed(&mut self, to: PeerId, packet: &NextPacket, report: &mut impl Report) {
         match packet.purpose {
             Purpose::Control => {
                 self.peer(to).control.pop_front();

@@ -46,7 +46,7 @@ pub(super) struct QueuedAtomic {
 }
 
 impl RemoteSide {
-    pub fn of(remote: &RemoteIov) -> (u64, RemoteSide) {
+    pub(super) fn of(remote: &RemoteIov) -> (u64, RemoteSide) {
         match remote.parts() {
             [part] => (part.addr, RemoteSide::One { key: part.key }),
             _ => (0, RemoteSide::Several(Box::new(*remote))),
@@ -54,21 +54,21 @@ impl RemoteSide {
     }
 
     /// The bytes of its list in a packet's body.
-    pub fn list(&self) -> usize {
+    pub(super) fn list(&self) -> usize {
         match self {
             RemoteSide::One { .. } => 0,
             RemoteSide::Several(_) => LIST,
         }
     }
 
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         match self {
             RemoteSide::One { .. } => 1,
             RemoteSide::Several(remote) => remote.parts().len() as u64,
         }
     }
 
-    pub fn iov(&self, addr: u64, len: usize) -> RemoteIov {
+    pub(super) fn iov(&self, addr: u64, len: usize) -> RemoteIov {
         match self {
             RemoteSide::One { key } => RemoteIov::one(RemotePart { addr, len, key: *key }),
             RemoteSide::Several(remote) => **remote,
@@ -78,14 +78,14 @@ impl RemoteSide {
 
 impl OutgoingOp {
     /// Whether `Outgoing::tag` is a tag, and not an address.
-    pub fn has_tag(&self) -> bool {
+    pub(super) fn has_tag(&self) -> bool {
         matches!(
             self,
             OutgoingOp::Message | OutgoingOp::Atomic(_) | OutgoingOp::AtomicSent(_)
         )
     }
 
-    pub fn completed_op(&self) -> CompletedOp {
+    pub(super) fn completed_op(&self) -> CompletedOp {
         match self {
             OutgoingOp::Message => CompletedOp::Send,
             OutgoingOp::Write(_) => CompletedOp::Rma(Access::Write),

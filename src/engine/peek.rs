@@ -7,7 +7,7 @@ use crate::util::slab::Id;
 
 impl Core {
     /// Whether the peek will find no message.
-    pub fn lacks(&mut self, peek: Peek, recv: &Recv) -> bool {
+    pub(super) fn lacks(&mut self, peek: Peek, recv: &Recv) -> bool {
         match peek {
             Peek::Only | Peek::Claim | Peek::Discard => self.matcher(recv.kind).find_unexpected(&want(recv)).is_none(),
             Peek::ReceiveClaimed | Peek::DiscardClaimed => false,
@@ -15,7 +15,7 @@ impl Core {
     }
 
     /// Returns whether a message was received or dropped, so that there may be answers to push.
-    pub fn peek(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
+    pub(super) fn peek(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         match peek {
             Peek::Only | Peek::Claim | Peek::Discard => self.find(peek, recv, report),
             Peek::ReceiveClaimed | Peek::DiscardClaimed => self.claimed(peek, recv, report),

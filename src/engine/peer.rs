@@ -59,7 +59,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub fn new(config: &Config) -> Peer {
+    pub(super) fn new(config: &Config) -> Peer {
         Peer {
             source: None,
             credit: config.window,
@@ -87,7 +87,7 @@ impl Peer {
 
 impl Peer {
     /// Whether its state is that of a peer never heard of, so that its number may be reused.
-    pub fn is_idle(&self, config: &Config) -> bool {
+    pub(super) fn is_idle(&self, config: &Config) -> bool {
         let queues = self.queue.len() + self.requested.len() + self.control.len() + self.unfinished as usize;
         let counts = self.owed + self.withheld + self.kept;
         let credit = self.credit == config.window && self.allowed == config.window;
@@ -98,7 +98,7 @@ impl Peer {
 
 impl Core {
     #[inline]
-    pub fn peer(&mut self, id: PeerId) -> &mut Peer {
+    pub(super) fn peer(&mut self, id: PeerId) -> &mut Peer {
         let index = id as usize;
         if index >= self.peers.len() {
             self.add_peers(index);
@@ -114,13 +114,13 @@ impl Core {
 
     /// The source that matching compares for this peer's messages.
     #[inline]
-    pub fn source(&self, id: PeerId) -> PeerId {
+    pub(super) fn source(&self, id: PeerId) -> PeerId {
         let peer = self.peers.get(id as usize);
         peer.and_then(|peer| peer.source).unwrap_or(id)
     }
 
     /// The most body bytes of a packet to this peer at this time.
-    pub fn max_body_to(&self, id: PeerId) -> usize {
+    pub(super) fn max_body_to(&self, id: PeerId) -> usize {
         match self.peers.get(id as usize) {
             Some(peer) if peer.small_packets_only => self.limits.guaranteed_body,
             _ => self.limits.max_body,
@@ -129,7 +129,7 @@ impl Core {
 
     /// The transport has no memory for a packet that cannot be made smaller: its operation fails.
     #[cold]
-    pub fn no_memory(&mut self, to: PeerId, purpose: Purpose, report: &mut impl Report) {
+    pub(super) fn no_memory(&mut self, to: PeerId, purpose: Purpose, report: &mut impl Report) {
         let Purpose::Start(id) = purpose else {
             return self.unreached(to, Error::NoMemory, report);
         };
@@ -142,7 +142,7 @@ impl Core {
     }
 
     /// Schedules this peer for pushing, because it has packets to send.
-    pub fn wake(&mut self, id: PeerId) {
+    pub(super) fn wake(&mut self, id: PeerId) {
         let peer = self.peer(id);
         if !peer.busy {
             peer.busy = true;
@@ -151,19 +151,19 @@ impl Core {
     }
 
     /// Queues an answer without a body.
-    pub fn send_control(&mut self, to: PeerId, header: Header) {
+    pub(super) fn send_control(&mut self, to: PeerId, header: Header) {
         self.peer(to).control.push_back(header);
         self.wake(to);
     }
 
     /// Whether a fenced operation at the front of the queue must still wait: something outside the queue is in flight.
-    pub fn fenced(&self, id: PeerId) -> bool {
+    pub(super) fn fenced(&self, id: PeerId) -> bool {
         let peer = self.peers.get(id as usize);
         peer.is_some_and(|peer| peer.unfinished as usize > peer.queue.len())
     }
 
     /// Completes an outgoing operation, successfully or not.
-    pub fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
+    pub(super) fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
@@ -191,7 +191,7 @@ impl Core {
     }
 
     /// All of a send has been pushed: it completes, unless the target must acknowledge its delivery.
-    pub fn sent(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn sent(&mut self, id: Id, report: &mut impl Report) {
         match self.sends.get_mut(id) {
             Some(send) if send.level == CompletionLevel::Delivery => send.stage = super::outgoing::Stage::Sent,
             _ => self.end_send(id, None, report),

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 impl Core {
     /// All peers that the engine still refers to.
-    pub fn peers_in_use(&mut self) -> HashSet<PeerId> {
+    pub(super) fn peers_in_use(&mut self) -> HashSet<PeerId> {
         let mut named: HashSet<PeerId> = self.busy.iter().chain(&self.starved).copied().collect();
         named.extend(&self.awaiting_answers);
         for (id, peer) in self.peers.iter().enumerate() {
@@ -33,7 +33,7 @@ impl Core {
     }
 
     /// The transport may give these numbers to other peers from now on.
-    pub fn forget_all(&mut self, peers: &[PeerId]) {
+    pub(super) fn forget_all(&mut self, peers: &[PeerId]) {
         for peer in peers {
             if let Some(peer) = self.peers.get_mut(*peer as usize) {
                 *peer = Peer::new(&self.config);
@@ -44,7 +44,7 @@ impl Core {
     /// A peer violated the protocol. Its later packets cannot be trusted, so it is treated as dead until the transport
     /// reports it gone.
     #[cold]
-    pub fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
+    pub(super) fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
         self.malformed += 1;
         self.peer_gone(peer, Error::Protocol, report);
         let peer = self.peer(peer);
@@ -55,7 +55,7 @@ impl Core {
     /// Fails everything that waits for a peer: operations to it, messages from it that have not arrived completely,
     /// receives directed to it. Its complete unexpected messages can still be received. Its state is reset.
     #[cold]
-    pub fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+    pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
         let rma = self.forget(peer);
         self.end_short_ops(peer, rma, error, report);
@@ -73,7 +73,7 @@ impl Core {
     /// Nothing more reaches a peer: operations that were not pushed completely fail. Packets that it sent before are
     /// still delivered, among them answers to operations that were.
     #[cold]
-    pub fn unreached(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+    pub(super) fn unreached(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let known = self.peer(peer);
         let unsent: Vec<Id> = known.queue.drain(..).chain(known.requested.drain(..)).collect();
         for id in unsent {

@@ -27,12 +27,12 @@ pub(super) struct RegionMemory {
 }
 
 impl RegionMemory {
-    pub fn parts(&self) -> &[UserIov] {
+    pub(super) fn parts(&self) -> &[UserIov] {
         self.parts.get(..self.count).unwrap_or_default()
     }
 
     /// The name by which a peer to which this is exposed may ask for help with the copy.
-    pub fn name(&self) -> ExposedName {
+    pub(super) fn name(&self) -> ExposedName {
         match self.parts() {
             [_] => ExposedName::Region(self.part),
             _ => ExposedName::Nothing,
@@ -40,14 +40,14 @@ impl RegionMemory {
     }
 
     /// All of it as one buffer, if it has no more pieces than a buffer may have.
-    pub fn one(&self) -> Option<UserIov> {
+    pub(super) fn one(&self) -> Option<UserIov> {
         match self.parts() {
             [part] => Some(*part),
             parts => UserIov::new(parts.iter().flat_map(|part| part.parts()).copied()),
         }
     }
 
-    pub fn write(&self, mut bytes: &[u8]) {
+    pub(super) fn write(&self, mut bytes: &[u8]) {
         for part in self.parts() {
             let (now, rest) = bytes.split_at(part.len().min(bytes.len()));
             part.write(0, now);
@@ -55,7 +55,7 @@ impl RegionMemory {
         }
     }
 
-    pub fn read(&self, mut bytes: &mut [u8]) {
+    pub(super) fn read(&self, mut bytes: &mut [u8]) {
         for part in self.parts() {
             let len = part.len().min(bytes.len());
             let (now, rest) = bytes.split_at_mut(len);
@@ -121,7 +121,7 @@ fn parts_within(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item
 impl Core {
     /// The memory of one piece, and whether accesses to it are counted.
     #[inline]
-    pub fn find_region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
+    pub(super) fn find_region(&self, part: &RemotePart, wanted: Rights) -> Result<(UserIov, bool), Error> {
         let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
         match open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted) {
             Ok(found) => Ok((found.memory, found.watched || open.counted)),
@@ -133,7 +133,7 @@ impl Core {
 
     /// As `find_region`, but only for memory in one piece, and without a reason for a refusal.
     #[inline]
-    pub fn find_region_in_one_piece(&self, part: &RemotePart, wanted: Rights) -> Option<(UserBuf, bool)> {
+    pub(super) fn find_region_in_one_piece(&self, part: &RemotePart, wanted: Rights) -> Option<(UserBuf, bool)> {
         let open = self.exposed_regions.as_ref()?;
         let found = open
             .regions
@@ -142,7 +142,7 @@ impl Core {
     }
 
     /// The memory of `len` bytes from offset `at` on; or the first piece to which access is denied.
-    pub fn find_regions(
+    pub(super) fn find_regions(
         &self,
         remote: &RemoteIov,
         at: usize,

@@ -40,7 +40,7 @@ pub(super) struct AnswerWatch {
 impl AnswerWatch {
     /// An operation was pushed. Returns whether the caller must add the target to `Core::awaiting_answers`.
     #[inline]
-    pub fn begin(&mut self) -> bool {
+    pub(super) fn begin(&mut self) -> bool {
         self.checks = 0;
         self.still = 0;
         !core::mem::replace(&mut self.listed, true)
@@ -66,7 +66,7 @@ enum Recallable {
 impl Core {
     /// Starts watching for a peer's answer to a short read.
     #[inline]
-    pub fn await_answer(&mut self, to: PeerId) {
+    pub(super) fn await_answer(&mut self, to: PeerId) {
         if self.peer(to).rma_mut().watch.begin() {
             self.awaiting_answers.push(to);
         }

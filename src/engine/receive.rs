@@ -39,7 +39,7 @@ pub(super) struct MatchedRecv {
 }
 
 impl MatchedRecv {
-    pub fn single(body: UserIov, context: Context, tell: Tell) -> MatchedRecv {
+    pub(super) fn single(body: UserIov, context: Context, tell: Tell) -> MatchedRecv {
         MatchedRecv {
             iov: body,
             context,
@@ -95,7 +95,7 @@ pub(super) fn truncated(overflow: usize) -> Option<Failure> {
 impl Core {
     /// Takes an unexpected message that matches, or posts the receive. Returns whether it took one.
     #[inline(always)]
-    pub fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
+    pub(super) fn receive(&mut self, recv: &Recv, report: &mut impl Report) -> bool {
         if let Some(least) = recv.multi {
             return self.post_multi(*recv, least, report);
         }
@@ -126,7 +126,7 @@ impl Core {
 
     /// Takes the posted receive that a message matches; a multi-receive with room left stays posted.
     #[inline]
-    pub fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
+    pub(super) fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
         let source = self.source(from);
         let matcher = self.matcher(kind);
         let id = matcher.find_posted(u64::from(source), tag)?;
@@ -138,7 +138,7 @@ impl Core {
     }
 
     /// Reports a matched message to the application, and answers its sender if that waits.
-    pub fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
+    pub(super) fn deliver(&mut self, delivery: &Delivery, error: Option<Error>, report: &mut impl Report) {
         let after = match delivery.multi {
             Some(multi) => self.piece_done(multi),
             None => AfterPiece::Nothing,
@@ -173,7 +173,7 @@ impl Core {
     }
 
     /// Cancels the application's oldest posted receive with this context.
-    pub fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
+    pub(super) fn cancel(&mut self, context: Context, report: &mut impl Report) -> bool {
         [MessageKind::Untagged, MessageKind::Tagged].into_iter().any(|kind| {
             let found = self.matcher(kind).find_context(context, |post| post.tell != Tell::Own);
             found.is_some_and(|id| self.withdraw(kind, id, Error::Canceled, report))
@@ -183,7 +183,7 @@ impl Core {
     /// Cancels all posted receives of the application. False if a message is being written into a receive, which cannot
     /// be stopped: then nothing was cancelled.
     #[cold]
-    pub fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
+    pub(super) fn give_up_receives(&mut self, report: &mut impl Report) -> bool {
         let filled = |message: &Message| message.kind != MessageKind::Collective && message.matched.is_some();
         let direct = |landing: &Landing| matches!(landing, Landing::Direct(to) if to.kind != MessageKind::Collective);
         if self.arrivals.iter().any(|(_, message)| filled(message)) || self.landings.iter().any(|(_, at)| direct(at)) {
@@ -199,7 +199,7 @@ impl Core {
 
     /// Cancels a collective's posted receives with this context.
     #[cold]
-    pub fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
+    pub(super) fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
         let kind = MessageKind::Collective;
         for id in self.matcher(kind).search_posted(|post| post.context == context) {
             self.withdraw(kind, id, Error::Canceled, report);
@@ -207,7 +207,7 @@ impl Core {
     }
 
     /// Ends a posted receive with an error.
-    pub fn withdraw(&mut self, kind: MessageKind, id: Id, error: Error, report: &mut impl Report) -> bool {
+    pub(super) fn withdraw(&mut self, kind: MessageKind, id: Id, error: Error, report: &mut impl Report) -> bool {
         let Some(post) = self.matcher(kind).unpost(id) else {
             return false;
         };

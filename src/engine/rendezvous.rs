@@ -28,7 +28,7 @@ pub(super) struct GetRequest {
 
 impl Core {
     /// A peer offers a message.
-    pub fn place_offer(
+    pub(super) fn place_offer(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -62,7 +62,7 @@ impl Core {
     }
 
     /// The `Remote` of an offered message has come.
-    pub fn remote_landed(&mut self, id: Id, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+    pub(super) fn remote_landed(&mut self, id: Id, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// An offered message is matched: fetches it or requests its bytes.
-    pub fn accept(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn accept(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
@@ -97,7 +97,7 @@ impl Core {
     }
 
     /// The arguments for fetching a message. None if it cannot be fetched, or not in one piece.
-    pub fn message_get(&self, id: Id) -> Option<GetRequest> {
+    pub(super) fn message_get(&self, id: Id) -> Option<GetRequest> {
         let message = self.arrivals.get(id)?;
         let Phase::Offered(Some(remote)) = &message.phase else {
             return None;
@@ -116,7 +116,7 @@ impl Core {
     }
 
     /// The get for a message is over.
-    pub fn message_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    pub(super) fn message_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let offered = |message: &Message| matches!(message.phase, Phase::Offered(Some(_)));
         if !self.arrivals.get(id).is_some_and(offered) {
         } else if ok {
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// Requests the bytes of a matched message from its sender.
-    pub fn request_bytes(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn request_bytes(&mut self, id: Id, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
@@ -149,7 +149,7 @@ impl Core {
     }
 
     /// The receiver of our message requests its bytes.
-    pub fn bytes_requested(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
+    pub(super) fn bytes_requested(&mut self, from: PeerId, header: &Header) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get_mut(id).ok_or(Malformed)?;
         let wanted = usize::try_from(header.total).map_err(|_| Malformed)?;
@@ -166,7 +166,7 @@ impl Core {
     /// Our memory that a peer wants help to copy: a message that was offered to this very peer and is in flight, or a
     /// region that it may access. Where accesses are counted, reads are allowed, because the reader reports them with
     /// `Got`; writes must come as packets.
-    pub fn exposed_memory(&self, from: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
+    pub(super) fn exposed_memory(&self, from: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
         match (name, access) {
             (ExposedName::Sent(number), Access::Read) => {
                 let send = self.sends.get(Id::from_bits(*number))?;
@@ -185,7 +185,7 @@ impl Core {
     }
 
     /// The peer is done with our message or operation, or refuses it.
-    pub fn done(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
+    pub(super) fn done(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         let send = self.sends.get(id).ok_or(Malformed)?;
         if send.to != from || !matches!(send.stage, Stage::Offered | Stage::Sent) {

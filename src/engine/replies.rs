@@ -19,14 +19,14 @@ const READ: Token = 1 << 63;
 pub(super) type GotNotice = (u64, u64);
 
 impl GetOwner {
-    pub fn token(self) -> Token {
+    pub(super) fn token(self) -> Token {
         match self {
             GetOwner::Message(id) => id.bits(),
             GetOwner::Read(id) => id.bits() | READ,
         }
     }
 
-    pub fn of(token: Token) -> GetOwner {
+    pub(super) fn of(token: Token) -> GetOwner {
         if token & READ == 0 {
             GetOwner::Message(Id::from_bits(token))
         } else {
@@ -45,7 +45,7 @@ impl Outgoing {
     }
 
     /// Whether a plain `Done` completes it.
-    pub fn may_be_done(&self) -> bool {
+    pub(super) fn may_be_done(&self) -> bool {
         matches!(
             self.op,
             OutgoingOp::Message | OutgoingOp::Write(_) | OutgoingOp::AtomicSent(Form::Base)
@@ -60,7 +60,7 @@ impl Outgoing {
 
 impl Core {
     /// A get or copy is over.
-    pub fn get_finished(&mut self, owner: GetOwner, ok: bool, report: &mut impl Report) {
+    pub(super) fn get_finished(&mut self, owner: GetOwner, ok: bool, report: &mut impl Report) {
         match owner {
             GetOwner::Message(id) => self.message_fetched(id, ok, report),
             GetOwner::Read(id) => self.read_fetched(id, ok, report),
@@ -68,7 +68,7 @@ impl Core {
     }
 
     /// Our operation that a peer's answer names, if it waits for bytes from this peer.
-    pub fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
+    pub(super) fn operation(&mut self, from: PeerId, header: &Header) -> Result<(Id, &mut Outgoing), Malformed> {
         let id = self.sends.find_short(header.id).ok_or(Malformed)?;
         if let Some(rma) = self.peers.get_mut(from as usize).and_then(|peer| peer.rma.as_mut()) {
             rma.watch.heard = rma.watch.heard.wrapping_add(1);
@@ -79,7 +79,7 @@ impl Core {
     }
 
     /// A part of the result of our read or atomic has come.
-    pub fn place_reply(
+    pub(super) fn place_reply(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// That part is in place.
-    pub fn reply_landed(&mut self, id: Id, len: usize, report: &mut impl Report) {
+    pub(super) fn reply_landed(&mut self, id: Id, len: usize, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         send.until = send.until.saturating_sub(len);
         match send.stage {
@@ -116,7 +116,7 @@ impl Core {
     }
 
     /// The target refuses our operation. It completes once the transport writes none of its result any more.
-    pub fn operation_failed(&mut self, id: Id, error: Error, report: &mut impl Report) {
+    pub(super) fn operation_failed(&mut self, id: Id, error: Error, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         if send.wants_bytes() && send.moving() {
             send.stage = Stage::Failed(error);
@@ -126,7 +126,7 @@ impl Core {
     }
 
     /// The target lets us fetch what we want to read.
-    pub fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
+    pub(super) fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
         let can_get = self.limits.can_get;
         let (id, send) = self.operation(from, header)?;
         if !can_get || !send.long || send.at > 0 || len != Remote::SIZE || !matches!(send.op, OutgoingOp::Read(_)) {
@@ -139,7 +139,7 @@ impl Core {
         Ok(Placement::Keep { buffer, token })
     }
 
-    pub fn exposed_landed(&mut self, id: Id, notify: Option<GotNotice>, buffer: Option<Vec<u8>>) {
+    pub(super) fn exposed_landed(&mut self, id: Id, notify: Option<GotNotice>, buffer: Option<Vec<u8>>) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let Some(Ok(bytes)) = buffer.map(<[u8; Remote::SIZE]>::try_from) else {
             return;
@@ -156,7 +156,7 @@ impl Core {
     }
 
     /// The arguments for fetching a read.
-    pub fn read_get(&self, id: Id) -> Option<GetRequest> {
+    pub(super) fn read_get(&self, id: Id) -> Option<GetRequest> {
         let send = self.sends.get(id)?;
         let (OutgoingOp::PulledRead(pull), LocalBuffer::User(into)) = (&send.op, &send.local) else {
             return None;
@@ -171,7 +171,7 @@ impl Core {
     }
 
     /// The get for a read is over, or a copy that `direct` started.
-    pub fn read_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    pub(super) fn read_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let (to, len) = (send.to, send.len);
         let PulledRead {
@@ -203,7 +203,7 @@ impl Core {
     }
 
     /// The peer was asked again for a read that could not be fetched.
-    pub fn read_requested_again(&mut self, to: PeerId, id: Id) {
+    pub(super) fn read_requested_again(&mut self, to: PeerId, id: Id) {
         let peer = self.peer(to);
         peer.requested_next = false;
         peer.requested.pop_front();

@@ -316,7 +316,7 @@ fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
 impl Core {
     /// Whether a short operation may be pushed to a peer without being queued.
     #[inline]
-    pub fn may_start_short(&self, to: PeerId) -> bool {
+    pub(super) fn may_start_short(&self, to: PeerId) -> bool {
         let most = self.config.sends;
         let peer = self.peers.get(to as usize);
         peer.is_some_and(|peer| peer.queue.is_empty() && !peer.off_fast_path && (peer.unfinished as usize) < most)
@@ -324,12 +324,12 @@ impl Core {
 
     /// Counts an operation that was pushed without being queued.
     #[inline]
-    pub fn op_started(&mut self, to: PeerId) {
+    pub(super) fn op_started(&mut self, to: PeerId) {
         self.peer(to).unfinished += 1;
     }
 
     /// The first packet of the RMA or atomic operation at the front of the queue, if it may go.
-    pub fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
+    pub(super) fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
         let header = match &send.op {
             OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
             OutgoingOp::Read(remote_side) => {
@@ -361,7 +361,7 @@ impl Core {
         }
     }
 
-    pub fn read_header(&self, id: Id, send: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
+    pub(super) fn read_header(&self, id: Id, send: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
         let header = Header {
             flags: if get { flag::GET } else { 0 },
             total: send.len as u64,
@@ -371,7 +371,7 @@ impl Core {
     }
 
     /// The first packet of a queued RMA or atomic operation was pushed.
-    pub fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
+    pub(super) fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
         let small = self.small;
         let Some(send) = self.sends.get_mut(id) else { return };
         let long = match header.packet {
@@ -425,7 +425,7 @@ impl Core {
     }
 
     /// The memory that a packet for a peer's long read exposes or carries.
-    pub fn served_memory(&self, to: PeerId, packet: &NextPacket) -> Option<RegionMemory> {
+    pub(super) fn served_memory(&self, to: PeerId, packet: &NextPacket) -> Option<RegionMemory> {
         let serve = self.peers.get(to as usize)?.rma.as_ref()?.served_reads.front()?;
         let (at, len) = match packet.header.packet {
             Packet::Exposed => (0, serve.remote.len()),

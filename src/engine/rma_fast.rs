@@ -19,7 +19,13 @@ use crate::util::regions::Rights;
 impl Core {
     /// Executes an operation on one piece of memory, or takes the reply to one. False: nothing was done.
     #[inline(never)]
-    pub fn take_memory(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
+    pub(super) fn take_memory(
+        &mut self,
+        from: PeerId,
+        mut header: Header,
+        body: &[u8],
+        report: &mut impl Report,
+    ) -> bool {
         let header = keep_in_registers(&mut header);
         let simple = header.flags & !flag::DATA == 0;
         let Some(peer) = self

@@ -44,12 +44,12 @@ impl Reply {
     }
 
     /// Bytes not yet pushed.
-    pub fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         self.body.len().saturating_sub(self.at())
     }
 
     /// The next `len` bytes.
-    pub fn next(&self, len: usize) -> &[u8] {
+    pub(super) fn next(&self, len: usize) -> &[u8] {
         let from = self.body.get(self.at()..).unwrap_or_default();
         from.get(..len).unwrap_or(from)
     }
@@ -100,21 +100,21 @@ impl RmaPeer {
 }
 
 impl Peer {
-    pub fn rma_mut(&mut self) -> &mut RmaPeer {
+    pub(super) fn rma_mut(&mut self) -> &mut RmaPeer {
         self.rma.get_or_insert_default()
     }
 
     /// Whether our long operations are in flight, so that messages and atomics wait.
-    pub fn has_long_rma(&self) -> bool {
+    pub(super) fn has_long_rma(&self) -> bool {
         self.rma.as_ref().is_some_and(|rma| rma.long_ops > 0)
     }
 
-    pub fn has_landing_rma(&self) -> bool {
+    pub(super) fn has_landing_rma(&self) -> bool {
         self.rma.as_ref().is_some_and(|rma| rma.landing > 0)
     }
 
     /// To be called when `shunned`, `long_ops` or `landing` has changed.
-    pub fn update_fast_path(&mut self) {
+    pub(super) fn update_fast_path(&mut self) {
         self.off_fast_path = self.shunned || self.has_long_rma() || self.has_landing_rma();
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn rma_completion(op: CompletedOp, to: PeerId, context: Context, tell
 }
 
 impl ShortOp {
-    pub fn end(&self, to: PeerId, error: Option<Error>) -> Completion {
+    pub(super) fn end(&self, to: PeerId, error: Option<Error>) -> Completion {
         let op = if self.atomic {
             CompletedOp::Atomic(Form::Base)
         } else {
@@ -156,7 +156,7 @@ impl Core {
     // ---- as initiator ----
 
     /// A queued short operation was pushed.
-    pub fn expect_ack(&mut self, to: PeerId, short: ShortOp) {
+    pub(super) fn expect_ack(&mut self, to: PeerId, short: ShortOp) {
         self.unacked += 1;
         if self.peer(to).rma_mut().expect(short) {
             self.awaiting_answers.push(to);
@@ -165,7 +165,7 @@ impl Core {
 
     /// A short operation was pushed without being queued: it is counted as in flight only here.
     #[inline(always)]
-    pub fn short_op_started(&mut self, to: PeerId, short: ShortOp) {
+    pub(super) fn short_op_started(&mut self, to: PeerId, short: ShortOp) {
         self.unacked += 1;
         let peer = self.peer(to);
         peer.unfinished += 1;
@@ -175,7 +175,7 @@ impl Core {
     }
 
     /// The peer acknowledges short operations with `Acked`.
-    pub fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
+    pub(super) fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
         let ends = many.checked_add(usize::from(refused.is_some())).ok_or(Malformed)?;
@@ -200,7 +200,13 @@ impl Core {
     }
 
     /// Fails all short operations to a peer that is gone, whose state was already reset.
-    pub fn end_short_ops(&mut self, peer: PeerId, rma: Option<Box<RmaPeer>>, error: Error, report: &mut impl Report) {
+    pub(super) fn end_short_ops(
+        &mut self,
+        peer: PeerId,
+        rma: Option<Box<RmaPeer>>,
+        error: Error,
+        report: &mut impl Report,
+    ) {
         for short in rma.into_iter().flat_map(|rma| rma.unacked) {
             self.unacked = self.unacked.saturating_sub(1);
             report.report(short.end(peer, Some(error)));
@@ -210,7 +216,7 @@ impl Core {
     // ---- as target ----
 
     /// Whether a peer has so many results waiting that its next request is to be refused for now.
-    pub fn has_many_replies(&mut self, to: PeerId, most: usize) -> bool {
+    pub(super) fn has_many_replies(&mut self, to: PeerId, most: usize) -> bool {
         let room = self.config.room;
         let rma = self.peer(to).rma.as_ref();
         rma.is_some_and(|rma| rma.replies.len() + rma.served_reads.len() >= most || rma.reply_bytes > room)
@@ -218,14 +224,14 @@ impl Core {
 
     /// A peer's short write or base atomic is done.
     #[inline]
-    pub fn ack(&mut self, to: PeerId) {
+    pub(super) fn ack(&mut self, to: PeerId) {
         self.peer(to).rma_mut().acks += 1;
         self.wake(to);
     }
 
     /// A peer's short write or base atomic is refused. The same `Acked` counts those before it, so the right one fails.
     #[cold]
-    pub fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
+    pub(super) fn refuse_short(&mut self, refusal: &Refusal, report: &mut impl Report) {
         let before = std::mem::take(&mut self.peer(refusal.from).rma_mut().acks);
         let header = Header {
             flags: flag::FAILED,
@@ -239,12 +245,12 @@ impl Core {
 
     /// A peer's operation with a number is refused.
     #[cold]
-    pub fn refuse(&mut self, number: u32, refusal: &Refusal, report: &mut impl Report) {
+    pub(super) fn refuse(&mut self, number: u32, refusal: &Refusal, report: &mut impl Report) {
         self.send_control(refusal.from, done_failed(number, refusal.error));
         report.refused(refusal.from, &refusal.part, refusal.error);
     }
 
-    pub fn reply(&mut self, to: PeerId, number: u32, body: Vec<u8>) {
+    pub(super) fn reply(&mut self, to: PeerId, number: u32, body: Vec<u8>) {
         let rma = self.peer(to).rma_mut();
         rma.reply_bytes += body.len();
         let header = Header::new(Packet::Reply, number);
@@ -252,13 +258,13 @@ impl Core {
         self.wake(to);
     }
 
-    pub fn serve(&mut self, to: PeerId, serve: ServedRead) {
+    pub(super) fn serve(&mut self, to: PeerId, serve: ServedRead) {
         self.peer(to).rma_mut().served_reads.push_back(serve);
         self.wake(to);
     }
 
     /// The `Acked` that is due.
-    pub fn ack_due(&self, to: PeerId) -> Option<Header> {
+    pub(super) fn ack_due(&self, to: PeerId) -> Option<Header> {
         let rma = self.peers.get(to as usize)?.rma.as_ref()?;
         (rma.acks > 0).then(|| Header {
             total: rma.acks,
@@ -267,17 +273,17 @@ impl Core {
     }
 
     /// That packet was pushed.
-    pub fn acks_given(&mut self, to: PeerId, header: &Header) {
+    pub(super) fn acks_given(&mut self, to: PeerId, header: &Header) {
         let rma = self.peer(to).rma_mut();
         rma.acks = rma.acks.saturating_sub(header.total);
     }
 
-    pub fn first_reply(&self, to: PeerId) -> Option<&Reply> {
+    pub(super) fn first_reply(&self, to: PeerId) -> Option<&Reply> {
         self.peers.get(to as usize)?.rma.as_ref()?.replies.front()
     }
 
     /// The next `len` bytes of the first reply were pushed.
-    pub fn replied(&mut self, to: PeerId, len: usize) {
+    pub(super) fn replied(&mut self, to: PeerId, len: usize) {
         let rma = self.peer(to).rma_mut();
         if let Some(reply) = rma.replies.front_mut().filter(|reply| reply.left() > len) {
             reply.header.total += len as u64;
@@ -290,7 +296,7 @@ impl Core {
     }
 
     /// The next packet for the peer's oldest long read, and the length of its body.
-    pub fn next_served(&self, to: PeerId) -> Option<(Header, usize)> {
+    pub(super) fn next_served(&self, to: PeerId) -> Option<(Header, usize)> {
         let serve = self.peers.get(to as usize)?.rma.as_ref()?.served_reads.front()?;
         let len = serve.remote.len();
         // Looks up all of it for each packet, so that nothing is sent from a region that was closed meanwhile.
@@ -316,7 +322,7 @@ impl Core {
     }
 
     /// That packet was pushed.
-    pub fn served(&mut self, to: PeerId, header: &Header, len: usize, report: &mut impl Report) {
+    pub(super) fn served(&mut self, to: PeerId, header: &Header, len: usize, report: &mut impl Report) {
         let rma = self.peer(to).rma_mut();
         rma.serve_next = false;
         let peer = self.peer(to);
@@ -344,20 +350,20 @@ impl Core {
         }
     }
 
-    pub fn some_part(remote: &RemoteIov) -> RemotePart {
+    pub(super) fn some_part(remote: &RemoteIov) -> RemotePart {
         remote.parts().first().copied().unwrap_or_default()
     }
 
     // ---- buffers ----
 
     /// A buffer of this length with arbitrary contents.
-    pub fn spare(&mut self, len: usize) -> Vec<u8> {
+    pub(super) fn spare(&mut self, len: usize) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.resize(len, 0);
         buffer
     }
 
-    pub fn recycle(&mut self, buffer: Vec<u8>) {
+    pub(super) fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE && buffer.capacity() <= SPARE_MOST {
             self.spare.push(buffer);
         }

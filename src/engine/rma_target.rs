@@ -34,7 +34,7 @@ impl Core {
 
     /// A short write has come.
     #[inline]
-    pub fn place_write(
+    pub(super) fn place_write(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -66,7 +66,7 @@ impl Core {
     }
 
     /// An operation has come that is executed when its whole packet is here.
-    pub fn place_whole(
+    pub(super) fn place_whole(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -92,7 +92,13 @@ impl Core {
     }
 
     /// Its whole packet is here.
-    pub fn whole_landed(&mut self, from: PeerId, header: &Header, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+    pub(super) fn whole_landed(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        buffer: Option<Vec<u8>>,
+        report: &mut impl Report,
+    ) {
         if !self.limits.sync_placement {
             let peer = self.peer(from);
             let rma = peer.rma_mut();
@@ -202,14 +208,14 @@ impl Core {
     // ---- long writes ----
 
     /// The memory that a long write may be fetched into, if it is allowed and counts as one buffer.
-    pub fn long_write_memory(&self, long_write: &LongWrite) -> Option<UserIov> {
+    pub(super) fn long_write_memory(&self, long_write: &LongWrite) -> Option<UserIov> {
         let found = self.find_regions(&long_write.remote, 0, long_write.remote.len(), Rights::WRITE);
         found.ok()?.one()
     }
 
     /// A long write cannot be fetched, because access is now denied or its memory has too many pieces. Fails it or
     /// requests the bytes.
-    pub fn get_impossible(&mut self, owner: GetOwner, report: &mut impl Report) {
+    pub(super) fn get_impossible(&mut self, owner: GetOwner, report: &mut impl Report) {
         let GetOwner::Message(id) = owner else { return };
         let Some(message) = self.arrivals.get(id) else { return };
         let Some(long_write) = &message.long_write else { return };
@@ -245,7 +251,7 @@ impl Core {
     }
 
     /// Where the next bytes of a long write go. `place_part` has counted them.
-    pub fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
+    pub(super) fn place_in_region(&mut self, id: Id, at: usize, len: usize, report: &mut impl Report) -> Placement {
         let Some(found) = self.long_write_window(id, at, len) else {
             self.finish_if_complete(id, report);
             return Placement::Drop;
@@ -264,7 +270,7 @@ impl Core {
     }
 
     /// Those bytes are in the region, or here in `buffer`.
-    pub fn landed_in_region(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+    pub(super) fn landed_in_region(&mut self, id: Id, at: usize, buffer: Option<Vec<u8>>, report: &mut impl Report) {
         if let Some(bytes) = buffer {
             if let Some(found) = self.long_write_window(id, at, bytes.len()) {
                 found.write(&bytes);
@@ -275,7 +281,7 @@ impl Core {
     }
 
     /// All of a long write has come: answers it and reports it.
-    pub fn long_write_done(&mut self, message: &Message, long_write: &LongWrite, report: &mut impl Report) {
+    pub(super) fn long_write_done(&mut self, message: &Message, long_write: &LongWrite, report: &mut impl Report) {
         let (from, number, len) = (message.from, message.number, message.total);
         let Some(error) = long_write.failed else {
             self.send_control(from, done_header(number));
@@ -292,7 +298,7 @@ impl Core {
     // ---- completions for the target's application ----
 
     /// Reports a peer's finished operation, if it carried data or accesses are counted.
-    pub fn report_target(
+    pub(super) fn report_target(
         &mut self,
         from: PeerId,
         access: Access,
@@ -306,12 +312,19 @@ impl Core {
         }
     }
 
-    pub fn report_write(&mut self, from: PeerId, key: u64, len: usize, data: Option<u64>, report: &mut impl Report) {
+    pub(super) fn report_write(
+        &mut self,
+        from: PeerId,
+        key: u64,
+        len: usize,
+        data: Option<u64>,
+        report: &mut impl Report,
+    ) {
         report.report(target_completion(from, Access::Write, key, false, len, data));
     }
 
     /// A peer says that it has fetched what was exposed to it: reports the read if accesses are counted.
-    pub fn got(&mut self, from: PeerId, header: &Header, report: &mut impl Report) {
+    pub(super) fn got(&mut self, from: PeerId, header: &Header, report: &mut impl Report) {
         let len = usize::try_from(header.total).unwrap_or(usize::MAX);
         let (addr, key) = (header.tag, header.data);
         let part = RemotePart { addr, len: 0, key };

@@ -9,7 +9,7 @@ use super::state::Core;
 use super::wire::Header;
 
 impl Core {
-    pub fn place_segment(
+    pub(super) fn place_segment(
         &mut self,
         from: PeerId,
         header: &Header,

@@ -110,7 +110,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub fn new(limits: Limits, config: Config) -> Core {
+    pub(super) fn new(limits: Limits, config: Config) -> Core {
         let eager = limits.eager.min(credit::largest(config.window));
         Core {
             exposed_regions: None,
@@ -145,7 +145,7 @@ impl Core {
     }
 
     #[inline]
-    pub fn matcher(&mut self, kind: MessageKind) -> &mut Matcher<PostedRecv, Id> {
+    pub(super) fn matcher(&mut self, kind: MessageKind) -> &mut Matcher<PostedRecv, Id> {
         match kind {
             MessageKind::Untagged => &mut self.messages,
             MessageKind::Tagged => &mut self.tagged,

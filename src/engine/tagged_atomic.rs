@@ -29,7 +29,7 @@ pub(super) struct TaggedAtomic {
 
 impl Message {
     /// How long a buffer must be to take the whole message or operation.
-    pub fn extent(&self) -> usize {
+    pub(super) fn extent(&self) -> usize {
         self.tagged_atomic
             .as_ref()
             .map_or(self.total, |task| task.at.saturating_add(task.len))
@@ -38,7 +38,7 @@ impl Message {
 
 impl Core {
     /// A tagged atomic has come.
-    pub fn tagged_atomic(
+    pub(super) fn tagged_atomic(
         &mut self,
         from: PeerId,
         header: &Header,
@@ -93,14 +93,14 @@ impl Core {
     }
 
     /// An unexpected tagged atomic is matched.
-    pub fn tagged_atomic_attached(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
+    pub(super) fn tagged_atomic_attached(&mut self, id: Id, matched: MatchedRecv, report: &mut impl Report) {
         if let Some(message) = self.arrivals.remove(id) {
             self.execute_tagged_atomic(&message, &matched, report);
         }
     }
 
     /// An unexpected tagged atomic is discarded: it is not executed and fails at its initiator.
-    pub fn tagged_atomic_discarded(&mut self, id: Id) {
+    pub(super) fn tagged_atomic_discarded(&mut self, id: Id) {
         if let Some(message) = self.arrivals.remove(id).filter(|message| message.ack) {
             self.send_control(message.from, done_failed(message.number, Error::Canceled));
         }

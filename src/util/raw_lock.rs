@@ -122,18 +122,18 @@ impl RawOptLock {
 
 /// Waits for the lock. None: `over` says that there is nothing to wait for any more.
 #[inline]
-pub fn enter<T>(mutex: &Mutex<RawOptLock, T>, over: impl Fn() -> bool) -> Option<MutexGuard<'_, RawOptLock, T>> {
+pub(super) fn enter<T>(mutex: &Mutex<RawOptLock, T>, over: impl Fn() -> bool) -> Option<MutexGuard<'_, RawOptLock, T>> {
     guard(mutex, |raw| raw.try_in_turn() || raw.wait(over))
 }
 
 /// The lock, for a thread that can as well come again later: not while others have it or wait for it.
 #[inline]
-pub fn poll<T>(mutex: &Mutex<RawOptLock, T>, over: impl Fn() -> bool) -> Option<MutexGuard<'_, RawOptLock, T>> {
+pub(super) fn poll<T>(mutex: &Mutex<RawOptLock, T>, over: impl Fn() -> bool) -> Option<MutexGuard<'_, RawOptLock, T>> {
     guard(mutex, |raw| raw.try_in_turn() || raw.stand_back(over))
 }
 
 /// Waits until whoever had the lock when this was called has released it, or `over` says so.
-pub fn pass<T>(mutex: &Mutex<RawOptLock, T>, over: impl Fn() -> bool) {
+pub(super) fn pass<T>(mutex: &Mutex<RawOptLock, T>, over: impl Fn() -> bool) {
     // SAFETY: `pass` unlocks only what it has taken itself.
     unsafe { mutex.raw() }.pass(over);
 }

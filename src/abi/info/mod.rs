@@ -16,10 +16,10 @@ use core::ffi::{c_char, c_void};
 use core::ptr::{null, null_mut};
 use std::ffi::CString;
 
-pub use info_read::read;
+pub(super) use info_read::read;
 
 /// An fi_info with all its parts and nothing in them.
-pub fn allocate() -> Result<*mut fi_info, NoMemory> {
+pub(super) fn allocate() -> Result<*mut fi_info, NoMemory> {
     // SAFETY: all of these are numbers and pointers, for which zero is a value.
     unsafe {
         let mut tx: fi_tx_attr = core::mem::zeroed();
@@ -43,7 +43,7 @@ pub fn allocate() -> Result<*mut fi_info, NoMemory> {
 ///
 /// # Safety
 /// `from` is an fi_info of that layout, and so are its parts.
-pub unsafe fn dup(from: *const fi_info, layout: &Layout) -> Result<*mut fi_info, NoMemory> {
+pub(super) unsafe fn dup(from: *const fi_info, layout: &Layout) -> Result<*mut fi_info, NoMemory> {
     // SAFETY: an fi_info of that layout. The copy is given its parts one by one, so that it can be freed at any step.
     unsafe {
         let old = prefix(from, layout.info);
@@ -124,7 +124,7 @@ unsafe fn auth_key(key: *const u8, size: usize) -> Result<*mut u8, NoMemory> {
 ///
 /// # Safety
 /// `info` is NULL or a list of that layout whose memory came from malloc; it is not used again.
-pub unsafe fn free(mut info: *mut fi_info, layout: &Layout) {
+pub(super) unsafe fn free(mut info: *mut fi_info, layout: &Layout) {
     // SAFETY: a list of that layout, whose memory came from malloc and is not used again.
     unsafe {
         while !info.is_null() {
@@ -157,10 +157,10 @@ pub unsafe fn free(mut info: *mut fi_info, layout: &Layout) {
 
 /// Keeps Rust-owned text alive while a C struct points to it.
 #[derive(Default)]
-pub struct Borrowed(Vec<CString>);
+pub(super) struct Borrowed(Vec<CString>);
 
 impl Borrowed {
-    pub fn string(&mut self, text: &Option<String>) -> *mut c_char {
+    pub(super) fn string(&mut self, text: &Option<String>) -> *mut c_char {
         let Some(text) = text else { return null_mut() };
         let owned = text::owned(text);
         // A CString's bytes stay where they are when the vector of CStrings grows.
@@ -170,7 +170,7 @@ impl Borrowed {
     }
 }
 
-pub fn tx(attr: &TxAttr) -> fi_tx_attr {
+pub(super) fn tx(attr: &TxAttr) -> fi_tx_attr {
     fi_tx_attr {
         caps: attr.caps,
         mode: attr.mode,
@@ -185,7 +185,7 @@ pub fn tx(attr: &TxAttr) -> fi_tx_attr {
     }
 }
 
-pub fn rx(attr: &RxAttr) -> fi_rx_attr {
+pub(super) fn rx(attr: &RxAttr) -> fi_rx_attr {
     fi_rx_attr {
         caps: attr.caps,
         mode: attr.mode,
@@ -199,7 +199,7 @@ pub fn rx(attr: &RxAttr) -> fi_rx_attr {
 }
 
 /// A C fi_info with the content of a safe one.
-pub fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
+pub(super) fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
     let mut keep = Borrowed::default();
     let mut tx = info.tx.as_ref().map(tx);
     let mut rx = info.rx.as_ref().map(rx);

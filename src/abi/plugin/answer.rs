@@ -57,7 +57,7 @@ impl Drop for OwnInfo {
 ///
 /// # Safety
 /// `list` is NULL or a list of malloc'ed fi_info, in the layout of the plug-in's API version, that is now ours.
-pub unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Answer> {
+pub(super) unsafe fn take(mut list: *mut fi_info, plugin: &ExternalProvider) -> Vec<Answer> {
     let layout = Layout::of_api(plugin.fi_version());
     let mut answers = Vec::new();
     if list.is_null() {

@@ -8,7 +8,7 @@ use crate::api::tostr::objects;
 
 /// # Safety
 /// `attr` is good; so for the readers below, up to the last field they name.
-pub unsafe fn av(attr: *const fi_av_attr) -> objects::AvAttr {
+pub(super) unsafe fn av(attr: *const fi_av_attr) -> objects::AvAttr {
     // SAFETY: the caller vouches for the attributes, and for the name if there is one.
     unsafe {
         objects::AvAttr {
@@ -21,7 +21,7 @@ pub unsafe fn av(attr: *const fi_av_attr) -> objects::AvAttr {
     }
 }
 
-pub unsafe fn mr(attr: *const fi_mr_attr) -> objects::MrAttr {
+pub(super) unsafe fn mr(attr: *const fi_mr_attr) -> objects::MrAttr {
     // SAFETY: the caller vouches for the attributes; either side of the union is a pointer, which is not followed.
     unsafe {
         objects::MrAttr {
@@ -37,7 +37,7 @@ pub unsafe fn mr(attr: *const fi_mr_attr) -> objects::MrAttr {
     }
 }
 
-pub unsafe fn cq_err_entry(entry: *const fi_cq_err_entry) -> objects::CqErrEntry {
+pub(super) unsafe fn cq_err_entry(entry: *const fi_cq_err_entry) -> objects::CqErrEntry {
     // SAFETY: the caller vouches for the entry.
     unsafe {
         objects::CqErrEntry {

@@ -60,4 +60,4 @@ mod fi_rma;
 mod fi_tagged;
 
 #[allow(unused_imports)]
-pub use {fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*, fi_eq::*, fi_ext::*};
+pub(super) use {fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*, fi_eq::*, fi_ext::*};

@@ -23,7 +23,7 @@ impl Hasher for Same {
 const END: u32 = u32::MAX;
 
 #[derive(Default)]
-pub struct Index {
+pub(super) struct Index {
     state: RandomState,
     /// The first place of each hash; the others follow in `next`.
     heads: HashMap<u64, u32, BuildHasherDefault<Same>>,
@@ -32,11 +32,11 @@ pub struct Index {
 
 impl Index {
     /// The same bytes in another scope are something else.
-    pub fn hash(&self, scope: u32, key: &[u8]) -> u64 {
+    pub(super) fn hash(&self, scope: u32, key: &[u8]) -> u64 {
         self.state.hash_one((scope, key))
     }
 
-    pub fn insert(&mut self, hash: u64, place: u32) {
+    pub(super) fn insert(&mut self, hash: u64, place: u32) {
         let at = place as usize;
         if self.next.len() <= at {
             self.next.resize(at + 1, END);
@@ -48,14 +48,14 @@ impl Index {
     }
 
     /// The places whose bytes have this hash.
-    pub fn places(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn places(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let first = self.heads.get(&hash).copied();
         core::iter::successors(first, |place| {
             self.next.get(*place as usize).copied().filter(|next| *next != END)
         })
     }
 
-    pub fn remove(&mut self, hash: u64, place: u32) {
+    pub(super) fn remove(&mut self, hash: u64, place: u32) {
         let after = self.next.get(place as usize).copied().unwrap_or(END);
         if self.heads.get(&hash) == Some(&place) {
             match after {
@@ -70,7 +70,7 @@ impl Index {
         }
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.heads.clear();
         self.next.clear();
     }

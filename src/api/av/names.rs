@@ -5,21 +5,21 @@ use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 
 /// The identifiers reported in place of indices. Costs nothing as long as nobody sets one.
-pub struct UserIds {
+pub(super) struct UserIds {
     /// Opened with FI_AV_USER_ID: an address without an identifier is reported as FI_ADDR_NOTAVAIL.
     at_open: bool,
     ids: Vec<fi_addr_t>,
 }
 
 impl UserIds {
-    pub fn new(at_open: bool) -> UserIds {
+    pub(super) fn new(at_open: bool) -> UserIds {
         UserIds {
             at_open,
             ids: Vec::new(),
         }
     }
 
-    pub fn at_open(&self) -> bool {
+    pub(super) fn at_open(&self) -> bool {
         self.at_open
     }
 
@@ -27,12 +27,12 @@ impl UserIds {
         if self.at_open { FI_ADDR_NOTAVAIL } else { index.into() }
     }
 
-    pub fn get(&self, index: u32) -> fi_addr_t {
+    pub(super) fn get(&self, index: u32) -> fi_addr_t {
         let known = self.ids.get(index as usize).copied();
         known.unwrap_or_else(|| self.without(index))
     }
 
-    pub fn set(&mut self, index: u32, id: fi_addr_t) {
+    pub(super) fn set(&mut self, index: u32, id: fi_addr_t) {
         while self.ids.len() <= index as usize {
             let fresh = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
             self.ids.push(self.without(fresh));
@@ -43,7 +43,7 @@ impl UserIds {
     }
 
     /// Removes the identifier of an address, so that the next one at its index begins without.
-    pub fn clear(&mut self, index: u32) {
+    pub(super) fn clear(&mut self, index: u32) {
         let without = self.without(index);
         if let Some(known) = self.ids.get_mut(index as usize) {
             *known = without;
@@ -61,7 +61,7 @@ struct Key {
 }
 
 /// The authorization keys of a vector, in slots that are not used again: there are few.
-pub struct Keys {
+pub(super) struct Keys {
     /// None: the domain has no FI_AV_AUTH_KEY. Some(0): keys may have any length.
     size: Option<usize>,
     keys: Vec<Key>,
@@ -70,10 +70,10 @@ pub struct Keys {
 }
 
 /// The scope of an address that was inserted without a key.
-pub const NO_KEY: Scope = 0;
+pub(super) const NO_KEY: Scope = 0;
 
 impl Keys {
-    pub fn new(size: Option<usize>) -> Keys {
+    pub(super) fn new(size: Option<usize>) -> Keys {
         Keys {
             size,
             keys: Vec::new(),
@@ -81,12 +81,12 @@ impl Keys {
         }
     }
 
-    pub fn allowed(&self) -> bool {
+    pub(super) fn allowed(&self) -> bool {
         self.size.is_some()
     }
 
     /// A key that is inserted again keeps its slot.
-    pub fn insert(&mut self, bytes: &[u8]) -> Result<u32> {
+    pub(super) fn insert(&mut self, bytes: &[u8]) -> Result<u32> {
         let size = self.size.ok_or(Errno(FI_EINVAL))?;
         if bytes.is_empty() || (size != 0 && bytes.len() != size) {
             return Err(Errno(FI_EINVAL));
@@ -119,7 +119,7 @@ impl Keys {
         key.ok_or(Errno(FI_EINVAL))
     }
 
-    pub fn remove(&mut self, slot: u32) -> Result<()> {
+    pub(super) fn remove(&mut self, slot: u32) -> Result<()> {
         let key = self.live(slot)?;
         if key.pins > 0 {
             return Err(Errno(FI_EBUSY));
@@ -128,28 +128,28 @@ impl Keys {
         Ok(())
     }
 
-    pub fn set_user_id(&mut self, slot: u32, id: fi_addr_t) -> Result<()> {
+    pub(super) fn set_user_id(&mut self, slot: u32, id: fi_addr_t) -> Result<()> {
         self.live(slot)?.user_id = id;
         Ok(())
     }
 
-    pub fn user_id(&self, slot: u32) -> Option<fi_addr_t> {
+    pub(super) fn user_id(&self, slot: u32) -> Option<fi_addr_t> {
         self.keys.get(slot as usize).map(|key| key.user_id)
     }
 
     /// The scope for addresses inserted under a key.
-    pub fn scope(&mut self, slot: u32) -> Result<Scope> {
+    pub(super) fn scope(&mut self, slot: u32) -> Result<Scope> {
         self.live(slot)?;
         slot.checked_add(1).ok_or(Errno(FI_EINVAL))
     }
 
     /// All scopes that addresses may be in, besides that of those without a key.
-    pub fn scopes(&self) -> impl Iterator<Item = Scope> + use<> {
+    pub(super) fn scopes(&self) -> impl Iterator<Item = Scope> + use<> {
         1..=Scope::try_from(self.keys.len()).unwrap_or(Scope::MAX)
     }
 
     /// The bytes of a key that was not removed.
-    pub fn bytes(&self, slot: u32) -> Option<&[u8]> {
+    pub(super) fn bytes(&self, slot: u32) -> Option<&[u8]> {
         self.keys
             .get(slot as usize)
             .filter(|key| key.uses > 0)
@@ -157,13 +157,13 @@ impl Keys {
     }
 
     /// The key an address was inserted under, even if it was removed since.
-    pub fn of_address(&self, index: u32) -> Option<&[u8]> {
+    pub(super) fn of_address(&self, index: u32) -> Option<&[u8]> {
         let scope = self.scopes.get(index as usize)?;
         let key = self.keys.get(scope.checked_sub(1)? as usize)?;
         Some(&key.bytes)
     }
 
-    pub fn note(&mut self, index: u32, scope: Scope) {
+    pub(super) fn note(&mut self, index: u32, scope: Scope) {
         let at = index as usize;
         if scope != NO_KEY && self.scopes.len() <= at {
             self.scopes.resize(at + 1, NO_KEY);
@@ -174,7 +174,7 @@ impl Keys {
     }
 
     /// All keys of this moment; counts one more endpoint that uses them.
-    pub fn pin(&mut self) -> Vec<u32> {
+    pub(super) fn pin(&mut self) -> Vec<u32> {
         let live = self.keys.iter_mut().enumerate().filter(|(_, key)| key.uses > 0);
         live.map(|(slot, key)| {
             key.pins += 1;
@@ -183,7 +183,7 @@ impl Keys {
         .collect()
     }
 
-    pub fn unpin(&mut self, slots: &[u32]) {
+    pub(super) fn unpin(&mut self, slots: &[u32]) {
         for slot in slots {
             if let Some(key) = self.keys.get_mut(*slot as usize) {
                 key.pins = key.pins.saturating_sub(1);

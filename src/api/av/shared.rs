@@ -23,21 +23,21 @@ use std::sync::Arc;
 /// Words of the header.
 mod word {
     /// Says that the table is set up, and in which format.
-    pub const MAGIC: usize = 0;
-    pub const FORMAT: usize = 1;
-    pub const AV_TYPE: usize = 2;
-    pub const CAPACITY: usize = 3;
-    pub const RECORD: usize = 4;
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const FORMAT: usize = 1;
+    pub(super) const AV_TYPE: usize = 2;
+    pub(super) const CAPACITY: usize = 3;
+    pub(super) const RECORD: usize = 4;
     /// Records ever used.
-    pub const USED: usize = 5;
+    pub(super) const USED: usize = 5;
     /// Records with memory behind them.
-    pub const RESERVED: usize = 6;
+    pub(super) const RESERVED: usize = 6;
     /// Counts removals, and insertions at a place used before.
-    pub const REMOVALS: usize = 7;
+    pub(super) const REMOVALS: usize = 7;
     /// Counts insertions.
-    pub const ADDITIONS: usize = 8;
+    pub(super) const ADDITIONS: usize = 8;
     /// The header has a page.
-    pub const HEADER: usize = 512;
+    pub(super) const HEADER: usize = 512;
 }
 
 /// Words of a record: its sequence, how often inserted (0: free) and length, the bytes.
@@ -58,7 +58,7 @@ const STEP: u64 = 512;
 const PATIENCE: u32 = 10_000;
 
 /// What must be the same for all who share a vector.
-pub struct Name<'a> {
+pub(super) struct Name<'a> {
     pub provider: Speaker,
     /// What the vector belongs to: names are the domain's own.
     pub domain: &'a str,
@@ -69,7 +69,7 @@ pub struct Name<'a> {
 }
 
 /// The part of a table that is read without a lock.
-pub struct Shared {
+pub(super) struct Shared {
     provider: Speaker,
     table: SharedTable,
     capacity: u64,
@@ -86,16 +86,16 @@ impl Shared {
         self.table.load_published(word::USED).min(self.capacity) as u32
     }
 
-    pub fn removals(&self) -> u64 {
+    pub(super) fn removals(&self) -> u64 {
         self.table.load_published(word::REMOVALS)
     }
 
-    pub fn additions(&self) -> u64 {
+    pub(super) fn additions(&self) -> u64 {
         self.table.load_published(word::ADDITIONS)
     }
 
     /// The array of indices in this process.
-    pub fn map_addr(&self) -> usize {
+    pub(super) fn map_addr(&self) -> usize {
         self.table.address_of(word::HEADER)
     }
 
@@ -136,7 +136,7 @@ impl Shared {
 }
 
 /// A named vector, as one process has it open.
-pub struct SharedStore {
+pub(super) struct SharedStore {
     kind: Arc<dyn AddressKind>,
     shared: Arc<Shared>,
     read_only: bool,
@@ -148,7 +148,7 @@ pub struct SharedStore {
 }
 
 impl SharedStore {
-    pub fn open(name: &Name, kind: Arc<dyn AddressKind>) -> Result<SharedStore> {
+    pub(super) fn open(name: &Name, kind: Arc<dyn AddressKind>) -> Result<SharedStore> {
         let file = file_name(name)?;
         let capacity = name.count.max(LEAST_CAPACITY).checked_next_power_of_two();
         let capacity = capacity
@@ -195,7 +195,7 @@ impl SharedStore {
         })
     }
 
-    pub fn shared(&self) -> Arc<Shared> {
+    pub(super) fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }
 

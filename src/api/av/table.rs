@@ -13,17 +13,17 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// What addresses belong to beside their bytes: no authorization key, or one of them.
-pub type Scope = u32;
+pub(super) type Scope = u32;
 
 /// The result of inserting an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inserted {
+pub(super) struct Inserted {
     pub index: u32,
     /// The address was not in the table.
     pub new: bool,
 }
 
-pub trait Store: Send {
+pub(super) trait Store: Send {
     /// Called before a series of changes; `end` after it.
     fn begin(&mut self) -> Result<()> {
         Ok(())
@@ -51,7 +51,7 @@ struct Slot {
     uses: u32,
 }
 
-pub struct Table {
+pub(super) struct Table {
     kind: Arc<dyn AddressKind>,
     slots: Vec<Slot>,
     free: BinaryHeap<Reverse<u32>>,
@@ -63,7 +63,7 @@ pub struct Table {
 
 impl Table {
     /// `count`: how many addresses will come, as far as the application knows.
-    pub fn new(kind: Arc<dyn AddressKind>, count: usize) -> Table {
+    pub(super) fn new(kind: Arc<dyn AddressKind>, count: usize) -> Table {
         /// More is not believed beforehand.
         const BELIEVED: usize = 1 << 16;
         Table {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A place in a counter's line: the threshold, then the order of submission.
-pub type Turn = (u64, u64);
+pub(super) type Turn = (u64, u64);
 
 struct Line {
     cntr: Arc<Cntr>,
@@ -27,14 +27,14 @@ impl Line {
 }
 
 #[derive(Default)]
-pub struct Lines {
+pub(super) struct Lines {
     lines: Vec<Line>,
     submitted: u64,
     due: Arc<Due>,
 }
 
 impl Lines {
-    pub fn new(due: &Arc<Due>) -> Lines {
+    pub(super) fn new(due: &Arc<Due>) -> Lines {
         Lines {
             due: due.clone(),
             ..Lines::default()
@@ -46,21 +46,21 @@ impl Lines {
     }
 
     /// Whether no other work must start before this.
-    pub fn is_first(&self, work: &Work) -> bool {
+    pub(super) fn is_first(&self, work: &Work) -> bool {
         let line = self.of(work.trigger.cntr()).and_then(|at| self.lines.get(at));
         let first = line.and_then(|line| line.waiting.first_key_value());
         first.is_none_or(|((threshold, _), _)| *threshold > work.threshold)
     }
 
     /// Adds work behind all of its threshold.
-    pub fn add(&mut self, work: Work) {
+    pub(super) fn add(&mut self, work: Work) {
         self.submitted += 1;
         let turn = (work.threshold, self.submitted);
         self.put(turn, work, false);
     }
 
     /// Work that was taken and is refused for now goes back to its turn.
-    pub fn put_back(&mut self, turn: Turn, work: Work) {
+    pub(super) fn put_back(&mut self, turn: Turn, work: Work) {
         self.put(turn, work, true);
     }
 
@@ -82,7 +82,7 @@ impl Lines {
     }
 
     /// Takes the next work whose threshold is reached.
-    pub fn take_due(&mut self) -> Option<(Turn, Work)> {
+    pub(super) fn take_due(&mut self) -> Option<(Turn, Work)> {
         for at in 0..self.lines.len() {
             let Some(line) = self.lines.get_mut(at).filter(|line| !line.stuck) else {
                 continue;
@@ -102,7 +102,7 @@ impl Lines {
     }
 
     /// Lets refused work be tried again. Returns whether there is any.
-    pub fn unstick(&mut self) -> bool {
+    pub(super) fn unstick(&mut self) -> bool {
         let mut any = false;
         for line in &mut self.lines {
             any |= core::mem::take(&mut line.stuck);
@@ -111,7 +111,7 @@ impl Lines {
     }
 
     /// Takes out all work that `meant` says.
-    pub fn remove(&mut self, mut meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
+    pub(super) fn remove(&mut self, mut meant: impl FnMut(&Work) -> bool) -> Vec<Work> {
         let mut removed = Vec::new();
         for line in &mut self.lines {
             let turns: Vec<Turn> = line

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The endpoints that one engine works for.
-pub trait Owners {
+pub(super) trait Owners {
     /// The transport of one endpoint, which knows what addresses look like.
     type Endpoint: EndpointTransport;
     /// What the engine works over: that transport, or several as one.
@@ -53,12 +53,12 @@ pub trait Owners {
     fn wake(transport: &Self::Transport);
 }
 
-pub struct CollectiveQueues<'a> {
+pub(super) struct CollectiveQueues<'a> {
     pub cq: Option<&'a Arc<Cq>>,
     pub eq: Option<&'a Arc<Eq>>,
 }
 
-pub struct EndpointCore<O: Owners> {
+pub(super) struct EndpointCore<O: Owners> {
     pub engine: Engine<O::Transport>,
     pub owners: O,
     /// A waiter sleeps without a liveness timer, as nothing was unfinished; the next operation must wake it.
@@ -70,7 +70,7 @@ pub struct EndpointCore<O: Owners> {
 }
 
 impl<O: Owners> EndpointCore<O> {
-    pub fn new(engine: Engine<O::Transport>, owners: O) -> EndpointCore<O> {
+    pub(super) fn new(engine: Engine<O::Transport>, owners: O) -> EndpointCore<O> {
         EndpointCore {
             engine,
             owners,
@@ -82,13 +82,13 @@ impl<O: Owners> EndpointCore<O> {
 
     /// The engine, and what it reports to.
     #[inline]
-    pub fn parts(&mut self) -> (&mut Engine<O::Transport>, O::Reporter<'_>) {
+    pub(super) fn parts(&mut self) -> (&mut Engine<O::Transport>, O::Reporter<'_>) {
         (&mut self.engine, self.owners.reporter(&mut self.pending))
     }
 
     /// Reports what the engine has left pending. After each call of the engine.
     #[inline]
-    pub fn report(&mut self) {
+    pub(super) fn report(&mut self) {
         if !self.pending.completions.is_empty() {
             self.report_pending();
         }
@@ -129,7 +129,7 @@ impl<O: Owners> EndpointCore<O> {
     }
 
     /// Collectives of one owner go no further.
-    pub fn abandon(&mut self, owner: usize) {
+    pub(super) fn abandon(&mut self, owner: usize) {
         let (runner, mut hands) = self.runner_and_hands();
         runner.abandon(owner, &mut hands);
     }
@@ -144,7 +144,7 @@ impl<O: Owners> EndpointCore<O> {
 
     /// Moves on what can be moved.
     #[inline]
-    pub fn progress(&mut self) {
+    pub(super) fn progress(&mut self) {
         {
             let (engine, mut reporter) = self.parts();
             engine.progress(&mut reporter);
@@ -182,7 +182,7 @@ impl<O: Owners> EndpointCore<O> {
     }
 
     /// fi_cancel. False: there is no such receive.
-    pub fn cancel(&mut self, context: Context) -> bool {
+    pub(super) fn cancel(&mut self, context: Context) -> bool {
         let found = self.engine.cancel(context, &mut &mut self.pending);
         self.report();
         found
@@ -194,7 +194,7 @@ impl<O: Owners> EndpointCore<O> {
     }
 
     /// A waiter is about to sleep: whether it must look at its peers now and then, as those that die do not wake it.
-    pub fn must_watch(&mut self) -> bool {
+    pub(super) fn must_watch(&mut self) -> bool {
         let unfinished = self.unfinished();
         self.deep_sleep = !unfinished;
         unfinished
@@ -202,7 +202,7 @@ impl<O: Owners> EndpointCore<O> {
 
     /// An operation was begun. Wakes a waiter that sleeps without looking at its peers, as it may have to end it.
     #[inline]
-    pub fn begun(&mut self, driver: Option<&Driver>) {
+    pub(super) fn begun(&mut self, driver: Option<&Driver>) {
         if self.deep_sleep || self.owners.is_driven() {
             self.wake_sleeper(driver);
         }

@@ -15,14 +15,14 @@ use crate::util::closable::{Closable, Entered};
 use std::sync::Arc;
 
 /// How far an operation has come when it was given to the engine.
-pub enum Begun {
+pub(super) enum Begun {
     /// It is complete.
     Done,
     /// It may be unfinished, or was refused.
     Underway(core::result::Result<(), Refused>),
 }
 
-pub struct EngineHost<O: Owners> {
+pub(super) struct EngineHost<O: Owners> {
     pub domain: Arc<Domain>,
     /// The domain's.
     deferred: Arc<Deferred>,
@@ -31,7 +31,7 @@ pub struct EngineHost<O: Owners> {
 
 impl<O: Owners> EngineHost<O> {
     /// `locked`: whether several threads may call at once.
-    pub fn new(domain: &Arc<Domain>, core: EndpointCore<O>, locked: bool) -> EngineHost<O> {
+    pub(super) fn new(domain: &Arc<Domain>, core: EndpointCore<O>, locked: bool) -> EngineHost<O> {
         domain.users.acquire();
         EngineHost {
             domain: domain.clone(),
@@ -42,19 +42,19 @@ impl<O: Owners> EngineHost<O> {
 
     /// Waits for the lock. None: the object is closed, though another thread still has a reference.
     #[inline]
-    pub fn try_enter(&self) -> Option<Entered<'_, EndpointCore<O>>> {
+    pub(super) fn try_enter(&self) -> Option<Entered<'_, EndpointCore<O>>> {
         self.core.enter()
     }
 
     /// For a call of the application, which must not use an object that it has closed: -FI_EOPBADSTATE.
     #[inline(always)]
-    pub fn enter(&self) -> Result<Entered<'_, EndpointCore<O>>> {
+    pub(super) fn enter(&self) -> Result<Entered<'_, EndpointCore<O>>> {
         self.core.enter().ok_or(Errno(FI_EOPBADSTATE as i32))
     }
 
     /// Ends every call that gave the engine an operation: reports completions, wakes a sleeper, starts deferred work.
     #[inline(always)]
-    pub fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<(), NotBegun> {
+    pub(super) fn finish(&self, mut core: Entered<'_, EndpointCore<O>>, begun: Begun) -> Result<(), NotBegun> {
         // An operation that completed at once may be deferred work, whose completion starts the next.
         core.report();
         let result = match begun {
@@ -71,20 +71,20 @@ impl<O: Owners> EngineHost<O> {
 
     /// Drives the engine, unless the object is closed or another thread is at it.
     #[inline]
-    pub fn progress(&self) {
+    pub(super) fn progress(&self) {
         let Some(mut core) = self.core.poll() else { return };
         core.progress();
         drop(core);
         self.deferred.run();
     }
 
-    pub fn cancel(&self, context: Context) -> Result<()> {
+    pub(super) fn cancel(&self, context: Context) -> Result<()> {
         let found = self.enter()?.cancel(context);
         self.deferred.run();
         if found { Ok(()) } else { Err(Errno(FI_ENOENT)) }
     }
 
-    pub fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
+    pub(super) fn with_state<R>(&self, use_it: impl FnOnce(&mut EndpointState) -> R) -> R {
         match self.core.enter() {
             Some(mut core) => use_it(core.owners.state()),
             None => use_it(&mut EndpointState::closed(self.domain.provider)),
@@ -92,7 +92,7 @@ impl<O: Owners> EngineHost<O> {
     }
 
     /// Announces a sleeper, by `arm` on the transport; false: there is work. See `Progress::arm`.
-    pub fn arm(&self, arm: impl FnOnce(&mut O::Transport) -> bool) -> bool {
+    pub(super) fn arm(&self, arm: impl FnOnce(&mut O::Transport) -> bool) -> bool {
         let Some(mut entered) = self.core.enter() else {
             return true; // closed: it never has work again
         };
@@ -106,28 +106,28 @@ impl<O: Owners> EngineHost<O> {
     }
 
     /// See `Progress::unfinished`.
-    pub fn must_watch(&self) -> bool {
+    pub(super) fn must_watch(&self) -> bool {
         self.core.enter().is_some_and(|mut core| core.must_watch())
     }
 
     /// Waits until no other thread is in the middle of a call.
-    pub fn settle(&self) {
+    pub(super) fn settle(&self) {
         self.core.pass();
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.core.is_closed()
     }
 
     /// Ends the transport and all that is unfinished, and lets go of the address vector and the domain.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         if self.core.close() {
             self.domain.users.release();
         }
     }
 
     /// Begins anew after `close`.
-    pub fn reopen(&self, core: EndpointCore<O>) {
+    pub(super) fn reopen(&self, core: EndpointCore<O>) {
         self.domain.users.acquire();
         if self.core.reopen(core).is_err() {
             self.domain.users.release();

@@ -46,7 +46,7 @@ enum NumberOf {
     Nothing,
 }
 
-pub struct Lanes<T> {
+pub(super) struct Lanes<T> {
     limits: Limits,
     lanes: Vec<Lane<T>>,
     numbers: Vec<NumberOf>,
@@ -63,7 +63,7 @@ pub struct Lanes<T> {
 
 impl<T: EndpointTransport> Lanes<T> {
     /// `limits`: those of every transport that will be added.
-    pub fn new(limits: Limits) -> Lanes<T> {
+    pub(super) fn new(limits: Limits) -> Lanes<T> {
         Lanes {
             limits,
             lanes: Vec::new(),
@@ -77,7 +77,7 @@ impl<T: EndpointTransport> Lanes<T> {
     }
 
     /// Adds a lane and returns its number, which is never used again.
-    pub fn add(&mut self, transport: T) -> usize {
+    pub(super) fn add(&mut self, transport: T) -> usize {
         self.lanes.push(Lane {
             transport: Some(transport),
             known: Vec::new(),
@@ -86,35 +86,35 @@ impl<T: EndpointTransport> Lanes<T> {
     }
 
     /// Drops the lane's transport; the engine hears of the end of its peers in the next poll.
-    pub fn close(&mut self, lane: usize) {
+    pub(super) fn close(&mut self, lane: usize) {
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.transport = None;
             self.over.extend(lane.known.drain(..).flatten());
         }
     }
 
-    pub fn transport(&self, lane: usize) -> Option<&T> {
+    pub(super) fn transport(&self, lane: usize) -> Option<&T> {
         self.lanes.get(lane)?.transport.as_ref()
     }
 
-    pub fn transport_mut(&mut self, lane: usize) -> Option<&mut T> {
+    pub(super) fn transport_mut(&mut self, lane: usize) -> Option<&mut T> {
         self.lanes.get_mut(lane)?.transport.as_mut()
     }
 
     /// Peers that are met on this lane may reach these regions. Once only. Not by `Transport::publish_regions`: each lane
     /// is another endpoint's, which may be no target, or count what peers do.
-    pub fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
+    pub(super) fn show_by(&mut self, lane: usize, regions: &Arc<Regions>, endpoint: u64) {
         if let Some(transport) = self.transport_mut(lane) {
             transport.publish_regions(regions, endpoint);
         }
     }
 
-    pub fn wake_fd(&self, lane: usize) -> Option<RawFd> {
+    pub(super) fn wake_fd(&self, lane: usize) -> Option<RawFd> {
         self.transport(lane)?.wake_fd()
     }
 
     /// Wakes sleepers of every lane.
-    pub fn wake(&self) {
+    pub(super) fn wake(&self) {
         self.lanes
             .iter()
             .filter_map(|lane| lane.transport.as_ref())
@@ -122,21 +122,21 @@ impl<T: EndpointTransport> Lanes<T> {
     }
 
     /// The peer at an address, for sending on one lane.
-    pub fn peer_by(&mut self, lane: usize, address: &[u8]) -> Option<PeerId> {
+    pub(super) fn peer_by(&mut self, lane: usize, address: &[u8]) -> Option<PeerId> {
         let number = self.transport_mut(lane)?.peer(address)?;
         self.know(lane, number).map(|known| known.id)
     }
 
     /// The lane that a peer is met on.
     #[inline]
-    pub fn lane_of(&self, peer: PeerId) -> Option<usize> {
+    pub(super) fn lane_of(&self, peer: PeerId) -> Option<usize> {
         match self.numbers.get(peer as usize)? {
             NumberOf::Peer { lane, .. } => Some(*lane),
             NumberOf::Source | NumberOf::Nothing => None,
         }
     }
 
-    pub fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
+    pub(super) fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
         match self.numbers.get(peer as usize)? {
             NumberOf::Peer { lane, number } => self.transport(*lane)?.address_of(*number),
             NumberOf::Source | NumberOf::Nothing => None,

@@ -258,13 +258,13 @@ pub(super) fn stop(endpoint: &impl EndpointOps) {
 }
 
 /// Arms the endpoint itself, whether or not a thread of FI_PROGRESS_AUTO drives it.
-pub trait Sleeper: Progress {
+pub(super) trait Sleeper: Progress {
     fn arm_self(&self) -> bool;
     fn own_fd(&self) -> Option<RawFd>;
 }
 
 /// An endpoint as the thread of FI_PROGRESS_AUTO drives it: the thread sleeps on the endpoint's own descriptor.
-pub struct ByThread<S>(pub Arc<S>);
+pub(super) struct ByThread<S>(pub Arc<S>);
 
 impl<S: Sleeper> Progress for ByThread<S> {
     fn progress(&self) {

@@ -6,7 +6,7 @@ use super::refusal::{Check, Refusal, granted, size_at_most, subset};
 use crate::abi::types::*;
 
 /// `mode` is the application's for the whole info; it counts where the context names none of its own.
-pub fn check_rx(asked: &RxAttr, most: &RxAttr, mode: u64) -> Check {
+pub(super) fn check_rx(asked: &RxAttr, most: &RxAttr, mode: u64) -> Check {
     subset("rx_attr.caps", FI_TYPE_CAPS, asked.caps & !NOT_FOR_RX, most.caps)?;
     granted("rx_attr.mode", FI_TYPE_MODE, most.mode, own_or(asked.mode, mode))?;
     subset("rx_attr.op_flags", FI_TYPE_OP_FLAGS, asked.op_flags, most.op_flags)?;
@@ -17,7 +17,7 @@ pub fn check_rx(asked: &RxAttr, most: &RxAttr, mode: u64) -> Check {
     size_at_most("rx_attr.iov_limit", asked.iov_limit, most.iov_limit)
 }
 
-pub fn check_tx(asked: &TxAttr, most: &TxAttr, mode: u64) -> Check {
+pub(super) fn check_tx(asked: &TxAttr, most: &TxAttr, mode: u64) -> Check {
     subset("tx_attr.caps", FI_TYPE_CAPS, asked.caps & !NOT_FOR_TX, most.caps)?;
     granted("tx_attr.mode", FI_TYPE_MODE, most.mode, own_or(asked.mode, mode))?;
     subset("tx_attr.op_flags", FI_TYPE_OP_FLAGS, asked.op_flags, most.op_flags)?;

@@ -10,7 +10,7 @@ use super::ranks::{check_progress, check_resource_mgmt, check_threading};
 use super::refusal::{Check, Refusal, at_most, differs, granted, size_at_most, subset};
 use crate::abi::types::*;
 
-pub fn check(asked: &DomainAttr, most: &DomainAttr, hints: &Info, query: &Query) -> Check {
+pub(super) fn check(asked: &DomainAttr, most: &DomainAttr, hints: &Info, query: &Query) -> Check {
     check_threading(asked.threading, most.threading)?;
     check_progress(asked.progress, most.progress)?;
     check_resource_mgmt(asked.resource_mgmt, most.resource_mgmt)?;
@@ -54,7 +54,7 @@ fn check_since_1_5(asked: &DomainAttr, most: &DomainAttr) -> Check {
 }
 
 /// Whether the keys are to come with the addresses of the AV instead.
-pub fn keys_by_av(asked: Option<&DomainAttr>, query: &Query) -> bool {
+pub(super) fn keys_by_av(asked: Option<&DomainAttr>, query: &Query) -> bool {
     query.speaks(1, 20) && asked.is_some_and(|asked| asked.auth_key.size == FI_AV_AUTH_KEY)
 }
 
@@ -73,7 +73,7 @@ fn check_auth_key(asked: &AuthKey, most: &AuthKey, query: &Query) -> Check {
 }
 
 /// Keys have one size per provider.
-pub fn check_key_size(attr: &'static str, asked: &AuthKey, most: &AuthKey) -> Check {
+pub(super) fn check_key_size(attr: &'static str, asked: &AuthKey, most: &AuthKey) -> Check {
     if asked.size == 0 || asked.size == most.size {
         return Ok(());
     }

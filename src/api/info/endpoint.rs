@@ -6,7 +6,7 @@ use super::query::Query;
 use super::refusal::{Check, Refusal, at_most, differs, size_at_most};
 use crate::abi::types::*;
 
-pub fn check(asked: &EpAttr, most: &Parts, hints: &Info, query: &Query) -> Check {
+pub(super) fn check(asked: &EpAttr, most: &Parts, hints: &Info, query: &Query) -> Check {
     if asked.protocol != FI_PROTO_UNSPEC && asked.protocol != most.ep.protocol {
         return Err(differs(
             "ep_attr.protocol",

@@ -7,7 +7,7 @@ use super::query::Query;
 use super::{caps, mr_mode};
 use crate::abi::types::*;
 
-pub fn build(offer: &Info, query: &Query) -> Info {
+pub(super) fn build(offer: &Info, query: &Query) -> Info {
     let hints = query.hints;
     let mut info = offer.clone();
     let offered_mr = offer.domain.as_ref().map_or(0, |domain| domain.mr_mode);

@@ -25,7 +25,7 @@ impl Default for Link {
 
 impl Link {
     /// The place of the next entry of the chain, or `NOWHERE`.
-    pub fn after(self) -> u32 {
+    pub(super) fn after(self) -> u32 {
         self.after
     }
 }
@@ -72,7 +72,7 @@ impl Default for Chains {
 
 impl Chains {
     /// A table that always has a single chain: a list.
-    pub fn only_one() -> Chains {
+    pub(super) fn only_one() -> Chains {
         Chains {
             chains: vec![EMPTY],
             len: 0,
@@ -81,12 +81,12 @@ impl Chains {
     }
 
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The place of the oldest entry of a list, or `NOWHERE`.
-    pub fn first(&self) -> u32 {
+    pub(super) fn first(&self) -> u32 {
         self.chains.first().map_or(NOWHERE, |ends| ends.first)
     }
 
@@ -97,7 +97,7 @@ impl Chains {
 
     /// Appends the entry that is about to be put into this place of the slab. Returns the link to store in it.
     #[inline(always)]
-    pub fn push(&mut self, links: &mut impl Links, hash: u32, place: u32) -> Link {
+    pub(super) fn push(&mut self, links: &mut impl Links, hash: u32, place: u32) -> Link {
         if self.len >= CROWD * self.chains.len() && self.grows {
             self.grow(links);
         }
@@ -126,7 +126,7 @@ impl Chains {
     /// The oldest entry with this hash for which `fits` is true, and its place. `at` returns the entry at a place and
     /// its link.
     #[inline]
-    pub fn find<E>(
+    pub(super) fn find<E>(
         &self,
         hash: u32,
         at: impl Fn(u32) -> Option<(E, Link)>,
@@ -146,7 +146,7 @@ impl Chains {
 
     /// Removes the entry that has this link.
     #[inline]
-    pub fn unlink(&mut self, links: &mut impl Links, link: Link) {
+    pub(super) fn unlink(&mut self, links: &mut impl Links, link: Link) {
         let Link { hash, before, after } = link;
         let at = self.chain_of(hash);
         let Some(ends) = self.chains.get_mut(at) else { return };

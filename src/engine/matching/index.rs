@@ -47,7 +47,7 @@ pub(super) struct Index<K> {
 
 impl<K: Copy + Eq + Hash> Index<K> {
     /// Makes an index of entries with these keys and places, given oldest first.
-    pub fn of(entries: impl Iterator<Item = (K, u32)>) -> Index<K> {
+    pub(super) fn of(entries: impl Iterator<Item = (K, u32)>) -> Index<K> {
         let mut index = Index {
             lines: HashMap::with_hasher(SeededState::random()),
             links: Vec::new(),
@@ -63,7 +63,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
     }
 
     /// Adds an entry, the newest of all.
-    pub fn push(&mut self, key: K, place: u32) {
+    pub(super) fn push(&mut self, key: K, place: u32) {
         let at = place as usize;
         if at >= self.links.len() {
             self.links.resize(at + 1, ALONE);
@@ -84,7 +84,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
     }
 
     /// Removes an entry that is in the index.
-    pub fn remove(&mut self, key: K, place: u32) {
+    pub(super) fn remove(&mut self, key: K, place: u32) {
         let Some(Link { before, after }) = self.links.get(place as usize).copied() else {
             return;
         };
@@ -115,7 +115,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
     }
 
     /// The places of the entries with this key, oldest first.
-    pub fn find(&mut self, key: K) -> impl Iterator<Item = u32> {
+    pub(super) fn find(&mut self, key: K) -> impl Iterator<Item = u32> {
         self.idle = 0;
         let first = self.lines.get(&key).map(|ends| ends.first);
         std::iter::successors(first, |place| {
@@ -126,12 +126,12 @@ impl<K: Copy + Eq + Hash> Index<K> {
         })
     }
 
-    pub fn idle(&self) -> usize {
+    pub(super) fn idle(&self) -> usize {
         self.idle
     }
 
     /// Whether keeping it unused has cost as much as making it anew.
-    pub fn is_stale(&self) -> bool {
+    pub(super) fn is_stale(&self) -> bool {
         self.idle > self.links.len().max(FEW)
     }
 }

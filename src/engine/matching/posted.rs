@@ -58,22 +58,22 @@ impl<P> Default for Posted<P> {
 }
 
 impl<P: Receive> Posted<P> {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
 
     #[inline]
-    pub fn get(&self, id: Id) -> Option<&P> {
+    pub(super) fn get(&self, id: Id) -> Option<&P> {
         self.slab.get(id).map(|post| &post.value)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, id: Id) -> Option<&mut P> {
+    pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut P> {
         self.slab.get_mut(id).map(|post| &mut post.value)
     }
 
     #[inline(always)]
-    pub fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
+    pub(super) fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
         let pattern = Pattern::of(&want);
         let at = self.group_of(pattern);
         self.order += 1;
@@ -123,7 +123,7 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    pub fn find_id(&self, source: Source, tag: u64) -> Option<Id> {
+    pub(super) fn find_id(&self, source: Source, tag: u64) -> Option<Id> {
         let (place, _) = self.find(source, tag)?;
         self.slab.name(place)
     }
@@ -147,7 +147,7 @@ impl<P: Receive> Posted<P> {
 
     /// See `Matcher::take_posted`.
     #[inline]
-    pub fn take(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
+    pub(super) fn take(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
         let Some((place, post)) = self.find(source, tag) else {
             return false;
         };
@@ -171,7 +171,7 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    pub fn remove(&mut self, id: Id) -> Option<P> {
+    pub(super) fn remove(&mut self, id: Id) -> Option<P> {
         self.slab.get(id)?;
         if self.watched {
             self.tidy(id.place());
@@ -204,7 +204,7 @@ impl<P: Receive> Posted<P> {
         self.watched = self.contexts.is_some() || self.groups.len() > USUAL;
     }
 
-    pub fn find_context(&mut self, context: usize, means: impl Fn(&P) -> bool) -> Option<Id> {
+    pub(super) fn find_context(&mut self, context: usize, means: impl Fn(&P) -> bool) -> Option<Id> {
         if self.contexts.is_none() && self.slab.places() > FEW {
             self.index_contexts();
         }
@@ -250,7 +250,7 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    pub fn search(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
+    pub(super) fn search(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
         let meant = self.slab.iter().filter(|(_, post)| means(&post.value));
         let mut found: Vec<(u64, Id)> = meant.map(|(id, post)| (post.order, id)).collect();
         found.sort_unstable_by_key(|(order, _)| *order);

@@ -58,15 +58,15 @@ impl<M> Default for Unexpected<M> {
 }
 
 impl<M> Unexpected<M> {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
 
-    pub fn get_mut(&mut self, id: Id) -> Option<&mut M> {
+    pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut M> {
         self.slab.get_mut(id).map(|message| &mut message.value)
     }
 
-    pub fn insert(&mut self, source: Source, tag: u64, value: M) -> Id {
+    pub(super) fn insert(&mut self, source: Source, tag: u64, value: M) -> Id {
         let place = self.slab.next_place();
         if !self.indices.is_empty() {
             self.index_message(source, tag, place);
@@ -82,7 +82,7 @@ impl<M> Unexpected<M> {
     }
 
     #[inline]
-    pub fn find(&mut self, want: &Want) -> Option<Id> {
+    pub(super) fn find(&mut self, want: &Want) -> Option<Id> {
         if self.all.is_empty() {
             return None;
         }
@@ -152,13 +152,13 @@ impl<M> Unexpected<M> {
         self.indices.len()
     }
 
-    pub fn remove(&mut self, id: Id) -> Option<M> {
+    pub(super) fn remove(&mut self, id: Id) -> Option<M> {
         self.hide(id);
         self.slab.remove(id).map(|message| message.value)
     }
 
     /// Hides a message from searches. False if it was hidden or does not exist.
-    pub fn hide(&mut self, id: Id) -> bool {
+    pub(super) fn hide(&mut self, id: Id) -> bool {
         let Some(message) = self.slab.get_mut(id).filter(|message| !message.hidden) else {
             return false;
         };

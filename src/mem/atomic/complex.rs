@@ -8,10 +8,10 @@ use super::word::Wide;
 /// Real and imaginary part.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(transparent)]
-pub struct Complex<R>(pub [R; 2]);
+pub(super) struct Complex<R>(pub [R; 2]);
 
 /// The product of complex numbers over a real type.
-pub trait Real: Number {
+pub(super) trait Real: Number {
     fn complex_prod(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
 }
 

@@ -7,7 +7,7 @@ use super::kinds::Op;
 use super::word::Word;
 
 /// A type of element: conversion from and to a raw word, and the meaning of operations.
-pub trait Element: Copy {
+pub(super) trait Element: Copy {
     type Word: Word;
     /// Equal values have equal bits and sums are those of the raw word, so atomic instructions on the word can be used.
     const INT: bool = false;
@@ -20,7 +20,7 @@ pub trait Element: Copy {
 }
 
 /// Arithmetic that all types have.
-pub trait Number: Copy + PartialEq {
+pub(super) trait Number: Copy + PartialEq {
     fn sum(self, other: Self) -> Self;
     fn diff(self, other: Self) -> Self;
     fn prod(self, other: Self) -> Self;
@@ -31,7 +31,7 @@ pub trait Number: Copy + PartialEq {
 
 /// The operations that every type has.
 #[inline(always)]
-pub fn plain<N: Number>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
+pub(super) fn plain<N: Number>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
     match op {
         Op::Sum => Some(old.sum(operand)),
         Op::Diff => Some(old.diff(operand)),
@@ -48,7 +48,7 @@ pub fn plain<N: Number>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
 
 /// The operations of types with an order.
 #[inline(always)]
-pub fn ordered<N: Number + PartialOrd>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
+pub(super) fn ordered<N: Number + PartialOrd>(op: Op, old: N, operand: N, compare: N) -> Option<N> {
     let stored = match op {
         Op::Min => operand < old,
         Op::Max => operand > old,

@@ -11,7 +11,7 @@ use super::word::Word;
 /// The arrays of one operation, each of `count` elements of any alignment. Reading from a null array gives zero,
 /// writing to it does nothing.
 #[derive(Clone, Copy)]
-pub struct Job {
+pub(super) struct Job {
     pub target: *mut u8,
     pub operand: *const u8,
     pub compare: *const u8,
@@ -26,7 +26,7 @@ impl Job {
     /// # Safety All arrays that are not null are valid for `count` elements of the size of `W`. Operand and result may
     /// be the same.
     #[inline(always)]
-    pub unsafe fn each<W: Word>(&self, work: impl Fn(*mut W, W, W) -> W) {
+    pub(super) unsafe fn each<W: Word>(&self, work: impl Fn(*mut W, W, W) -> W) {
         let read = |array: *const W, index: usize| match array.is_null() {
             true => W::default(),
             // SAFETY: `index` is below `count`, for which the caller promises the array to be valid.
@@ -47,14 +47,14 @@ impl Job {
 }
 
 /// Generic code that `for_type` calls with the element's type.
-pub trait ForType {
+pub(super) trait ForType {
     type Output;
     fn run<E: Element>(self) -> Self::Output;
 }
 
 /// Calls `task` with the Rust type of an fi_datatype.
 #[inline]
-pub fn for_type<T: ForType>(datatype: Datatype, task: T) -> T::Output {
+pub(super) fn for_type<T: ForType>(datatype: Datatype, task: T) -> T::Output {
     match datatype {
         Datatype::Int8 => task.run::<i8>(),
         Datatype::Uint8 => task.run::<u8>(),
@@ -80,7 +80,7 @@ pub fn for_type<T: ForType>(datatype: Datatype, task: T) -> T::Output {
 }
 
 /// Runs an operation atomically for each element.
-pub struct Execute {
+pub(super) struct Execute {
     op: Op,
     job: Job,
     /// The target is shared with other processes, which do not have our locks: only native elements may be changed.
@@ -90,7 +90,7 @@ pub struct Execute {
 impl Execute {
     /// # Safety
     /// As `Job::each`, for the type that it is run with. The target is writable unless `op` is `Read`.
-    pub unsafe fn new(op: Op, job: Job) -> Execute {
+    pub(super) unsafe fn new(op: Op, job: Job) -> Execute {
         Execute { op, job, shared: false }
     }
 
@@ -98,7 +98,7 @@ impl Execute {
     ///
     /// # Safety
     /// As `new`.
-    pub unsafe fn shared(op: Op, job: Job) -> Execute {
+    pub(super) unsafe fn shared(op: Op, job: Job) -> Execute {
         Execute { op, job, shared: true }
     }
 }
@@ -132,7 +132,7 @@ impl ForType for Execute {
 }
 
 /// Whether elements of the type at this address are native.
-pub struct Native(pub usize);
+pub(super) struct Native(pub usize);
 
 impl ForType for Native {
     type Output = bool;
@@ -143,7 +143,7 @@ impl ForType for Native {
 }
 
 /// Runs an operation on memory that nobody else accesses.
-pub struct Combine<'a> {
+pub(super) struct Combine<'a> {
     pub op: Op,
     pub dst: &'a mut [u8],
     pub src: &'a [u8],

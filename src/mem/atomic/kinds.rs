@@ -154,7 +154,7 @@ impl Form {
 
 /// Whether fi_atomic(3) allows the three together. Complex numbers have no order, and only integers have bitwise
 /// operations.
-pub const fn valid(form: Form, op: Op, datatype: Datatype) -> bool {
+pub(super) const fn valid(form: Form, op: Op, datatype: Datatype) -> bool {
     use Op::*;
     let fits_form = match op {
         Read => matches!(form, Form::Fetch),

@@ -21,7 +21,7 @@ unsafe extern "C" {
 /// The bytes of one value, as memory has them.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct LongDouble(u128);
+pub(super) struct LongDouble(u128);
 
 impl LongDouble {
     /// Runs one of C's `a = a op b`.

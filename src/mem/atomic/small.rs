@@ -10,7 +10,7 @@ use super::kinds::Op;
 use super::word::Word;
 
 /// A number format: sign, exponent and mantissa, from the highest bit down.
-pub trait Format: Copy {
+pub(super) trait Format: Copy {
     type Raw: Word;
     const EXPONENT: u32;
     const MANTISSA: u32;
@@ -24,7 +24,7 @@ pub trait Format: Copy {
 
 /// A number in one of the formats, as bits: a NaN that is only moved keeps its bits.
 #[derive(Clone, Copy)]
-pub struct Small<F: Format>(F::Raw, PhantomData<F>);
+pub(super) struct Small<F: Format>(F::Raw, PhantomData<F>);
 
 impl<F: Format> Small<F> {
     const BIAS: i32 = (1 << (F::EXPONENT - 1)) - 1;
@@ -42,14 +42,14 @@ impl<F: Format> Small<F> {
     /// The difference of the exponent biases of f32 and the format.
     const REBIAS: u32 = (127 - Self::BIAS) as u32;
 
-    pub fn new(raw: F::Raw) -> Self {
+    pub(super) fn new(raw: F::Raw) -> Self {
         Small(raw, PhantomData)
     }
 
     // Both conversions are written without branches, so that the compiler can vectorize loops over them.
 
     #[inline(always)]
-    pub fn value(self) -> f32 {
+    pub(super) fn value(self) -> f32 {
         let bits = F::bits(self.0);
         let sign = bits >> (F::EXPONENT + F::MANTISSA) & 1;
         let size = bits & ((1 << (F::EXPONENT + F::MANTISSA)) - 1);
@@ -60,7 +60,7 @@ impl<F: Format> Small<F> {
     }
 
     #[inline(always)]
-    pub fn round(value: f32) -> Self {
+    pub(super) fn round(value: f32) -> Self {
         let sign = value.to_bits() >> 31 << (F::EXPONENT + F::MANTISSA);
         let bits = value.to_bits() & !(1 << 31);
         // Adds half of the last place, a little less if that place is even, and cuts off the rest. A carry out of the
@@ -138,7 +138,7 @@ macro_rules! formats {
     ($($(#[$text:meta])* $name:ident($raw:ty, $exponent:literal, $mantissa:literal, $infinite:literal);)*) => {$(
         $(#[$text])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name;
+        pub(crate) struct $name;
 
         impl Format for $name {
             type Raw = $raw;

@@ -32,7 +32,7 @@ fn hold(addr: usize, len: usize) -> (Guard<'static, ()>, Option<Guard<'static, (
 /// # Safety
 /// The element's bytes are readable, and writable unless `change` returns None.
 #[inline]
-pub unsafe fn update<W: Copy>(at: *mut W, change: impl Fn(W) -> Option<W>) -> W {
+pub(super) unsafe fn update<W: Copy>(at: *mut W, change: impl Fn(W) -> Option<W>) -> W {
     let _held = hold(at.addr(), size_of::<W>());
     // SAFETY: the caller promises readable bytes, and the access is unaligned. The locks exclude other operations of
     // ours.

@@ -12,7 +12,7 @@ use super::kinds::Op;
 use super::stripes;
 
 /// A word of one element's size.
-pub trait Word: Copy + Default + PartialEq {
+pub(super) trait Word: Copy + Default + PartialEq {
     /// Whether the processor has atomic instructions for a word at this address.
     fn native(addr: usize) -> bool;
 
@@ -159,13 +159,13 @@ mod wide {
     use core::arch::{asm, x86_64};
 
     /// Whether the processor has them. std caches the answer.
-    pub fn here() -> bool {
+    pub(super) fn here() -> bool {
         std::is_x86_feature_detected!("cmpxchg16b") && std::is_x86_feature_detected!("avx")
     }
 
     /// # Safety
     /// `here()` holds; 16 aligned bytes are readable.
-    pub unsafe fn load(at: *mut u128) -> u128 {
+    pub(super) unsafe fn load(at: *mut u128) -> u128 {
         let value: x86_64::__m128i;
         // SAFETY: the caller promises 16 aligned readable bytes and AVX; the instruction reads them into the register.
         unsafe { asm!("movdqa {}, [{}]", out(xmm_reg) value, in(reg) at, options(nostack, preserves_flags, readonly)) };
@@ -178,7 +178,7 @@ mod wide {
     /// # Safety
     /// `here()` holds; 16 aligned bytes are readable and writable.
     #[inline]
-    pub unsafe fn compare_swap(at: *mut u128, old: u128, new: u128) -> u128 {
+    pub(super) unsafe fn compare_swap(at: *mut u128, old: u128, new: u128) -> u128 {
         let (low, high): (u64, u64);
         // SAFETY: the caller promises 16 aligned writable bytes and cmpxchg16b. The compiler reserves rbx, so it is
         // saved in `new` and restored.
@@ -279,7 +279,7 @@ impl Instructions for u128 {
 /// 32 bytes: a pair of long doubles. No processor has atomic instructions for these.
 #[derive(Clone, Copy, Default, PartialEq)]
 #[repr(transparent)]
-pub struct Wide([u128; 2]);
+pub(super) struct Wide([u128; 2]);
 
 impl Word for Wide {
     fn native(_: usize) -> bool {

@@ -8,13 +8,13 @@ use crate::provider::registry::{Entry, Registry};
 use crate::provider::{Kind, UTILITY_PREFIX};
 
 /// The names in hints, parted.
-pub struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     names: Vec<&'a str>,
     excluded: Vec<&'a str>,
 }
 
 impl<'a> Wanted<'a> {
-    pub fn parse(prov_name: Option<&'a str>) -> Wanted<'a> {
+    pub(super) fn parse(prov_name: Option<&'a str>) -> Wanted<'a> {
         let mut names: Vec<&str> = prov_name.map_or(Vec::new(), |text| text.split(';').collect());
         // Only at the end does a caret exclude; elsewhere it is part of a name that nobody has.
         let kept = names
@@ -30,7 +30,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Whether a provider is to be asked, or else why not.
-    pub fn admits(&self, entry: &Entry, registry: &Registry, query: &Query) -> Result<(), String> {
+    pub(super) fn admits(&self, entry: &Entry, registry: &Registry, query: &Query) -> Result<(), String> {
         let provider = entry.provider();
         if self
             .excluded

@@ -8,7 +8,7 @@ use crate::api::info::refusal::{Check, Refusal, Why};
 use crate::provider::filter::Filter;
 
 /// Everything that is done to the application's own queries and not to those of providers.
-pub fn finish(answers: &mut Vec<Answer>, filter: &Filter, query: &Query) {
+pub(super) fn finish(answers: &mut Vec<Answer>, filter: &Filter, query: &Query) {
     answers.retain(|answer| is_wanted(&answer.info, filter, query.hints));
     put_tcp_before_its_layer(answers);
     drop_twins(answers);

@@ -41,7 +41,7 @@ const VARIABLES: [(&str, ParamType, &str); 5] = [
 const QUEUE_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub(super) struct Settings {
     pub tx_size: usize,
     pub rx_size: usize,
     /// Whether a peer's memory may be read through the kernel.
@@ -89,7 +89,7 @@ impl Settings {
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them.
-pub fn init() {
+pub(super) fn init() {
     for (name, kind, help) in VARIABLES {
         // The names are none of an application's, so nothing can be wrong with them.
         let _ = params::define(OWNER, super::NAME, name, kind, help);
@@ -101,7 +101,7 @@ pub fn init() {
     }));
 }
 
-pub fn get() -> Settings {
+pub(super) fn get() -> Settings {
     SETTINGS.get().cloned().unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 
 /// One mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Area {
+pub(super) struct Area {
     pub start: u64,
     pub end: u64,
     pub shared: bool,
@@ -24,13 +24,13 @@ pub struct Area {
 }
 
 impl Area {
-    pub fn is_shared_file(&self) -> bool {
+    pub(super) fn is_shared_file(&self) -> bool {
         self.shared && self.file.inode != 0
     }
 }
 
 /// /proc/PID/maps, open.
-pub struct Maps {
+pub(super) struct Maps {
     pid: u32,
     file: File,
 }
@@ -64,13 +64,13 @@ const VMA_SHARED: u64 = 8;
 const NAME_MOST: usize = libc::PATH_MAX as usize;
 
 impl Maps {
-    pub fn open(pid: u32) -> io::Result<Maps> {
+    pub(super) fn open(pid: u32) -> io::Result<Maps> {
         let file = File::open(format!("/proc/{pid}/maps"))?;
         Ok(Maps { pid, file })
     }
 
     /// The mapping that an address is in.
-    pub fn area(&self, addr: u64) -> Option<Area> {
+    pub(super) fn area(&self, addr: u64) -> Option<Area> {
         match self.ask(addr) {
             Ok(area) => Some(area),
             // Kernels before 6.11 do not know the query.
@@ -79,7 +79,7 @@ impl Maps {
         }
     }
 
-    pub fn ask(&self, addr: u64) -> io::Result<Area> {
+    pub(super) fn ask(&self, addr: u64) -> io::Result<Area> {
         let mut name = vec![0u8; NAME_MOST];
         let mut query = Query {
             size: size_of::<Query>() as u64,
@@ -109,7 +109,7 @@ impl Maps {
         })
     }
 
-    pub fn search(&self, addr: u64) -> Option<Area> {
+    pub(super) fn search(&self, addr: u64) -> Option<Area> {
         let file = File::open(format!("/proc/{}/maps", self.pid)).ok()?;
         let lines = BufReader::new(file).split(b'\n');
         let mut areas = lines.map_while(|line| line.ok()).filter_map(|line| parse(&line));

@@ -13,7 +13,7 @@ use super::layout::{CLOSED, SLEEPING};
 const ONE_SLEEP: u64 = 1 << 8;
 
 /// The word. All is relaxed: order comes from the barriers.
-pub trait AttentionWord {
+pub(super) trait AttentionWord {
     fn load(&self) -> u64;
     fn store(&self, value: u64);
     /// Writes `new` if the word is still `seen`.
@@ -21,19 +21,19 @@ pub trait AttentionWord {
 }
 
 /// Announces a sleep. SYNC POINT sleep: `barrier` is the sleeper's, and also that of all senders that do not fence.
-pub fn announce(word: &impl AttentionWord, sleeps: &mut u64, barrier: impl FnOnce()) {
+pub(super) fn announce(word: &impl AttentionWord, sleeps: &mut u64, barrier: impl FnOnce()) {
     *sleeps = sleeps.wrapping_add(ONE_SLEEP);
     word.store(*sleeps | SLEEPING);
     barrier();
 }
 
 /// The sleep is over, or did not begin.
-pub fn awake(word: &impl AttentionWord, sleeps: u64) {
+pub(super) fn awake(word: &impl AttentionWord, sleeps: u64) {
     word.store(sleeps);
 }
 
 /// Wakes the owner if it sleeps. False: it has closed.
-pub fn wake(word: &impl AttentionWord, poke: impl FnOnce()) -> bool {
+pub(super) fn wake(word: &impl AttentionWord, poke: impl FnOnce()) -> bool {
     let seen = word.load();
     if seen & CLOSED != 0 {
         return false;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The most body bytes of a packet. Measured with rings of 64 and 128 KiB: 8 KiB streams fastest (15 GB/s; 2, 4 and 16
 /// KiB reach 10 to 12). With smaller packets the receiver copies one out while the sender copies the next one in, but
 /// each slows the other down: 16 KiB take 3.4 us in packets of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
-pub const MAX_BODY: usize = 8 << 10;
+pub(super) const MAX_BODY: usize = 8 << 10;
 const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
 
 /// What the provider's variables and options set.

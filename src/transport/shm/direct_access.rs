@@ -27,11 +27,11 @@ const STRETCH: usize = 1 << 20;
 /// The most keys that are remembered. There may be keys among them without a region.
 const CACHED_MOST: usize = 2 * MAX_ENTRIES;
 /// Operations between two checks that the peer is alive, as mapped memory outlives its owner.
-pub const ALIVE_CHECK_EVERY: u32 = 4096;
+pub(super) const ALIVE_CHECK_EVERY: u32 = 4096;
 
 /// What is known of the peer's regions that were used, or asked for.
 #[derive(Debug, Default)]
-pub struct RegionCache {
+pub(super) struct RegionCache {
     list: Vec<CachedRegion>,
     /// Places in `list`.
     by_key: QuickMap<u64, usize>,
@@ -88,7 +88,7 @@ impl ShownRegion {
     }
 }
 
-pub fn rights(access: Access) -> Rights {
+pub(super) fn rights(access: Access) -> Rights {
     match access {
         Access::Read => Rights::READ,
         Access::Write => Rights::WRITE,
@@ -110,7 +110,7 @@ impl Marked<'_> {
 
 /// A piece of a region that the kernel may copy from or to while the region's generation is this one.
 #[derive(Clone, Copy, Debug)]
-pub struct RemoteRange {
+pub(super) struct RemoteRange {
     pub part: RemotePart,
     pub access: Access,
     addr: u64,
@@ -179,7 +179,7 @@ impl RegionCache {
 
     /// Whether the peer must be checked for being alive: before the first visit, and now and then.
     #[inline(always)]
-    pub fn alive_check_is_due(&self) -> bool {
+    pub(super) fn alive_check_is_due(&self) -> bool {
         self.visits >= self.alive_check_at
     }
 }
@@ -187,7 +187,7 @@ impl RegionCache {
 impl Outbound {
     /// See `Transport::reach`.
     #[inline(always)]
-    pub fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
+    pub(super) fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
         let piece = self.find(part, wanted)?;
         // After `find`, which takes long when it maps: the peer may have read more by now.
         if !self.has_seen_all() {
@@ -206,7 +206,7 @@ impl Outbound {
 
     /// See `Transport::reach_all`.
     #[inline(never)]
-    pub fn reach_all<R>(
+    pub(super) fn reach_all<R>(
         &mut self,
         parts: &[RemotePart],
         wanted: Rights,
@@ -286,7 +286,7 @@ impl Outbound {
 
     /// The piece, if the kernel may copy it now: it is in a region, and the peer has read all that was pushed to it.
     #[cold]
-    pub fn copyable(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
+    pub(super) fn copyable(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if !self.has_seen_all() {
             return None;
         }
@@ -294,7 +294,7 @@ impl Outbound {
     }
 
     /// The same, whatever the peer has read.
-    pub fn copyable_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
+    pub(super) fn copyable_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if self.cache.get().is_none_or(|cached| cached.key != part.key) {
             self.look_up(part.key);
         }
@@ -313,7 +313,7 @@ impl Outbound {
     }
 
     /// Has the kernel copy all of it. False: nothing, or not all, was copied.
-    pub fn copy_all(&mut self, range: &RemoteRange, local: &UserIov) -> bool {
+    pub(super) fn copy_all(&mut self, range: &RemoteRange, local: &UserIov) -> bool {
         let all = range.part.len;
         (0..all)
             .step_by(STRETCH)
@@ -321,7 +321,7 @@ impl Outbound {
     }
 
     /// Has the kernel copy some of it, if the region is still shown.
-    pub fn copy_some(&mut self, range: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
+    pub(super) fn copy_some(&mut self, range: &RemoteRange, local: &UserIov, at: usize, len: usize) -> bool {
         let place = region_table::mark_in_entry(range.entry);
         let marked = self.cache.enter(self.mark.word(), place, self.fence);
         let copied =
@@ -366,7 +366,7 @@ impl Outbound {
     }
 
     /// The peer was just seen alive. Also tells the peer, before the first visit, that marks must be looked at.
-    pub fn note_alive(&mut self) {
+    pub(super) fn note_alive(&mut self) {
         self.header.direct_access().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.cache.alive_check_at = self.cache.visits + VISIT * u64::from(ALIVE_CHECK_EVERY);
@@ -397,7 +397,7 @@ impl Outbound {
 
     /// Unmaps regions that are closed.
     #[cold]
-    pub fn forget_closed(&mut self) {
+    pub(super) fn forget_closed(&mut self) {
         for at in (0..self.cache.list.len()).rev() {
             if self.cache.list.get(at).is_some_and(|cached| self.is_stale(cached)) {
                 self.cache.forget(at);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
-pub struct Doorbell {
+pub(super) struct Doorbell {
     socket: ParentFd,
     dir: PathBuf,
     instance: u64,
@@ -23,7 +23,7 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    pub fn bind(dir: &Path, instance: u64) -> io::Result<Doorbell> {
+    pub(super) fn bind(dir: &Path, instance: u64) -> io::Result<Doorbell> {
         let socket = ParentFd::new(datagram::bind(&name::bell(dir, instance))?);
         Ok(Doorbell {
             socket,
@@ -33,33 +33,33 @@ impl Doorbell {
         })
     }
 
-    pub fn fd(&self) -> RawFd {
+    pub(super) fn fd(&self) -> RawFd {
         self.socket.as_fd().as_raw_fd()
     }
 
     /// Makes the socket unreadable.
-    pub fn drain(&self) {
+    pub(super) fn drain(&self) {
         datagram::drain(self.socket.as_fd());
     }
 
     /// Makes our own socket readable.
-    pub fn ring_own(&self) {
+    pub(super) fn ring_own(&self) {
         self.ring(self.instance);
     }
 
     /// Makes an endpoint's socket readable, if the endpoint is alive. Not to be called in a child of fork.
-    pub fn ring(&self, instance: u64) {
+    pub(super) fn ring(&self, instance: u64) {
         if !self.try_ring(instance) {
             self.unrung().push(instance);
         }
     }
 
     /// Whether there are endpoints that could not be rung yet.
-    pub fn has_unrung(&self) -> bool {
+    pub(super) fn has_unrung(&self) -> bool {
         !self.unrung().is_empty()
     }
 
-    pub fn ring_again(&self) {
+    pub(super) fn ring_again(&self) {
         self.unrung().retain(|instance| !self.try_ring(*instance));
     }
 

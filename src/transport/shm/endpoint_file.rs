@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub struct EndpointFile {
+pub(super) struct EndpointFile {
     pub header: FileHeader,
     pub instance: u64,
     pub pid: u32,
@@ -43,7 +43,7 @@ pub struct EndpointFile {
 }
 
 impl EndpointFile {
-    pub fn open(address: &str, config: &Config) -> Result<EndpointFile, OpenError> {
+    pub(super) fn open(address: &str, config: &Config) -> Result<EndpointFile, OpenError> {
         if name::normal(address.as_bytes()) != Some(address.as_bytes()) {
             return Err(OpenError::Address);
         }
@@ -73,27 +73,27 @@ impl EndpointFile {
         })
     }
 
-    pub fn address(&self) -> &str {
+    pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    pub fn file(&self) -> BorrowedFd<'_> {
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
     /// The lanes of all senders.
-    pub fn lanes(&self) -> &Arc<FileMap> {
+    pub(super) fn lanes(&self) -> &Arc<FileMap> {
         &self.lanes
     }
 
     /// The file, to be held open for longer than the endpoint.
-    pub fn hold_file(&self) -> Arc<ParentFd> {
+    pub(super) fn hold_file(&self) -> Arc<ParentFd> {
         self.file.clone()
     }
 
     /// False in a child of fork, where none of this may be touched.
     #[inline]
-    pub fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         self.file.is_ours()
     }
 }
@@ -196,7 +196,7 @@ fn take_name(draft: &Path, path: &Path) -> Result<bool, OpenError> {
 
 /// What became of a file that was to be removed if dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removal {
+pub(super) enum Removal {
     Alive,
     Removed,
     /// Another process is removing it, or has just done so.
@@ -204,7 +204,7 @@ pub enum Removal {
 }
 
 /// Removes an endpoint's file, and its socket, if the owner is dead. What cannot be opened counts as alive.
-pub fn remove_if_dead(path: &Path) -> Removal {
+pub(super) fn remove_if_dead(path: &Path) -> Removal {
     let (fd, status) = match shared::open_own(path) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Removal::Removed,

@@ -11,7 +11,7 @@
 //! (`model`). Called by `inbound` and `recall`.
 
 /// The three words, with the orderings that the protocol needs.
-pub trait ExclusionWords {
+pub(super) trait ExclusionWords {
     /// The receiver reads from now on. Relaxed: a barrier follows.
     fn begin_reading(&self);
     /// The receiver has read. Release.
@@ -33,7 +33,7 @@ pub trait ExclusionWords {
 /// Begins to read; until `has_read`, nothing is taken back. False: the sender is taking records back. `over`: the
 /// sender is dead, so it will not end that.
 #[inline(always)]
-pub fn may_read(words: &impl ExclusionWords, over: bool, barrier: impl FnOnce()) -> bool {
+pub(super) fn may_read(words: &impl ExclusionWords, over: bool, barrier: impl FnOnce()) -> bool {
     words.begin_reading();
     // SYNC POINT recall.
     barrier();
@@ -46,7 +46,7 @@ pub fn may_read(words: &impl ExclusionWords, over: bool, barrier: impl FnOnce())
 
 /// Ends reading, at this position.
 #[inline(always)]
-pub fn has_read(words: &impl ExclusionWords, position: u64) {
+pub(super) fn has_read(words: &impl ExclusionWords, position: u64) {
     // Before the end is said: from `seen` on, the sender may follow with direct access to our memory.
     words.set_seen(position);
     words.end_reading();
@@ -54,7 +54,7 @@ pub fn has_read(words: &impl ExclusionWords, position: u64) {
 
 /// Has `work` take back what was not read when the sender read `seen`. None: the receiver reads, or has read since, or
 /// the kernel ran no barrier.
-pub fn take_back<R>(
+pub(super) fn take_back<R>(
     words: &impl ExclusionWords,
     seen: u64,
     barrier: impl FnOnce() -> bool,

@@ -23,7 +23,7 @@ struct ParsedRemote {
 const SENT: u64 = 1;
 const REGION: u64 = 2;
 
-pub fn expose(instance: u64, pid: u32, iov: &UserIov, name: ExposedName) -> Remote {
+pub(super) fn expose(instance: u64, pid: u32, iov: &UserIov, name: ExposedName) -> Remote {
     let (kind, name) = match name {
         ExposedName::Nothing => (0, [0, 0]),
         ExposedName::Sent(number) => (SENT, [number, 0]),
@@ -81,7 +81,7 @@ fn parse(remote: &Remote) -> ParsedRemote {
 }
 
 /// The name by which the owner of this memory looks it up again.
-pub fn named(remote: &Remote) -> ExposedName {
+pub(super) fn named(remote: &Remote) -> ExposedName {
     parse(remote).named
 }
 
@@ -108,7 +108,7 @@ fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_L
 
 /// Copies bytes `at` to `at + len` of the peer's memory to the same place in ours. `instance` and `pid` are the peer's,
 /// and proved.
-pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
+pub(super) fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
     let name = parse(remote);
     if name.instance != instance || name.pid != pid {
         return Get::Gone;
@@ -148,14 +148,14 @@ pub fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize,
 }
 
 /// A peer's memory, into which bytes of ours are written.
-pub struct PeerWindow {
+pub(super) struct PeerWindow {
     name: ParsedRemote,
     pid: i32,
 }
 
 impl PeerWindow {
     /// None unless the memory is named as that of this instance and process.
-    pub fn of(remote: &Remote, instance: u64, pid: u32) -> Option<PeerWindow> {
+    pub(super) fn of(remote: &Remote, instance: u64, pid: u32) -> Option<PeerWindow> {
         let name = parse(remote);
         let right = (name.instance, name.pid) == (instance, pid);
         let pid = i32::try_from(pid).ok().filter(|_| right)?;
@@ -163,7 +163,7 @@ impl PeerWindow {
     }
 
     /// Copies bytes `at` to `at + len` of ours to the same place there. False: not all were copied.
-    pub fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
+    pub(super) fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
         let theirs = || self.name.ranges.into_iter().take(self.name.count as usize);
         let local = || {
             ours.parts().iter().map(|part| Range {

@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 #[derive(Debug)]
-pub struct Inbound {
+pub(super) struct Inbound {
     consumer: Consumer,
     ring: Ring,
     pub peer: PeerId,
@@ -43,7 +43,7 @@ pub struct Inbound {
 
 /// What is to be done about a ring after it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingEvent {
+pub(super) enum RingEvent {
     /// Nothing: all that was there has been delivered, or as much as the engine takes now.
     Nothing,
     /// It is empty, and nothing more will come.
@@ -213,7 +213,7 @@ const HOT_MOST: usize = 32;
 
 /// All rings, by their index in the file.
 #[derive(Default)]
-pub struct Inbox {
+pub(super) struct Inbox {
     rings: Vec<Option<Inbound>>,
     hot: Vec<usize>,
     /// Where the next poll begins: behind the ring with which the last one reached its budget.
@@ -231,26 +231,26 @@ impl Inbox {
         self.rings.get(index)?.as_ref()
     }
 
-    pub fn ring(&self, index: usize) -> Option<&Ring> {
+    pub(super) fn ring(&self, index: usize) -> Option<&Ring> {
         self.get(index).map(|inbound| &inbound.ring)
     }
 
     /// The request for help that came through this ring, and from whom.
-    pub fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
+    pub(super) fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
         let inbound = self.get_mut(index)?;
         Some((inbound.peer, inbound.help.take()?))
     }
 
-    pub fn get_mut(&mut self, index: usize) -> Option<&mut Inbound> {
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Inbound> {
         self.rings.get_mut(index)?.as_mut()
     }
 
-    pub fn knows(&self, index: usize) -> bool {
+    pub(super) fn knows(&self, index: usize) -> bool {
         self.get(index).is_some()
     }
 
     /// Adds a ring that a peer has claimed.
-    pub fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &FileHeader) {
+    pub(super) fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &FileHeader) {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
         }
@@ -276,14 +276,14 @@ impl Inbox {
     }
 
     /// Leaves this ring alone until `retry`.
-    pub fn put_off(&mut self, index: usize) {
+    pub(super) fn put_off(&mut self, index: usize) {
         if !self.put_off.contains(&index) {
             self.put_off.push(index);
         }
     }
 
     /// Hands out the rings that were put off, to be tried again.
-    pub fn retry(&mut self, again: &mut Vec<usize>) {
+    pub(super) fn retry(&mut self, again: &mut Vec<usize>) {
         for index in self.put_off.drain(..) {
             if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
                 inbound.cannot_follow = false;
@@ -293,7 +293,7 @@ impl Inbox {
     }
 
     /// Follows a sender into its large ring.
-    pub fn follow(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn follow(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> io::Result<()> {
         let Some(inbound) = self.get_mut(index) else {
             return Ok(());
         };
@@ -309,7 +309,7 @@ impl Inbox {
     }
 
     /// Removes a ring and frees it for the next claimer.
-    pub fn remove(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> Option<PeerId> {
+    pub(super) fn remove(&mut self, index: usize, header: &FileHeader, file: BorrowedFd<'_>) -> Option<PeerId> {
         let gone = self.rings.get_mut(index)?.take()?;
         self.hot.retain(|hot| *hot != index);
         self.put_off.retain(|off| *off != index);
@@ -318,14 +318,19 @@ impl Inbox {
     }
 
     /// Releases a ring's memory, and frees it for the next claimer.
-    pub fn free(&mut self, index: usize, ring: Ring, header: &FileHeader, file: BorrowedFd<'_>) {
+    pub(super) fn free(&mut self, index: usize, ring: Ring, header: &FileHeader, file: BorrowedFd<'_>) {
         ring.free(file, index, header);
         header.set_first_free(header.first_free().min(index));
     }
 
     /// Reads the hot rings. What is to be done about them is added to `events`.
     #[inline]
-    pub fn poll_hot<S: Sink>(&mut self, sink: &mut S, budget: usize, events: &mut Vec<(usize, RingEvent)>) -> usize {
+    pub(super) fn poll_hot<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        budget: usize,
+        events: &mut Vec<(usize, RingEvent)>,
+    ) -> usize {
         let mut done = 0;
         let count = self.hot.len();
         let first = if self.first < count { self.first } else { 0 };
@@ -356,7 +361,7 @@ impl Inbox {
     /// Reads one ring, hot or not, and makes it hot if it had records. A hot ring of which the engine refused a record
     /// is left alone: this poll has read it already, and a refused record must not be offered twice in one poll, nor
     /// may anything overtake it.
-    pub fn read_ring<S: Sink>(
+    pub(super) fn read_ring<S: Sink>(
         &mut self,
         index: usize,
         header: &FileHeader,
@@ -419,7 +424,7 @@ impl Inbox {
     }
 
     /// The next rings of the slow scan, `count` at most.
-    pub fn next_scanned(&mut self, header: &FileHeader, count: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn next_scanned(&mut self, header: &FileHeader, count: usize) -> impl Iterator<Item = usize> + use<> {
         let used = header.used();
         let from = if self.scanned_to < used { self.scanned_to } else { 0 };
         let to = used.min(from + count);
@@ -429,7 +434,7 @@ impl Inbox {
 
     /// Rings that were claimed and are not known yet, oldest claim first: so an earlier endpoint of an address comes
     /// before a later one, wherever their rings lie.
-    pub fn newcomers(&self, header: &FileHeader) -> Vec<usize> {
+    pub(super) fn newcomers(&self, header: &FileHeader) -> Vec<usize> {
         let unknown = (header.first_free()..header.used()).filter(|index| !self.knows(*index));
         let mut found: Vec<_> = unknown
             .filter_map(|index| Some((header.claim(index)?, index)))
@@ -440,7 +445,7 @@ impl Inbox {
 
     /// Whether a poll would find something, after a barrier that makes all senders' stores visible. What the engine
     /// refused does not count: it knows of that.
-    pub fn would_find(&self, header: &FileHeader) -> bool {
+    pub(super) fn would_find(&self, header: &FileHeader) -> bool {
         let used = header.used();
         header.has_rung()
             || (0..used).any(|index| match self.get(index) {
@@ -450,7 +455,7 @@ impl Inbox {
     }
 
     /// Whether a ring delivered something since the last call.
-    pub fn take_delivered(&mut self, index: usize) -> bool {
+    pub(super) fn take_delivered(&mut self, index: usize) -> bool {
         self.get_mut(index)
             .is_some_and(|inbound| core::mem::take(&mut inbound.delivered))
     }

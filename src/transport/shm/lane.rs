@@ -36,25 +36,25 @@ const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
 /// The length of the control block, which the small ring follows.
-pub const CONTROL_BYTES: usize = 16 * LINE;
+pub(super) const CONTROL_BYTES: usize = 16 * LINE;
 const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
 /// The ring that each pair begins with. Every packet fits that carries no bytes of a program: they have 256 at most.
-pub const SMALL: Size = Size::of(16);
+pub(super) const SMALL: Size = Size::of(16);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
-pub const LARGE: Size = Size::of(1024);
-pub const LANE_BYTES: usize = 2048;
-pub const LARGE_BYTES: usize = LARGE.lines() as usize * LINE;
+pub(super) const LARGE: Size = Size::of(1024);
+pub(super) const LANE_BYTES: usize = 2048;
+pub(super) const LARGE_BYTES: usize = LARGE.lines() as usize * LINE;
 const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == LANE_BYTES);
 
 /// Bits of the sender word.
-pub const SENDER_CLOSED: u64 = 1;
-pub const STARVED: u64 = 2;
+pub(super) const SENDER_CLOSED: u64 = 1;
+pub(super) const STARVED: u64 = 2;
 /// The kernel gives one of the two sides no barrier over the other, so the receiver fences before it looks for
 /// `STARVED`.
-pub const FENCED: u64 = 4;
+pub(super) const FENCED: u64 = 4;
 
-pub fn lane_at(index: usize) -> usize {
+pub(super) fn lane_at(index: usize) -> usize {
     lanes_at() + index * LANE_BYTES
 }
 
@@ -69,7 +69,7 @@ fn allocate_lane(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 
 /// The lines of a ring, and the control block of its lane.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows {
+pub(super) struct Rows {
     lines: NonNull<u8>,
     control: NonNull<u8>,
     size: Size,
@@ -77,7 +77,7 @@ pub struct Rows {
 
 /// A lane, mapped: the ring in use, small or large, and its control block.
 #[derive(Debug)]
-pub struct Ring {
+pub(super) struct Ring {
     rows: Rows,
     /// Where the lane is in `lanes`.
     at: usize,
@@ -90,7 +90,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// For a sender: allocates the lane, and maps its page.
-    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+    pub(super) fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
         allocate_lane(fd, index)?;
         let page = shared::page_size();
         let first = lane_at(index) / page * page;
@@ -99,7 +99,7 @@ impl Ring {
     }
 
     /// For the owner, which has mapped all lanes.
-    pub fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
+    pub(super) fn of(lanes: &Arc<FileMap>, fd: BorrowedFd<'_>, index: usize) -> io::Result<Ring> {
         // The claimer should have done this. If it did not, touching the lane would raise SIGBUS.
         allocate_lane(fd, index)?;
         Ok(Ring::within(lanes.clone(), index * LANE_BYTES))
@@ -123,16 +123,16 @@ impl Ring {
 
     /// Where records are written to, or read from.
     #[inline(always)]
-    pub fn rows(&self) -> &Rows {
+    pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    pub fn is_large(&self) -> bool {
+    pub(super) fn is_large(&self) -> bool {
         self.large.is_some()
     }
 
     /// The small ring, also after there is a large one.
-    pub fn small_rows(&self) -> Rows {
+    pub(super) fn small_rows(&self) -> Rows {
         // SAFETY: the small ring lies behind the control block of its lane.
         let lines = unsafe { self.rows.control.add(CONTROL_BYTES) };
         Rows {
@@ -143,7 +143,7 @@ impl Ring {
     }
 
     /// Allocates and maps the large ring, which is the one in use from now on. Returns the small one.
-    pub fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
+    pub(super) fn enlarge(&mut self, fd: BorrowedFd<'_>, index: usize) -> io::Result<Rows> {
         shared::allocate(fd, large_at(index), LARGE_BYTES as u64)?;
         let map = FileMap::new(fd, large_at(index), LARGE_BYTES)?;
         let small = self.rows;
@@ -157,7 +157,7 @@ impl Ring {
     }
 
     /// Releases the lane's memory, and frees it for the next claimer. Its sender must be gone.
-    pub fn free(self, fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
+    pub(super) fn free(self, fd: BorrowedFd<'_>, index: usize, header: &FileHeader) {
         // The page may be kept for its neighbour. A sender that lives after all finds here that the ring was taken
         // back.
         self.hot().store(0, Ordering::Relaxed);
@@ -170,7 +170,7 @@ impl Ring {
     }
 
     /// Resets the control block and the ring, and writes whose it is.
-    pub fn init(&self, instance: u64, address: &[u8]) {
+    pub(super) fn init(&self, instance: u64, address: &[u8]) {
         let receivers = [AT_HOT, AT_TAKEN, AT_SEEN, AT_READING];
         let senders = [AT_SENDER, AT_RECALLING, AT_PIECES, AT_HELPED];
         for at in receivers.into_iter().chain(senders) {
@@ -188,41 +188,41 @@ impl Ring {
     }
 
     /// The instance of the claimer; 0 or another one once the owner has taken the ring back.
-    pub fn claimed_by(&self) -> u64 {
+    pub(super) fn claimed_by(&self) -> u64 {
         self.word(AT_CLAIMER).load(Ordering::Relaxed)
     }
 
     /// False in a child of fork.
-    pub fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         self.lanes.is_ours()
     }
 
     /// Instance and address of the claimer; None if there is no proper address.
-    pub fn claimer(&self) -> Option<(u64, Vec<u8>)> {
+    pub(super) fn claimer(&self) -> Option<(u64, Vec<u8>)> {
         let address = read_address(&self.lanes, self.at + AT_CLAIMER_LEN, self.at + AT_CLAIMER_ADDRESS)?;
         Some((self.claimed_by(), address))
     }
 
     #[inline]
-    pub fn hot(&self) -> &AtomicU64 {
+    pub(super) fn hot(&self) -> &AtomicU64 {
         self.word(AT_HOT)
     }
 
-    pub fn sender(&self) -> &AtomicU64 {
+    pub(super) fn sender(&self) -> &AtomicU64 {
         self.word(AT_SENDER)
     }
 
     /// The position up to which the receiver has read, written at the end of each look.
     #[inline]
-    pub fn seen(&self) -> &AtomicU64 {
+    pub(super) fn seen(&self) -> &AtomicU64 {
         self.word(AT_SEEN)
     }
 
-    pub fn pieces(&self) -> &AtomicU64 {
+    pub(super) fn pieces(&self) -> &AtomicU64 {
         self.word(AT_PIECES)
     }
 
-    pub fn helped(&self) -> &AtomicU64 {
+    pub(super) fn helped(&self) -> &AtomicU64 {
         self.word(AT_HELPED)
     }
 
@@ -234,7 +234,7 @@ impl Ring {
 
     /// Prefetches a line that will soon be written.
     #[inline]
-    pub fn prepare(&self, line: u64) {
+    pub(super) fn prepare(&self, line: u64) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a hint that touches no memory. It is assembly because the intrinsic prefetches for reading only.
         unsafe {
@@ -275,7 +275,7 @@ impl Rows {
 
     /// Writes a header's words behind the control word of a line.
     #[inline]
-    pub fn write_header(&self, line: u64, header: [u64; 4]) {
+    pub(super) fn write_header(&self, line: u64, header: [u64; 4]) {
         // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
         unsafe {
             self.line(line)
@@ -286,7 +286,7 @@ impl Rows {
     }
 
     #[inline]
-    pub fn read_header(&self, line: u64) -> [u64; 4] {
+    pub(super) fn read_header(&self, line: u64) -> [u64; 4] {
         // SAFETY: the header lies in the line. A peer that breaks the protocol may write meanwhile, and change what is
         // read; `wire::Header::from_words` checks whatever it is given.
         unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
@@ -299,7 +299,7 @@ impl Rows {
     /// ring. A peer that breaks the protocol can change the bytes, nothing else.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
+    pub(super) unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
         let at = super::ring::body_at(len);
         debug_assert!(line as usize * LINE + at + len <= self.size.lines() as usize * LINE);
         // SAFETY: within the ring, and this side's as the caller promised.

@@ -36,17 +36,17 @@ const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
 const VERSION: u64 = 9;
 
 /// Senders that an endpoint can have at once: more than a machine has processes. It costs addresses only.
-pub const MAX_RINGS: usize = 1 << 17;
+pub(super) const MAX_RINGS: usize = 1 << 17;
 
 /// A page of the file, behind all others, that only the owner maps: /proc/PID/maps shows by it who the owner is
 /// (`proof`). It is never touched.
-pub const OWNER_AT: u64 = 12 << 30;
+pub(super) const OWNER_AT: u64 = 12 << 30;
 
 // Bytes of the file that are locked: by the owner while it lives, by whoever removes the file, and from `LOCK_RINGS` on
 // one for each ring, by its sender.
-pub const LOCK_LIFE: i64 = 0;
-pub const LOCK_REMOVE: i64 = 1;
-pub const LOCK_RINGS: i64 = 64;
+pub(super) const LOCK_LIFE: i64 = 0;
+pub(super) const LOCK_REMOVE: i64 = 1;
+pub(super) const LOCK_RINGS: i64 = 64;
 
 // The header.
 const AT_MAGIC: usize = 0;
@@ -91,8 +91,8 @@ impl AttentionWord for AtomicU64 {
 }
 
 /// Bits of the attention word.
-pub const SLEEPING: u64 = 1;
-pub const CLOSED: u64 = 2;
+pub(super) const SLEEPING: u64 = 1;
+pub(super) const CLOSED: u64 = 2;
 
 fn whole_pages(bytes: usize) -> usize {
     bytes.next_multiple_of(shared::page_size())
@@ -107,8 +107,8 @@ fn states_at() -> usize {
 }
 
 /// The most regions in the table. Operations on others are sent to the owner.
-pub const MAX_ENTRIES: usize = 4096;
-pub const ENTRY_WORDS: usize = 6;
+pub(super) const MAX_ENTRIES: usize = 4096;
+pub(super) const ENTRY_WORDS: usize = 6;
 
 // A line for each region, of which `ENTRY_WORDS` words are used.
 fn table_at() -> usize {
@@ -120,22 +120,22 @@ fn marks_at() -> usize {
 }
 
 /// Where the lanes begin.
-pub fn lanes_at() -> usize {
+pub(super) fn lanes_at() -> usize {
     marks_at() + whole_pages(MAX_RINGS * LINE)
 }
 
 /// A file that is shorter is no endpoint's.
-pub fn header_bytes() -> usize {
+pub(super) fn header_bytes() -> usize {
     states_at() + size_of::<u32>()
 }
 
 /// How much of the file system an endpoint takes that nobody sends to.
-pub fn bytes_needed() -> usize {
+pub(super) fn bytes_needed() -> usize {
     3 * shared::page_size()
 }
 
 /// Allocates the header, with the first bells and states.
-pub fn allocate_header(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub(super) fn allocate_header(fd: BorrowedFd<'_>) -> io::Result<()> {
     shared::allocate(fd, 0, HEADER_BYTES as u64)?;
     allocate_state(fd, 0)
 }
@@ -147,17 +147,17 @@ fn allocate_state(fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
 }
 
 /// Maps all lanes, for the owner.
-pub fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<FileMap>> {
+pub(super) fn map_lanes(fd: BorrowedFd<'_>) -> io::Result<Arc<FileMap>> {
     let len = MAX_RINGS * super::lane::LANE_BYTES;
     FileMap::new(fd, lanes_at() as u64, len).map(Arc::new)
 }
 
 /// The state of a ring: free, or the number of its claim. Numbers are never used again in one file, so they tell which
 /// of two claims is the later one.
-pub type Claim = Option<NonZeroU32>;
+pub(super) type Claim = Option<NonZeroU32>;
 
 /// What an owner writes into its header.
-pub struct Owner<'a> {
+pub(super) struct Owner<'a> {
     pub address: &'a [u8],
     pub instance: u64,
     pub pid: u32,
@@ -169,7 +169,7 @@ pub struct Owner<'a> {
 
 /// A file from its header to the end of the region table, mapped; for the owner with all access marks.
 #[derive(Debug)]
-pub struct FileHeader {
+pub(super) struct FileHeader {
     map: FileMap,
     /// The page at `OWNER_AT`, if this is the owner.
     owner_page: Option<FileMap>,
@@ -188,7 +188,7 @@ unsafe impl Sync for FileHeader {}
 
 /// A sender's own mark in a peer's file, mapped: odd while the sender works on the peer's memory directly.
 #[derive(Debug)]
-pub struct AccessMark {
+pub(super) struct AccessMark {
     word: NonNull<AtomicU64>,
     _map: FileMap,
 }
@@ -198,7 +198,7 @@ unsafe impl Send for AccessMark {}
 
 impl AccessMark {
     /// Allocates and maps the mark, for the claimer of this ring.
-    pub fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
+    pub(super) fn map(fd: BorrowedFd<'_>, index: usize) -> io::Result<AccessMark> {
         let mark_at = marks_at() + index * LINE;
         shared::allocate(fd, mark_at as u64, LINE as u64)?;
         let page_at = mark_at / shared::page_size() * shared::page_size();
@@ -211,7 +211,7 @@ impl AccessMark {
     }
 
     #[inline(always)]
-    pub fn word(&self) -> &AtomicU64 {
+    pub(super) fn word(&self) -> &AtomicU64 {
         // SAFETY: mapped as long as this lives, and aligned as a line is; every process uses it as an atomic.
         unsafe { self.word.as_ref() }
     }
@@ -219,7 +219,7 @@ impl AccessMark {
 
 /// Why a file is not the endpoint that a sender looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub(super) enum Unfit {
     NotAnEndpoint,
     OtherVersion(u64),
     OtherAddress,
@@ -227,7 +227,7 @@ pub enum Unfit {
 
 impl FileHeader {
     /// With all access marks, as the region table's owner needs them.
-    pub fn map(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
+    pub(super) fn map(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let marks = FileMap::new(fd, marks_at() as u64, MAX_RINGS * LINE)?;
         Ok(FileHeader {
             marks: Some(marks),
@@ -236,7 +236,7 @@ impl FileHeader {
     }
 
     /// The same for the endpoint itself, with the page by which others recognize its process.
-    pub fn map_own(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
+    pub(super) fn map_own(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let owner_page = Some(FileMap::new(fd, OWNER_AT, shared::page_size())?);
         Ok(FileHeader {
             owner_page,
@@ -245,7 +245,7 @@ impl FileHeader {
     }
 
     /// For a sender, which has an `AccessMark` of its own.
-    pub fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
+    pub(super) fn map_for_sender(fd: BorrowedFd<'_>) -> io::Result<FileHeader> {
         let map = FileMap::new(fd, 0, marks_at())?;
         // SAFETY: the mapping ends behind the table, which is the last of these.
         let [bells, states, table] = [bells_at(), states_at(), table_at()].map(|at| unsafe { map.base().add(at) });
@@ -260,7 +260,7 @@ impl FileHeader {
     }
 
     /// Fills the header of a new file. The magic number is written last, so a header that `check` accepts is whole.
-    pub fn init(&self, owner: &Owner<'_>) {
+    pub(super) fn init(&self, owner: &Owner<'_>) {
         let set = |at, value| self.map.word(at).store(value, Ordering::Relaxed);
         set(AT_INSTANCE, owner.instance);
         set(AT_PID, u64::from(owner.pid));
@@ -275,7 +275,7 @@ impl FileHeader {
         self.map.word(AT_MAGIC).store(MAGIC, Ordering::Release);
     }
 
-    pub fn check(&self, address: &[u8]) -> Result<(), Unfit> {
+    pub(super) fn check(&self, address: &[u8]) -> Result<(), Unfit> {
         let get = |at| self.map.word(at).load(Ordering::Acquire);
         if get(AT_MAGIC) != MAGIC {
             return Err(Unfit::NotAnEndpoint);
@@ -289,38 +289,38 @@ impl FileHeader {
         }
     }
 
-    pub fn instance(&self) -> u64 {
+    pub(super) fn instance(&self) -> u64 {
         self.map.word(AT_INSTANCE).load(Ordering::Relaxed)
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.map.word(AT_PID).load(Ordering::Relaxed) as u32
     }
 
-    pub fn probe(&self) -> u64 {
+    pub(super) fn probe(&self) -> u64 {
         self.map.word(AT_PROBE).load(Ordering::Relaxed)
     }
 
-    pub fn wants_fence(&self) -> bool {
+    pub(super) fn wants_fence(&self) -> bool {
         self.map.word(AT_FENCE).load(Ordering::Relaxed) != 0
     }
 
     /// The address at which the owner's process has `OWNER_AT` of this file mapped.
-    pub fn owner_page(&self) -> u64 {
+    pub(super) fn owner_page(&self) -> u64 {
         self.map.word(AT_OWNER_PAGE).load(Ordering::Relaxed)
     }
 
     #[inline]
-    pub fn attention(&self) -> &AtomicU64 {
+    pub(super) fn attention(&self) -> &AtomicU64 {
         self.map.word(AT_ATTENTION)
     }
 
     /// All rings that were ever claimed have a lower index.
-    pub fn used(&self) -> usize {
+    pub(super) fn used(&self) -> usize {
         (self.map.word(AT_USED).load(Ordering::Acquire) as usize).min(MAX_RINGS)
     }
 
-    pub fn raise_used(&self, used: usize) {
+    pub(super) fn raise_used(&self, used: usize) {
         self.map.word(AT_USED).fetch_max(used as u64, Ordering::Release);
     }
 
@@ -337,7 +337,7 @@ impl FileHeader {
 
     /// Tells the owner that a ring has news. SYNC POINT bell: the bit of the ring is set first, then that of its word.
     /// If the latter is set already, the owner has yet to look at the word.
-    pub fn ring_bell(&self, index: usize) {
+    pub(super) fn ring_bell(&self, index: usize) {
         let group = index / 64;
         self.bells(group).fetch_or(1 << (index % 64), Ordering::SeqCst);
         let (word, bit) = (self.rung(group / 64), 1 << (group % 64));
@@ -347,13 +347,13 @@ impl FileHeader {
     }
 
     /// Whether any bell was rung.
-    pub fn has_rung(&self) -> bool {
+    pub(super) fn has_rung(&self) -> bool {
         (0..self.used().div_ceil(64 * 64)).any(|word| self.rung(word).load(Ordering::Relaxed) != 0)
     }
 
     /// Clears the bells, and adds the rings that had rung. SYNC POINT bell: the words' bits are cleared first, then
     /// those of the rings.
-    pub fn take_bells(&self, rung: &mut Vec<usize>) {
+    pub(super) fn take_bells(&self, rung: &mut Vec<usize>) {
         let used = self.used();
         for word in 0..used.div_ceil(64 * 64) {
             if self.rung(word).load(Ordering::Relaxed) == 0 {
@@ -374,7 +374,7 @@ impl FileHeader {
     }
 
     /// Allocates the state of a ring, unless an earlier claimer did.
-    pub fn allocate_state(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+    pub(super) fn allocate_state(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
         let is_first_page = index * size_of::<u32>() < shared::page_size();
         if is_first_page || index < self.used() {
             return Ok(());
@@ -383,64 +383,64 @@ impl FileHeader {
     }
 
     /// No ring below this is free: where a claimer begins to look. Only the owner writes it.
-    pub fn first_free(&self) -> usize {
+    pub(super) fn first_free(&self) -> usize {
         (self.map.word(AT_FIRST_FREE).load(Ordering::Relaxed) as usize).min(MAX_RINGS)
     }
 
-    pub fn set_first_free(&self, index: usize) {
+    pub(super) fn set_first_free(&self, index: usize) {
         self.map.word(AT_FIRST_FREE).store(index as u64, Ordering::Relaxed);
     }
 
     /// SYNC POINT claim: acquire.
-    pub fn claim(&self, index: usize) -> Claim {
+    pub(super) fn claim(&self, index: usize) -> Claim {
         NonZeroU32::new(self.state_word(index).load(Ordering::Acquire))
     }
 
     /// SYNC POINT claim: release.
-    pub fn set_claimed(&self, index: usize) {
+    pub(super) fn set_claimed(&self, index: usize) {
         let number = self.map.word(AT_CLAIMS).fetch_add(1, Ordering::Relaxed) as u32;
         self.state_word(index).store(number.max(1), Ordering::Release);
     }
 
-    pub fn set_free(&self, index: usize) {
+    pub(super) fn set_free(&self, index: usize) {
         self.state_word(index).store(0, Ordering::Release);
     }
 
     /// The access mark of a ring's sender, for the owner; None: no such ring. The ring must be claimed, or the mark may
     /// have no memory.
-    pub fn mark(&self, index: usize) -> Option<&AtomicU64> {
+    pub(super) fn mark(&self, index: usize) -> Option<&AtomicU64> {
         let marks = self.marks.as_ref()?;
         (index < MAX_RINGS).then(|| marks.word(index * LINE))
     }
 
     /// Not 0 once any peer has worked on the owner's memory directly.
-    pub fn direct_access(&self) -> &AtomicU64 {
+    pub(super) fn direct_access(&self) -> &AtomicU64 {
         self.map.word(AT_DIRECT_ACCESS)
     }
 
     /// Changes while the owner polls. On a line of its own, which is read only by peers that wait for the owner.
     #[inline]
-    pub fn polls(&self) -> &AtomicU64 {
+    pub(super) fn polls(&self) -> &AtomicU64 {
         self.map.word(AT_POLLS)
     }
 
     /// Entries of the table that have memory have a lower index.
-    pub fn entries_used(&self) -> usize {
+    pub(super) fn entries_used(&self) -> usize {
         (self.map.word(AT_ENTRIES_USED).load(Ordering::Acquire) as usize).min(MAX_ENTRIES)
     }
 
-    pub fn set_entries_used(&self, used: usize) {
+    pub(super) fn set_entries_used(&self, used: usize) {
         self.map.word(AT_ENTRIES_USED).store(used as u64, Ordering::Release);
     }
 
     /// How often a region was put into the table.
-    pub fn changes(&self) -> &AtomicU64 {
+    pub(super) fn changes(&self) -> &AtomicU64 {
         self.map.word(AT_CHANGES)
     }
 
     /// One word of an entry of the region table.
     #[inline(always)]
-    pub fn entry_word(&self, entry: usize, word: usize) -> &AtomicU64 {
+    pub(super) fn entry_word(&self, entry: usize, word: usize) -> &AtomicU64 {
         assert!(entry < MAX_ENTRIES && word < ENTRY_WORDS);
         // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
         unsafe { &*self.table.as_ptr().add(entry * LINE + word * 8).cast::<AtomicU64>() }
@@ -458,12 +458,12 @@ impl FileHeader {
 }
 
 /// Allocates the first `entries` entries of the region table.
-pub fn allocate_entries(fd: BorrowedFd<'_>, entries: usize) -> io::Result<()> {
+pub(super) fn allocate_entries(fd: BorrowedFd<'_>, entries: usize) -> io::Result<()> {
     shared::allocate(fd, table_at() as u64, (entries.min(MAX_ENTRIES) * LINE) as u64)
 }
 
 /// Reads the instance in an endpoint's file, without mapping it.
-pub fn instance_in(fd: BorrowedFd<'_>) -> Option<u64> {
+pub(super) fn instance_in(fd: BorrowedFd<'_>) -> Option<u64> {
     let mut bytes = [0u8; AT_INSTANCE + 8];
     let (magic, instance) = (AT_MAGIC..AT_MAGIC + 8, AT_INSTANCE..AT_INSTANCE + 8);
     let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).ok();

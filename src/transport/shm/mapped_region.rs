@@ -13,7 +13,7 @@ const CHUNK: usize = 64 << 10;
 
 /// A piece of the peer's memory, as it is mapped here. To be used only while the region's generation is this one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MappedPiece {
+pub(super) struct MappedPiece {
     pub addr: usize,
     pub len: usize,
     pub entry: usize,
@@ -22,7 +22,7 @@ pub struct MappedPiece {
 
 /// A region that is mapped here.
 #[derive(Debug)]
-pub struct MappedRegion {
+pub(super) struct MappedRegion {
     mapping: Mapping,
     entry: usize,
     generation: u64,
@@ -47,7 +47,7 @@ fn rights_index(rights: Rights) -> usize {
 }
 
 impl MappedRegion {
-    pub fn new(mapping: Mapping, shown: &ShownRegion) -> MappedRegion {
+    pub(super) fn new(mapping: Mapping, shown: &ShownRegion) -> MappedRegion {
         let words = mapping.len().div_ceil(CHUNK).div_ceil(64);
         let ready = [vec![0; words].into_boxed_slice(), vec![0; words].into_boxed_slice()];
         MappedRegion {
@@ -61,7 +61,7 @@ impl MappedRegion {
 
     /// A piece, if it lies in the run that was used last with these rights.
     #[inline(always)]
-    pub fn piece(&self, part: &RemotePart, wanted: Rights) -> Option<MappedPiece> {
+    pub(super) fn piece(&self, part: &RemotePart, wanted: Rights) -> Option<MappedPiece> {
         let last = &self.last_uses[rights_index(wanted)];
         let at = part.addr.wrapping_sub(last.from);
         let fits = at < last.len && part.len as u64 <= last.len - at;
@@ -80,7 +80,7 @@ impl MappedRegion {
 
     /// The piece at byte `at`, which the caller has checked and prepared. Remembers the populated run around it, in
     /// which the next piece will mostly lie.
-    pub fn remember(&mut self, shown: &ShownRegion, at: usize, len: usize, wanted: Rights) -> MappedPiece {
+    pub(super) fn remember(&mut self, shown: &ShownRegion, at: usize, len: usize, wanted: Rights) -> MappedPiece {
         let [chunk, bit] = [at / CHUNK, at / CHUNK % 64];
         // The run is not longer than one word of bits tells.
         if let Some(bits) = self.ready[usize::from(wanted.write)].get(chunk / 64) {
@@ -97,7 +97,7 @@ impl MappedRegion {
     }
 
     /// Whether these bytes are populated.
-    pub fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
+    pub(super) fn is_ready(&self, at: usize, len: usize, write: bool) -> bool {
         (at / CHUNK..=(at + len.max(1) - 1) / CHUNK).all(|chunk| self.has_pages(chunk, write))
     }
 
@@ -108,7 +108,7 @@ impl MappedRegion {
 
     /// Populates these bytes. False: they must not be touched, as that would raise SIGBUS.
     #[cold]
-    pub fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
+    pub(super) fn prepare(&mut self, at: usize, len: usize, write: bool) -> bool {
         for chunk in at / CHUNK..=(at + len.max(1) - 1) / CHUNK {
             if self.mapping.populate(chunk * CHUNK, CHUNK, write).is_err() {
                 return false;

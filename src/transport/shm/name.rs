@@ -6,7 +6,7 @@ use crate::sys::shared_table::TABLE_PREFIX;
 use std::path::{Path, PathBuf};
 
 /// The longest address.
-pub const ADDRESS_MAX: usize = 256;
+pub(super) const ADDRESS_MAX: usize = 256;
 /// In names of files that are not named after an address. `escape` never writes this character.
 const INTERNAL: char = '~';
 /// The end of a socket's name.
@@ -17,7 +17,7 @@ const CONTEXT: u8 = 0x1f;
 const ESCAPED_MAX: usize = 200;
 
 /// The bytes of an address that count: up to the first zero. None for what cannot be an address.
-pub fn normal(address: &[u8]) -> Option<&[u8]> {
+pub(super) fn normal(address: &[u8]) -> Option<&[u8]> {
     let end = address.iter().position(|byte| *byte == 0).unwrap_or(address.len());
     address.get(..end).filter(|text| !text.is_empty() && end <= ADDRESS_MAX)
 }
@@ -39,23 +39,23 @@ pub fn base(address: &[u8]) -> &[u8] {
 }
 
 /// The file of an endpoint. Two long addresses may hash to one name: the file holds the whole address, to tell.
-pub fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
+pub(super) fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
     dir.join(format!("{PREFIX}{}", escape(address)))
 }
 
 /// The socket that wakes an endpoint.
-pub fn bell(dir: &Path, instance: u64) -> PathBuf {
+pub(super) fn bell(dir: &Path, instance: u64) -> PathBuf {
     dir.join(format!("{PREFIX}{INTERNAL}{instance:016x}{BELL}"))
 }
 
 /// The draft of an endpoint's file.
-pub fn unfinished(dir: &Path, instance: u64) -> PathBuf {
+pub(super) fn unfinished(dir: &Path, instance: u64) -> PathBuf {
     home::draft(dir, instance)
 }
 
 /// What a name in the directory says about its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum File {
+pub(super) enum File {
     /// An endpoint's file, or the draft of one.
     Endpoint,
     /// The socket of an instance.
@@ -66,7 +66,7 @@ pub enum File {
     Other,
 }
 
-pub fn file(name: &[u8]) -> File {
+pub(super) fn file(name: &[u8]) -> File {
     let Some(rest) = name.strip_prefix(PREFIX.as_bytes()) else {
         let is_table = name.starts_with(TABLE_PREFIX.as_bytes());
         return if is_table { File::Table } else { File::Other };

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub struct Outbound {
+pub(super) struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
     pub(super) header: FileHeader,
@@ -68,7 +68,7 @@ pub struct Outbound {
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub(super) enum Written {
     Done,
     Full,
     Gone,
@@ -78,7 +78,7 @@ pub enum Written {
 
 /// Why an address cannot be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectError {
+pub(super) enum ConnectError {
     /// No living endpoint has the address.
     Nobody,
     /// All rings are taken, or there is no memory for one.
@@ -90,7 +90,12 @@ pub enum ConnectError {
 
 impl Outbound {
     /// `known`: the instance that the address is known to have, 0 for any. Warns of what an administrator can mend.
-    pub fn connect(address: &[u8], known: u64, own: &EndpointFile, config: &Config) -> Result<Outbound, ConnectError> {
+    pub(super) fn connect(
+        address: &[u8],
+        known: u64,
+        own: &EndpointFile,
+        config: &Config,
+    ) -> Result<Outbound, ConnectError> {
         let path = name::endpoint_file(&config.dir, address);
         let path_text = path.display();
         let (header, file, claimed) = open_and_claim(&path, address, known, own, config)?;
@@ -135,22 +140,22 @@ impl Outbound {
         })
     }
 
-    pub fn instance(&self) -> u64 {
+    pub(super) fn instance(&self) -> u64 {
         self.identity.instance
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.identity.pid
     }
 
     /// Writes a packet as one record. `body` is no longer than `MAX_BODY`.
     #[inline(always)]
-    pub fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
+    pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
         self.write(header.words(), body)
     }
 
     /// Writes a record of this transport's own: a request for help.
-    pub fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Written {
+    pub(super) fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Written {
         let before = self.producer.position();
         let sent = self.write(header, Body::Bytes(body));
         self.help_request = (before, self.producer.position());
@@ -159,23 +164,23 @@ impl Outbound {
 
     /// Whether direct access may overtake all records from this position on: a request for help, or what `recall` left.
     #[cold]
-    pub fn may_be_passed(&self, seen: u64) -> bool {
+    pub(super) fn may_be_passed(&self, seen: u64) -> bool {
         let behind = (seen, self.producer.position());
         self.help_request == behind || self.left_by_recall == behind
     }
 
     /// Whether the peer was found not to poll and has not polled since.
-    pub fn is_not_polling(&mut self) -> bool {
+    pub(super) fn is_not_polling(&mut self) -> bool {
         let looks = self.header.polls().load(Ordering::Relaxed);
         self.idle_since = self.idle_since.filter(|then| *then == looks);
         self.idle_since.is_some()
     }
 
-    pub fn is_asleep(&self) -> bool {
+    pub(super) fn is_asleep(&self) -> bool {
         self.header.attention().load(Ordering::Relaxed) & layout::SLEEPING != 0
     }
 
-    pub fn ring(&self) -> &Ring {
+    pub(super) fn ring(&self) -> &Ring {
         &self.ring
     }
 
@@ -314,13 +319,13 @@ impl Outbound {
         self.ring.enlarge(file.as_fd(), self.index)
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.header.attention().load(Ordering::Relaxed) & layout::CLOSED != 0
     }
 
     /// Asks the receiver to wake us when it gives lines back, if a body found no room. The caller then has the kernel
     /// run a barrier, and calls `has_no_room`.
-    pub fn ask_for_room(&self) {
+    pub(super) fn ask_for_room(&self) {
         if self.blocked_len.is_some() {
             self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
         }
@@ -328,7 +333,7 @@ impl Outbound {
 
     /// SYNC POINT starved: either we see here the lines given back, or the receiver sees that we wait. False if no body
     /// waits for room, or there is room.
-    pub fn has_no_room(&mut self) -> bool {
+    pub(super) fn has_no_room(&mut self) -> bool {
         let Some(len) = self.blocked_len else { return false };
         if matches!(self.producer.reserve(self.ring.rows(), len), Ok(None)) && !self.is_closed() {
             return true;

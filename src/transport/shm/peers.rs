@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 #[derive(Debug)]
-pub struct Peer {
+pub(super) struct Peer {
     pub address: Box<[u8]>,
     /// The instance of the endpoint that we know by this address; 0 for none yet.
     pub instance: u64,
@@ -48,7 +48,7 @@ pub struct Peer {
 const CROWD: usize = 256;
 
 #[derive(Default)]
-pub struct Peers {
+pub(super) struct Peers {
     table: Vec<Peer>,
     numbers: HashMap<Box<[u8]>, PeerId>,
     /// Dead peers of which all was delivered: the engine must be told.
@@ -63,7 +63,7 @@ pub struct Peers {
 
 impl Peers {
     /// The number of an address; None for what cannot be one.
-    pub fn number(&mut self, address: &[u8]) -> Option<PeerId> {
+    pub(super) fn number(&mut self, address: &[u8]) -> Option<PeerId> {
         let address = name::normal(address)?;
         if let Some(number) = self.numbers.get(address) {
             return Some(*number);
@@ -96,12 +96,12 @@ impl Peers {
     }
 
     /// Whether there are twice as many peers as the last `reuse` left, which makes its cost for each peer small.
-    pub fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         self.table.len() - self.free.len() >= (2 * self.left_by_reuse).max(CROWD)
     }
 
     /// Frees the numbers of peers that are not connected either way, unless the engine holds them. Returns which.
-    pub fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+    pub(super) fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let over: HashSet<PeerId> = self.ended.iter().copied().collect();
         let idle = |peer: &Peer| {
             let away = peer.instance == 0 && peer.out.is_none() && peer.ring.is_none() && !peer.starved;
@@ -134,7 +134,7 @@ impl Peers {
     }
 
     /// The number for an endpoint that had this address before the one that we are connected to.
-    pub fn former(&mut self, of: PeerId) -> Option<PeerId> {
+    pub(super) fn former(&mut self, of: PeerId) -> Option<PeerId> {
         let entry = self.get(of)?;
         if entry.former.is_some() {
             return entry.former;
@@ -146,13 +146,13 @@ impl Peers {
     }
 
     /// Whether what an earlier endpoint of this address sent is still being delivered.
-    pub fn has_former(&self, of: PeerId) -> bool {
+    pub(super) fn has_former(&self, of: PeerId) -> bool {
         let former = self.get(of).and_then(|peer| self.get(peer.former?));
         former.is_some_and(|former| former.instance != 0)
     }
 
     /// The number of the scalable endpoint that a peer is a context of; else the peer's own.
-    pub fn source(&mut self, peer: PeerId) -> PeerId {
+    pub(super) fn source(&mut self, peer: PeerId) -> PeerId {
         let base = self.get(peer).map(|peer| name::base(&peer.address).to_vec());
         let source = base.and_then(|base| self.number(&base)).unwrap_or(peer);
         if let Some(source) = self.get_mut(source).filter(|_| source != peer) {
@@ -162,21 +162,21 @@ impl Peers {
     }
 
     #[inline]
-    pub fn get(&self, peer: PeerId) -> Option<&Peer> {
+    pub(super) fn get(&self, peer: PeerId) -> Option<&Peer> {
         self.table.get(peer as usize)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
+    pub(super) fn get_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
         self.table.get_mut(peer as usize)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
     /// A peer claimed a ring of ours.
-    pub fn met(&mut self, peer: PeerId, instance: u64, ring: usize) {
+    pub(super) fn met(&mut self, peer: PeerId, instance: u64, ring: usize) {
         if let Some(entry) = self.table.get_mut(peer as usize) {
             entry.instance = instance;
             entry.ring = Some(ring);
@@ -184,7 +184,7 @@ impl Peers {
     }
 
     /// A peer is dead, has closed, or broke the protocol.
-    pub fn end(&mut self, peer: PeerId, inbox: &mut Inbox) {
+    pub(super) fn end(&mut self, peer: PeerId, inbox: &mut Inbox) {
         let Some(entry) = self.table.get_mut(peer as usize) else {
             return;
         };
@@ -200,7 +200,7 @@ impl Peers {
     }
 
     /// A peer's ring was freed, so the peer has ended.
-    pub fn ring_gone(&mut self, peer: PeerId, ring: usize) {
+    pub(super) fn ring_gone(&mut self, peer: PeerId, ring: usize) {
         let Some(entry) = self.table.get_mut(peer as usize) else {
             return;
         };
@@ -213,7 +213,7 @@ impl Peers {
     }
 
     /// After the engine was told: whoever comes from this address from now on is a new peer.
-    pub fn reset(&mut self, peer: PeerId) {
+    pub(super) fn reset(&mut self, peer: PeerId) {
         if let Some(entry) = self.table.get_mut(peer as usize) {
             entry.instance = 0;
             entry.ending = entry.is_former;
@@ -224,7 +224,7 @@ impl Peers {
     }
 
     /// Of the next `count` entries, the connected peers, to be checked for being alive.
-    pub fn next_to_check(&mut self, count: usize) -> Vec<PeerId> {
+    pub(super) fn next_to_check(&mut self, count: usize) -> Vec<PeerId> {
         let from = if self.checked_to < self.table.len() {
             self.checked_to
         } else {
@@ -243,7 +243,7 @@ impl Peers {
 
 /// Whether an address still belongs to the endpoint of this instance, and that is alive. Opens its file each time: a
 /// thousand descriptors kept open would be more than a process is given.
-pub fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
+pub(super) fn is_alive(dir: &Path, address: &[u8], instance: u64) -> bool {
     let path = name::endpoint_file(dir, address);
     let fd = match shared::open_own(&path) {
         Ok((fd, _)) => fd,

@@ -22,7 +22,7 @@ const PROOF_MS: u64 = 50;
 
 /// What a peer's file says of its owner.
 #[derive(Clone, Copy, Debug)]
-pub struct PeerIdentity {
+pub(super) struct PeerIdentity {
     pub instance: u64,
     pub pid: u32,
     /// The address in its process at which its instance stands.
@@ -32,7 +32,7 @@ pub struct PeerIdentity {
 }
 
 impl PeerIdentity {
-    pub fn of(header: &FileHeader) -> PeerIdentity {
+    pub(super) fn of(header: &FileHeader) -> PeerIdentity {
         PeerIdentity {
             instance: header.instance(),
             pid: header.pid(),
@@ -44,7 +44,7 @@ impl PeerIdentity {
 
 /// When to try again what was refused.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Retry {
+pub(super) struct Retry {
     /// On the monotonic clock, in ms.
     at: u64,
     wait: u64,
@@ -54,15 +54,15 @@ const FIRST_WAIT_MS: u64 = 1000;
 const LAST_WAIT_MS: u64 = 64_000;
 
 impl Retry {
-    pub fn was_refused(self) -> bool {
+    pub(super) fn was_refused(self) -> bool {
         self.wait != 0
     }
 
-    pub fn is_due(self) -> bool {
+    pub(super) fn is_due(self) -> bool {
         self.wait == 0 || clock::monotonic_ms() >= self.at
     }
 
-    pub fn refused(&mut self) {
+    pub(super) fn refused(&mut self) {
         self.wait = (self.wait * 2).clamp(FIRST_WAIT_MS, LAST_WAIT_MS);
         self.at = clock::monotonic_ms().saturating_add(self.wait);
     }
@@ -76,7 +76,7 @@ impl Retry {
 
 /// What is known of a peer's process.
 #[derive(Debug, Default)]
-pub struct Proof {
+pub(super) struct Proof {
     /// The kernel has said that the process has the peer's file mapped as its owner.
     known: bool,
     /// When the instance was last seen in the process's memory.
@@ -87,7 +87,7 @@ pub struct Proof {
 impl Proof {
     /// Notes that the kernel refused to copy from or to the process.
     #[cold]
-    pub fn refused(&mut self) {
+    pub(super) fn refused(&mut self) {
         self.proved = None;
         self.retry.refused();
     }
@@ -95,7 +95,7 @@ impl Proof {
 
 impl Outbound {
     /// Whether the process has the peer's file mapped as its owner.
-    pub fn is_known(&mut self) -> bool {
+    pub(super) fn is_known(&mut self) -> bool {
         if !self.proof.known && self.proof.retry.is_due() {
             let file = FileId::new(self.file.device, self.file.inode);
             let found = backing::backing(self.identity.pid, self.identity.owner_page, 1)
@@ -110,7 +110,7 @@ impl Outbound {
     }
 
     /// Whether the process is the peer's and alive, so that the kernel may be told to copy from or to it.
-    pub fn is_proved(&mut self) -> bool {
+    pub(super) fn is_proved(&mut self) -> bool {
         let now = clock::monotonic_ms();
         let recent = |then: u64| now.saturating_sub(then) <= PROOF_MS;
         self.proof.proved.is_some_and(recent) || self.prove(now)

@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering;
 
 /// Replaces the header of a record that was carried out here: the receiver skips it. The lowest byte is no packet's
 /// kind.
-pub const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
+pub(super) const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 
 /// A record that the peer has not begun to read.
 struct Unread {
@@ -31,7 +31,7 @@ struct Unread {
 impl Outbound {
     /// See `Transport::recall`.
     #[cold]
-    pub fn recall(&mut self, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+    pub(super) fn recall(&mut self, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
         // Where we fence, the kernel gives one of the two sides no barrier over the other.
         if self.fence || self.is_closed() {
             return None;

@@ -35,13 +35,13 @@ const LEN: usize = 4;
 const RIGHTS: usize = 5;
 
 // An access mark counts visits in steps of `VISIT`. What is added to it during a visit says to which entry.
-pub const VISIT: u64 = 1 << 16;
+pub(super) const VISIT: u64 = 1 << 16;
 /// A visit to more than one entry.
-pub const IN_SEVERAL: u64 = 1;
+pub(super) const IN_SEVERAL: u64 = 1;
 const _: () = assert!(mark_in_entry(MAX_ENTRIES) < VISIT);
 
 #[inline(always)]
-pub const fn mark_in_entry(entry: usize) -> u64 {
+pub(super) const fn mark_in_entry(entry: usize) -> u64 {
     2 * entry as u64 + 3
 }
 
@@ -59,7 +59,7 @@ const STEP: usize = 64;
 
 /// A region as its entry shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownRegion {
+pub(super) struct ShownRegion {
     pub entry: usize,
     pub generation: u64,
     pub key: u64,
@@ -77,12 +77,12 @@ fn rights_word(rights: Rights) -> u64 {
 
 impl FileHeader {
     #[inline(always)]
-    pub fn generation(&self, entry: usize) -> u64 {
+    pub(super) fn generation(&self, entry: usize) -> u64 {
         self.entry_word(entry, GENERATION).load(Ordering::Acquire)
     }
 
     /// Looks for a region by its key.
-    pub fn find_entry(&self, key: u64) -> Option<ShownRegion> {
+    pub(super) fn find_entry(&self, key: u64) -> Option<ShownRegion> {
         let used = self.entries_used();
         let has_key = |entry: &usize| self.entry_word(*entry, KEY).load(Ordering::Relaxed) == key;
         (0..used).filter(has_key).find_map(|entry| self.read_entry(entry, key))
@@ -127,7 +127,7 @@ impl FileHeader {
     }
 }
 
-pub struct RegionTable {
+pub(super) struct RegionTable {
     endpoint: u64,
     /// Has the peers' marks, which are read without a lock.
     header: FileHeader,
@@ -155,7 +155,7 @@ struct EntryVersion {
 
 impl RegionTable {
     /// `endpoint` is the number by which regions that are bound to an endpoint name it.
-    pub fn new(own: &EndpointFile, endpoint: u64) -> io::Result<RegionTable> {
+    pub(super) fn new(own: &EndpointFile, endpoint: u64) -> io::Result<RegionTable> {
         let file = own.hold_file();
         Ok(RegionTable {
             endpoint,
@@ -170,7 +170,7 @@ impl RegionTable {
     }
 
     /// Hides all regions. Peers may still be at them: closing each region waits for that.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         if !self.file.is_ours() {
             return;
         }

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Files that are looked at when an endpoint opens, in less than a millisecond, and when it checks its peers.
-pub const AT_OPENING: usize = 64;
-pub const AT_CHECK: usize = 16;
+pub(super) const AT_OPENING: usize = 64;
+pub(super) const AT_CHECK: usize = 16;
 /// How soon after the last a new sweep may begin, as many endpoints are often opened at once.
 const EVERY_MS: u64 = 1000;
 
@@ -30,7 +30,7 @@ struct Sweep {
 static SWEEP: Mutex<Option<Sweep>> = Mutex::new(None);
 
 /// Goes on with the sweep of this directory, or begins one if the last was not begun just now.
-pub fn begin(dir: &Path) {
+pub(super) fn begin(dir: &Path) {
     with_sweep(|sweep| {
         let now = clock::monotonic_ms();
         let recent = |sweep: &Sweep| sweep.dir == dir && now.saturating_sub(sweep.begun) < EVERY_MS;
@@ -48,7 +48,7 @@ pub fn begin(dir: &Path) {
 }
 
 /// Goes on with the sweep, if it has not come to the end of the directory.
-pub fn go_on() {
+pub(super) fn go_on() {
     with_sweep(|sweep| look_at(sweep, AT_CHECK));
 }
 

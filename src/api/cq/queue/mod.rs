@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// The ring's first size. It grows to what the program asked for when that is needed.
 const FIRST: usize = 1024;
 
-pub struct Queue {
+pub(super) struct Queue {
     /// A power of two of them.
     slots: Box<[Entry]>,
     /// Where the oldest entry is; `head` and `tail` run on, and are masked when used.
@@ -33,11 +33,11 @@ pub struct Queue {
     pub wake_at: usize,
 }
 
-pub const NOBODY: usize = usize::MAX;
+pub(super) const NOBODY: usize = usize::MAX;
 
 /// What reading found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub(super) enum Taken {
     Entries(usize),
     Empty,
     /// An error is next.
@@ -45,7 +45,7 @@ pub enum Taken {
 }
 
 impl Queue {
-    pub fn new(capacity: usize, managed: bool) -> Queue {
+    pub(super) fn new(capacity: usize, managed: bool) -> Queue {
         let first = capacity.clamp(1, FIRST).next_power_of_two();
         Queue {
             slots: vec![Entry::default(); first].into_boxed_slice(),
@@ -63,37 +63,37 @@ impl Queue {
 
     /// Unread entries and errors.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.tail - self.head + self.errors.len()
     }
 
-    pub fn capacity(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Whether `count` more fit into the size that the program asked for.
     #[inline]
-    pub fn has_room(&self, count: usize) -> bool {
+    pub(super) fn has_room(&self, count: usize) -> bool {
         self.len().saturating_add(count) <= self.capacity
     }
 
-    pub fn is_overrun(&self) -> bool {
+    pub(super) fn is_overrun(&self) -> bool {
         self.overrun
     }
 
     /// Whether reading would find something.
-    pub fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.len() > 0 || self.overrun
     }
 
     /// Whether a waiter must be woken.
     #[inline]
-    pub fn is_awaited(&self) -> bool {
+    pub(super) fn is_awaited(&self) -> bool {
         self.wake_at != NOBODY && self.len() >= self.wake_at
     }
 
     /// Whether a wait for so many entries is over. An error ends it, wherever it stands.
-    pub fn has_enough(&self, count: usize) -> bool {
+    pub(super) fn has_enough(&self, count: usize) -> bool {
         self.len() >= count || self.has_error()
     }
 
@@ -102,7 +102,7 @@ impl Queue {
     }
 
     #[inline]
-    pub fn push(&mut self, entry: &Entry) {
+    pub(super) fn push(&mut self, entry: &Entry) {
         if self.tail - self.head >= self.full && !self.make_room() {
             return;
         }
@@ -121,7 +121,7 @@ impl Queue {
 
     /// An error is never dropped: there is at most one for each operation that was accepted.
     #[cold]
-    pub fn push_error(&mut self, error: ErrorEntry) {
+    pub(super) fn push_error(&mut self, error: ErrorEntry) {
         if self.overrun {
             return;
         }
@@ -130,7 +130,7 @@ impl Queue {
 
     /// Passes up to `count` entries to `put`.
     #[inline]
-    pub fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
+    pub(super) fn take(&mut self, count: usize, mut put: impl FnMut(&Entry)) -> Taken {
         let there = self.stop() - self.head;
         if there == 0 {
             return self.blocked(count);
@@ -152,7 +152,7 @@ impl Queue {
     /// The next entry, if it is an error. It stays valid until the next one is taken. The error of an overrun is never
     /// used up.
     #[cold]
-    pub fn take_error(&mut self) -> Option<&ErrorEntry> {
+    pub(super) fn take_error(&mut self) -> Option<&ErrorEntry> {
         if self.stop() != self.head {
             return None;
         }

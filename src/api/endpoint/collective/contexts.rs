@@ -17,13 +17,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where a context's completions and joins are reported, and what drives the carrier for it.
 #[derive(Clone)]
-pub struct Listener {
+pub(crate) struct Listener {
     pub cq: Option<Arc<Cq>>,
     pub eq: Arc<Eq>,
 }
 
 impl Listener {
-    pub fn queues(&self) -> CollectiveQueues<'_> {
+    pub(crate) fn queues(&self) -> CollectiveQueues<'_> {
         CollectiveQueues {
             cq: self.cq.as_ref(),
             eq: Some(&self.eq),
@@ -32,13 +32,13 @@ impl Listener {
 }
 
 /// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
-pub type ScalableEq = Arc<Mutex<Option<Arc<Eq>>>>;
+pub(crate) type ScalableEq = Arc<Mutex<Option<Arc<Eq>>>>;
 
-pub fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
+pub(crate) fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub struct ContextCollectives<T: EndpointTransport> {
+pub(crate) struct ContextCollectives<T: EndpointTransport> {
     context: Arc<Endpoint<T>>,
     carrier: Arc<Endpoint<T>>,
     owner: usize,
@@ -49,7 +49,7 @@ pub struct ContextCollectives<T: EndpointTransport> {
 
 impl<T: EndpointTransport + 'static> ContextCollectives<T> {
     /// `index`: the context's.
-    pub fn new(
+    pub(crate) fn new(
         context: &Arc<Endpoint<T>>,
         carrier: &Arc<Endpoint<T>>,
         index: usize,
@@ -89,7 +89,7 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
 
     /// fi_close of the context: gives up collectives that only wait for others. -FI_EBUSY while a peer may still touch
     /// the memory of one.
-    pub fn close(&self) -> Result<()> {
+    pub(crate) fn close(&self) -> Result<()> {
         let mut listener = locked(&self.listener);
         if listener.is_none() {
             return Ok(());

@@ -6,7 +6,7 @@
 //! - `contexts`: transmit contexts of a scalable endpoint, whose collectives receive context 0 carries;
 //! - `shared_rx`: endpoints of a shared receive context.
 
-pub mod contexts;
+pub(super) mod contexts;
 mod shared_rx;
 
 use super::engine_core::{CollectiveQueues, EndpointCore, Owners};

@@ -29,8 +29,8 @@ use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
 
-pub use report::PendingCompletions;
-pub use settings::{Settings, engine_config};
+pub(super) use report::PendingCompletions;
+pub(super) use settings::{Settings, engine_config};
 
 pub struct EndpointState {
     /// The provider's name, for the log.
@@ -419,7 +419,7 @@ fn look(flags: u64) -> Option<Peek> {
     }
 }
 
-pub fn refused(refused: Refused) -> NotBegun {
+pub(super) fn refused(refused: Refused) -> NotBegun {
     NotBegun::Refused(Errno(match refused {
         Refused::Again => FI_EAGAIN,
         Refused::TooLong => FI_EMSGSIZE,

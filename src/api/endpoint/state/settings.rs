@@ -114,7 +114,7 @@ impl Settings {
 }
 
 /// The engine's configuration: room for tx_attr.size sends, so that none of those returns -FI_EAGAIN.
-pub fn engine_config(info: &Info) -> Config {
+pub(crate) fn engine_config(info: &Info) -> Config {
     let default = Config::default();
     let sends = info.tx.as_ref().map_or(0, |tx| tx.size);
     Config {

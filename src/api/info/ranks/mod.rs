@@ -25,15 +25,15 @@ const PROGRESS: &[fi_progress] = &[
 
 const RESOURCE_MGMT: &[fi_resource_mgmt] = &[FI_RM_ENABLED, FI_RM_DISABLED, FI_RM_UNSPEC];
 
-pub fn check_threading(asked: fi_threading, offers: fi_threading) -> Check {
+pub(super) fn check_threading(asked: fi_threading, offers: fi_threading) -> Check {
     check(THREADING, "domain_attr.threading", FI_TYPE_THREADING, asked, offers)
 }
 
-pub fn check_progress(asked: fi_progress, offers: fi_progress) -> Check {
+pub(super) fn check_progress(asked: fi_progress, offers: fi_progress) -> Check {
     check(PROGRESS, "domain_attr.progress", FI_TYPE_PROGRESS, asked, offers)
 }
 
-pub fn check_resource_mgmt(asked: fi_resource_mgmt, offers: fi_resource_mgmt) -> Check {
+pub(super) fn check_resource_mgmt(asked: fi_resource_mgmt, offers: fi_resource_mgmt) -> Check {
     // fi_tostr has no type of its own for this one.
     check(RESOURCE_MGMT, "domain_attr.resource_mgmt", FI_TYPE_INFO, asked, offers)
 }

@@ -15,7 +15,7 @@ const DEFAULT_MODE: u32 = 0o600;
 
 /// The settings, with the default for each one that is not set or cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Settings {
+pub(super) struct Settings {
     /// None: nothing is logged.
     pub level: Option<Level>,
     pub subsystems: Vec<Subsys>,
@@ -35,7 +35,7 @@ enum Location {
 }
 
 impl Settings {
-    pub fn read() -> Settings {
+    pub(super) fn read() -> Settings {
         Settings::from(&|name| params::get(Owner::CORE, name))
     }
 
@@ -58,7 +58,7 @@ impl Settings {
     }
 
     /// Opens the log file, if one is asked for; it must not exist, so that nothing is overwritten.
-    pub fn open_file(&mut self) -> Option<OwnedFd> {
+    pub(super) fn open_file(&mut self) -> Option<OwnedFd> {
         let Location::Path(path) = &self.location else {
             return None;
         };
@@ -83,7 +83,7 @@ impl Settings {
     }
 
     /// The descriptor to write to when there is no file.
-    pub fn standard_fd(&self) -> RawFd {
+    pub(super) fn standard_fd(&self) -> RawFd {
         match self.location {
             Location::Stdout => output::STDOUT,
             Location::Stderr | Location::Path(_) => output::STDERR,

@@ -3,7 +3,7 @@
 use super::{ParamType, Value};
 
 /// Reads a text as the kind asks, or says what is wrong with it.
-pub fn read(kind: ParamType, text: &[u8]) -> std::result::Result<Value, &'static str> {
+pub(super) fn read(kind: ParamType, text: &[u8]) -> std::result::Result<Value, &'static str> {
     match kind {
         ParamType::String => Ok(Value::Text(text.to_vec())),
         ParamType::Bool => read_bool(text)

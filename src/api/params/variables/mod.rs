@@ -6,7 +6,7 @@
 use super::ParamType;
 
 /// Name, type and help text.
-pub const VARIABLES: &[(&str, ParamType, &str)] = &[
+pub(super) const VARIABLES: &[(&str, ParamType, &str)] = &[
     (
         "prefer_sysconfig",
         ParamType::Bool,

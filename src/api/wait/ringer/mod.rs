@@ -14,7 +14,7 @@ use crate::sys::thread::Thread;
 use once_cell::sync::OnceCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-pub struct Ringer {
+pub(super) struct Ringer {
     shared: Arc<RingerShared>,
     thread: OnceCell<Thread>,
 }
@@ -36,7 +36,7 @@ enum Wanted {
 }
 
 impl Ringer {
-    pub fn new(bell: Arc<Bell>) -> Ringer {
+    pub(super) fn new(bell: Arc<Bell>) -> Ringer {
         Ringer {
             shared: Arc::new(RingerShared {
                 bell,
@@ -49,7 +49,7 @@ impl Ringer {
     }
 
     /// The mutex and condition for the program. Starts the thread.
-    pub fn handle(&self) -> Result<Handle> {
+    pub(super) fn handle(&self) -> Result<Handle> {
         self.thread.get_or_try_init(|| {
             let shared = self.shared.clone();
             Thread::start("fi_wait", move || shared.run()).map_err(|_| Errno(FI_EAGAIN))
@@ -61,7 +61,7 @@ impl Ringer {
     }
 
     /// fi_trywait: the next ring of the bell wakes the program that sleeps on the pair.
-    pub fn listen(&self) {
+    pub(super) fn listen(&self) {
         self.shared.want(Wanted::Ring);
     }
 }

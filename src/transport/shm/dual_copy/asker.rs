@@ -25,7 +25,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// The helper's side of what is copied.
 #[derive(Clone, Copy, Debug)]
-pub enum PeerMemory {
+pub(crate) enum PeerMemory {
     /// A message of the helper's, as it was exposed.
     Message(Remote),
     /// A piece of a region of the helper's.
@@ -58,7 +58,7 @@ impl PeerMemory {
 
 /// A copy of which the helper has not done its part yet.
 #[derive(Debug)]
-pub struct PendingCopy {
+pub(crate) struct PendingCopy {
     pub peer: PeerId,
     token: Token,
     number: u32,

@@ -15,7 +15,7 @@ use core::sync::atomic::{Ordering, fence};
 
 /// A request for help, read.
 #[derive(Debug)]
-pub struct HelpRequest {
+pub(crate) struct HelpRequest {
     pub number: u32,
     pub cut: Cut,
     /// The asker's memory.
@@ -25,7 +25,7 @@ pub struct HelpRequest {
 
 /// The helper's side of the copy, and whether it is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestedMemory {
+pub(crate) struct RequestedMemory {
     pub name: ExposedName,
     pub access: Access,
 }
@@ -39,10 +39,10 @@ const WRITE: u8 = 2;
 
 /// Words of a request that name the helper's side.
 const NAME_WORDS: usize = 3;
-pub const REQUEST_BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
+pub(crate) const REQUEST_BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
 
 /// Header and body of a request; `theirs` is the asker's memory. None if the helper's side has no name.
-pub fn encode_request(
+pub(crate) fn encode_request(
     number: u32,
     cut: &Cut,
     theirs: &Remote,
@@ -67,7 +67,7 @@ pub fn encode_request(
 
 impl HelpRequest {
     /// Reads a request; None if it is not one.
-    pub fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<HelpRequest> {
+    pub(crate) fn of([first, at, len, pieces]: [u64; 4], body: &[u8]) -> Option<HelpRequest> {
         let [HELP, what, 0, 0] = (first as u32).to_le_bytes() else {
             return None;
         };

@@ -17,12 +17,12 @@ mod helper;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-pub use asker::{PeerMemory, PendingCopy};
-pub use helper::HelpRequest;
+pub(super) use asker::{PeerMemory, PendingCopy};
+pub(super) use helper::HelpRequest;
 #[cfg(test)]
-pub use helper::RequestedMemory;
+pub(crate) use helper::RequestedMemory;
 #[cfg(any(test, fuzzing))]
-pub use helper::{REQUEST_BODY, encode_request};
+pub(crate) use helper::{REQUEST_BODY, encode_request};
 
 /// About how many pieces a copy is cut into. None is smaller than is worth a system call, which costs as much as
 /// copying two or three pages (256 KiB take 22 us in pieces of 32 KiB, 19 of 64, 17.5 of 128); what is less than two
@@ -36,7 +36,7 @@ const MOST_PIECES: u16 = 1 << 14;
 
 /// How a copy is cut into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub(super) struct Cut {
     pub at: usize,
     pub len: usize,
     pub piece: usize,
@@ -55,7 +55,7 @@ impl Cut {
     }
 
     /// From the numbers of a request; None if they do not fit together.
-    pub fn checked(at: u64, len: u64, piece: u64, count: u64) -> Option<Cut> {
+    pub(super) fn checked(at: u64, len: u64, piece: u64, count: u64) -> Option<Cut> {
         let cut = Cut {
             at: at.try_into().ok()?,
             len: len.try_into().ok()?,

@@ -22,13 +22,13 @@
 
 /// How many lines a ring has: a power of two, at most `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub(super) struct Size {
     mask: u64,
     shift: u32,
 }
 
 impl Size {
-    pub const fn of(lines: u64) -> Size {
+    pub(super) const fn of(lines: u64) -> Size {
         assert!(lines.is_power_of_two() && lines <= MOST);
         Size {
             mask: lines - 1,
@@ -37,13 +37,13 @@ impl Size {
     }
 
     #[inline(always)]
-    pub const fn lines(self) -> u64 {
+    pub(super) const fn lines(self) -> u64 {
         self.mask + 1
     }
 
     /// The line of a position, which counts all lines since the ring began.
     #[inline(always)]
-    pub fn line(self, position: u64) -> u64 {
+    pub(super) fn line(self, position: u64) -> u64 {
         position & self.mask
     }
 
@@ -55,7 +55,7 @@ impl Size {
 }
 
 /// Memory of a ring, with the orderings that the protocol needs. A release and its acquire have one SYNC POINT name.
-pub trait Lines {
+pub(super) trait Lines {
     fn size(&self) -> Size;
     /// SYNC POINT record: acquire.
     fn control(&self, line: u64) -> u64;
@@ -69,9 +69,9 @@ pub trait Lines {
     fn give_back(&self, position: u64);
 }
 
-pub const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 /// Where the header is in a record.
-pub const HEADER_AT: usize = 8;
+pub(super) const HEADER_AT: usize = 8;
 /// Where a body is in a record: behind the header if it fits into that line, else from the second line on. The consumer
 /// polls the first line, so that is written at once, at the end.
 const BODY_NEAR: usize = 40;
@@ -92,12 +92,12 @@ const _: () = assert!(longest(MOST) as u64 <= LEN);
 
 /// Whether a record takes a single line.
 #[inline]
-pub fn is_near(len: usize) -> bool {
+pub(super) fn is_near(len: usize) -> bool {
     len <= NEAR_MOST
 }
 
 #[inline]
-pub fn body_at(len: usize) -> usize {
+pub(super) fn body_at(len: usize) -> usize {
     if is_near(len) { BODY_NEAR } else { BODY_FAR }
 }
 
@@ -109,7 +109,7 @@ fn lines_for(len: usize) -> u64 {
 /// The longest body for which there is always room once the consumer has taken everything; a longer one fits only where
 /// it needs no skip. At least three quarters are free then, as up to a quarter is not given back yet, and a record, a
 /// skip before it and a free line behind it must fit there.
-pub const fn longest(lines: u64) -> usize {
+pub(super) const fn longest(lines: u64) -> usize {
     let most = (lines / 4 * 3 - 1) / 2;
     most.saturating_sub(1) as usize * LINE
 }
@@ -120,11 +120,11 @@ const OUTGROWN_AFTER: u64 = 4096;
 
 /// The other side wrote a word that the protocol does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
+pub(super) struct Broken;
 
 /// Room for one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub(super) struct Slot {
     /// Its first line.
     pub line: u64,
     lines: u64,
@@ -133,7 +133,7 @@ pub struct Slot {
 
 /// The writing side.
 #[derive(Debug)]
-pub struct Producer {
+pub(super) struct Producer {
     /// Lines written since the ring began.
     tail: u64,
     /// The consumer's credit as last read: read again only when the ring seems full by it.
@@ -158,7 +158,7 @@ impl Default for Producer {
 impl Producer {
     /// Room for a body of `len` bytes; None while the ring is full.
     #[inline(always)]
-    pub fn reserve<L: Lines>(&mut self, lines: &L, len: usize) -> Result<Option<Slot>, Broken> {
+    pub(super) fn reserve<L: Lines>(&mut self, lines: &L, len: usize) -> Result<Option<Slot>, Broken> {
         let size = lines.size();
         let start = size.line(self.tail);
         let need = lines_for(len);
@@ -187,7 +187,7 @@ impl Producer {
 
     /// Makes the record in `slot` visible.
     #[inline(always)]
-    pub fn publish<L: Lines>(&mut self, lines: &L, slot: Slot, len: usize) {
+    pub(super) fn publish<L: Lines>(&mut self, lines: &L, slot: Slot, len: usize) {
         let size = lines.size();
         lines.publish(slot.line, size.lap(self.tail + slot.skip) | RECORD | len as u64);
         if slot.skip > 0 {
@@ -200,7 +200,7 @@ impl Producer {
     }
 
     /// Goes on in another ring, no smaller than this one.
-    pub fn move_on<L: Lines>(&mut self, from: &L, to: &L) {
+    pub(super) fn move_on<L: Lines>(&mut self, from: &L, to: &L) {
         let size = from.size();
         to.clear(to.size().line(self.tail + 1));
         // The line behind the last record is always kept free.
@@ -211,25 +211,25 @@ impl Producer {
     }
 
     /// Whether the ring counts as full only because of its traffic.
-    pub fn is_outgrown(&self) -> bool {
+    pub(super) fn is_outgrown(&self) -> bool {
         self.tail >= self.outgrown_at
     }
 
     /// Lets the traffic of this ring go on for 64 times as long before it counts as full again, in case no large one is
     /// to be had.
-    pub fn stay(&mut self) {
+    pub(super) fn stay(&mut self) {
         self.outgrown_at = self.tail + 64 * OUTGROWN_AFTER;
     }
 
     /// Lines written since the first ring began.
     #[inline]
-    pub fn position(&self) -> u64 {
+    pub(super) fn position(&self) -> u64 {
         self.tail
     }
 
     /// The lines to which another record of this length would be written next, as far as they are known to be free.
     #[inline(always)]
-    pub fn next_lines(&self, size: Size, slot: Slot) -> impl Iterator<Item = u64> + use<> {
+    pub(super) fn next_lines(&self, size: Size, slot: Slot) -> impl Iterator<Item = u64> + use<> {
         // The line behind a record always is.
         let more = (slot.lines - 1).min(size.lines() - (self.tail - self.taken) - 1);
         (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
@@ -237,7 +237,7 @@ impl Producer {
 
     /// Takes back all records from a position on. The consumer has not read them, and must not read now (`exclusion`).
     #[cold]
-    pub fn rewind<L: Lines>(&mut self, lines: &L, position: u64) {
+    pub(super) fn rewind<L: Lines>(&mut self, lines: &L, position: u64) {
         let Some(gone) = self
             .tail
             .checked_sub(position)
@@ -292,7 +292,7 @@ fn check_taken(taken: u64, tail: u64, size: Size) -> Result<u64, Broken> {
 
 /// A record that the consumer can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub(super) struct Record {
     pub line: u64,
     pub len: usize,
     lines: u64,
@@ -300,7 +300,7 @@ pub struct Record {
 
 /// The reading side.
 #[derive(Debug, Default)]
-pub struct Consumer {
+pub(super) struct Consumer {
     /// Lines taken since the ring began.
     head: u64,
     /// The credit that the producer was given last.
@@ -310,12 +310,12 @@ pub struct Consumer {
 impl Consumer {
     /// Lines taken since the ring began.
     #[inline]
-    pub fn position(&self) -> u64 {
+    pub(super) fn position(&self) -> u64 {
         self.head
     }
 
     /// A second reader, from this position on, that gives nothing back: with `pass` in place of `advance`.
-    pub fn at(position: u64) -> Consumer {
+    pub(super) fn at(position: u64) -> Consumer {
         Consumer {
             head: position,
             given: position,
@@ -323,20 +323,20 @@ impl Consumer {
     }
 
     /// Goes on to the next record without giving lines back.
-    pub fn pass(&mut self, record: Record) {
+    pub(super) fn pass(&mut self, record: Record) {
         self.head += record.lines;
     }
 
     /// Whether there is anything to read. One load.
     #[inline]
-    pub fn has_news<L: Lines>(&self, lines: &L) -> bool {
+    pub(super) fn has_news<L: Lines>(&self, lines: &L) -> bool {
         let size = lines.size();
         lines.control(size.line(self.head)) >= size.lap(self.head)
     }
 
     /// The oldest record. It stays until `advance`.
     #[inline]
-    pub fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Record>, RingEnd> {
+    pub(super) fn next<L: Lines>(&mut self, lines: &L) -> Result<Option<Record>, RingEnd> {
         let size = lines.size();
         let (line, lap) = (size.line(self.head), size.lap(self.head));
         let word = lines.control(line);
@@ -360,7 +360,7 @@ impl Consumer {
 
     /// Releases a record that was read. True when lines were given back.
     #[inline]
-    pub fn advance<L: Lines>(&mut self, lines: &L, record: Record) -> bool {
+    pub(super) fn advance<L: Lines>(&mut self, lines: &L, record: Record) -> bool {
         self.head += record.lines;
         if self.head - self.given < lines.size().lines() / 4 {
             return false;
@@ -371,14 +371,14 @@ impl Consumer {
     }
 
     /// Goes on in the producer's next ring, after `next` has said `Moved`.
-    pub fn follow(&mut self) {
+    pub(super) fn follow(&mut self) {
         self.head += 1;
     }
 }
 
 /// Why there is no next record, and will not be in this ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingEnd {
+pub(super) enum RingEnd {
     Broken,
     /// The producer goes on in another ring.
     Moved,
