@@ -1,8 +1,8 @@
 """A job that stays while others come and go: resident.py SECONDS [FILE]. Every kind of traffic in turns, every answer
 checked, and at the end the memory of the process after a warm-up and now. FILE always says how many rounds are over.
 
-MPICH 5.0.2 keeps some 160 bytes of each window that was freed, on the C library as on ours (48 kB in 1500 rounds with a
-window in every fifth), so most rounds use a window that stays."""
+MPICH 5.0.2 keeps some 160 bytes of each round with a window, whether that is new or not, on the C library as on ours:
+48 kB in 1500 rounds, of which every fifth has one, and nothing without them. `soak` allows for that."""
 import os
 import random
 import sys
