@@ -1,8 +1,8 @@
 """A job that stays while others come and go: resident.py SECONDS [FILE]. Every kind of traffic in turns, every answer
 checked, and at the end the memory of the process after a warm-up and now. FILE always says how many rounds are over.
 
-MPICH 5.0.2 keeps some 160 bytes of each round with a window, whether that is new or not, on the C library as on ours:
-48 kB in 1500 rounds, of which every fifth has one, and nothing without them. `soak` allows for that."""
+MPICH 5.0.2 keeps some 160 bytes of each round with a window, on the C library as on ours: 48 kB in 1500 rounds, of which
+every fifth has one, and nothing without them. `soak` allows for that."""
 import os
 import random
 import sys
@@ -65,10 +65,7 @@ def together(length, seed):
 
 
 def window(length, seed):
-    through(kept, length, seed)
-
-
-def through(window, length, seed):
+    window = MPI.Win.Allocate(max(length, 8), comm=world)
     window.Lock_all()
     put = pattern(length, seed + rank)  # to stay until the flush
     window.Put(put, right)
@@ -79,17 +76,13 @@ def through(window, length, seed):
     window.Flush(rank)
     assert (got == pattern(length, seed + left)).all(), ("put", length)
     window.Unlock_all()
-    world.Barrier()  # the next round may write there
+    window.Free()
 
 
-def fresh(length, seed):
-    """A communicator and a window that come and go."""
+def copy():
     other = world.Dup()
     assert other.allreduce(rank) == size * (size - 1) // 2
     other.Free()
-    new = MPI.Win.Allocate(max(length, 8), comm=world)
-    through(new, length, seed)
-    new.Free()
 
 
 def memory():
@@ -98,7 +91,6 @@ def memory():
 
 
 kinds = [ring, unexpected, cancelled, together, window]
-kept = MPI.Win.Allocate(1 << 20, comm=world)
 rounds, first, began = 0, None, time.monotonic()
 # What a round takes for itself comes and goes, so the least of some rounds is told.
 lowest, last = sys.maxsize, None
@@ -106,7 +98,7 @@ while True:
     length = rng.choice([0, 1, 100, 4096, 4097, 16384, 65536, 300000, 1 << 20])
     kinds[rounds % len(kinds)](length, rounds & 255)
     if rounds % 100 == 0:
-        fresh(length, rounds & 255)
+        copy()
     rounds += 1
     lowest = min(lowest, memory())
     if rounds % 200 == 0:
@@ -120,5 +112,4 @@ while True:
         first = last
     if over and first is not None:
         break
-kept.Free()
 print(f"rank {rank}: {rounds} rounds, memory {first} kB, then {last} kB", flush=True)

@@ -1,4 +1,5 @@
-//! The providers of this library, each with its C objects. Another provider is one more line in `ALL`.
+//! The providers of this library, each with its C objects. Another provider is one more line in `ALL`, and one
+//! more in `COUNT`.
 //!
 //! Knows nothing of plug-ins. Called by `start`, which registers them, by `open` and `object::domain`, which open their
 //! fabrics and domains, and by `log`.
