@@ -8,10 +8,6 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_tagged.h>
 #include <stdint.h>
@@ -19,20 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static uint64_t seed = 1;
-static int round_number;
-#define SAY_WHO() fprintf(stderr, "close_under_load, seed %lu, round %d: ", (unsigned long) seed, round_number)
 #include "die.h"
+#include "ends.h"
 
 enum { POLLERS = 2, POSTED = 6, SIZE = 65536, KEPT = 4, LIFE = 40, DEADLINE = 240 };
 enum { OURS = 0x11, SENT = 0xAA };
 enum kind { PLAIN, ALIASED, SHARED_RX, SHARED_TX, SCALABLE, KINDS };
 
+static uint64_t seed = 1;
+static int round_number;
+
 /* What is open for a whole life, and polled by threads. */
 static struct fi_info *infos[KINDS];
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
+static struct base base; /* the vector is the sender's */
 static struct fid_cq *common_cq;
 static struct fid_cntr *common_cntr;
 static struct fid_eq *common_eq;
@@ -50,18 +45,21 @@ struct round {
 	struct fid_cq *own_cq; /* one in the wait set and the poll set */
 	struct fid_cntr *own_cntr;
 	struct fid_eq *own_eq;
-	char name[256];
+	struct name name;
 };
 
 /* Buffers of the last rounds, which are the program's again. */
 static unsigned char buffers[KEPT][POSTED][SIZE];
 
 /* Where the sender sends: a name in its vector, or nowhere. */
-static struct fid_ep *sender;
-static struct fid_cq *sender_cq;
-static struct fid_av *sender_av;
+static struct end sender;
 static _Atomic fi_addr_t destination;
 static _Atomic int stop;
+
+void say_who(void)
+{
+	fprintf(stderr, "seed %lu, round %d: ", (unsigned long) seed, round_number);
+}
 
 static uint64_t rnd(uint64_t *state)
 {
@@ -129,32 +127,16 @@ static void *send_all_the_time(void *arg)
 		fi_addr_t to = destination;
 
 		if (to != FI_ADDR_NOTAVAIL)
-			fi_tsend(sender, body, sizes[n++ % 4], NULL, to, 7, NULL);
-		drain(sender_cq, 0);
+			fi_tsend(sender.ep, body, sizes[n++ % 4], NULL, to, 7, NULL);
+		drain(sender.cq, 0);
 	}
 	return NULL;
 }
 
 /* ---- opening ---- */
 
-static void open_cq(struct fid_cq **cq, enum fi_wait_obj wait_obj)
+static void bind_and_enable(struct round *r, struct fid_ep *ep)
 {
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = wait_obj, .wait_set = wait_set };
-
-	OK(fi_cq_open(domain, &attr, cq, NULL));
-}
-
-static void open_av(struct fid_av **av)
-{
-	struct fi_av_attr attr = { .type = FI_AV_TABLE };
-
-	OK(fi_av_open(domain, &attr, av, NULL));
-}
-
-static void open_end(struct round *r, struct fid_ep *ep)
-{
-	size_t len = sizeof(r->name);
-
 	if (r->kind != SCALABLE)
 		OK(fi_ep_bind(ep, &r->av->fid, 0));
 	OK(fi_ep_bind(ep, &(r->own_cq ? r->own_cq : common_cq)->fid,
@@ -168,9 +150,10 @@ static void open_end(struct round *r, struct fid_ep *ep)
 		OK(fi_ep_bind(ep, &r->srx->fid, 0));
 	if (r->kind == SHARED_TX)
 		OK(fi_ep_bind(ep, &r->stx->fid, 0));
-	OK(fi_enable(ep));
 	if (r->count == 0)
-		OK(fi_getname(&ep->fid, r->name, &len));
+		r->name = enable(ep);
+	else
+		OK(fi_enable(ep));
 	r->ends[r->count++] = ep;
 }
 
@@ -178,46 +161,47 @@ static void open_one(struct round *r)
 {
 	struct fid_ep *ep;
 
-	OK(fi_endpoint(domain, infos[r->kind], &ep, NULL));
-	open_end(r, ep);
+	OK(fi_endpoint(base.domain, infos[r->kind], &ep, NULL));
+	bind_and_enable(r, ep);
 }
 
 static void open_round(struct round *r)
 {
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_SET, .wait_set = wait_set };
 	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_SET, .wait_set = wait_set };
 	struct fi_cntr_attr cntr = { .wait_obj = FI_WAIT_SET, .wait_set = wait_set };
 	struct fid_ep *ep;
 
 	*r = (struct round) { .kind = (enum kind) one_of(KINDS) };
-	open_av(&r->av);
+	r->av = new_av(&base);
 	if (one_of(2)) {
-		open_cq(&r->own_cq, FI_WAIT_SET);
+		OK(fi_cq_open(base.domain, &cq, &r->own_cq, NULL));
 		OK(fi_poll_add(poll_set, &r->own_cq->fid, 0));
 	}
 	if (one_of(2)) {
-		OK(fi_cntr_open(domain, &cntr, &r->own_cntr, NULL));
+		OK(fi_cntr_open(base.domain, &cntr, &r->own_cntr, NULL));
 		OK(fi_poll_add(poll_set, &r->own_cntr->fid, 0));
 	}
 	if (one_of(4) == 0)
-		OK(fi_eq_open(fabric, &eq, &r->own_eq, NULL));
+		OK(fi_eq_open(base.fabric, &eq, &r->own_eq, NULL));
 	switch (r->kind) {
 	case SHARED_RX:
-		OK(fi_srx_context(domain, infos[SHARED_RX]->rx_attr, &r->srx, NULL));
+		OK(fi_srx_context(base.domain, infos[SHARED_RX]->rx_attr, &r->srx, NULL));
 		open_one(r);
 		open_one(r);
 		break;
 	case SHARED_TX:
-		OK(fi_stx_context(domain, infos[SHARED_TX]->tx_attr, &r->stx, NULL));
+		OK(fi_stx_context(base.domain, infos[SHARED_TX]->tx_attr, &r->stx, NULL));
 		open_one(r);
 		open_one(r);
 		break;
 	case SCALABLE:
-		OK(fi_scalable_ep(domain, infos[SCALABLE], &r->whole, NULL));
+		OK(fi_scalable_ep(base.domain, infos[SCALABLE], &r->whole, NULL));
 		OK(fi_scalable_ep_bind(r->whole, &r->av->fid, 0));
 		OK(fi_rx_context(r->whole, 0, NULL, &ep, NULL));
-		open_end(r, ep);
+		bind_and_enable(r, ep);
 		OK(fi_tx_context(r->whole, 0, NULL, &ep, NULL));
-		open_end(r, ep);
+		bind_and_enable(r, ep);
 		break;
 	case ALIASED:
 		open_one(r);
@@ -323,8 +307,7 @@ static void one_round(void)
 	open_round(&r);
 	for (i = 0; i < POSTED; i++)
 		OK(fi_trecv(r.srx ? r.srx : r.ends[0], buffers[kept][i], SIZE, NULL, FI_ADDR_UNSPEC, 7, 0, NULL));
-	if (fi_av_insert(sender_av, r.name, 1, &addr, 0, NULL) != 1)
-		DIE("fi_av_insert");
+	addr = know(base.av, &r.name);
 	destination = addr;
 	for (pause = one_of(20000); pause > 0; pause--)
 		;
@@ -334,27 +317,20 @@ static void one_round(void)
 	close_round(&r);
 	memset(buffers[kept], OURS, sizeof(buffers[kept]));
 	destination = FI_ADDR_NOTAVAIL;
-	OK(fi_av_remove(sender_av, &addr, 1, 0));
+	OK(fi_av_remove(base.av, &addr, 1, 0));
 }
 
 static struct fi_info *get_info(enum kind kind, enum fi_progress progress)
 {
-	struct fi_info *info, *hints = fi_allocinfo();
+	struct wish wish = { .threading = FI_THREAD_SAFE, .progress = progress };
 
-	hints->fabric_attr->prov_name = strdup("shm");
-	hints->caps = FI_MSG | FI_TAGGED;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_SAFE;
-	hints->domain_attr->progress = progress;
 	if (kind == SHARED_RX)
-		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+		wish.rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (kind == SHARED_TX)
-		hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+		wish.tx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (kind == SCALABLE)
-		hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = 2;
-	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	return info;
+		wish.tx_ctx_cnt = wish.rx_ctx_cnt = 2;
+	return find(&wish);
 }
 
 static void open_life(void)
@@ -363,32 +339,27 @@ static void open_life(void)
 	struct fi_cntr_attr cntr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_wait_attr wait = { .wait_obj = FI_WAIT_FD };
 	struct fi_poll_attr poll = { 0 };
+	struct wish any_wait = { .cq_wait = FI_WAIT_UNSPEC }, usual = { 0 };
 
-	OK(fi_fabric(infos[PLAIN]->fabric_attr, &fabric, NULL));
-	OK(fi_domain(fabric, infos[PLAIN], &domain, NULL));
-	OK(fi_wait_open(fabric, &wait, &wait_set));
-	OK(fi_poll_open(domain, &poll, &poll_set));
-	OK(fi_eq_open(fabric, &eq, &common_eq, NULL));
-	OK(fi_cntr_open(domain, &cntr, &common_cntr, NULL));
-	open_cq(&common_cq, FI_WAIT_UNSPEC);
+	open_base(&base, fi_dupinfo(infos[PLAIN]));
+	OK(fi_wait_open(base.fabric, &wait, &wait_set));
+	OK(fi_poll_open(base.domain, &poll, &poll_set));
+	OK(fi_eq_open(base.fabric, &eq, &common_eq, NULL));
+	OK(fi_cntr_open(base.domain, &cntr, &common_cntr, NULL));
+	common_cq = new_cq(&base, &any_wait);
 	OK(fi_poll_add(poll_set, &common_cq->fid, 0));
-	open_cq(&sender_cq, FI_WAIT_NONE);
-	open_av(&sender_av);
-	OK(fi_endpoint(domain, infos[PLAIN], &sender, NULL));
-	OK(fi_ep_bind(sender, &sender_av->fid, 0));
-	OK(fi_ep_bind(sender, &sender_cq->fid, FI_TRANSMIT | FI_RECV));
-	OK(fi_enable(sender));
+	open_end(&sender, &base, &usual);
 }
 
 static void close_life(void)
 {
-	struct fid *fids[] = { &common_eq->fid, &common_cntr->fid, &common_cq->fid, &sender_cq->fid,
-			       &sender_av->fid, &poll_set->fid,    &wait_set->fid };
+	struct fid *fids[] = { &common_eq->fid, &common_cntr->fid, &common_cq->fid, &sender.cq->fid,
+			       &base.av->fid,   &poll_set->fid,    &wait_set->fid };
 
-	OK(fi_close(&sender->fid));
+	shut(sender.ep);
 	close_all_of(fids, sizeof(fids) / sizeof(*fids));
-	OK(fi_close(&domain->fid));
-	OK(fi_close(&fabric->fid));
+	base.av = NULL;
+	close_base(&base);
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@
 #define NOBODYS_TAG 99
 
 static struct shared {
-	char host[MOST][256];
+	struct name host[MOST];
 	uint64_t area_key[MOST], counter_key[MOST];
 	/* By guest and host: the messages that were said to have come, and what was added, at least and at most. */
 	unsigned char promised[MOST][MOST][NUMBERS];
@@ -57,13 +57,10 @@ struct slot {
 	unsigned place;
 };
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
+static struct wish wish;
+static struct base base;
+static struct end host, guest;
 static struct fid_mr *area_mr, *counter_mr;
-static struct fid_ep *host, *guest;
-static struct fid_cq *host_cq, *guest_cq;
 static fi_addr_t host_addr[MOST], guest_addr[MOST];
 static char (*area)[PLACES][SLOT];
 static uint64_t counter[MOST];
@@ -108,9 +105,9 @@ static void post_receive(struct op *op)
 	op->kind = HOST_RECEIVE;
 	op->withdrawn = false;
 	if (op->tagged)
-		OK(fi_trecv(host, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, (uint64_t) op->peer, 0, op));
+		OK(fi_trecv(host.ep, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, (uint64_t) op->peer, 0, op));
 	else
-		OK(fi_recv(host, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, op));
+		OK(fi_recv(host.ep, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, op));
 }
 
 static void received_by_host(struct op *op, int error, size_t len)
@@ -184,43 +181,33 @@ static void ended_one(void *context, int error, size_t len)
 
 static void progress(void)
 {
-	read_all(host_cq);
-	if (guest)
-		read_all(guest_cq);
+	read_all(host.cq);
+	if (guest.ep)
+		read_all(guest.cq);
 }
 
 /* ---- the guest's life ---- */
 
-static void guest_name(char name[64], int of)
+/* The same in each of its lives, and known to all before the first. */
+static struct name guest_name(int of)
 {
-	snprintf(name, 64, "fi_shm://come-and-go-%d-%d", (int) getppid(), of);
-}
+	struct name name = { 0 };
 
-static void open_cq(struct fid_cq **cq)
-{
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 1024 };
-
-	OK(fi_cq_open(domain, &attr, cq, NULL));
-}
-
-static void open_ep(struct fid_ep **ep, struct fid_cq *cq, const char *name)
-{
-	OK(fi_endpoint(domain, info, ep, NULL));
-	if (name)
-		OK(fi_setname(&(*ep)->fid, (void *) name, strlen(name) + 1));
-	OK(fi_ep_bind(*ep, &av->fid, 0));
-	OK(fi_ep_bind(*ep, &cq->fid, FI_TRANSMIT | FI_RECV));
-	OK(fi_enable(*ep));
+	if (base.info->addr_format != FI_ADDR_STR)
+		DIE("there are no such names of format %u", base.info->addr_format);
+	name.len = (size_t) snprintf(name.bytes, sizeof(name.bytes), "fi_shm://come-and-go-%d-%d", (int) getppid(), of) + 1;
+	return name;
 }
 
 static void come(void)
 {
-	char name[64];
+	struct name name = guest_name(me);
 	int i;
 
-	guest_name(name, me);
-	open_cq(&guest_cq);
-	open_ep(&guest, guest_cq, name);
+	guest.cq = new_cq(&base, &wish);
+	guest.ep = new_ep(&base, base.av, guest.cq);
+	OK(fi_setname(&guest.ep->fid, name.bytes, name.len));
+	guest.name = enable(guest.ep);
 	lives++;
 	for (i = 0; i < AT_ONCE; i++) {
 		guest_ops[i].kind = FREE;
@@ -228,7 +215,7 @@ static void come(void)
 	}
 	for (i = 0; i < 3; i++) {
 		guest_ops[i].kind = GUEST_RECEIVE;
-		OK(fi_trecv(guest, guest_ops[i].buf, MESSAGE, NULL, FI_ADDR_UNSPEC, 7, 0, &guest_ops[i]));
+		OK(fi_trecv(guest.ep, guest_ops[i].buf, MESSAGE, NULL, FI_ADDR_UNSPEC, 7, 0, &guest_ops[i]));
 	}
 }
 
@@ -252,9 +239,7 @@ static void go(void)
 
 	if (rnd() % 3 == 0)
 		progress();
-	OK(fi_close(&guest->fid));
-	OK(fi_close(&guest_cq->fid));
-	guest = NULL;
+	close_end(&guest);
 	for (i = 0; i < AT_ONCE; i++) {
 		free(guest_ops[i].buf);
 		guest_ops[i].buf = NULL;
@@ -324,11 +309,11 @@ static void send_to_host(struct op *op)
 	if (op->tagged) {
 		struct fi_msg_tagged msg = { &iov, NULL, 1, host_addr[op->peer], (uint64_t) me, 0, op, 0 };
 
-		POST_TO_HOST(fi_tsendmsg(guest, &msg, level));
+		POST_TO_HOST(fi_tsendmsg(guest.ep, &msg, level));
 	} else {
 		struct fi_msg msg = { &iov, NULL, 1, host_addr[op->peer], op, 0 };
 
-		POST_TO_HOST(fi_sendmsg(guest, &msg, level | (rnd() % 5 ? 0 : FI_FENCE)));
+		POST_TO_HOST(fi_sendmsg(guest.ep, &msg, level | (rnd() % 5 ? 0 : FI_FENCE)));
 	}
 }
 
@@ -351,10 +336,10 @@ static void use_slot(struct op *op)
 		op->pattern = rnd();
 		op->kind = WRITE;
 		scramble(op->buf, op->len, op->pattern);
-		POST_TO_HOST(fi_write(guest, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+		POST_TO_HOST(fi_write(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
 	} else {
 		op->kind = READ;
-		POST_TO_HOST(fi_read(guest, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+		POST_TO_HOST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
 	}
 }
 
@@ -364,10 +349,10 @@ static void add(struct op *op)
 	op->operand = below(1000);
 	shared->most[me][op->peer] += op->operand;
 	if (rnd() % 2)
-		POST_TO_HOST(fi_atomic(guest, &op->operand, 1, NULL, host_addr[op->peer], (uint64_t) me * 8, shared->counter_key[op->peer],
+		POST_TO_HOST(fi_atomic(guest.ep, &op->operand, 1, NULL, host_addr[op->peer], (uint64_t) me * 8, shared->counter_key[op->peer],
 				       FI_UINT64, FI_SUM, op));
 	else
-		POST_TO_HOST(fi_fetch_atomic(guest, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], (uint64_t) me * 8,
+		POST_TO_HOST(fi_fetch_atomic(guest.ep, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], (uint64_t) me * 8,
 					     shared->counter_key[op->peer], FI_UINT64, FI_SUM, op));
 }
 
@@ -377,12 +362,12 @@ static void cancel(void)
 		struct op *op = free_op(host_ops);
 
 		op->kind = CANCELLED;
-		OK(fi_trecv(host, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, NOBODYS_TAG, 0, op));
-		OK(fi_cancel(&host->fid, op));
+		OK(fi_trecv(host.ep, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, NOBODYS_TAG, 0, op));
+		OK(fi_cancel(&host.ep->fid, op));
 	} else { /* one that a message may have met already */
 		struct op *op = &receives[below((size_t) processes + 1)][below(POSTED)];
 
-		if (fi_cancel(&host->fid, op) == 0)
+		if (fi_cancel(&host.ep->fid, op) == 0)
 			op->withdrawn = true;
 	}
 }
@@ -393,7 +378,7 @@ static void send_to_guest(struct op *op)
 	op->len = some_length();
 	op->number = 0;
 	write_message(op, op->peer);
-	if (!POST(fi_tsend(host, op->buf, op->len, NULL, guest_addr[op->peer], 7, op)))
+	if (!POST(fi_tsend(host.ep, op->buf, op->len, NULL, guest_addr[op->peer], 7, op)))
 		op->kind = FREE;
 }
 
@@ -403,7 +388,7 @@ static void step(void)
 	struct op *op;
 
 	steps++;
-	if (!guest)
+	if (!guest.ep)
 		come();
 	if (dice < 85) {
 		op = free_op(guest_ops);
@@ -431,23 +416,19 @@ static void step(void)
 
 static void open_all(void)
 {
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	size_t len = sizeof(shared->host[0]);
-	char name[64];
+	struct name name;
 	int i, k;
 
-	info = offer(hints_for_all());
-	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
-	OK(fi_domain(fabric, info, &domain, NULL));
-	OK(fi_av_open(domain, &av_attr, &av, NULL));
+	wish = wish_for_all();
+	wish.cq_size = 1024;
+	open_base(&base, find(&wish));
 	area = calloc((size_t) processes, sizeof(*area));
-	OK(fi_mr_reg(domain, area, (size_t) processes * sizeof(*area), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &area_mr, NULL));
-	OK(fi_mr_reg(domain, counter, sizeof(counter), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 2, 0, &counter_mr, NULL));
+	OK(fi_mr_reg(base.domain, area, (size_t) processes * sizeof(*area), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &area_mr, NULL));
+	OK(fi_mr_reg(base.domain, counter, sizeof(counter), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 2, 0, &counter_mr, NULL));
 	shared->area_key[me] = fi_mr_key(area_mr);
 	shared->counter_key[me] = fi_mr_key(counter_mr);
-	open_cq(&host_cq);
-	open_ep(&host, host_cq, NULL);
-	OK(fi_getname(&host->fid, shared->host[me], &len));
+	open_end(&host, &base, &wish);
+	shared->host[me] = host.name;
 	for (i = 0; i < AT_ONCE; i++)
 		host_ops[i].buf = malloc(MESSAGE);
 	for (i = 0; i <= processes; i++)
@@ -462,9 +443,9 @@ static void open_all(void)
 			slot[i][k].place = fresh_place(i);
 	meet();
 	for (i = 0; i < processes; i++) {
-		guest_name(name, i);
-		if (fi_av_insert(av, shared->host[i], 1, &host_addr[i], 0, NULL) != 1 || fi_av_insert(av, name, 1, &guest_addr[i], 0, NULL) != 1)
-			DIE("fi_av_insert");
+		name = guest_name(i);
+		host_addr[i] = know(base.av, &shared->host[i]);
+		guest_addr[i] = know(base.av, &name);
 	}
 	meet();
 }
@@ -484,7 +465,7 @@ static void settle_accounts(void)
 	int i;
 	uint32_t k;
 
-	if (!guest)
+	if (!guest.ep)
 		come();
 	while (!all_free(guest_ops))
 		progress();
@@ -497,7 +478,7 @@ static void settle_accounts(void)
 			op->kind = READ;
 			op->len = slot[i][k].known ? slot[i][k].len : 1;
 			slot[i][k].busy = true;
-			POST_TO_HOST(fi_read(guest, op->buf, op->len, NULL, host_addr[i], lies_at(&slot[i][k]), shared->area_key[i], op));
+			POST_TO_HOST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[i], lies_at(&slot[i][k]), shared->area_key[i], op));
 		}
 	while (!all_free(guest_ops))
 		progress();
@@ -521,14 +502,10 @@ static void close_all(void)
 {
 	int i;
 
-	OK(fi_close(&host->fid));
-	OK(fi_close(&host_cq->fid));
-	OK(fi_close(&area_mr->fid));
-	OK(fi_close(&counter_mr->fid));
-	OK(fi_close(&av->fid));
-	OK(fi_close(&domain->fid));
-	OK(fi_close(&fabric->fid));
-	fi_freeinfo(info);
+	close_end(&host);
+	shut(area_mr);
+	shut(counter_mr);
+	close_base(&base);
 	for (i = 0; i < AT_ONCE; i++)
 		free(host_ops[i].buf);
 	for (i = 0; i < (processes + 1) * POSTED; i++)

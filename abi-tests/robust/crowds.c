@@ -10,11 +10,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,79 +17,34 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define SAY_WHO() fprintf(stderr, "process %d, ", (int) getpid())
 #include "die.h"
+#include "ends.h"
 
-enum { ROUNDS = 4, NAME = 64, BYTES = 8, DEADLINE = 900 };
-
-struct domain {
-	struct fi_info *info;
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-};
-
-struct end {
-	struct fid_ep *ep;
-	struct fid_av *av;
-	struct fid_cq *cq;
-	char name[NAME];
-};
+enum { ROUNDS = 4, BYTES = 8, DEADLINE = 900 };
 
 /* What all processes see. */
 static struct common {
 	unsigned arrived;
 	unsigned failed;
 	size_t bytes; /* in /dev/shm */
-	char names[][NAME];
+	struct name names[];
 } *common;
 
-static struct domain domain;
+static const struct wish wish = {
+	.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .mode = CONTEXTS, .threading = FI_THREAD_DOMAIN, .cq_size = 4096,
+};
+static struct base base;
 
-static void open_domain(void)
+void say_who(void)
 {
-	struct fi_info *hints = fi_allocinfo();
-
-	hints->fabric_attr->prov_name = strdup("shm");
-	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &domain.info));
-	fi_freeinfo(hints);
-	OK(fi_fabric(domain.info->fabric_attr, &domain.fabric, NULL));
-	OK(fi_domain(domain.fabric, domain.info, &domain.domain, NULL));
+	fprintf(stderr, "process %d, ", (int) getpid());
 }
 
-static void open_end(struct end *end)
+/* Each with a vector of its own. */
+static void come(struct end *end)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = 4096 };
-	struct fi_av_attr av = { .type = FI_AV_TABLE };
-	size_t len = NAME;
-
-	OK(fi_endpoint(domain.domain, domain.info, &end->ep, NULL));
-	OK(fi_cq_open(domain.domain, &cq, &end->cq, NULL));
-	OK(fi_av_open(domain.domain, &av, &end->av, NULL));
-	OK(fi_ep_bind(end->ep, &end->cq->fid, FI_TRANSMIT | FI_RECV));
-	OK(fi_ep_bind(end->ep, &end->av->fid, 0));
-	OK(fi_enable(end->ep));
-	OK(fi_getname(&end->ep->fid, end->name, &len));
-}
-
-static void close_end(struct end *end)
-{
-	OK(fi_close(&end->ep->fid));
-	OK(fi_close(&end->av->fid));
-	OK(fi_close(&end->cq->fid));
-}
-
-static fi_addr_t know(struct end *end, const char *name)
-{
-	fi_addr_t addr;
-
-	if (fi_av_insert(end->av, name, 1, &addr, 0, NULL) != 1)
-		DIE("fi_av_insert");
-	return addr;
+	end->av = new_av(&base);
+	open_end(end, &base, &wish);
 }
 
 /* Reads one completion, waiting if need be. */
@@ -166,16 +116,16 @@ static void one_of_all(int me, int count)
 	struct fi_context2 *contexts = calloc((size_t) count * ROUNDS, sizeof(*contexts));
 	uint64_t *got = calloc((size_t) count * ROUNDS, sizeof(*got));
 	fi_addr_t *addrs = calloc((size_t) count, sizeof(*addrs));
-	struct end end;
+	struct end end = { 0 };
 	int i, r;
 
 	alarm(DEADLINE);
-	open_domain();
-	open_end(&end);
-	memcpy(common->names[me], end.name, NAME);
+	open_base(&base, find(&wish));
+	come(&end);
+	common->names[me] = end.name;
 	meet(1, (unsigned) count, &end);
 	for (i = 0; i < count; i++)
-		addrs[i] = know(&end, common->names[i]);
+		addrs[i] = know(end.av, &common->names[i]);
 	for (i = 0; i < count * ROUNDS; i++)
 		OK(fi_trecv(end.ep, &got[i], BYTES, NULL, addrs[i / ROUNDS], (uint64_t) (i % ROUNDS), 0, &contexts[i]));
 	for (r = 0; r < ROUNDS; r++)
@@ -200,6 +150,7 @@ static void one_of_all(int me, int count)
 	}
 	meet(4, (unsigned) count, &end);
 	close_end(&end);
+	close_base(&base);
 }
 
 static int all(int count)
@@ -232,15 +183,15 @@ static int hub(int count)
 	struct end *ends = calloc((size_t) count, sizeof(*ends));
 	fi_addr_t *addrs = calloc((size_t) count, sizeof(*addrs));
 	char *seen = calloc((size_t) count, 1);
-	struct end server;
+	struct end server = { 0 };
 	int i, r;
 
 	alarm(DEADLINE);
-	open_domain();
-	open_end(&server);
+	open_base(&base, find(&wish));
+	come(&server);
 	for (i = 0; i < count; i++) {
-		open_end(&ends[i]);
-		addrs[i] = know(&ends[i], server.name);
+		come(&ends[i]);
+		addrs[i] = know(ends[i].av, &server.name);
 	}
 	for (r = 0; r < 2; r++) {
 		memset(seen, 0, (size_t) count);
@@ -262,6 +213,7 @@ static int hub(int count)
 	for (i = 0; i < count; i++)
 		close_end(&ends[i]);
 	close_end(&server);
+	close_base(&base);
 	return 0;
 }
 
@@ -279,27 +231,31 @@ static size_t resident(void)
 	return (pages - shared) * (size_t) sysconf(_SC_PAGESIZE);
 }
 
+struct question {
+	uint64_t number;
+	struct name name; /* as much of it as there is */
+};
+
 /* One that comes, asks, gets an answer, and goes. The server learns its name from its message, as servers do. */
 static void guest(struct end *server, uint64_t number)
 {
 	struct fi_context2 asked, answered;
-	struct { uint64_t number; char name[NAME]; } question, got;
+	struct question question, got;
 	uint64_t answer = 0;
-	struct end end;
+	struct end end = { 0 };
 	fi_addr_t to, back;
 
-	open_end(&end);
-	to = know(&end, server->name);
-	memset(&question, 0, sizeof(question));
+	come(&end);
+	to = know(end.av, &server->name);
 	question.number = number;
-	memcpy(question.name, end.name, NAME);
+	question.name = end.name;
 	OK(fi_trecv(server->ep, &got, sizeof(got), NULL, FI_ADDR_UNSPEC, 1, 0, &asked));
 	OK(fi_trecv(end.ep, &answer, sizeof(answer), NULL, FI_ADDR_UNSPEC, 2, 0, &answered));
-	OK(fi_tinject(end.ep, &question, sizeof(question), to, 1));
+	OK(fi_tinject(end.ep, &question, offsetof(struct question, name.bytes) + end.name.len, to, 1));
 	next(server);
 	if (got.number != number)
 		DIE("question %llu", (unsigned long long) got.number);
-	back = know(server, got.name);
+	back = know(server->av, &got.name);
 	send_one(server, back, 2, ~number);
 	next(&end);
 	if (answer != ~number)
@@ -313,11 +269,11 @@ static void guest(struct end *server, uint64_t number)
 static int guests(long count)
 {
 	size_t first, last, most = 2 << 20;
-	struct end server;
+	struct end server = { 0 };
 	long i, warm = count / 4;
 
-	open_domain();
-	open_end(&server);
+	open_base(&base, find(&wish));
+	come(&server);
 	for (i = 0; i < warm; i++)
 		guest(&server, (uint64_t) i);
 	first = resident();
@@ -329,13 +285,14 @@ static int guests(long count)
 	if (last > first && (last - first) > most)
 		DIE("%zu bytes grew by %zu with %ld guests", first, last - first, count - warm);
 	close_end(&server);
+	close_base(&base);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	long count = argc > 2 ? atol(argv[2]) : 0;
-	size_t size = sizeof(*common) + (size_t) count * NAME;
+	size_t size = sizeof(*common) + (size_t) count * sizeof(common->names[0]);
 
 	if (count < 1)
 		return 2;

@@ -18,8 +18,7 @@
 
 /* What all processes see. */
 struct shared {
-	char name[MOST][256];
-	size_t name_len[MOST];
+	struct name name[MOST];
 	uint64_t area_key[MOST], counter_key[MOST];
 	uint64_t lent_key[MOST];
 	/* By target and counter: what all initiators together have done. */
@@ -63,9 +62,8 @@ struct area {
 };
 
 static struct shared *shared;
-OWN struct fid_ep *ep;
-OWN struct fid_cq *cq;
-OWN struct fid_domain *domain;
+OWN struct base base;
+OWN struct end end;
 OWN fi_addr_t addr[MOST];
 OWN char *areas; /* of all initiators, here */
 OWN struct counter *counters;
@@ -82,7 +80,7 @@ static void post_receive(struct op *op)
 
 	op->kind = RECEIVING;
 	op->number = posted[op->peer]++;
-	OK(fi_trecv(ep, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, (uint64_t) op->peer, 0, op));
+	OK(fi_trecv(end.ep, op->buf, MESSAGE, NULL, FI_ADDR_UNSPEC, (uint64_t) op->peer, 0, op));
 }
 
 static uint64_t message_seed(int from, int to, unsigned number)
@@ -141,7 +139,7 @@ static void ended_one(void *context, int error, size_t len)
 
 static void progress(void)
 {
-	read_all(cq);
+	read_all(end.cq);
 }
 
 /* ---- beginnings ---- */
@@ -219,9 +217,9 @@ static void transfer(struct op *op)
 		flags |= FI_INJECT;
 	flags |= rnd() % 3 == 0 ? FI_DELIVERY_COMPLETE : 0;
 	if (write)
-		POST(fi_writemsg(ep, &msg, flags));
+		POST(fi_writemsg(end.ep, &msg, flags));
 	else
-		POST(fi_readmsg(ep, &msg, flags));
+		POST(fi_readmsg(end.ep, &msg, flags));
 	if (flags & FI_INJECT)
 		memset(op->buf, 0xbb, op->len);
 }
@@ -256,9 +254,9 @@ static void add(struct op *op)
 	if (what == 5)
 		shared->real[me] += real;
 	if (rnd() % 2)
-		POST(fi_fetch_atomic(ep, op->operand, 1, NULL, op->result, NULL, addr[t], at, key, types[what], codes[what], op));
+		POST(fi_fetch_atomic(end.ep, op->operand, 1, NULL, op->result, NULL, addr[t], at, key, types[what], codes[what], op));
 	else
-		POST(fi_atomic(ep, op->operand, 1, NULL, addr[t], at, key, types[what], codes[what], op));
+		POST(fi_atomic(end.ep, op->operand, 1, NULL, addr[t], at, key, types[what], codes[what], op));
 }
 
 static void send_one(struct op *op)
@@ -267,7 +265,7 @@ static void send_one(struct op *op)
 	op->number = sent[op->peer]++;
 	op->len = rnd() % 4 ? below(300) : below(MESSAGE);
 	scramble(op->buf, op->len, message_seed(me, op->peer, op->number));
-	POST(fi_tsend(ep, op->buf, op->len, NULL, addr[op->peer], (uint64_t) me, op));
+	POST(fi_tsend(end.ep, op->buf, op->len, NULL, addr[op->peer], (uint64_t) me, op));
 }
 
 /* Into a region that its owner may close at any time. */
@@ -278,9 +276,9 @@ static void borrow(struct op *op)
 	op->kind = LENT;
 	op->len = rnd() % 2 ? 1 + below(SHORT) : 1 + below(LENT_SIZE);
 	if (rnd() % 2)
-		POST(fi_write(ep, op->buf, op->len, NULL, addr[op->peer], 0, key, op));
+		POST(fi_write(end.ep, op->buf, op->len, NULL, addr[op->peer], 0, key, op));
 	else
-		POST(fi_read(ep, op->buf, op->len, NULL, addr[op->peer], 0, key, op));
+		POST(fi_read(end.ep, op->buf, op->len, NULL, addr[op->peer], 0, key, op));
 }
 
 static void wrong(struct op *op)
@@ -290,11 +288,11 @@ static void wrong(struct op *op)
 	op->kind = WRONG;
 	op->len = rnd() % 2 ? 1 + below(SHORT) : 1 + below(AREA);
 	switch (below(4)) {
-	case 0: POST(fi_write(ep, op->buf, op->len, NULL, addr[op->peer], 0, no_key, op)); break;
-	case 1: POST(fi_read(ep, op->buf, op->len, NULL, addr[op->peer], 0, no_key, op)); break;
-	case 2: POST(fi_write(ep, op->buf, op->len, NULL, addr[op->peer], UINT64_MAX - 10, shared->area_key[op->peer], op)); break;
+	case 0: POST(fi_write(end.ep, op->buf, op->len, NULL, addr[op->peer], 0, no_key, op)); break;
+	case 1: POST(fi_read(end.ep, op->buf, op->len, NULL, addr[op->peer], 0, no_key, op)); break;
+	case 2: POST(fi_write(end.ep, op->buf, op->len, NULL, addr[op->peer], UINT64_MAX - 10, shared->area_key[op->peer], op)); break;
 	default:
-		POST(fi_fetch_atomic(ep, op->operand, 1, NULL, op->result, NULL, addr[op->peer], 1u << 20, shared->counter_key[op->peer],
+		POST(fi_fetch_atomic(end.ep, op->operand, 1, NULL, op->result, NULL, addr[op->peer], 1u << 20, shared->counter_key[op->peer],
 				     FI_UINT64, FI_SUM, op));
 	}
 }
@@ -309,13 +307,13 @@ static void lend(void)
 	OWN uint64_t generation;
 
 	if (lent) {
-		OK(fi_close(&lent->fid));
+		shut(lent);
 		munmap(lent_memory, LENT_SIZE); /* whoever still comes here, crashes */
 	}
 	lent_memory = mmap(NULL, LENT_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (lent_memory == MAP_FAILED)
 		DIE("mmap");
-	OK(fi_mr_reg(domain, lent_memory, LENT_SIZE, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1000 + generation++ % 3, 0, &lent, NULL));
+	OK(fi_mr_reg(base.domain, lent_memory, LENT_SIZE, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1000 + generation++ % 3, 0, &lent, NULL));
 	__atomic_store_n(&shared->lent_key[me], fi_mr_key(lent), __ATOMIC_RELAXED);
 }
 
@@ -351,36 +349,27 @@ static void step(void)
 
 /* ---- the whole ---- */
 
-OWN struct fid_fabric *fabric;
-OWN struct fid_av *av;
 OWN struct fid_mr *area_mr, *counter_mr;
 
 static void open_all(void)
 {
-	struct fi_info *hints = hints_for_all(), *info;
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 4096 };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct wish wish = wish_for_all();
+	struct fi_ep_attr *limits;
 	int i, j;
 
-	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW;
-	info = offer(hints);
-	if (info->ep_attr->max_order_raw_size < SHORT || info->ep_attr->max_order_war_size < SHORT || info->ep_attr->max_order_waw_size < SHORT)
+	wish.msg_order = FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW;
+	wish.cq_size = 4096;
+	open_base(&base, find(&wish));
+	limits = base.info->ep_attr;
+	if (limits->max_order_raw_size < SHORT || limits->max_order_war_size < SHORT || limits->max_order_waw_size < SHORT)
 		DIE("orders are not kept");
-	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
-	OK(fi_domain(fabric, info, &domain, NULL));
-	OK(fi_av_open(domain, &av_attr, &av, NULL));
-	OK(fi_cq_open(domain, &cq_attr, &cq, NULL));
-	OK(fi_endpoint(domain, info, &ep, NULL));
-	OK(fi_ep_bind(ep, &av->fid, 0));
-	OK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
-	OK(fi_enable(ep));
-	shared->name_len[me] = sizeof(shared->name[me]);
-	OK(fi_getname(&ep->fid, shared->name[me], &shared->name_len[me]));
+	open_end(&end, &base, &wish);
+	shared->name[me] = end.name;
 	areas = calloc((size_t) processes, AREA);
 	counters = aligned_alloc(64, COUNTERS * sizeof(*counters));
 	memset(counters, 0, COUNTERS * sizeof(*counters));
-	OK(fi_mr_reg(domain, areas, (size_t) processes * AREA, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &area_mr, NULL));
-	OK(fi_mr_reg(domain, counters, COUNTERS * sizeof(*counters), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 2, 0, &counter_mr, NULL));
+	OK(fi_mr_reg(base.domain, areas, (size_t) processes * AREA, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &area_mr, NULL));
+	OK(fi_mr_reg(base.domain, counters, COUNTERS * sizeof(*counters), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 2, 0, &counter_mr, NULL));
 	shared->area_key[me] = fi_mr_key(area_mr);
 	shared->counter_key[me] = fi_mr_key(counter_mr);
 	lend();
@@ -390,15 +379,13 @@ static void open_all(void)
 	}
 	meet();
 	for (i = 0; i < processes; i++)
-		if (fi_av_insert(av, shared->name[i], 1, &addr[i], 0, NULL) != 1)
-			DIE("fi_av_insert");
+		addr[i] = know(base.av, &shared->name[i]);
 	for (i = 0; i < processes; i++)
 		for (j = 0; j < POSTED; j++) {
 			receives[i][j].peer = i;
 			receives[i][j].buf = malloc(MESSAGE);
 			post_receive(&receives[i][j]);
 		}
-	fi_freeinfo(info);
 	meet();
 }
 
@@ -406,14 +393,11 @@ static void close_all(void)
 {
 	int i;
 
-	OK(fi_close(&lent->fid));
-	OK(fi_close(&area_mr->fid));
-	OK(fi_close(&counter_mr->fid));
-	OK(fi_close(&ep->fid));
-	OK(fi_close(&cq->fid));
-	OK(fi_close(&av->fid));
-	OK(fi_close(&domain->fid));
-	OK(fi_close(&fabric->fid));
+	shut(lent);
+	shut(area_mr);
+	shut(counter_mr);
+	close_end(&end);
+	close_base(&base);
 	munmap(lent_memory, LENT_SIZE);
 	for (i = 0; i < AT_ONCE; i++) {
 		free(ops[i].buf);
@@ -445,7 +429,7 @@ static void settle_accounts(void)
 
 		op->kind = LENT;
 		steps++;
-		POST(fi_read(ep, found, AREA, NULL, addr[i], (uint64_t) me * AREA, shared->area_key[i], op));
+		POST(fi_read(end.ep, found, AREA, NULL, addr[i], (uint64_t) me * AREA, shared->area_key[i], op));
 		while (op->kind != FREE)
 			progress();
 		if (memcmp(found, area[i].shadow, AREA))

@@ -28,6 +28,11 @@ static bool stopping;
 #endif
 OWN uint64_t seed;
 
+void say_who(void)
+{
+	fprintf(stderr, "process %d, step %d, ", me, steps);
+}
+
 uint64_t rnd(void)
 {
 	seed ^= seed << 13;
@@ -96,28 +101,15 @@ void read_all(struct fid_cq *cq)
 	}
 }
 
-struct fi_info *hints_for_all(void)
+struct wish wish_for_all(void)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct wish wish = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE, .mode = CONTEXTS };
 
-	hints->fabric_attr->prov_name = strdup("shm");
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 #ifdef THREADS
 	/* With our own threads beside them, or without. */
-	hints->domain_attr->progress = from % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+	wish.progress = from % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
 #endif
-	return hints;
-}
-
-struct fi_info *offer(struct fi_info *hints)
-{
-	struct fi_info *info;
-
-	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	return info;
+	return wish;
 }
 
 /* All zero, and seen by the children that are made later. */

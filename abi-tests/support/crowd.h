@@ -9,12 +9,9 @@
 #ifndef CROWD_H
 #define CROWD_H
 
-#include <rdma/fabric.h>
+#include "die.h"
+#include "ends.h"
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <stdbool.h>
@@ -54,17 +51,13 @@ int crowd(const struct crowd *plan, void *seen_by_all, int argc, char **argv);
 void meet(void);
 /* Has the plan's `ended` called for each completion that there is. */
 void read_all(struct fid_cq *cq);
-/* What provider shm offers for messages, remote memory and atomics, and more if the hints say so. */
-struct fi_info *hints_for_all(void);
-struct fi_info *offer(struct fi_info *hints);
+/* Messages, remote memory and atomics; and more, if the program says so. */
+struct wish wish_for_all(void);
 
 /* Random numbers, and bytes made of one. */
 uint64_t rnd(void);
 size_t below(size_t most);
 void scramble(char *to, size_t len, uint64_t with);
 bool holds(const char *bytes, size_t len, uint64_t with);
-
-#define SAY_WHO() fprintf(stderr, "process %d, step %d, ", me, steps)
-#include "die.h"
 
 #endif

@@ -3,21 +3,18 @@
 #define DIE_H
 
 #include <rdma/fi_errno.h>
-#include <stdio.h>
-#include <unistd.h>
 
-/* What is said before the line. A program with more to say of itself has its own. */
-#ifndef SAY_WHO
-#define SAY_WHO() ((void) 0)
-#endif
+/* Ends the process; in ends.c. A program of cases has its own, which fails the case (program.c). */
+_Noreturn void fail_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Says on stderr what comes before the place. For programs with more to say of themselves: most have none. */
+void say_who(void) __attribute__((weak));
 
-#define DIE(...)                                                                       \
+#define DIE(...) fail_at(__FILE__, __LINE__, __VA_ARGS__)
+/* What must hold. */
+#define MUST(condition)                                                                \
 	do {                                                                           \
-		SAY_WHO();                                                             \
-		fprintf(stderr, "line %d: ", __LINE__);                                \
-		fprintf(stderr, __VA_ARGS__);                                          \
-		fprintf(stderr, "\n");                                                 \
-		_exit(1);                                                              \
+		if (!(condition))                                                      \
+			DIE("%s", "not so: " #condition);                              \
 	} while (0)
 /* A call that must return 0, else it was an errno. */
 #define OK(call)                                                                       \

@@ -9,12 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <stdint.h>
@@ -24,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "die.h"
+#include "ends.h"
 
 enum { THREADS = 4, ENDS = 2, MOST = 200000, SLICE = 40000, AREA = 64 + THREADS * SLICE, AREA_KEY = 1, DEADLINE = 120 };
 
@@ -34,12 +30,6 @@ struct op {
 	_Atomic int end;
 };
 
-struct end {
-	struct fid_ep *ep;
-	struct fid_cq *cq;
-	fi_addr_t addr;
-};
-
 struct worker {
 	pthread_t thread;
 	int number;
@@ -48,10 +38,7 @@ struct worker {
 	char *out, *in;
 };
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
+static struct base base;
 static struct end ends[ENDS];
 static struct fid_mr *area_mr;
 static char *area;
@@ -175,11 +162,11 @@ static void lend(struct worker *w, struct end *from, struct end *to)
 	int end;
 
 	fill(w, len);
-	OK(fi_mr_reg(domain, w->in, len, FI_REMOTE_WRITE, 0, key, 0, &mr, NULL));
+	OK(fi_mr_reg(base.domain, w->in, len, FI_REMOTE_WRITE, 0, key, 0, &mr, NULL));
 	POST(&op, fi_write(from->ep, w->out, len, NULL, to->addr, 0, key, &op));
 	if (rnd(w) % 2)
 		look(to->cq, 0);
-	OK(fi_close(&mr->fid));
+	shut(mr);
 	memset(w->in, 1, len);
 	end = wait_for(w, &op);
 	if (end != DONE && end != FI_EKEYREJECTED)
@@ -196,27 +183,20 @@ static void cancel(struct worker *w, struct end *at)
 		DIE("not cancelled");
 }
 
-static void open_end(struct end *end)
+static void come(struct end *end)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = 4096, .wait_obj = FI_WAIT_UNSPEC };
-	char name[256];
-	size_t len = sizeof(name);
+	struct wish wish = { .cq_size = 4096, .cq_wait = FI_WAIT_UNSPEC };
 
-	OK(fi_cq_open(domain, &cq, &end->cq, NULL));
-	OK(fi_endpoint(domain, info, &end->ep, NULL));
-	OK(fi_ep_bind(end->ep, &av->fid, 0));
-	OK(fi_ep_bind(end->ep, &end->cq->fid, FI_TRANSMIT | FI_RECV));
-	OK(fi_enable(end->ep));
-	OK(fi_getname(&end->ep->fid, name, &len));
-	if (fi_av_insert(av, name, 1, &end->addr, 0, NULL) != 1)
-		DIE("fi_av_insert");
+	open_end(end, &base, &wish);
+	end->addr = know(base.av, &end->name);
 }
 
-static void close_end(struct end *end)
+static void go(struct end *end)
 {
-	OK(fi_close(&end->ep->fid));
-	OK(fi_av_remove(av, &end->addr, 1, 0));
-	OK(fi_close(&end->cq->fid));
+	fi_addr_t addr = end->addr;
+
+	close_end(end);
+	OK(fi_av_remove(base.av, &addr, 1, 0));
 }
 
 /* An endpoint that says one thing, and reads one. */
@@ -224,9 +204,9 @@ static void visit(struct worker *w, struct end *to)
 {
 	uint64_t tag = (uint64_t) w->number << 32 | w->count;
 	struct op send, receive, write;
-	struct end own;
+	struct end own = { 0 };
 
-	open_end(&own);
+	come(&own);
 	fill(w, 3000);
 	POST(&receive, fi_trecv(to->ep, w->in, 3000, NULL, FI_ADDR_UNSPEC, tag, 0, &receive));
 	POST(&send, fi_tsend(own.ep, w->out, 3000, NULL, to->addr, tag, &send));
@@ -236,7 +216,7 @@ static void visit(struct worker *w, struct end *to)
 		look(to->cq, 0);
 	}
 	same(w, 3000);
-	close_end(&own);
+	go(&own);
 }
 
 static void *work(void *arg)
@@ -267,44 +247,31 @@ static void *work(void *arg)
 
 /* ---- the whole ---- */
 
-static void open_all(int threading, int progress)
+static void open_all(enum fi_threading threading, enum fi_progress progress)
 {
-	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct wish wish = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .mode = CONTEXTS, .threading = threading,
+			     .progress = progress };
 	int i, file = memfd_create("area", 0);
 
-	hints->fabric_attr->prov_name = strdup("shm");
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->domain_attr->threading = threading;
-	hints->domain_attr->progress = progress;
-	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
-	OK(fi_domain(fabric, info, &domain, NULL));
-	OK(fi_av_open(domain, &av_attr, &av, NULL));
+	open_base(&base, find(&wish));
 	for (i = 0; i < ENDS; i++)
-		open_end(&ends[i]);
+		come(&ends[i]);
 	/* A file's memory, so that it is worked on directly. */
 	OK(ftruncate(file, AREA));
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (area == MAP_FAILED)
 		DIE("mmap");
-	OK(fi_mr_reg(domain, area, AREA, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, AREA_KEY, 0, &area_mr, NULL));
+	OK(fi_mr_reg(base.domain, area, AREA, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, AREA_KEY, 0, &area_mr, NULL));
 }
 
 static void close_all(void)
 {
 	int i;
 
-	OK(fi_close(&area_mr->fid));
+	shut(area_mr);
 	for (i = 0; i < ENDS; i++)
-		close_end(&ends[i]);
-	OK(fi_close(&av->fid));
-	OK(fi_close(&domain->fid));
-	OK(fi_close(&fabric->fid));
-	fi_freeinfo(info);
+		go(&ends[i]);
+	close_base(&base);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,183 @@
+#include "ends.h"
+#include "die.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+uint32_t api_version(void)
+{
+	uint32_t headers = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), library = fi_version();
+
+	return headers < library ? headers : library;
+}
+
+/* ---- what is offered ---- */
+
+static const char *usual_provider(void)
+{
+	const char *name = getenv("PROVIDER");
+
+	return name && *name ? name : "shm";
+}
+
+const char *usual_node(const char *provider)
+{
+	return strstr(provider, "tcp") || strstr(provider, "udp") || strstr(provider, "sockets") ? "127.0.0.1" : NULL;
+}
+
+struct fi_info *hints_of(const struct wish *wish)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	MUST(hints);
+	hints->fabric_attr->prov_name = strdup(wish->provider ? wish->provider : usual_provider());
+	hints->caps = wish->caps ? wish->caps : FI_MSG | FI_TAGGED;
+	hints->mode = wish->mode;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->rx_ctx_cnt = wish->rx_ctx_cnt;
+	hints->ep_attr->tx_ctx_cnt = wish->tx_ctx_cnt;
+	hints->tx_attr->msg_order = wish->msg_order;
+	hints->domain_attr->mr_mode = wish->mr_mode;
+	hints->domain_attr->threading = wish->threading;
+	hints->domain_attr->control_progress = wish->progress;
+	hints->domain_attr->data_progress = wish->progress;
+	return hints;
+}
+
+int ask(uint32_t version, const struct fi_info *hints, struct fi_info **info)
+{
+	const char *node = usual_node(hints->fabric_attr->prov_name);
+
+	*info = NULL;
+	return fi_getinfo(version, node, NULL, node ? FI_SOURCE : 0, hints, info);
+}
+
+int look_for(const struct wish *wish, struct fi_info **info)
+{
+	struct fi_info *hints = hints_of(wish);
+	int ret = ask(wish->version ? wish->version : api_version(), hints, info);
+
+	fi_freeinfo(hints);
+	return ret;
+}
+
+struct fi_info *find(const struct wish *wish)
+{
+	struct fi_info *info;
+
+	OK(look_for(wish, &info));
+	return info;
+}
+
+/* ---- opening ---- */
+
+void open_base(struct base *base, struct fi_info *info)
+{
+	base->info = info;
+	OK(fi_fabric(info->fabric_attr, &base->fabric, NULL));
+	OK(fi_domain(base->fabric, info, &base->domain, NULL));
+	base->av = new_av(base);
+}
+
+struct fid_av *new_av(const struct base *base)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+	struct fid_av *av;
+
+	OK(fi_av_open(base->domain, &attr, &av, NULL));
+	return av;
+}
+
+struct fid_cq *new_cq(const struct base *base, const struct wish *wish)
+{
+	struct fi_cq_attr attr = { .size = wish->cq_size, .wait_obj = wish->cq_wait };
+	struct fid_cq *cq;
+
+	attr.format = wish->cq_format ? wish->cq_format : FI_CQ_FORMAT_TAGGED;
+	OK(fi_cq_open(base->domain, &attr, &cq, NULL));
+	return cq;
+}
+
+struct fid_ep *new_ep(const struct base *base, struct fid_av *av, struct fid_cq *cq)
+{
+	struct fid_ep *ep;
+
+	OK(fi_endpoint(base->domain, base->info, &ep, NULL));
+	OK(fi_ep_bind(ep, &av->fid, 0));
+	OK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	return ep;
+}
+
+struct name enable(struct fid_ep *ep)
+{
+	struct name name = { .len = sizeof(name.bytes) };
+
+	OK(fi_enable(ep));
+	OK(fi_getname(&ep->fid, name.bytes, &name.len));
+	MUST(name.len > 0 && name.len <= sizeof(name.bytes));
+	return name;
+}
+
+void open_end(struct end *end, const struct base *base, const struct wish *wish)
+{
+	end->cq = new_cq(base, wish);
+	end->ep = new_ep(base, end->av ? end->av : base->av, end->cq);
+	end->name = enable(end->ep);
+}
+
+fi_addr_t know(struct fid_av *av, const struct name *name)
+{
+	fi_addr_t addr;
+	int ret = fi_av_insert(av, name->bytes, 1, &addr, 0, NULL);
+
+	if (ret != 1)
+		DIE("fi_av_insert: %d", ret);
+	return addr;
+}
+
+/* ---- closing ---- */
+
+void shut(void *object)
+{
+	struct fid *fid = object;
+	size_t class = fid ? fid->fclass : 0;
+	int ret = fid ? fi_close(fid) : 0;
+
+	if (ret)
+		DIE("fi_close of an object of class %zu: %d (%s)", class, ret, fi_strerror(-ret));
+}
+
+void close_end(struct end *end)
+{
+	shut(end->ep);
+	shut(end->cq);
+	shut(end->av);
+	memset(end, 0, sizeof(*end));
+}
+
+void close_base(struct base *base)
+{
+	shut(base->av);
+	shut(base->domain);
+	shut(base->fabric);
+	fi_freeinfo(base->info);
+	memset(base, 0, sizeof(*base));
+}
+
+/* ---- what is not as it should be ---- */
+
+__attribute__((weak)) void fail_at(const char *file, int line, const char *format, ...)
+{
+	va_list arguments;
+
+	if (say_who)
+		say_who();
+	fprintf(stderr, "%s:%d: ", file, line);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	_exit(1);
+}
