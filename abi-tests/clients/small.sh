@@ -15,15 +15,16 @@ small() { # NAME WANTED COMMAND...: it says what it counted, and two processes h
 }
 row() { printf '%-14s %-28s %5s %6s %6s %7s %5s\n' "$1" "$2" "$3" "${4% messages}" "${@:5}" >>"$table"; }
 
+exchange=(-std=gnu11 -O2 -Wall -Wextra -I"$SUPPORT" "$clients/exchange.c" "$SUPPORT/ends.c")
 # shellcheck disable=SC2046
-if $CC -std=gnu11 -O2 -Wall -Wextra -o "$WORK/exchange" "$clients/exchange.c" \
+if $CC -o "$WORK/exchange" "${exchange[@]}" \
     $(PKG_CONFIG_PATH=$DIST/lib/pkgconfig pkg-config --cflags --libs libfabric); then
     small exchange-c '11 sizes, 1100 messages' "$WORK/exchange" shm
 else
     echo "FAIL exchange-c: does not build"
 fi
 if old=$("$REAL" debian12) && libs=$(dirname "$old"/usr/lib/*/libfabric.so.1) &&
-    $CC -std=gnu11 -O2 -Wall -Wextra -o "$WORK/exchange-1.17" "$clients/exchange.c" -I"$old/usr/include" \
+    $CC -o "$WORK/exchange-1.17" "${exchange[@]}" -I"$old/usr/include" \
         -L"$libs" -Wl,--allow-shlib-undefined -lfabric; then
     small exchange-c-1.17 '11 sizes, 1100 messages' "$WORK/exchange-1.17" shm
 else
