@@ -8,6 +8,7 @@
  *     come_and_go [PROCESSES [OPERATIONS [SEED [stop]]]]
  */
 #include "crowd.h"
+#include "numbered.h"
 
 #define MOST 4           /* processes */
 #define NUMBERS 16384    /* messages of a guest to a host */
@@ -26,10 +27,6 @@ static struct shared {
 	unsigned char promised[MOST][MOST][NUMBERS];
 	uint64_t least[MOST][MOST], most[MOST][MOST];
 } *shared;
-
-struct header {
-	uint32_t from, number, len, check;
-};
 
 enum kind { FREE, HOST_RECEIVE, HOST_SEND, CANCELLED, GUEST_RECEIVE, GUEST_SEND, WRITE, READ, ADD };
 
@@ -71,33 +68,6 @@ static uint32_t next_number[MOST];
 static unsigned char came[MOST][NUMBERS];
 static unsigned lives, cancelled, too_late, broken;
 
-static uint64_t message_seed(const struct header *h, int to)
-{
-	return (uint64_t) h->from << 56 | (uint64_t) to << 48 | h->number;
-}
-
-static void write_message(struct op *op, int to)
-{
-	struct header h = { (uint32_t) me, op->number, (uint32_t) op->len, (uint32_t) to };
-
-	memcpy(op->buf, &h, sizeof(h));
-	scramble(op->buf + sizeof(h), op->len - sizeof(h), message_seed(&h, to));
-}
-
-static struct header read_message(const char *buf, size_t len, int to)
-{
-	struct header h;
-
-	if (len < sizeof(h))
-		DIE("a message of %zu bytes", len);
-	memcpy(&h, buf, sizeof(h));
-	if (h.from >= (unsigned) processes || h.len != len || h.check != (unsigned) to || h.number >= NUMBERS)
-		DIE("a message from %u to %u, number %u, of %u bytes, not %zu", h.from, h.check, h.number, h.len, len);
-	if (!holds(buf + sizeof(h), len - sizeof(h), message_seed(&h, to)))
-		DIE("message %u from %u is not what was sent", h.number, h.from);
-	return h;
-}
-
 /* ---- ends ---- */
 
 static void post_receive(struct op *op)
@@ -119,7 +89,7 @@ static void received_by_host(struct op *op, int error, size_t len)
 	if (error) {
 		*(op->withdrawn && error == FI_ECANCELED ? &cancelled : &broken) += 1;
 	} else {
-		struct header h = read_message(op->buf, len, me);
+		struct header h = read_numbered(op->buf, len, NUMBERS);
 
 		too_late += op->withdrawn;
 		if (op->tagged && h.from != (unsigned) op->peer)
@@ -148,7 +118,7 @@ static void ended_one(void *context, int error, size_t len)
 		break;
 	case GUEST_RECEIVE:
 		if (!error)
-			read_message(op->buf, len, me);
+			read_numbered(op->buf, len, NUMBERS);
 		break;
 	case GUEST_SEND:
 		if (error)
@@ -188,20 +158,9 @@ static void progress(void)
 
 /* ---- the guest's life ---- */
 
-/* The same in each of its lives, and known to all before the first. */
-static struct name guest_name(int of)
-{
-	struct name name = { 0 };
-
-	if (base.info->addr_format != FI_ADDR_STR)
-		DIE("there are no such names of format %u", base.info->addr_format);
-	name.len = (size_t) snprintf(name.bytes, sizeof(name.bytes), "fi_shm://come-and-go-%d-%d", (int) getppid(), of) + 1;
-	return name;
-}
-
 static void come(void)
 {
-	struct name name = guest_name(me);
+	struct name name = chosen_name(&base, (unsigned) me);
 	int i;
 
 	guest.cq = new_cq(&base, &wish);
@@ -255,22 +214,6 @@ static void go(void)
 
 /* ---- beginnings ---- */
 
-/* False when it is refused: nobody is there. */
-#define POST(call)                                                                     \
-	({                                                                             \
-		ssize_t post_;                                                         \
-		while ((post_ = (call)) == -FI_EAGAIN)                                 \
-			progress();                                                    \
-		if (post_ && post_ != -FI_EHOSTUNREACH)                                \
-			DIE("%s: %zd (%s)", #call, post_, fi_strerror((int) -post_));  \
-		post_ == 0;                                                            \
-	})
-#define POST_TO_HOST(call)                                                             \
-	do {                                                                           \
-		if (!POST(call))                                                       \
-			DIE("%s: a host is there", #call);                             \
-	} while (0)
-
 static struct op *free_op(struct op *of)
 {
 	int i;
@@ -305,15 +248,15 @@ static void send_to_host(struct op *op)
 		DIE("too many messages");
 	op->len = iov.iov_len;
 	op->kind = GUEST_SEND;
-	write_message(op, op->peer);
+	write_numbered(op->buf, op->len, op->peer, op->number);
 	if (op->tagged) {
 		struct fi_msg_tagged msg = { &iov, NULL, 1, host_addr[op->peer], (uint64_t) me, 0, op, 0 };
 
-		POST_TO_HOST(fi_tsendmsg(guest.ep, &msg, level));
+		POST(fi_tsendmsg(guest.ep, &msg, level));
 	} else {
 		struct fi_msg msg = { &iov, NULL, 1, host_addr[op->peer], op, 0 };
 
-		POST_TO_HOST(fi_sendmsg(guest.ep, &msg, level | (rnd() % 5 ? 0 : FI_FENCE)));
+		POST(fi_sendmsg(guest.ep, &msg, level | (rnd() % 5 ? 0 : FI_FENCE)));
 	}
 }
 
@@ -336,10 +279,10 @@ static void use_slot(struct op *op)
 		op->pattern = rnd();
 		op->kind = WRITE;
 		scramble(op->buf, op->len, op->pattern);
-		POST_TO_HOST(fi_write(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+		POST(fi_write(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
 	} else {
 		op->kind = READ;
-		POST_TO_HOST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+		POST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
 	}
 }
 
@@ -349,10 +292,10 @@ static void add(struct op *op)
 	op->operand = below(1000);
 	shared->most[me][op->peer] += op->operand;
 	if (rnd() % 2)
-		POST_TO_HOST(fi_atomic(guest.ep, &op->operand, 1, NULL, host_addr[op->peer], (uint64_t) me * 8, shared->counter_key[op->peer],
+		POST(fi_atomic(guest.ep, &op->operand, 1, NULL, host_addr[op->peer], (uint64_t) me * 8, shared->counter_key[op->peer],
 				       FI_UINT64, FI_SUM, op));
 	else
-		POST_TO_HOST(fi_fetch_atomic(guest.ep, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], (uint64_t) me * 8,
+		POST(fi_fetch_atomic(guest.ep, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], (uint64_t) me * 8,
 					     shared->counter_key[op->peer], FI_UINT64, FI_SUM, op));
 }
 
@@ -372,14 +315,20 @@ static void cancel(void)
 	}
 }
 
+/* Refused if nobody is there. */
 static void send_to_guest(struct op *op)
 {
+	ssize_t answer;
+
 	op->kind = HOST_SEND;
 	op->len = some_length();
 	op->number = 0;
-	write_message(op, op->peer);
-	if (!POST(fi_tsend(host.ep, op->buf, op->len, NULL, guest_addr[op->peer], 7, op)))
+	write_numbered(op->buf, op->len, op->peer, op->number);
+	answer = ANSWER(fi_tsend(host.ep, op->buf, op->len, NULL, guest_addr[op->peer], 7, op));
+	if (answer == -FI_EHOSTUNREACH)
 		op->kind = FREE;
+	else
+		OK(answer);
 }
 
 static void step(void)
@@ -443,7 +392,7 @@ static void open_all(void)
 			slot[i][k].place = fresh_place(i);
 	meet();
 	for (i = 0; i < processes; i++) {
-		name = guest_name(i);
+		name = chosen_name(&base, (unsigned) i);
 		host_addr[i] = know(base.av, &shared->host[i]);
 		guest_addr[i] = know(base.av, &name);
 	}
@@ -478,7 +427,7 @@ static void settle_accounts(void)
 			op->kind = READ;
 			op->len = slot[i][k].known ? slot[i][k].len : 1;
 			slot[i][k].busy = true;
-			POST_TO_HOST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[i], lies_at(&slot[i][k]), shared->area_key[i], op));
+			POST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[i], lies_at(&slot[i][k]), shared->area_key[i], op));
 		}
 	while (!all_free(guest_ops))
 		progress();

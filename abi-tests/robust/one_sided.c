@@ -144,16 +144,6 @@ static void progress(void)
 
 /* ---- beginnings ---- */
 
-/* Posts, driving things as long as there is no room. */
-#define POST(call)                                                                     \
-	do {                                                                           \
-		ssize_t post_;                                                         \
-		while ((post_ = (call)) == -FI_EAGAIN)                                 \
-			progress();                                                    \
-		if (post_)                                                             \
-			DIE("%s: %zd (%s)", #call, post_, fi_strerror((int) -post_));  \
-	} while (0)
-
 static struct op *free_op(void)
 {
 	int i;

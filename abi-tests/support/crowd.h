@@ -54,6 +54,18 @@ void read_all(struct fid_cq *cq);
 /* Messages, remote memory and atomics; and more, if the program says so. */
 struct wish wish_for_all(void);
 
+/* A posting call, made again while there is no room for it: what it answers in the end; and one that must be taken. */
+#define ANSWER(call)                                                                   \
+	({                                                                             \
+		ssize_t answer_;                                                       \
+		while ((answer_ = (call)) == -FI_EAGAIN)                               \
+			go_on();                                                       \
+		answer_;                                                               \
+	})
+#define POST(call) OK(ANSWER(call))
+/* Calls the plan's `progress`. */
+void go_on(void);
+
 /* Random numbers, and bytes made of one. */
 uint64_t rnd(void);
 size_t below(size_t most);

@@ -1,5 +1,7 @@
 #include "ends.h"
 #include "die.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +119,30 @@ struct name enable(struct fid_ep *ep)
 	OK(fi_enable(ep));
 	OK(fi_getname(&ep->fid, name.bytes, &name.len));
 	MUST(name.len > 0 && name.len <= sizeof(name.bytes));
+	return name;
+}
+
+struct name chosen_name(const struct base *base, unsigned number)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct name name = { 0 };
+	unsigned parent = (unsigned) getppid();
+
+	switch (base->info->addr_format) {
+	case FI_ADDR_STR:
+		name.len = 1 + (size_t) snprintf(name.bytes, NAME_MAX_LEN, "fi_shm://chosen-%u-%u", parent, number);
+		break;
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+		/* The loopback interface has so many addresses that each parent has some of its own. */
+		sin.sin_addr.s_addr = htonl(0x7f000000u | (number + 1) % 64 << 18 | parent % (1u << 18));
+		sin.sin_port = htons(20000);
+		name.len = sizeof(sin);
+		memcpy(name.bytes, &sin, sizeof(sin));
+		break;
+	default:
+		DIE("no name can be chosen of format %u", base->info->addr_format);
+	}
 	return name;
 }
 
