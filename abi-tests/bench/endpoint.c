@@ -52,7 +52,7 @@ static struct fi_info *find_most(const char *provider, int *rma)
 
 	for (*rma = 2; *rma >= 0; --*rma) {
 		wish.caps = FI_MSG | FI_TAGGED | (*rma ? FI_RMA : 0) | (*rma > 1 ? FI_ATOMIC : 0);
-		if (!look_for(&wish, &info) && info)
+		if (!look_for(&wish, &info))
 			return info;
 	}
 	return NULL;

@@ -17,11 +17,11 @@ uint32_t api_version(void)
 
 /* ---- what is offered ---- */
 
-static const char *usual_provider(void)
+static const char *provider_of(const struct wish *wish)
 {
-	const char *name = getenv("PROVIDER");
+	const char *usual = getenv("PROVIDER");
 
-	return name && *name ? name : "shm";
+	return wish->provider ? wish->provider : usual && *usual ? usual : "shm";
 }
 
 const char *usual_node(const char *provider)
@@ -34,7 +34,7 @@ struct fi_info *hints_of(const struct wish *wish)
 	struct fi_info *hints = fi_allocinfo();
 
 	MUST(hints);
-	hints->fabric_attr->prov_name = strdup(wish->provider ? wish->provider : usual_provider());
+	hints->fabric_attr->prov_name = strdup(provider_of(wish));
 	hints->caps = wish->caps ? wish->caps : FI_MSG | FI_TAGGED;
 	hints->mode = wish->mode;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -48,18 +48,11 @@ struct fi_info *hints_of(const struct wish *wish)
 	return hints;
 }
 
-int ask(uint32_t version, const struct fi_info *hints, struct fi_info **info)
-{
-	const char *node = usual_node(hints->fabric_attr->prov_name);
-
-	*info = NULL;
-	return fi_getinfo(version, node, NULL, node ? FI_SOURCE : 0, hints, info);
-}
-
 int look_for(const struct wish *wish, struct fi_info **info)
 {
 	struct fi_info *hints = hints_of(wish);
-	int ret = ask(wish->version ? wish->version : api_version(), hints, info);
+	const char *node = usual_node(provider_of(wish));
+	int ret = fi_getinfo(wish->version ? wish->version : api_version(), node, NULL, node ? FI_SOURCE : 0, hints, info);
 
 	fi_freeinfo(hints);
 	return ret;
@@ -68,8 +61,10 @@ int look_for(const struct wish *wish, struct fi_info **info)
 struct fi_info *find(const struct wish *wish)
 {
 	struct fi_info *info;
+	int ret = look_for(wish, &info);
 
-	OK(look_for(wish, &info));
+	if (ret)
+		DIE("%s offers nothing of the kind: %d (%s)", provider_of(wish), ret, fi_strerror(-ret));
 	return info;
 }
 

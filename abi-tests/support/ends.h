@@ -58,8 +58,6 @@ uint32_t api_version(void);
 /* The node that a provider is asked with: those that speak IP stay on the loopback interface. NULL for others. */
 const char *usual_node(const char *provider);
 struct fi_info *hints_of(const struct wish *wish);
-/* fi_getinfo with the usual node; its answer. Leaves the hints. */
-int ask(uint32_t version, const struct fi_info *hints, struct fi_info **info);
 /* What is offered, or an errno. */
 int look_for(const struct wish *wish, struct fi_info **info);
 /* What is offered, for nothing else will do. */
