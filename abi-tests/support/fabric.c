@@ -9,30 +9,12 @@
 
 /* ---- the bed ---- */
 
-uint32_t api_version(void)
-{
-	uint32_t headers = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), library = fi_version();
-
-	return headers < library ? headers : library;
-}
-
-/* Providers that speak IP stay on the loopback interface. */
-static const char *usual_node(void)
-{
-	return strstr(provider, "tcp") || strstr(provider, "udp") || strstr(provider, "sockets") ? "127.0.0.1" : NULL;
-}
-
 struct fi_info *hints_for(const struct setup *s)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct wish wish = { .provider = provider, .caps = (s->caps ? s->caps : FI_MSG | FI_TAGGED) | s->more_caps, .mode = CONTEXTS,
+			     .threading = s->threading, .rx_ctx_cnt = s->rx_ctx_cnt, .tx_ctx_cnt = s->tx_ctx_cnt };
+	struct fi_info *hints = hints_of(&wish);
 
-	CHECK(hints, "fi_allocinfo");
-	hints->fabric_attr->prov_name = strdup(provider);
-	hints->caps = (s->caps ? s->caps : FI_MSG | FI_TAGGED) | s->more_caps;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->ep_attr->rx_ctx_cnt = s->rx_ctx_cnt;
-	hints->ep_attr->tx_ctx_cnt = s->tx_ctx_cnt;
 	hints->tx_attr->op_flags = s->tx_flags;
 	hints->rx_attr->op_flags = s->rx_flags;
 	/* Before 1.5 there are two modes and no bits; 0 leaves the choice to the provider. */
@@ -40,7 +22,6 @@ struct fi_info *hints_for(const struct setup *s)
 		hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 	hints->domain_attr->caps = s->domain_caps;
 	hints->domain_attr->data_progress = s->progress;
-	hints->domain_attr->threading = s->threading;
 	hints->domain_attr->resource_mgmt = s->resource_mgmt;
 	hints->domain_attr->auth_key_size = s->auth_key_size;
 	return hints;
@@ -48,7 +29,7 @@ struct fi_info *hints_for(const struct setup *s)
 
 int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info)
 {
-	const char *node = usual_node();
+	const char *node = usual_node(provider);
 
 	*info = NULL;
 	return fi_getinfo(version, node, NULL, node ? FI_SOURCE : 0, hints, info);
@@ -265,20 +246,14 @@ void close_bed(struct bed *bed)
 	int i;
 
 	close_eps(bed);
-	if (bed->srx)
-		OK(fi_close(&bed->srx->fid));
+	shut(bed->srx);
 	for (i = 0; i < SIDES; i++) {
-		if (bed->side[i].tx)
-			OK(fi_close(&bed->side[i].tx->fid));
-		if (bed->side[i].rx)
-			OK(fi_close(&bed->side[i].rx->fid));
+		shut(bed->side[i].tx);
+		shut(bed->side[i].rx);
 	}
-	if (bed->av)
-		OK(fi_close(&bed->av->fid));
-	if (bed->domain)
-		OK(fi_close(&bed->domain->fid));
-	if (bed->fabric)
-		OK(fi_close(&bed->fabric->fid));
+	shut(bed->av);
+	shut(bed->domain);
+	shut(bed->fabric);
 	fi_freeinfo(bed->info);
 	memset(bed, 0, sizeof(*bed));
 }

@@ -10,17 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 #include "cases.h"
+#include "ends.h"
 
 #define SIDES 8       /* endpoints a bed may have */
-#define NAME_MAX_LEN 512
 /* When a completion counts as missing: what is promised comes, if late on a busy machine. */
 #define GIVE_UP_MS (strict ? 40000 : 8000)
 
@@ -135,7 +131,6 @@ struct bed {
 };
 
 struct fi_info *hints_for(const struct setup *setup);
-uint32_t api_version(void);
 /* fi_getinfo with the provider's usual node; the answer's errno. */
 int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info);
 

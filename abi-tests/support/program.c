@@ -1,10 +1,25 @@
 /* The main function of a program of cases, and its words: see fabric.h. */
+#include <stdarg.h>
 #include "fabric.h"
 
 const char *provider = "shm";
 bool strict;
 
 static void (*body_now)(void);
+
+/* What fails in the frame (die.h) fails the case, as CHECK does. */
+void fail_at(const char *file, int line, const char *format, ...)
+{
+	va_list arguments;
+
+	printf("FAIL %s: %s:%d: ", case_name, file, line);
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	printf("\n");
+	fflush(stdout);
+	_exit(CASE_FAILED);
+}
 
 static void call_body(void *arg)
 {
