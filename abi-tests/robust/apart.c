@@ -72,7 +72,7 @@ static void in_two_containers(const struct setup *given, void (*body)(struct bed
 	pipe_recv(fds[me], &len, sizeof(len));
 	CHECK(len == bed.side[0].name_len, "names of %zu and %zu bytes", len, bed.side[0].name_len);
 	pipe_recv(fds[me], name, len);
-	CHECK(memcmp(name, bed.side[0].name, len), "both are called %s", name);
+	CHECK(memcmp(name, bed.side[0].name, len), "both have the same name");
 	pack(&bed, packed, name, len);
 	GIVES(1, fi_av_insert(bed.av, packed, 1, &bed.peer, 0, NULL));
 	body(&bed, me, fds[me]);
