@@ -71,10 +71,11 @@ struct fid_cq *new_cq(const struct base *base, const struct wish *wish);
 struct fid_ep *new_ep(const struct base *base, struct fid_av *av, struct fid_cq *cq);
 /* Enabled; what it is called now. */
 struct name enable(struct fid_ep *ep);
+/* A queue, an endpoint and its name in one. */
+void open_end(struct end *end, const struct base *base, const struct wish *wish);
 /* A name for fi_setname, known before the endpoint is there: all children of one process have the same for a number. */
 struct name chosen_name(const struct base *base, unsigned number);
-/* All of these in one. */
-void open_end(struct end *end, const struct base *base, const struct wish *wish);
+/* Inserts it: the address that the vector has for it. */
 fi_addr_t know(struct fid_av *av, const struct name *name);
 
 /* Closes an object of any kind, with 0 as its answer. Nothing for NULL. */
