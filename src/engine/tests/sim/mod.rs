@@ -18,7 +18,7 @@ use crate::engine::op::{
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
 use crate::engine::{Config, Engine};
-use crate::util::regions::{Regions, Rights};
+use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -178,6 +178,7 @@ impl World {
 /// A body on the way to its place, or a get or copy in flight.
 enum Moving {
     Into(UserIov, usize, Vec<u8>),
+    Leased(Lease, Vec<u8>),
     Keep(Vec<u8>),
     Get(UserIov, UserIov, usize, usize),
 }
@@ -207,7 +208,7 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         let mut world = self.world.borrow_mut();
         if to >= self.peers {
             return Push::Unreachable;
@@ -355,10 +356,21 @@ impl Transport for Wire {
     }
 }
 
+/// Moves the bytes and tells the engine.
+fn tell<S: Sink>(sink: &mut S, token: Token, moving: Moving) {
+    let (get, leased) = (matches!(moving, Moving::Get(..)), matches!(moving, Moving::Leased(..)));
+    match (get, land(moving)) {
+        (true, (ok, _)) => sink.finished(token, ok),
+        (false, (false, _)) if leased => sink.cut(token),
+        (false, (_, buffer)) => sink.placed(token, buffer),
+    }
+}
+
 /// Moves the bytes; says whether it worked, and gives back a buffer that was lent.
 fn land(moving: Moving) -> (bool, Option<Vec<u8>>) {
     match moving {
         Moving::Into(iov, at, bytes) => (iov.write(at, &bytes) <= bytes.len(), None),
+        Moving::Leased(lease, bytes) => (lease.write(0, &bytes), None),
         Moving::Keep(bytes) => (true, Some(bytes)),
         Moving::Get(from, into, at, len) => {
             let mut bytes = vec![0; len];
@@ -395,6 +407,10 @@ impl Wire {
         }
         let (token, moving) = match sink.place(from, &header, flight.body.len()) {
             Placement::Into { iov, at, token } => (token, Moving::Into(iov, at, flight.body)),
+            Placement::Leased { lease, token } => {
+                assert_eq!(lease.len(), flight.body.len());
+                (token, Moving::Leased(lease, flight.body))
+            }
             Placement::Keep { buffer, token } => {
                 assert_eq!(buffer.len(), flight.body.len());
                 (token, Moving::Keep(flight.body))
@@ -417,8 +433,7 @@ impl Wire {
         if later {
             self.moving.push((from, token, moving));
         } else {
-            let (_, buffer) = land(moving);
-            sink.placed(token, buffer);
+            tell(sink, token, moving);
         }
         true
     }
@@ -429,13 +444,7 @@ impl Wire {
             let roll = self.world.borrow_mut().roll(2 * self.moving.len() as u64) as usize;
             if roll < self.moving.len() {
                 let (_, token, moving) = self.moving.swap_remove(roll);
-                let get = matches!(moving, Moving::Get(..));
-                let (ok, buffer) = land(moving);
-                if get {
-                    sink.finished(token, ok);
-                } else {
-                    sink.placed(token, buffer);
-                }
+                tell(sink, token, moving);
             }
         }
     }
@@ -449,7 +458,7 @@ impl Wire {
         if over && !self.told.contains(&peer) {
             self.told.push(peer);
             self.moving.retain(|(from, ..)| *from != peer);
-            sink.gone(peer);
+            sink.gone(peer, Loss::Died);
         }
     }
 }
