@@ -4,12 +4,15 @@
 //! overwritten as soon as their operation completes, so that a late access is noticed. `stories` and `rma` use it for
 //! one feature at a time, `random` for generated runs that are judged by the log.
 //!
-//! - `bed`: nodes, and what tests ask of them. `recall`: packets taken back from a lane.
+//! - `bed`: nodes, and what tests ask of them; over these lanes, or over any transport (`bed::Connected`). `watch`: what
+//!   a bed sees of packets, whatever carries them. `recall`: packets taken back from a lane.
 
 mod bed;
 mod recall;
+mod watch;
 
 pub use bed::*;
+pub use watch::Watch;
 
 use crate::engine::op::{
     Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, Recv, Refused, RemotePart,
@@ -37,6 +40,8 @@ pub struct Manner {
     pub full: u64,
     /// Of 16 bodies, how many land later than they were given a place.
     pub late: u64,
+    /// Of 16 pushes that may, how many are `Later`.
+    pub keeps: u64,
     /// Of 16 packets that are longer than `Limits::guaranteed_body`, how many find no memory.
     pub poor: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
@@ -62,6 +67,7 @@ impl Default for Manner {
             delay: 0,
             full: 0,
             late: 0,
+            keeps: 0,
             poor: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
@@ -111,6 +117,15 @@ struct Flight {
     due: u64,
     header: Header,
     body: Vec<u8>,
+    /// The sender has yet to read this memory.
+    kept: Option<Kept>,
+}
+
+/// What a push that was `Later` still needs.
+#[derive(Clone, Copy)]
+struct Kept {
+    body: Option<(UserIov, usize, usize)>,
+    token: Token,
 }
 
 #[derive(Default)]
@@ -121,6 +136,8 @@ pub struct World {
     lanes: HashMap<(PeerId, PeerId), VecDeque<Flight>>,
     exposed: Vec<UserIov>,
     pub dead: Vec<PeerId>,
+    /// Connections that broke.
+    pub broken: Vec<(PeerId, PeerId)>,
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
@@ -144,6 +161,9 @@ pub struct World {
     pub knocks: usize,
     /// Replaces `Header::code` of the atomics that are pushed.
     pub forged_code: Option<u16>,
+    /// Placements that were cut, and pushes that ended later.
+    pub cuts: usize,
+    pub sent_later: usize,
     /// Packets pushed, by kind.
     pub packets: HashMap<u8, usize>,
 }
@@ -163,11 +183,20 @@ impl World {
     }
 
     pub fn put(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8]) {
+        self.put_later(from, to, header, body, None);
+    }
+
+    fn put_later(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8], kept: Option<Kept>) {
         let due = self.now + self.roll(self.manner.delay + 1);
         let lane = self.lanes.entry((from, to)).or_default();
         let due = lane.back().map_or(due, |last| last.due.max(due));
         let body = body.to_vec();
-        lane.push_back(Flight { due, header, body });
+        lane.push_back(Flight {
+            due,
+            header,
+            body,
+            kept,
+        });
     }
 
     fn quiet(&self) -> bool {
@@ -195,6 +224,8 @@ pub struct Wire {
 }
 
 impl Transport for Wire {
+    const PUSHES_LATER: bool = true;
+
     fn limits(&self) -> Limits {
         let manner = self.world.borrow().manner;
         let at_once = manner.late == 0;
@@ -208,7 +239,7 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let mut world = self.world.borrow_mut();
         if to >= self.peers {
             return Push::Unreachable;
@@ -231,6 +262,16 @@ impl Transport for Wire {
         if body.len() > guaranteed && !whole && world.roll(16) < poor {
             return Push::TooLong;
         }
+        let keeps = world.manner.keeps;
+        let kept = notice
+            .filter(|_| keeps > 0 && world.roll(16) < keeps)
+            .map(|notice| Kept {
+                body: match body {
+                    Body::User { iov, at, len } => Some((*iov, at, len)),
+                    Body::Empty | Body::Bytes(_) => None,
+                },
+                token: notice.token,
+            });
         let mut bytes = vec![0; body.len()];
         match body {
             Body::Empty => {}
@@ -243,13 +284,14 @@ impl Transport for Wire {
         }
         *world.packets.entry(header.packet as u8).or_default() += 1;
         self.passed.retain(|peer| *peer != to);
-        world.put(self.me, to, header, &bytes);
-        Push::Done
+        world.put_later(self.me, to, header, &bytes, kept);
+        if kept.is_some() { Push::Later } else { Push::Done }
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         *self.world.borrow_mut().polls.entry(self.me).or_default() += 1;
         self.land(sink);
+        self.send_kept(sink);
         let peers = self.peers;
         let first = self.world.borrow_mut().roll(u64::from(peers)) as PeerId;
         let mut left = budget;
@@ -393,13 +435,7 @@ impl Wire {
             return false;
         };
         let later = world.roll(16) < late;
-        let begins = matches!(flight.header.packet, Packet::Eager | Packet::First | Packet::Rendezvous);
         let (to, header) = (self.me, flight.header);
-        if begins {
-            world.log.push(Event::Arrive { from, to, header });
-            let seen = world.watched.get(to as usize).map(Lent::bytes);
-            world.offered.extend(seen.map(|seen| (header, seen)));
-        }
         let at_once = !later && world.roll(2) == 0;
         drop(world);
         if at_once && sink.take(from, &header, &flight.body) {
@@ -421,12 +457,8 @@ impl Wire {
                 let lands = self.moving.iter().any(|(of, ..)| *of == from);
                 assert!(lands, "an honest peer is refused");
                 let mut world = self.world.borrow_mut();
-                if begins {
-                    world.log.pop();
-                }
-                let (due, body) = (now, flight.body);
                 let lane = world.lanes.entry((from, to)).or_default();
-                lane.push_front(Flight { due, header, body });
+                lane.push_front(Flight { due: now, ..flight });
                 return false;
             }
         };
@@ -436,6 +468,27 @@ impl Wire {
             tell(sink, token, moving);
         }
         true
+    }
+
+    /// Reads some of the memory that pushes have kept, and says so.
+    fn send_kept<S: Sink>(&mut self, sink: &mut S) {
+        let mut sent = Vec::new();
+        let mut world = self.world.borrow_mut();
+        for to in 0..self.peers {
+            if world.dead.contains(&to) || world.roll(2) == 0 {
+                continue;
+            }
+            let lane = world.lanes.get_mut(&(self.me, to)).into_iter().flatten();
+            for flight in lane.take(2) {
+                let Some(kept) = flight.kept.take() else { continue };
+                if let Some((iov, at, len)) = kept.body {
+                    assert_eq!((iov.read(at, &mut flight.body), flight.body.len()), (len, len));
+                }
+                sent.push(kept.token);
+            }
+        }
+        drop(world);
+        sent.into_iter().for_each(|token| sink.sent(token, Ok(())));
     }
 
     /// Lets some of what is moving arrive, in any order.
@@ -464,7 +517,8 @@ impl Wire {
 }
 
 fn due(lane: &mut VecDeque<Flight>, now: u64) -> Option<Flight> {
-    if lane.front()?.due > now {
+    let next = lane.front()?;
+    if next.due > now || next.kept.is_some() {
         return None;
     }
     lane.pop_front()
