@@ -15,7 +15,7 @@ use crate::util::user::{Lent, UserIov};
 
 mod atomic;
 mod order;
-mod random;
+pub(crate) mod random;
 mod read_write;
 mod recall;
 mod tagged;
@@ -72,7 +72,7 @@ fn small() -> Config {
 }
 
 /// Registers memory of a node under a key.
-fn register(bed: &Bed, node: PeerId, key: u64, memory: &Lent, rights: Rights) {
+fn register<T: Connected>(bed: &Bed<T>, node: PeerId, key: u64, memory: &Lent, rights: Rights) {
     let region = Region {
         memory: memory.iov(),
         rights,
@@ -103,7 +103,7 @@ fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
     }
 }
 
-impl Bed {
+impl<T: Connected> Bed<T> {
     fn rma(&mut self, from: PeerId, rma: &Rma) -> Result<(), Refused> {
         let Node { engine, reporter, .. } = self.node(from);
         engine.rma(rma, reporter)

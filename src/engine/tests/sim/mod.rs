@@ -149,6 +149,13 @@ pub struct World {
     /// By node: memory to be looked at whenever it receives a message, and what was seen.
     pub watched: Vec<Lent>,
     pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
+    /// Whether receives are overwritten when they complete.
+    pub canaries: bool,
+    /// Local memory of operations on remote memory, to be overwritten; and what they left there.
+    pub locals: HashMap<Context, Lent>,
+    pub results: HashMap<Context, Vec<u8>>,
+    /// Regions that were closed, and overwritten.
+    pub closed: Vec<Lent>,
     /// What was seen there when the first packet of a message was offered to its receiver.
     pub offered: Vec<(Header, Vec<u8>)>,
     /// By node: polls, of which its peers see some.
@@ -210,6 +217,8 @@ enum Moving {
     Leased(Lease, Vec<u8>),
     Keep(Vec<u8>),
     Get(UserIov, UserIov, usize, usize),
+    /// A copy of so many bytes from or to a peer's region, which may be closed meanwhile.
+    Copy(Lease, UserIov, Access, usize),
 }
 
 /// One end of all lanes.
@@ -384,7 +393,11 @@ impl Transport for Wire {
             return Get::Unsupported;
         }
         let len = if roll < at_once + later { part.len } else { 0 };
-        self.moving.push((to, token, Moving::Get(from, into, 0, len)));
+        let regions = self.world.borrow().regions[to as usize].clone();
+        let Ok((lease, _)) = regions.lease(0, part.key, part.addr, part.len, rights) else {
+            return Get::Unsupported;
+        };
+        self.moving.push((to, token, Moving::Copy(lease, *local, access, len)));
         Get::Later
     }
 
@@ -400,7 +413,10 @@ impl Transport for Wire {
 
 /// Moves the bytes and tells the engine.
 fn tell<S: Sink>(sink: &mut S, token: Token, moving: Moving) {
-    let (get, leased) = (matches!(moving, Moving::Get(..)), matches!(moving, Moving::Leased(..)));
+    let (get, leased) = (
+        matches!(moving, Moving::Get(..) | Moving::Copy(..)),
+        matches!(moving, Moving::Leased(..)),
+    );
     match (get, land(moving)) {
         (true, (ok, _)) => sink.finished(token, ok),
         (false, (false, _)) if leased => sink.cut(token),
@@ -419,6 +435,13 @@ fn land(moving: Moving) -> (bool, Option<Vec<u8>>) {
             assert_eq!(from.read(at, &mut bytes), len);
             assert_eq!(into.write(at, &bytes), len);
             (len > 0, None)
+        }
+        Moving::Copy(lease, local, access, len) => {
+            let copied = lease.with(|theirs| match access {
+                Access::Read => theirs.part(0, len).copy_to(&local),
+                Access::Write => local.part(0, len).copy_to(theirs),
+            });
+            (copied.is_some_and(|copied| copied > 0), None)
         }
     }
 }
