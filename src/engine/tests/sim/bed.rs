@@ -131,6 +131,7 @@ impl Connected for Wire {
             me,
             peers: nodes,
             moving: Vec::new(),
+            owed: Vec::new(),
             told: Vec::new(),
             passed: Vec::new(),
         };
@@ -138,7 +139,7 @@ impl Connected for Wire {
     }
 
     fn is_quiet(&self) -> bool {
-        self.moving.is_empty() && self.world.borrow().quiet()
+        self.moving.is_empty() && self.owed.is_empty() && self.world.borrow().quiet()
     }
 
     /// Of what it sent, the last is lost.
@@ -323,12 +324,28 @@ impl<T: Connected> Bed<T> {
         self.node(node).engine.transport_mut().inner.break_off(peer);
     }
 
-    /// Whether operations between two nodes may fail, and how.
-    pub fn torn(&self, a: PeerId, b: PeerId) -> [Option<Error>; 2] {
+    /// A node sends another what no engine sends.
+    pub fn talk_nonsense(&mut self, node: PeerId, to: PeerId) {
+        let mut world = self.world.borrow_mut();
+        world.nonsense.push((node, to));
+        world.broken.push((node, to));
+        drop(world);
+        let header = Header::new(Packet::Segment, u32::MAX);
+        let transport = &mut self.node(node).engine.transport_mut().inner;
+        let _ = transport.push(to, &header, Body::Empty, None);
+    }
+
+    /// Whether operations of a node with another may fail, and how.
+    pub fn torn(&self, a: PeerId, b: PeerId) -> [Option<Error>; 3] {
         let world = self.world.borrow();
         let dead = [a, b].iter().any(|node| world.dead.contains(node));
         let broken = world.broken.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
-        [dead.then_some(Error::PeerGone), broken.then_some(Error::Broken)]
+        let nonsense = world.nonsense.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
+        [
+            dead.then_some(Error::PeerGone),
+            broken.then_some(Error::Broken),
+            nonsense.then_some(Error::Protocol),
+        ]
     }
 
     /// Nothing that a living node was given back was written since.

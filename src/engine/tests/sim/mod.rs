@@ -138,6 +138,8 @@ pub struct World {
     pub dead: Vec<PeerId>,
     /// Connections that broke.
     pub broken: Vec<(PeerId, PeerId)>,
+    /// Who said something that no engine says to whom.
+    pub nonsense: Vec<(PeerId, PeerId)>,
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
@@ -227,6 +229,8 @@ pub struct Wire {
     me: PeerId,
     peers: PeerId,
     moving: Vec<(PeerId, Token, Moving)>,
+    /// Pushes that have ended and are to be told.
+    owed: Vec<(PeerId, Token)>,
     told: Vec<PeerId>,
     /// Nothing was pushed to these since their lanes were recalled: copies may overtake what stayed there.
     passed: Vec<PeerId>,
@@ -295,6 +299,15 @@ impl Transport for Wire {
         self.passed.retain(|peer| *peer != to);
         world.put_later(self.me, to, header, &bytes, kept);
         if kept.is_some() { Push::Later } else { Push::Done }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.moving.retain(|(from, ..)| *from != peer);
+        self.owed.retain(|(to, _)| *to != peer);
+        let mut world = self.world.borrow_mut();
+        let lane = world.lanes.get_mut(&(self.me, peer)).into_iter().flatten();
+        lane.for_each(|flight| flight.kept = None);
+        true
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
@@ -495,7 +508,7 @@ impl Wire {
 
     /// Reads some of the memory that pushes have kept, and says so.
     fn send_kept<S: Sink>(&mut self, sink: &mut S) {
-        let mut sent = Vec::new();
+        let (mut sent, mut still) = (Vec::new(), Vec::new());
         let mut world = self.world.borrow_mut();
         for to in 0..self.peers {
             if world.dead.contains(&to) || world.roll(2) == 0 {
@@ -507,10 +520,19 @@ impl Wire {
                 if let Some((iov, at, len)) = kept.body {
                     assert_eq!((iov.read(at, &mut flight.body), flight.body.len()), (len, len));
                 }
-                sent.push(kept.token);
+                self.owed.push((to, kept.token));
+            }
+        }
+        // The packet may be there, and answered, before it is told.
+        for (to, token) in self.owed.drain(..) {
+            if world.roll(2) == 0 {
+                sent.push(token);
+            } else {
+                still.push((to, token));
             }
         }
         drop(world);
+        self.owed = still;
         sent.into_iter().for_each(|token| sink.sent(token, Ok(())));
     }
 
@@ -534,6 +556,7 @@ impl Wire {
         if over && !self.told.contains(&peer) {
             self.told.push(peer);
             self.moving.retain(|(from, ..)| *from != peer);
+            self.owed.retain(|(to, _)| *to != peer);
             sink.gone(peer, Loss::Died);
         }
     }
