@@ -48,12 +48,12 @@ impl Report for Reporter {
     }
 }
 
-pub(in crate::engine) fn scribble(memory: &Lent) {
+pub fn scribble(memory: &Lent) {
     memory.set(&vec![0xee; memory.iov().len()]);
 }
 
 /// Whether it is as `scribble` left it.
-pub(in crate::engine) fn is_untouched(memory: &Lent) -> bool {
+pub fn is_untouched(memory: &Lent) -> bool {
     memory.bytes().iter().all(|byte| *byte == 0xee)
 }
 
