@@ -104,15 +104,13 @@ impl<T: Transport> Engine<T> {
             .transport
             .push(send.to, &header, Body::User { iov, at: 0, len }, notice)
         {
-            Push::Done => {
-                peer.credit -= credit::cost(len);
-                report.report(ended(send, None));
+            Push::Later if T::PUSHES_LATER => {
+                self.send_later(*send);
                 Ok(())
             }
-            Push::Later => {
+            Push::Done | Push::Later => {
                 peer.credit -= credit::cost(len);
-                peer.unfinished += 1;
-                self.core.sends.insert(Outgoing::all_pushed(send));
+                report.report(ended(send, None));
                 Ok(())
             }
             Push::Full | Push::TooLong => self.send_long(*send, report),
@@ -131,6 +129,16 @@ impl<T: Transport> Engine<T> {
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
         self.queue(send.to, || Outgoing::new(send), report)
+    }
+
+    /// A message was pushed, and the transport will say when it is done with it. By value, as `send_long`.
+    #[cold]
+    fn send_later(&mut self, mut send: Send) {
+        let send = keep_in_registers(&mut send);
+        let peer = self.core.peer(send.to);
+        peer.credit = peer.credit.saturating_sub(credit::cost(send.body.len()));
+        peer.unfinished += 1;
+        self.core.sends.insert(Outgoing::all_pushed(send));
     }
 
     /// Queues an operation, and starts it if nothing to this peer is queued before it.
@@ -355,12 +363,12 @@ impl<T: Transport> Engine<T> {
             return Step::Nothing;
         };
         match self.push_packet(to, &packet) {
-            Push::Done => {
+            Push::Later if T::PUSHES_LATER => {
+                self.core.kept_by_transport(&packet);
                 self.core.pushed(to, &packet, report);
                 Step::Pushed
             }
-            Push::Later => {
-                self.core.kept_by_transport(&packet);
+            Push::Done | Push::Later => {
                 self.core.pushed(to, &packet, report);
                 Step::Pushed
             }

@@ -246,9 +246,6 @@ impl Core {
         if let Some(header) = peer.control.front() {
             return Some(NextPacket::bare(Purpose::Control, *header));
         }
-        if peer.off_fast_path && peer.shunned {
-            return None;
-        }
         if let Some(header) = self.credit_due(to) {
             return Some(NextPacket::bare(Purpose::Credit, header));
         }

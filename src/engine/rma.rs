@@ -140,7 +140,7 @@ impl<T: Transport> Engine<T> {
         // Inlined like the push of a short message: a header that goes through memory is written in words and read in
         // vectors, for which the processor stalls.
         match self.transport.push(rma.to, &header, body, None) {
-            Push::Done | Push::Later => {
+            Push::Done => {
                 self.core.short_op_started(rma.to, short);
                 Ok(())
             }
