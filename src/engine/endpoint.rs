@@ -89,10 +89,26 @@ impl<T: Transport> Engine<T> {
         if !peer.queue.is_empty() || peer.off_fast_path || peer.credit < credit::cost(len) {
             return self.send_long(*send, report);
         }
+        let mut notice = None;
+        if T::PUSHES_LATER {
+            let room = (peer.unfinished as usize) < self.core.config.sends && self.core.sends.len() < Id::SHORT_MAX;
+            // FI_INJECT lets nobody keep the memory. To be told when it is transmitted takes an operation.
+            if !room || send.inject && send.level == CompletionLevel::Transmit {
+                return self.send_long(*send, report);
+            }
+            notice = (!send.inject).then(|| outgoing::notice(send.level, self.core.sends.next_id()));
+        }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
         let iov = &send.body;
-        match self.transport.push(send.to, &header, Body::User { iov, at: 0, len }) {
-            Push::Done => {
+        match self
+            .transport
+            .push(send.to, &header, Body::User { iov, at: 0, len }, notice)
+        {
+            Push::Later if T::PUSHES_LATER => {
+                self.send_later(*send);
+                Ok(())
+            }
+            Push::Done | Push::Later => {
                 peer.credit -= credit::cost(len);
                 report.report(ended(send, None));
                 Ok(())
@@ -113,6 +129,16 @@ impl<T: Transport> Engine<T> {
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
         self.queue(send.to, || Outgoing::new(send), report)
+    }
+
+    /// A message was pushed, and the transport will say when it is done with it. By value, as `send_long`.
+    #[cold]
+    fn send_later(&mut self, mut send: Send) {
+        let send = keep_in_registers(&mut send);
+        let peer = self.core.peer(send.to);
+        peer.credit = peer.credit.saturating_sub(credit::cost(send.body.len()));
+        peer.unfinished += 1;
+        self.core.sends.insert(Outgoing::all_pushed(send));
     }
 
     /// Queues an operation, and starts it if nothing to this peer is queued before it.
@@ -240,9 +266,11 @@ impl<T: Transport> Engine<T> {
         self.core.sends.len() + self.core.unacked
     }
 
-    /// How often this peer has died. A caller that keeps state about a peer sees by a change that it is a new instance.
-    pub fn deaths(&self, peer: PeerId) -> u32 {
-        self.core.peers.get(peer as usize).map_or(0, |peer| peer.deaths)
+    /// How often this peer was lost, and why the last time. A caller that keeps state about a peer sees by a change that
+    /// it is a new instance, or knows nothing of what was under way.
+    pub fn losses(&self, peer: PeerId) -> (u32, Error) {
+        let known = self.core.peers.get(peer as usize);
+        known.map_or((0, Error::PeerGone), |peer| (peer.losses, peer.last_loss))
     }
 
     /// Frees the numbers of dead peers that neither the engine nor `held` uses, and returns them. It costs time for
@@ -305,6 +333,9 @@ impl<T: Transport> Engine<T> {
     fn push_waiting(&mut self, report: &mut impl Report) {
         self.more_to_push = false;
         self.start_gets(report);
+        if !self.core.newly_shunned.is_empty() {
+            self.end_shunned(report);
+        }
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
             self.core.peer(to).busy = false;
@@ -332,7 +363,12 @@ impl<T: Transport> Engine<T> {
             return Step::Nothing;
         };
         match self.push_packet(to, &packet) {
-            Push::Done => {
+            Push::Later if T::PUSHES_LATER => {
+                self.core.kept_by_transport(&packet);
+                self.core.pushed(to, &packet, report);
+                Step::Pushed
+            }
+            Push::Done | Push::Later => {
                 self.core.pushed(to, &packet, report);
                 Step::Pushed
             }
@@ -360,6 +396,7 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
+        let mut notice = None;
         let sent = match packet.purpose {
             Purpose::Control | Purpose::Credit | Purpose::Acks => None,
             Purpose::Reply => return self.push_reply(to, packet.len),
@@ -370,6 +407,9 @@ impl<T: Transport> Engine<T> {
                     && packet.header.packet != Packet::Segment
                 {
                     return self.push_operation(to, packet, id);
+                }
+                if T::PUSHES_LATER {
+                    notice = send.and_then(|send| send.notice(id, packet));
                 }
                 send.map(|send| (id, &send.local))
             }
@@ -389,7 +429,20 @@ impl<T: Transport> Engine<T> {
             Some((_, LocalBuffer::User(_) | LocalBuffer::Copy(_))) | None => Body::Empty,
         };
         // `push` is inlined here and in `send`, and nowhere else.
-        self.transport.push(to, &packet.header, body)
+        self.transport.push(to, &packet.header, body, notice)
+    }
+
+    /// Ends what waits for peers that violated the protocol, once the transport has let go of it.
+    #[cold]
+    fn end_shunned(&mut self, report: &mut impl Report) {
+        for peer in std::mem::take(&mut self.core.newly_shunned) {
+            if self.transport.abandon(peer) {
+                self.core.shunned_ends(peer, report);
+            } else {
+                self.core.newly_shunned.push(peer);
+                self.core.wake(peer);
+            }
+        }
     }
 
     /// Starts the gets for matched messages, long writes and long reads.

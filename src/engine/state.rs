@@ -4,7 +4,7 @@ use super::credit;
 use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
-use super::op::{Context, MessageKind};
+use super::op::{Context, Error, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, PeerId, Remote};
@@ -45,6 +45,8 @@ impl Default for Config {
 pub(super) struct Claim {
     pub kind: MessageKind,
     pub unexpected: Id,
+    /// Why the message did not come completely.
+    pub lost: Option<Error>,
 }
 
 /// The regions that peers may access: see `Engine::expose_regions`.
@@ -107,6 +109,8 @@ pub(super) struct Core {
     pub starved: VecDeque<PeerId>,
     /// Packets that violated the protocol.
     pub malformed: u64,
+    /// Peers that sent them, of whose operations the transport may still have something.
+    pub newly_shunned: Vec<PeerId>,
 }
 
 impl Core {
@@ -141,6 +145,7 @@ impl Core {
             kept: 0,
             starved: VecDeque::new(),
             malformed: 0,
+            newly_shunned: Vec::new(),
         }
     }
 

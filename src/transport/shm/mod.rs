@@ -51,7 +51,9 @@ mod sweep;
 mod tests;
 
 use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{self, Body, ExposedName, Limits, PeerId, Push, Recall, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    self, Body, ExposedName, Limits, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
@@ -246,7 +248,7 @@ impl Transport for ShmTransport {
     }
 
     #[inline(always)]
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         if !self.own.is_ours() || body.len() > MAX_BODY {
             return Push::Gone;
         }
@@ -261,6 +263,10 @@ impl Transport for ShmTransport {
             Written::Done => Push::Done,
             sent => self.push_failed(to, sent),
         }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        !self.is_copying_with(peer)
     }
 
     #[inline]

@@ -4,7 +4,9 @@
 
 #![forbid(unsafe_code)]
 
-use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    Body, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::collections::{HashMap, VecDeque};
@@ -104,6 +106,13 @@ impl Loopback {
                 buffer.copy_from_slice(&body);
                 sink.placed(token, Some(buffer));
             }
+            Placement::Leased { lease, token } => {
+                if lease.write(0, &body) {
+                    sink.placed(token, None);
+                } else {
+                    sink.cut(token);
+                }
+            }
             Placement::Drop => {}
             Placement::Refuse => {
                 let mut lanes = self.hub.lanes();
@@ -116,13 +125,20 @@ impl Loopback {
     }
 }
 
-impl Drop for Loopback {
-    fn drop(&mut self) {
+impl Loopback {
+    /// Nothing reaches it any more, and peers are told.
+    fn close(&mut self) {
         let mut lanes = self.hub.lanes();
         if let Some(open) = lanes.open.get_mut(self.me as usize) {
             *open = false;
         }
         lanes.packets.retain(|(_, to), _| *to != self.me);
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -135,7 +151,7 @@ impl Transport for Loopback {
         self.hub.lanes().numbers.get(address).copied()
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         match self.is_open(to) {
             Some(true) => {}
             Some(false) => return Push::Gone,
@@ -169,7 +185,7 @@ impl Transport for Loopback {
             let over = done < budget && self.is_open(from) == Some(false);
             if over && !self.gone.contains(&from) {
                 self.gone.push(from);
-                sink.gone(from);
+                sink.gone(from, Loss::Died);
             }
         }
         done
@@ -189,7 +205,10 @@ impl Transport for Loopback {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tests::sim::{Connected, World};
     use crate::transport::tests::suite::{Ends, Pair};
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     impl Pair for Loopback {
         fn pair() -> Ends<Loopback> {
@@ -207,5 +226,22 @@ mod tests {
         }
     }
 
+    impl Connected for Loopback {
+        fn connected(nodes: PeerId, _: &Rc<RefCell<World>>) -> Vec<Loopback> {
+            let hub = Hub::default();
+            let open = |node: PeerId| Loopback::open(&hub, &node.to_le_bytes()).expect("a fresh hub");
+            (0..nodes).map(open).collect()
+        }
+
+        fn is_quiet(&self) -> bool {
+            !self.has_news()
+        }
+
+        fn die(&mut self) {
+            self.close();
+        }
+    }
+
     crate::transport::tests::suite::tests!(Loopback);
+    crate::engine::tests::random::over!(Loopback);
 }

@@ -4,8 +4,11 @@
 //! is posted again when its body has been moved, which later polls do, in any order. Gets complete out of band, and
 //! need a key that the owner of the memory gave out.
 
-use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    Body, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
+use crate::util::regions::Lease;
 use crate::util::user::UserIov;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -33,6 +36,7 @@ struct Card {
 
 enum Work {
     Into(UserIov, usize, Token, Vec<u8>),
+    Leased(Lease, Token, Vec<u8>),
     Keep(Vec<u8>, Token, Vec<u8>),
     /// A get: their memory, ours, offset, length.
     Get(UserIov, UserIov, usize, usize, Token),
@@ -82,6 +86,15 @@ impl QueuePair {
                     self.post();
                     sink.placed(token, None);
                 }
+                Work::Leased(lease, token, bytes) => {
+                    let whole = lease.write(0, &bytes);
+                    self.post();
+                    if whole {
+                        sink.placed(token, None);
+                    } else {
+                        sink.cut(token);
+                    }
+                }
                 Work::Keep(mut buffer, token, bytes) => {
                     buffer.copy_from_slice(&bytes);
                     self.post();
@@ -123,7 +136,7 @@ impl Transport for QueuePair {
         Some(PEER)
     }
 
-    fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         if self.peer_closed() {
             return Push::Gone;
         }
@@ -154,6 +167,7 @@ impl Transport for QueuePair {
             let Some((header, bytes)) = filled else { break };
             match sink.place(PEER, &header, bytes.len()) {
                 Placement::Into { iov, at, token } => self.begun.push(Work::Into(iov, at, token, bytes)),
+                Placement::Leased { lease, token } => self.begun.push(Work::Leased(lease, token, bytes)),
                 Placement::Keep { buffer, token } => self.begun.push(Work::Keep(buffer, token, bytes)),
                 Placement::Drop => self.post(),
                 Placement::Refuse => {
@@ -166,7 +180,7 @@ impl Transport for QueuePair {
         let over = done < budget && self.begun.is_empty() && self.peer_closed();
         if over && self.card(self.me, |mine| mine.filled.is_empty()) {
             self.told = true;
-            sink.gone(PEER);
+            sink.gone(PEER, Loss::Died);
         }
         done
     }

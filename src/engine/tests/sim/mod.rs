@@ -4,12 +4,15 @@
 //! overwritten as soon as their operation completes, so that a late access is noticed. `stories` and `rma` use it for
 //! one feature at a time, `random` for generated runs that are judged by the log.
 //!
-//! - `bed`: nodes, and what tests ask of them. `recall`: packets taken back from a lane.
+//! - `bed`: nodes, and what tests ask of them; over these lanes, or over any transport (`bed::Connected`). `watch`: what
+//!   a bed sees of packets, whatever carries them. `recall`: packets taken back from a lane.
 
 mod bed;
 mod recall;
+mod watch;
 
 pub use bed::*;
+pub use watch::Watch;
 
 use crate::engine::op::{
     Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, Recv, Refused, RemotePart,
@@ -18,7 +21,7 @@ use crate::engine::op::{
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
 use crate::engine::{Config, Engine};
-use crate::util::regions::{Regions, Rights};
+use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +40,8 @@ pub struct Manner {
     pub full: u64,
     /// Of 16 bodies, how many land later than they were given a place.
     pub late: u64,
+    /// Of 16 pushes that may, how many are `Later`.
+    pub keeps: u64,
     /// Of 16 packets that are longer than `Limits::guaranteed_body`, how many find no memory.
     pub poor: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
@@ -62,6 +67,7 @@ impl Default for Manner {
             delay: 0,
             full: 0,
             late: 0,
+            keeps: 0,
             poor: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
@@ -111,6 +117,15 @@ struct Flight {
     due: u64,
     header: Header,
     body: Vec<u8>,
+    /// The sender has yet to read this memory.
+    kept: Option<Kept>,
+}
+
+/// What a push that was `Later` still needs.
+#[derive(Clone, Copy)]
+struct Kept {
+    body: Option<(UserIov, usize, usize)>,
+    token: Token,
 }
 
 #[derive(Default)]
@@ -121,6 +136,10 @@ pub struct World {
     lanes: HashMap<(PeerId, PeerId), VecDeque<Flight>>,
     exposed: Vec<UserIov>,
     pub dead: Vec<PeerId>,
+    /// Connections that broke.
+    pub broken: Vec<(PeerId, PeerId)>,
+    /// Who said something that no engine says to whom.
+    pub nonsense: Vec<(PeerId, PeerId)>,
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
@@ -132,6 +151,13 @@ pub struct World {
     /// By node: memory to be looked at whenever it receives a message, and what was seen.
     pub watched: Vec<Lent>,
     pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
+    /// Whether receives are overwritten when they complete.
+    pub canaries: bool,
+    /// Local memory of operations on remote memory, to be overwritten; and what they left there.
+    pub locals: HashMap<Context, Lent>,
+    pub results: HashMap<Context, Vec<u8>>,
+    /// Regions that were closed, and overwritten.
+    pub closed: Vec<Lent>,
     /// What was seen there when the first packet of a message was offered to its receiver.
     pub offered: Vec<(Header, Vec<u8>)>,
     /// By node: polls, of which its peers see some.
@@ -144,6 +170,9 @@ pub struct World {
     pub knocks: usize,
     /// Replaces `Header::code` of the atomics that are pushed.
     pub forged_code: Option<u16>,
+    /// Placements that were cut, and pushes that ended later.
+    pub cuts: usize,
+    pub sent_later: usize,
     /// Packets pushed, by kind.
     pub packets: HashMap<u8, usize>,
 }
@@ -163,11 +192,20 @@ impl World {
     }
 
     pub fn put(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8]) {
+        self.put_later(from, to, header, body, None);
+    }
+
+    fn put_later(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8], kept: Option<Kept>) {
         let due = self.now + self.roll(self.manner.delay + 1);
         let lane = self.lanes.entry((from, to)).or_default();
         let due = lane.back().map_or(due, |last| last.due.max(due));
         let body = body.to_vec();
-        lane.push_back(Flight { due, header, body });
+        lane.push_back(Flight {
+            due,
+            header,
+            body,
+            kept,
+        });
     }
 
     fn quiet(&self) -> bool {
@@ -178,8 +216,11 @@ impl World {
 /// A body on the way to its place, or a get or copy in flight.
 enum Moving {
     Into(UserIov, usize, Vec<u8>),
+    Leased(Lease, Vec<u8>),
     Keep(Vec<u8>),
     Get(UserIov, UserIov, usize, usize),
+    /// A copy of so many bytes from or to a peer's region, which may be closed meanwhile.
+    Copy(Lease, UserIov, Access, usize),
 }
 
 /// One end of all lanes.
@@ -188,12 +229,16 @@ pub struct Wire {
     me: PeerId,
     peers: PeerId,
     moving: Vec<(PeerId, Token, Moving)>,
+    /// Pushes that have ended and are to be told.
+    owed: Vec<(PeerId, Token)>,
     told: Vec<PeerId>,
     /// Nothing was pushed to these since their lanes were recalled: copies may overtake what stayed there.
     passed: Vec<PeerId>,
 }
 
 impl Transport for Wire {
+    const PUSHES_LATER: bool = true;
+
     fn limits(&self) -> Limits {
         let manner = self.world.borrow().manner;
         let at_once = manner.late == 0;
@@ -207,7 +252,7 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let mut world = self.world.borrow_mut();
         if to >= self.peers {
             return Push::Unreachable;
@@ -230,6 +275,16 @@ impl Transport for Wire {
         if body.len() > guaranteed && !whole && world.roll(16) < poor {
             return Push::TooLong;
         }
+        let keeps = world.manner.keeps;
+        let kept = notice
+            .filter(|_| keeps > 0 && world.roll(16) < keeps)
+            .map(|notice| Kept {
+                body: match body {
+                    Body::User { iov, at, len } => Some((*iov, at, len)),
+                    Body::Empty | Body::Bytes(_) => None,
+                },
+                token: notice.token,
+            });
         let mut bytes = vec![0; body.len()];
         match body {
             Body::Empty => {}
@@ -242,13 +297,23 @@ impl Transport for Wire {
         }
         *world.packets.entry(header.packet as u8).or_default() += 1;
         self.passed.retain(|peer| *peer != to);
-        world.put(self.me, to, header, &bytes);
-        Push::Done
+        world.put_later(self.me, to, header, &bytes, kept);
+        if kept.is_some() { Push::Later } else { Push::Done }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.moving.retain(|(from, ..)| *from != peer);
+        self.owed.retain(|(to, _)| *to != peer);
+        let mut world = self.world.borrow_mut();
+        let lane = world.lanes.get_mut(&(self.me, peer)).into_iter().flatten();
+        lane.for_each(|flight| flight.kept = None);
+        true
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         *self.world.borrow_mut().polls.entry(self.me).or_default() += 1;
         self.land(sink);
+        self.send_kept(sink);
         let peers = self.peers;
         let first = self.world.borrow_mut().roll(u64::from(peers)) as PeerId;
         let mut left = budget;
@@ -341,7 +406,11 @@ impl Transport for Wire {
             return Get::Unsupported;
         }
         let len = if roll < at_once + later { part.len } else { 0 };
-        self.moving.push((to, token, Moving::Get(from, into, 0, len)));
+        let regions = self.world.borrow().regions[to as usize].clone();
+        let Ok((lease, _)) = regions.lease(0, part.key, part.addr, part.len, rights) else {
+            return Get::Unsupported;
+        };
+        self.moving.push((to, token, Moving::Copy(lease, *local, access, len)));
         Get::Later
     }
 
@@ -355,16 +424,37 @@ impl Transport for Wire {
     }
 }
 
+/// Moves the bytes and tells the engine.
+fn tell<S: Sink>(sink: &mut S, token: Token, moving: Moving) {
+    let (get, leased) = (
+        matches!(moving, Moving::Get(..) | Moving::Copy(..)),
+        matches!(moving, Moving::Leased(..)),
+    );
+    match (get, land(moving)) {
+        (true, (ok, _)) => sink.finished(token, ok),
+        (false, (false, _)) if leased => sink.cut(token),
+        (false, (_, buffer)) => sink.placed(token, buffer),
+    }
+}
+
 /// Moves the bytes; says whether it worked, and gives back a buffer that was lent.
 fn land(moving: Moving) -> (bool, Option<Vec<u8>>) {
     match moving {
         Moving::Into(iov, at, bytes) => (iov.write(at, &bytes) <= bytes.len(), None),
+        Moving::Leased(lease, bytes) => (lease.write(0, &bytes), None),
         Moving::Keep(bytes) => (true, Some(bytes)),
         Moving::Get(from, into, at, len) => {
             let mut bytes = vec![0; len];
             assert_eq!(from.read(at, &mut bytes), len);
             assert_eq!(into.write(at, &bytes), len);
             (len > 0, None)
+        }
+        Moving::Copy(lease, local, access, len) => {
+            let copied = lease.with(|theirs| match access {
+                Access::Read => theirs.part(0, len).copy_to(&local),
+                Access::Write => local.part(0, len).copy_to(theirs),
+            });
+            (copied.is_some_and(|copied| copied > 0), None)
         }
     }
 }
@@ -381,13 +471,7 @@ impl Wire {
             return false;
         };
         let later = world.roll(16) < late;
-        let begins = matches!(flight.header.packet, Packet::Eager | Packet::First | Packet::Rendezvous);
         let (to, header) = (self.me, flight.header);
-        if begins {
-            world.log.push(Event::Arrive { from, to, header });
-            let seen = world.watched.get(to as usize).map(Lent::bytes);
-            world.offered.extend(seen.map(|seen| (header, seen)));
-        }
         let at_once = !later && world.roll(2) == 0;
         drop(world);
         if at_once && sink.take(from, &header, &flight.body) {
@@ -395,6 +479,10 @@ impl Wire {
         }
         let (token, moving) = match sink.place(from, &header, flight.body.len()) {
             Placement::Into { iov, at, token } => (token, Moving::Into(iov, at, flight.body)),
+            Placement::Leased { lease, token } => {
+                assert_eq!(lease.len(), flight.body.len());
+                (token, Moving::Leased(lease, flight.body))
+            }
             Placement::Keep { buffer, token } => {
                 assert_eq!(buffer.len(), flight.body.len());
                 (token, Moving::Keep(flight.body))
@@ -405,22 +493,47 @@ impl Wire {
                 let lands = self.moving.iter().any(|(of, ..)| *of == from);
                 assert!(lands, "an honest peer is refused");
                 let mut world = self.world.borrow_mut();
-                if begins {
-                    world.log.pop();
-                }
-                let (due, body) = (now, flight.body);
                 let lane = world.lanes.entry((from, to)).or_default();
-                lane.push_front(Flight { due, header, body });
+                lane.push_front(Flight { due: now, ..flight });
                 return false;
             }
         };
         if later {
             self.moving.push((from, token, moving));
         } else {
-            let (_, buffer) = land(moving);
-            sink.placed(token, buffer);
+            tell(sink, token, moving);
         }
         true
+    }
+
+    /// Reads some of the memory that pushes have kept, and says so.
+    fn send_kept<S: Sink>(&mut self, sink: &mut S) {
+        let (mut sent, mut still) = (Vec::new(), Vec::new());
+        let mut world = self.world.borrow_mut();
+        for to in 0..self.peers {
+            if world.dead.contains(&to) || world.roll(2) == 0 {
+                continue;
+            }
+            let lane = world.lanes.get_mut(&(self.me, to)).into_iter().flatten();
+            for flight in lane.take(2) {
+                let Some(kept) = flight.kept.take() else { continue };
+                if let Some((iov, at, len)) = kept.body {
+                    assert_eq!((iov.read(at, &mut flight.body), flight.body.len()), (len, len));
+                }
+                self.owed.push((to, kept.token));
+            }
+        }
+        // The packet may be there, and answered, before it is told.
+        for (to, token) in self.owed.drain(..) {
+            if world.roll(2) == 0 {
+                sent.push(token);
+            } else {
+                still.push((to, token));
+            }
+        }
+        drop(world);
+        self.owed = still;
+        sent.into_iter().for_each(|token| sink.sent(token, Ok(())));
     }
 
     /// Lets some of what is moving arrive, in any order.
@@ -429,13 +542,7 @@ impl Wire {
             let roll = self.world.borrow_mut().roll(2 * self.moving.len() as u64) as usize;
             if roll < self.moving.len() {
                 let (_, token, moving) = self.moving.swap_remove(roll);
-                let get = matches!(moving, Moving::Get(..));
-                let (ok, buffer) = land(moving);
-                if get {
-                    sink.finished(token, ok);
-                } else {
-                    sink.placed(token, buffer);
-                }
+                tell(sink, token, moving);
             }
         }
     }
@@ -449,13 +556,15 @@ impl Wire {
         if over && !self.told.contains(&peer) {
             self.told.push(peer);
             self.moving.retain(|(from, ..)| *from != peer);
-            sink.gone(peer);
+            self.owed.retain(|(to, _)| *to != peer);
+            sink.gone(peer, Loss::Died);
         }
     }
 }
 
 fn due(lane: &mut VecDeque<Flight>, now: u64) -> Option<Flight> {
-    if lane.front()?.due > now {
+    let next = lane.front()?;
+    if next.due > now || next.kept.is_some() {
         return None;
     }
     lane.pop_front()

@@ -19,7 +19,7 @@ mod suite;
 mod waking;
 
 use super::*;
-use crate::engine::port::Placement;
+use crate::engine::port::{Loss, Placement};
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
 use crate::sys::shared;
@@ -100,7 +100,7 @@ impl Sink for Kept {
         unreachable!("no get is later");
     }
 
-    fn gone(&mut self, peer: PeerId) {
+    fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
     }
 }
@@ -146,7 +146,7 @@ fn push_all(end: &mut ShmTransport, to: PeerId, ids: std::ops::Range<u32>, sink:
     for id in ids {
         let body = body(id);
         loop {
-            match end.push(to, &header(id), Body::Bytes(&body)) {
+            match end.push(to, &header(id), Body::Bytes(&body), None) {
                 Push::Done => break,
                 Push::Full => {
                     end.poll(sink, 64);

@@ -8,6 +8,7 @@ mod engines;
 mod memory;
 mod packets;
 
+use crate::engine::op::Error;
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
 use crate::util::user::Lent;
@@ -42,6 +43,7 @@ macro_rules! tests {
             bodies_go_where_they_are_told,
             what_is_refused_comes_again,
             both_ways_at_once,
+            memory_is_used_until_that_is_told,
             a_small_budget_is_enough,
             memory_is_fetched_where_that_is_offered,
             the_end_of_a_peer_is_noticed,
@@ -114,6 +116,8 @@ struct Taker<F> {
     bodies: HashMap<u32, Vec<u8>>,
     waiting: HashMap<Token, (u32, Option<(Lent, usize)>)>,
     finished: Vec<(Token, bool)>,
+    /// Pushes of which the transport said that it is done.
+    sent: Vec<Token>,
     gone: Vec<PeerId>,
     refused: bool,
     /// The sum of what `poll` returned.
@@ -129,6 +133,7 @@ impl<F: FnMut(&Header, usize) -> Wish> Taker<F> {
             bodies: HashMap::new(),
             waiting: HashMap::new(),
             finished: Vec::new(),
+            sent: Vec::new(),
             gone: Vec::new(),
             refused: false,
             said: 0,
@@ -208,20 +213,27 @@ impl<F: FnMut(&Header, usize) -> Wish> Sink for Taker<F> {
         self.finished.push((token, ok));
     }
 
-    fn gone(&mut self, peer: PeerId) {
+    fn sent(&mut self, token: Token, result: Result<(), Error>) {
+        assert_eq!(result, Ok(()));
+        self.sent.push(token);
+    }
+
+    fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
     }
 }
 
 /// Pushes as soon as there is room, which `meanwhile` makes.
 fn push<R>(transport: &mut impl Transport, to: PeerId, number: u32, body: Body<'_>, mut meanwhile: impl FnMut() -> R) {
-    until("room to push", || match transport.push(to, &header(number), body) {
-        Push::Done => true,
-        Push::Full => {
-            meanwhile();
-            false
+    until("room to push", || {
+        match transport.push(to, &header(number), body, None) {
+            Push::Done => true,
+            Push::Full => {
+                meanwhile();
+                false
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     });
 }
 
