@@ -50,8 +50,10 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::op::{Access, RemotePart};
-use crate::engine::port::{self, Body, ExposedName, Limits, PeerId, Push, Recall, Remote, Sink, Token, Transport};
+use crate::engine::op::RemotePart;
+use crate::engine::port::{
+    self, Body, Exposed, ExposedName, Limits, Local, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
@@ -309,7 +311,11 @@ impl Transport for ShmTransport {
         self.direct_path(to)?.reach_all(parts, wanted, work)
     }
 
-    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> port::Get {
+    fn copy(&mut self, to: PeerId, copy: &port::CopyOp<'_>, token: Token) -> port::Get {
+        let (&port::CopyOp { access, data: None, .. }, [part], Local::User(local)) = (copy, copy.parts, copy.local)
+        else {
+            return port::Get::Unsupported;
+        };
         if !self.config.fetch || local.len() != part.len {
             return port::Get::Unsupported;
         }
@@ -351,8 +357,9 @@ impl Transport for ShmTransport {
         self.direct_path(to)?.recall(judge)
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov, name: ExposedName) -> Remote {
-        get::expose(self.own.instance, self.own.pid, iov, name)
+    fn expose(&mut self, _: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        let remote = get::expose(self.own.instance, self.own.pid, iov, name);
+        Some(Exposed { remote, id: None })
     }
 
     fn get(

@@ -3,7 +3,9 @@
 //! It shows that the seam fits streams: the header is known before the body, the body is moved as it comes, over many
 //! polls, and what is refused stays in the socket.
 
-use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    Body, Exposed, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use std::io::{ErrorKind, Read, Write};
@@ -182,10 +184,8 @@ impl Transport for Stream {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
-        Remote {
-            bytes: [0; Remote::SIZE],
-        }
+    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
+        None
     }
 
     fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {

@@ -119,6 +119,7 @@ fn config() -> Config {
         room: 40_000,
         share: 1000,
         sends: 12,
+        ..Config::default()
     }
 }
 
@@ -410,6 +411,9 @@ impl Story {
             let state = (end.engine.leftovers(), end.engine.malformed());
             assert_eq!(state, ([0; 5], 0), "node {node}");
         }
+        let world = self.bed.world.borrow();
+        let left = world.exposed.values().filter(|(node, _)| !world.dead.contains(node));
+        assert_eq!(left.count(), 0, "memory is still exposed");
     }
 
     fn judge_ends(&self) {
