@@ -6,7 +6,7 @@
 use super::message::Landing;
 use super::op::{Access, Error, Report};
 use super::peer::Malformed;
-use super::port::{ExposedName, NotDone, PeerId, Placement, Sink, Token};
+use super::port::{ExposedName, Loss, NotDone, PeerId, Placement, Sink, Token};
 use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -54,7 +54,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         match core.place(from, header, len, report) {
             Ok(place) => place,
             Err(Malformed) => {
-                core.shun(from, report);
+                core.shun(from);
                 Placement::Drop
             }
         }
@@ -69,6 +69,12 @@ impl<R: Report> Sink for EngineSink<'_, R> {
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
             Some(Landing::Remote { message }) => core.remote_landed(message, buffer.as_deref(), report),
             Some(Landing::Write { from, key, len, data }) => core.report_write(from, key, len, data, report),
+            Some(Landing::LeasedWrite {
+                from,
+                part,
+                data,
+                counted,
+            }) => core.leased_write_landed(from, &part, data, counted, report),
             Some(Landing::Packet { from, header }) => core.whole_landed(from, &header, buffer, report),
             Some(Landing::Reply { operation, len }) => core.reply_landed(operation, len, report),
             Some(Landing::Exposed { operation, notify }) => core.exposed_landed(operation, notify, buffer),
@@ -88,8 +94,21 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         self.core.written(from, len, data, self.report);
     }
 
-    fn gone(&mut self, peer: PeerId) {
-        self.core.peer_gone(peer, Error::PeerGone, self.report);
+    fn cut(&mut self, token: Token) {
+        self.core.region_closed(Id::from_bits(token), self.report);
+    }
+
+    fn sent(&mut self, token: Token, result: Result<(), Error>) {
+        self.core.packet_sent(Id::from_bits(token), result, self.report);
+    }
+
+    fn gone(&mut self, peer: PeerId, loss: Loss) {
+        let error = match loss {
+            Loss::Died => Error::PeerGone,
+            Loss::Broken => Error::Broken,
+        };
+        self.core.peer_gone(peer, error, self.report);
+        self.core.newly_shunned.retain(|shunned| *shunned != peer);
         self.core.peer(peer).source = None;
     }
 }

@@ -94,12 +94,30 @@ impl<T: Transport> Engine<T> {
         if !peer.queue.is_empty() || peer.off_fast_path || peer.credit < credit::cost(len) {
             return self.send_long(*send, report);
         }
+        let mut notice = None;
+        if T::PUSHES_LATER {
+            let room = (peer.unfinished as usize) < self.core.config.sends && self.core.sends.len() < Id::SHORT_MAX;
+            // FI_INJECT lets nobody keep the memory. To be told when it is transmitted takes an operation.
+            if !room || send.inject && send.level == CompletionLevel::Transmit {
+                return self.send_long(*send, report);
+            }
+            notice = (!send.inject).then(|| outgoing::notice(send.level, self.core.sends.next_id()));
+        }
         let header = outgoing::message(Packet::Eager, send.kind, send.tag, send.data, len);
         let iov = &send.body;
-        match self.transport.push(send.to, &header, Body::User { iov, at: 0, len }) {
+        match self
+            .transport
+            .push(send.to, &header, Body::User { iov, at: 0, len }, notice)
+        {
             Push::Done => {
                 peer.credit -= credit::cost(len);
                 report.report(ended(send, None));
+                Ok(())
+            }
+            Push::Later => {
+                peer.credit -= credit::cost(len);
+                peer.unfinished += 1;
+                self.core.sends.insert(Outgoing::all_pushed(send));
                 Ok(())
             }
             Push::Full | Push::TooLong => self.send_long(*send, report),
@@ -245,9 +263,11 @@ impl<T: Transport> Engine<T> {
         self.core.sends.len() + self.core.unacked
     }
 
-    /// How often this peer has died. A caller that keeps state about a peer sees by a change that it is a new instance.
-    pub fn deaths(&self, peer: PeerId) -> u32 {
-        self.core.peers.get(peer as usize).map_or(0, |peer| peer.deaths)
+    /// How often this peer was lost, and why the last time. A caller that keeps state about a peer sees by a change that
+    /// it is a new instance, or knows nothing of what was under way.
+    pub fn losses(&self, peer: PeerId) -> (u32, Error) {
+        let known = self.core.peers.get(peer as usize);
+        known.map_or((0, Error::PeerGone), |peer| (peer.losses, peer.last_loss))
     }
 
     /// Frees the numbers of dead peers that neither the engine nor `held` uses, and returns them. It costs time for
@@ -310,6 +330,9 @@ impl<T: Transport> Engine<T> {
     fn push_waiting(&mut self, report: &mut impl Report) {
         self.more_to_push = false;
         self.start_gets(report);
+        if !self.core.newly_shunned.is_empty() {
+            self.end_shunned(report);
+        }
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
             self.core.peer(to).busy = false;
@@ -345,6 +368,11 @@ impl<T: Transport> Engine<T> {
                 self.core.pushed(to, &packet, report);
                 Step::Pushed
             }
+            Push::Later => {
+                self.core.kept_by_transport(&packet);
+                self.core.pushed(to, &packet, report);
+                Step::Pushed
+            }
             Push::Full => Step::Full,
             Push::Gone => self.unreached(to, Error::PeerGone, report),
             Push::Unreachable => self.unreached(to, Error::Unreachable, report),
@@ -367,6 +395,7 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
+        let mut notice = None;
         let sent = match packet.purpose {
             Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::Native(_) => None,
             Purpose::Reply => return self.push_reply(to, packet.len),
@@ -377,6 +406,9 @@ impl<T: Transport> Engine<T> {
                 let message = send.is_none_or(|send| matches!(send.op, OutgoingOp::Message));
                 if kind == Packet::Rendezvous || !message && kind != Packet::Segment {
                     return self.push_operation(to, packet, id);
+                }
+                if T::PUSHES_LATER {
+                    notice = send.and_then(|send| send.notice(id, packet));
                 }
                 send.map(|send| &send.local)
             }
@@ -390,7 +422,20 @@ impl<T: Transport> Engine<T> {
             Some(LocalBuffer::User(_) | LocalBuffer::Copy(_)) | None => Body::Empty,
         };
         // `push` is inlined here and in `send`, and nowhere else.
-        self.transport.push(to, &packet.header, body)
+        self.transport.push(to, &packet.header, body, notice)
+    }
+
+    /// Ends what waits for peers that violated the protocol, once the transport has let go of it.
+    #[cold]
+    fn end_shunned(&mut self, report: &mut impl Report) {
+        for peer in std::mem::take(&mut self.core.newly_shunned) {
+            if self.transport.abandon(peer) {
+                self.core.shunned_ends(peer, report);
+            } else {
+                self.core.newly_shunned.push(peer);
+                self.core.wake(peer);
+            }
+        }
     }
 
     /// Starts the gets for matched messages, long writes and long reads.

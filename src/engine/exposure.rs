@@ -28,7 +28,7 @@ fn id(exposure: &Exposure) -> Option<u64> {
 
 /// What is to be kept after a push of the packet.
 fn kept(exposure: Exposure, asked: Asked, push: Push) -> Exposure {
-    let needless = push == Push::Done && asked.0.is_none_or(|exposed| exposed.id.is_none());
+    let needless = matches!(push, Push::Done | Push::Later) && asked.0.is_none_or(|exposed| exposed.id.is_none());
     match exposure {
         _ if needless => None,
         None => Some(Box::new(asked)),

@@ -51,7 +51,7 @@ pub enum CompletionLevel {
     /// When the buffer may be reused.
     #[default]
     Inject,
-    /// When it no longer depends on the sender's memory; with our transports that is as early as `Inject`.
+    /// When it is on its way, whatever becomes of the sender: where the transport copies at once, as early as `Inject`.
     Transmit,
     /// When the target has acknowledged that it lies in the target's application memory.
     Delivery,
@@ -270,8 +270,10 @@ pub enum Error {
     Canceled,
     /// FI_ENOMSG: FI_PEEK found no message.
     NoMessage,
-    /// The peer has died or disconnected.
+    /// FI_EIO: the peer has ended.
     PeerGone,
+    /// FI_ECONNRESET: the connection to the peer was lost. What begins after this goes over a new one.
+    Broken,
     /// FI_ENOMEM
     NoMemory,
     /// FI_EHOSTUNREACH: there is nobody at that address.

@@ -7,7 +7,7 @@
 use super::credit;
 use super::op::{CompletionLevel, Context, Error, MessageKind, Report, Send, Tell};
 use super::outgoing_op::OutgoingOp;
-use super::port::PeerId;
+use super::port::{Notice, PeerId, When};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -59,6 +59,8 @@ pub(super) enum Stage {
     AskPeer,
     /// It has failed, but the transport still writes some of the reply to our memory.
     Failed(Error),
+    /// It has ended, but the transport still has packets of it: `Outgoing::held`.
+    Ended(Option<Error>),
 }
 
 /// What an operation holds until it ends: a set, so that an operation that holds nothing costs one comparison.
@@ -103,6 +105,8 @@ pub(super) struct Outgoing {
     pub at: usize,
     /// Bytes to push: less than `len` if the receiver requested less. Of a read, bytes not yet in place.
     pub until: usize,
+    /// Its packets whose push was `Later` and that are not yet `sent`.
+    pub held: u32,
 }
 
 impl Outgoing {
@@ -143,7 +147,24 @@ impl Outgoing {
             len,
             at: 0,
             until: len,
+            held: 0,
         }
+    }
+
+    /// A message that was pushed in one packet, which the transport still has.
+    #[cold]
+    pub(super) fn all_pushed(send: &Send) -> Outgoing {
+        Outgoing {
+            stage: Stage::Ended(None),
+            held: 1,
+            ..Outgoing::new(send)
+        }
+    }
+
+    /// What the transport is asked to tell of a packet of this operation. None for its own copies and answers.
+    pub(super) fn notice(&self, id: Id, packet: &NextPacket) -> Option<Notice> {
+        let kept = matches!(self.local, LocalBuffer::User(_)) && packet.len > 0;
+        (kept || self.level == CompletionLevel::Transmit).then(|| notice(self.level, id))
     }
 
     fn start(&self, packet: Packet, id: Id) -> Header {
@@ -170,6 +191,16 @@ impl Outgoing {
         };
         (header, most.min(self.until.saturating_sub(self.at)))
     }
+}
+
+/// What the transport is asked to tell of the packets of an operation. That it was delivered, its target will say.
+#[inline]
+pub(super) fn notice(level: CompletionLevel, id: Id) -> Notice {
+    let when = match level {
+        CompletionLevel::Inject | CompletionLevel::Delivery => When::Released,
+        CompletionLevel::Transmit => When::Transmitted,
+    };
+    Notice { token: id.bits(), when }
 }
 
 /// The header that begins a message.
@@ -239,6 +270,9 @@ impl Core {
         let peer = self.peers.get(to as usize)?;
         if let Some(header) = peer.control.front() {
             return Some(NextPacket::bare(Purpose::Control, *header));
+        }
+        if peer.off_fast_path && peer.shunned {
+            return None;
         }
         if let Some(header) = self.credit_due(to) {
             return Some(NextPacket::bare(Purpose::Credit, header));
@@ -370,6 +404,37 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// The transport will say when it is done with this packet, which was pushed.
+    #[cold]
+    pub(super) fn kept_by_transport(&mut self, packet: &NextPacket) {
+        let (Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id)) = packet.purpose else {
+            return;
+        };
+        if let Some(send) = self.sends.get_mut(id) {
+            send.held += 1;
+        }
+    }
+
+    /// The transport is done with a packet.
+    #[cold]
+    pub(super) fn packet_sent(&mut self, id: Id, result: Result<(), Error>, report: &mut impl Report) {
+        let Some(send) = self.sends.get_mut(id) else { return };
+        send.held = send.held.saturating_sub(1);
+        let acknowledged = send.level == CompletionLevel::Delivery;
+        match (send.stage, result) {
+            (Stage::Ended(None), Err(error)) if !acknowledged => send.stage = Stage::Ended(Some(error)),
+            (Stage::Ended(_), _) | (_, Ok(())) => {}
+            (_, Err(error)) => {
+                send.stage = Stage::Ended(Some(error));
+                let peer = send.to;
+                let peer = self.peer(peer);
+                peer.queue.retain(|queued| *queued != id);
+                peer.requested.retain(|queued| *queued != id);
+            }
+        }
+        self.end_if_let_go(id, report);
     }
 
     fn started(&mut self, to: PeerId, id: Id, packet: &NextPacket, report: &mut impl Report) {

@@ -37,7 +37,14 @@ impl Core {
             Peek::Claim => {
                 self.matcher(recv.kind).claim(held);
                 let kind = recv.kind;
-                self.claims.insert(recv.context, Claim { kind, unexpected: held });
+                self.claims.insert(
+                    recv.context,
+                    Claim {
+                        kind,
+                        unexpected: held,
+                        lost: None,
+                    },
+                );
             }
             Peek::Discard => {
                 self.matcher(recv.kind).take_unexpected(held);
@@ -55,8 +62,9 @@ impl Core {
     fn claimed(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
         let claim = self.claims.remove(&recv.context).ok_or(Refused::Invalid)?;
         let Some(message) = self.matcher(claim.kind).take_unexpected(claim.unexpected) else {
-            // Its sender died before all of it had come.
-            report.report(failed_recv(claim.kind, recv.context, Error::PeerGone));
+            // Its sender was lost before all of it had come.
+            let error = claim.lost.unwrap_or(Error::PeerGone);
+            report.report(failed_recv(claim.kind, recv.context, error));
             return Ok(false);
         };
         if peek == Peek::DiscardClaimed {

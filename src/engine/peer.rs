@@ -1,7 +1,7 @@
 //! What an engine knows of one peer: packets queued for it, credit both ways, how many operations are in flight.
 
 use super::op::{Completion, CompletionLevel, Error, Failure};
-use super::outgoing::{Holds, Purpose};
+use super::outgoing::{Holds, Outgoing, Purpose, Stage};
 use super::port::PeerId;
 use super::rma_peer::RmaPeer;
 use super::state::{Config, Core};
@@ -28,8 +28,9 @@ pub(super) struct Peer {
     pub control: VecDeque<Header>,
     /// Operations to this peer that have not completed.
     pub unfinished: u32,
-    /// How often this peer has died.
-    pub deaths: u32,
+    /// How often this peer was lost, and why the last time.
+    pub losses: u32,
+    pub last_loss: Error,
     /// It is in `Core::busy`.
     pub busy: bool,
     /// `requested` goes before `queue` next: they take turns.
@@ -67,7 +68,8 @@ impl Peer {
             requested: VecDeque::new(),
             control: VecDeque::new(),
             unfinished: 0,
-            deaths: 0,
+            losses: 0,
+            last_loss: Error::PeerGone,
             busy: false,
             requested_next: false,
             withholds_credit: false,
@@ -162,8 +164,29 @@ impl Core {
         peer.is_some_and(|peer| peer.unfinished as usize > peer.queue.len())
     }
 
-    /// Completes an outgoing operation, successfully or not.
+    /// Ends an outgoing operation, successfully or not. It completes when the transport is done with its packets.
     pub(super) fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
+        match self.sends.get_mut(id) {
+            Some(send) if send.held > 0 => send.stage = Stage::Ended(failure.map(|failure| failure.error)),
+            _ => self.complete(id, failure, report),
+        }
+    }
+
+    /// Completes an operation that has ended, if the transport is done with its packets.
+    pub(super) fn end_if_let_go(&mut self, id: Id, report: &mut impl Report) {
+        if let Some(Outgoing {
+            stage: Stage::Ended(error),
+            held: 0,
+            ..
+        }) = self.sends.get(id)
+        {
+            let failure = error.map(|error| Failure { error, overflow: 0 });
+            self.complete(id, failure, report);
+        }
+    }
+
+    /// Completes an outgoing operation of which the transport has nothing.
+    pub(super) fn complete(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
@@ -193,7 +216,7 @@ impl Core {
     /// All of a send has been pushed: it completes, unless the target must acknowledge its delivery.
     pub(super) fn sent(&mut self, id: Id, report: &mut impl Report) {
         match self.sends.get_mut(id) {
-            Some(send) if send.level == CompletionLevel::Delivery => send.stage = super::outgoing::Stage::Sent,
+            Some(send) if send.level == CompletionLevel::Delivery => send.stage = Stage::Sent,
             _ => self.end_send(id, None, report),
         }
     }

@@ -1,7 +1,9 @@
-//! What ends when a peer dies, cannot be reached, or violates the protocol; and which peer numbers may be reused.
+//! What ends when a peer dies, cannot be reached, violates the protocol or loses its connection; and which peer numbers
+//! may be reused.
 
 use super::message::Landing;
-use super::op::{Error, Failure, MessageKind, Report};
+use super::op::{CompletionLevel, Error, Failure, MessageKind, Report};
+use super::outgoing::Stage;
 use super::peer::Peer;
 use super::port::PeerId;
 use super::rma_peer::RmaPeer;
@@ -14,6 +16,7 @@ impl Core {
     pub(super) fn peers_in_use(&mut self) -> HashSet<PeerId> {
         let mut named: HashSet<PeerId> = self.busy.iter().chain(&self.starved).copied().collect();
         named.extend(&self.awaiting_answers);
+        named.extend(&self.newly_shunned);
         for (id, peer) in self.peers.iter().enumerate() {
             if !peer.is_idle(&self.config) {
                 named.insert(id as PeerId);
@@ -42,18 +45,28 @@ impl Core {
     }
 
     /// A peer violated the protocol. Its later packets cannot be trusted, so it is treated as dead until the transport
-    /// reports it gone.
+    /// reports it gone. What waits for it ends when the transport has let go of it (`shunned_ends`), after this poll.
     #[cold]
-    pub(super) fn shun(&mut self, peer: PeerId, report: &mut impl Report) {
+    pub(super) fn shun(&mut self, id: PeerId) {
         self.malformed += 1;
-        self.peer_gone(peer, Error::Protocol, report);
-        let peer = self.peer(peer);
+        let peer = self.peer(id);
+        if !core::mem::replace(&mut peer.shunned, true) {
+            peer.update_fast_path();
+            self.newly_shunned.push(id);
+            self.wake(id);
+        }
+    }
+
+    pub(super) fn shunned_ends(&mut self, id: PeerId, report: &mut impl Report) {
+        self.peer_gone(id, Error::Protocol, report);
+        let peer = self.peer(id);
         peer.shunned = true;
         peer.update_fast_path();
     }
 
-    /// Fails everything that waits for a peer: operations to it, messages from it that have not arrived completely,
-    /// receives directed to it. Its complete unexpected messages can still be received. Its state is reset.
+    /// Fails everything that waits for a peer: operations to it, messages from it that have not arrived completely, and
+    /// receives directed to it; but only a collective's if the connection broke, as the peer may connect again. Its
+    /// complete unexpected messages can still be received. Its state is reset.
     #[cold]
     pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let source = self.source(peer);
@@ -62,7 +75,8 @@ impl Core {
         self.end_sends(peer, error, report);
         self.end_messages(peer, error, report);
         let known = self.peer(peer);
-        known.deaths = known.deaths.wrapping_add(1);
+        known.losses = known.losses.wrapping_add(1);
+        known.last_loss = error;
         // Other transmit contexts of the same scalable endpoint may still send to these receives.
         let others = self.peers.iter().enumerate().filter(|(id, _)| *id != peer as usize);
         if !others.map(|(_, other)| other.source).any(|other| other == Some(source)) {
@@ -86,12 +100,13 @@ impl Core {
     fn forget(&mut self, peer: PeerId) -> Option<Box<RmaPeer>> {
         let config = self.config;
         let old = self.peer(peer);
-        let (source, busy, kept, deaths, rma) = (old.source, old.busy, old.kept, old.deaths, old.rma.take());
+        let rma = old.rma.take();
         *old = Peer {
-            source,
-            busy,
-            kept,
-            deaths,
+            source: old.source,
+            busy: old.busy,
+            kept: old.kept,
+            losses: old.losses,
+            last_loss: old.last_loss,
             ..Peer::new(&config)
         };
         self.starved.retain(|starved| *starved != peer);
@@ -103,7 +118,14 @@ impl Core {
         let to = self.sends.iter().filter(|(_, send)| send.to == peer);
         let ids: Vec<Id> = to.map(|(id, _)| id).collect();
         for id in ids {
-            self.end_send(id, Some(Failure { error, overflow: 0 }), report);
+            let Some(send) = self.sends.get(id) else { continue };
+            // Of what had ended before, only its packets may be lost.
+            let error = match send.stage {
+                Stage::Ended(None) if send.level == CompletionLevel::Delivery => None,
+                Stage::Ended(Some(error)) => Some(error),
+                _ => Some(error),
+            };
+            self.complete(id, error.map(|error| Failure { error, overflow: 0 }), report);
         }
     }
 
@@ -138,6 +160,10 @@ impl Core {
             if let Some(held) = held {
                 self.matcher(kind).take_unexpected(held);
                 self.release_kept(peer, kept);
+                let claims = self.claims.values_mut();
+                for claim in claims.filter(|claim| claim.kind == kind && claim.unexpected == held) {
+                    claim.lost = Some(error);
+                }
             }
             let Some(message) = self.arrivals.remove(id) else {
                 continue;
@@ -151,7 +177,9 @@ impl Core {
         let stale = |landing: &Landing| match landing {
             Landing::Direct(_) => false,
             Landing::Part { message, .. } | Landing::Remote { message } => arrivals.get(*message).is_none(),
-            Landing::Write { from, .. } | Landing::Packet { from, .. } => *from == peer,
+            Landing::Write { from, .. } | Landing::LeasedWrite { from, .. } | Landing::Packet { from, .. } => {
+                *from == peer
+            }
             Landing::Reply { operation, .. } | Landing::Exposed { operation, .. } => sends.get(*operation).is_none(),
         };
         let landings: Vec<Id> = self
@@ -166,7 +194,8 @@ impl Core {
     }
 
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        for kind in MessageKind::ALL {
+        let waits = |kind: &MessageKind| error != Error::Broken || *kind == MessageKind::Collective;
+        for kind in MessageKind::ALL.into_iter().filter(waits) {
             for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }

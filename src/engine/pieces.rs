@@ -1,13 +1,14 @@
 //! Lists of remote pieces in packets, and the lookup from addresses and keys to memory of registered regions.
 //!
-//! Memory that was looked up must not be kept beyond one call of the engine: a region may be closed between two calls.
+//! Memory that was looked up must not be kept beyond one call of the engine, as a region may be closed between two calls;
+//! a lease may.
 
 use super::op::{Error, RemoteIov, RemotePart};
 use super::peer::Malformed;
 use super::port::{ExposedName, PeerId};
 use super::state::Core;
 use super::wire::{Header, flag};
-use crate::util::regions::{Denied, Rights};
+use crate::util::regions::{Denied, Lease, Rights};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 
 /// Bytes of a piece in a list: address, length and key.
@@ -100,6 +101,14 @@ fn piece(bytes: &[u8]) -> RemotePart {
     RemotePart { addr, len, key }
 }
 
+fn denied(why: Denied) -> Error {
+    match why {
+        Denied::Key => Error::NoKey,
+        Denied::Rights => Error::NoRights,
+        Denied::Range => Error::OutOfRange,
+    }
+}
+
 /// The parts of the pieces that hold `len` bytes from offset `at` on.
 fn parts_within(remote: &RemoteIov, at: usize, len: usize) -> impl Iterator<Item = RemotePart> + '_ {
     let (mut skip, mut left) = (at, len);
@@ -125,10 +134,16 @@ impl Core {
         let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
         match open.regions.find(open.endpoint, part.key, part.addr, part.len, wanted) {
             Ok(found) => Ok((found.memory, found.watched || open.counted)),
-            Err(Denied::Key) => Err(Error::NoKey),
-            Err(Denied::Rights) => Err(Error::NoRights),
-            Err(Denied::Range) => Err(Error::OutOfRange),
+            Err(why) => Err(denied(why)),
         }
+    }
+
+    /// As `find_region`, for a body that comes over several polls.
+    pub(super) fn lease_region(&self, part: &RemotePart, wanted: Rights) -> Result<(Lease, bool), Error> {
+        let open = self.exposed_regions.as_ref().ok_or(Error::NoKey)?;
+        let lease = open.regions.lease(open.endpoint, part.key, part.addr, part.len, wanted);
+        let (lease, watched) = lease.map_err(denied)?;
+        Ok((lease, watched || open.counted))
     }
 
     /// As `find_region`, but only for memory in one piece, and without a reason for a refusal.

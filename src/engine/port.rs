@@ -7,17 +7,25 @@
 //! Transports differ most in how they receive, so that takes two steps. `Sink::place` gets the header and answers where
 //! the body goes; the transport moves it there, at once (shared memory) or as it comes (a stream), and then calls
 //! `Sink::placed`. The engine cannot push while the transport delivers, so its answers are queued until `poll` returns.
+//!
+//! Sending is one step where the transport copies or sends at once. One that sends as there is room may keep the
+//! application's memory (`Push::Later`) and says when it is done with it (`Sink::sent`).
+//!
+//! A transport touches memory of the application only within a call of the engine, and no longer than it may: until it
+//! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The engine
+//! reports no completion before that.
 
 use super::op::{Access, AtomicOp, Error, RemotePart};
 use super::wire::Header;
-use crate::util::regions::{Regions, Rights};
+use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use std::sync::Arc;
 
 /// The transport's number for a peer of one endpoint. Small and dense; reused for another address only after `forget`.
 pub type PeerId = u32;
 
-/// The engine's name for a body from `place` to `placed`, or for a `get`, `copy` or `amo` until `finished`.
+/// The engine's name for a body from `place` to `placed`, for a `get`, `copy` or `amo` until `finished`, or for an
+/// operation whose packets are pushed, until each is `sent`.
 pub type Token = u64;
 
 /// What a transport can do. Asked once, when the endpoint is enabled.
@@ -30,7 +38,7 @@ pub struct Limits {
     /// Whether `get` can work at all; it may still answer `Unsupported` for some peers.
     pub can_get: bool,
     /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered
-    /// region may be closed between two calls of the engine, so only such a transport is given a region to write to.
+    /// region may be closed between two calls of the engine, so any other transport gets regions as `Placement::Leased`.
     pub sync_placement: bool,
     /// Packets with bodies up to this size are never `TooLong`. All packets without application data fit it.
     pub guaranteed_body: usize,
@@ -42,7 +50,7 @@ pub enum Body<'a> {
     Empty,
     /// A few bytes of the engine's own.
     Bytes(&'a [u8]),
-    /// Part of an application's memory. The transport has copied or sent it when `push` returns `Done`.
+    /// Part of an application's memory. The transport has copied or sent it when `push` returns, unless that is `Later`.
     User {
         iov: &'a UserIov,
         at: usize,
@@ -64,15 +72,35 @@ impl Body<'_> {
     }
 }
 
+/// What the engine wants to be told of a packet by `Sink::sent`, if it is not so when `push` returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The same for all packets of one operation.
+    pub token: Token,
+    pub when: When,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// The transport no longer needs the memory of `Body::User`.
+    Released,
+    /// As well, the packet has left the transport: it goes on its way even if the endpoint is closed now.
+    Transmitted,
+}
+
 /// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Push {
-    /// Sent, or copied to be sent: header and body may be reused.
+    /// Sent, or copied to be sent: header and body may be reused, and what the `Notice` asks for is so.
     Done,
-    /// No room towards this peer now: try again after a poll.
+    /// Taken, but what the `Notice` asks for is not so yet: `Sink::sent` will say. Until then the transport may use the
+    /// memory of `Body::User`; the header and `Body::Bytes` were copied. Never without a `Notice`.
+    Later,
+    /// No room towards this peer now: try again after a poll. Also the answer between the end of a connection and
+    /// `Sink::gone` with `Loss::Broken`.
     Full,
-    /// The peer is gone and nothing more will reach it. What it sent before is still delivered, followed by
+    /// The peer is dead and nothing more will reach it. What it sent before is still delivered, followed by
     /// `Sink::gone` unless that was called already.
     Gone,
     /// There is nobody at this peer's address.
@@ -224,9 +252,24 @@ impl OneSided {
     };
 }
 
+/// How a peer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The peer has ended. Later packets from its address are a new peer's.
+    Died,
+    /// The connection ended, and the peer may live: another connection may follow, under the same number. What was in
+    /// flight either way may be lost, so a transport must see to it that
+    /// - the other end is told of the same loss, whenever it next hears of this peer;
+    /// - each end is told before it is given a packet of the next connection, and before it pushes one there;
+    /// - of the broken connection nothing is delivered after `gone`, and what was pushed to it is sent on no other.
+    Broken,
+}
+
 pub trait Transport {
-    /// Whether `one_sided` may say anything. A constant, so that the calls of other transports do not ask.
+    /// Whether `one_sided` may say anything. Known to the compiler, so that the calls of other transports do not ask.
     const ONE_SIDED: bool = false;
+    /// Whether `push` is ever `Later`. Known to the compiler, so that a transport that copies pays nothing for it.
+    const PUSHES_LATER: bool = false;
 
     fn limits(&self) -> Limits;
 
@@ -248,8 +291,16 @@ pub trait Transport {
         Vec::new()
     }
 
-    /// Sends one packet.
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push;
+    /// Sends one packet. A notice is offered only where `PUSHES_LATER`, and where the memory may be kept. Without one
+    /// the body is copied by what cannot be sent at once: it is a copy already, memory of FI_INJECT, or of a region.
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
+
+    /// The engine treats this peer as dead, because it violated the protocol. True: the transport touches none of the
+    /// application's memory on its account any more, and will name no token of its packets, bodies and gets; a connection
+    /// ends with that, which `gone` tells in time. False: it is not so yet, and the engine asks again.
+    fn abandon(&mut self, _peer: PeerId) -> bool {
+        true
+    }
 
     /// Delivers about `budget` packets at most. Returns how many.
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
@@ -353,6 +404,10 @@ pub enum Recall {
 pub enum Placement {
     /// Into the application's memory at offset `at`; bytes past its end are dropped. Never written after `Sink::gone`.
     Into { iov: UserIov, at: usize, token: Token },
+    /// Into part of a region that is as long as the body, as `Into` but only through `Lease::with`. If that refuses, the
+    /// region was closed: the rest of the body is dropped, and `Sink::cut` follows in place of `placed`. Only without
+    /// `Limits::sync_placement`.
+    Leased { lease: Lease, token: Token },
     /// Into a buffer of the engine as long as the body; the transport hands it back with `placed`.
     Keep { buffer: Vec<u8>, token: Token },
     /// Nowhere: the header was enough, or the body is unwanted.
@@ -381,6 +436,13 @@ pub trait Sink {
     /// The body is where `place` said; `buffer` is the one of `Keep`. Not called for `Drop` and `Refuse`.
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>);
 
+    /// The whole body of a `Placement::Leased` has come, but its region was closed before all was in place.
+    fn cut(&mut self, _token: Token) {}
+
+    /// What the `Notice` of a push that was `Later` asked for is so: once for each such push. With an error, the packet
+    /// may not arrive, and `gone` follows. Not called from `push`, nor after `gone`.
+    fn sent(&mut self, _token: Token, _result: Result<(), Error>) {}
+
     /// Our memory behind a name that the peer sent back, if this access is allowed now. The transport must not use it
     /// after it has returned to the engine.
     fn exposed_memory(&mut self, _peer: PeerId, _name: &ExposedName, _access: Access) -> Option<UserIov> {
@@ -393,8 +455,8 @@ pub trait Sink {
     /// A peer's `copy` with remote CQ data has written `len` bytes to our memory, after all that it sent before.
     fn written(&mut self, _from: PeerId, _len: usize, _data: u64) {}
 
-    /// A peer is gone, or the connection is broken, which both ends are told. Operations that wait for the peer fail.
-    /// The transport no longer touches memory of the peer's placements, gets, copies and amos. Later packets from its
-    /// address are a new peer's.
-    fn gone(&mut self, peer: PeerId);
+    /// A peer is lost: operations that wait for it fail. From now on the transport touches no memory of the peer's
+    /// placements, gets, copies, amos and pushes, and says nothing more of them; nothing that was pushed to it before is
+    /// sent.
+    fn gone(&mut self, peer: PeerId, loss: Loss);
 }

@@ -93,7 +93,7 @@ impl Core {
         } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
             self.calls.push_back(Call::Get(GetOwner::Message(id)));
         } else {
-            self.request_bytes(id, report);
+            self.request_bytes(id);
         }
     }
 
@@ -123,12 +123,12 @@ impl Core {
         } else if ok {
             self.finish(id, report);
         } else {
-            self.request_bytes(id, report);
+            self.request_bytes(id);
         }
     }
 
     /// Requests the bytes of a matched message from its sender.
-    pub(super) fn request_bytes(&mut self, id: Id, report: &mut impl Report) {
+    pub(super) fn request_bytes(&mut self, id: Id) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
@@ -144,7 +144,7 @@ impl Core {
             total: message.goal as u64,
         };
         if self.streams.insert((from, number), id).is_some() {
-            return self.shun(from, report); // the peer uses one number for two messages
+            return self.shun(from); // the peer uses one number for two messages
         }
         self.send_control(from, header);
     }

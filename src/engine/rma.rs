@@ -142,8 +142,8 @@ impl<T: Transport> Engine<T> {
         };
         // Inlined like the push of a short message: a header that goes through memory is written in words and read in
         // vectors, for which the processor stalls.
-        match self.transport.push(rma.to, &header, body) {
-            Push::Done => {
+        match self.transport.push(rma.to, &header, body, None) {
+            Push::Done | Push::Later => {
                 self.core.short_op_started(rma.to, short);
                 Ok(())
             }
@@ -198,10 +198,10 @@ impl<T: Transport> Engine<T> {
         self.queue(rma.to, || Outgoing::rma(rma), report)
     }
 
-    /// `push` for all but short messages and short writes, which inline it.
+    /// `push` for all but messages and short writes, which inline it. The body is copied by what is not sent at once.
     #[inline(never)]
     pub(super) fn push_out_of_line(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
-        transport.push(to, header, body)
+        transport.push(to, header, body, None)
     }
 
     /// Pushes the first packet of an RMA or atomic operation, or asks again for a read that could not be fetched.
@@ -287,7 +287,7 @@ impl<T: Transport> Engine<T> {
         match push {
             Push::Unreachable => Err(Refused::Unreachable),
             Push::NoMemory | Push::TooLong => Err(Refused::NoMemory),
-            Push::Done | Push::Full | Push::Gone => {
+            Push::Done | Push::Later | Push::Full | Push::Gone => {
                 report.report(end);
                 Ok(())
             }

@@ -122,7 +122,7 @@ impl Core {
             return None;
         }
         iov.write(0, body);
-        self.end_send(id, None, report);
+        self.complete(id, None, report);
         Some(())
     }
 }

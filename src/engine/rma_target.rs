@@ -1,8 +1,8 @@
 //! Reads and writes of this endpoint's memory by its peers.
 //!
-//! Each access looks up all its pieces before it touches the first byte. The transport places a short write directly in
-//! the region if it can do so synchronously; all other operations are executed when their whole packet is here. While
-//! such a packet is still landing, later packets of the peer wait in the transport, so short operations and messages
+//! Each access looks up all its pieces before it touches the first byte. The transport places a short write to one piece
+//! directly in the region, at once or by a lease; all other operations are executed when their whole packet is here.
+//! While one of them is still landing, later packets of the peer wait in the transport, so short operations and messages
 //! keep their order. A long write goes on as a `message` whose receive is a region.
 
 use super::deliver::ANSWERS;
@@ -41,11 +41,14 @@ impl Core {
         len: usize,
         report: &mut impl Report,
     ) -> Result<Placement, Malformed> {
-        if header.flags & flag::LIST != 0 || !self.limits.sync_placement {
+        if header.flags & flag::LIST != 0 {
             return self.place_whole(from, header, len, report);
         }
         let (addr, key) = (header.tag, header.data);
         let part = RemotePart { addr, len, key };
+        if !self.limits.sync_placement && len > 0 {
+            return Ok(self.place_leased_write(from, &part, short_data(header), report));
+        }
         match self.find_region(&part, Rights::WRITE) {
             Ok((iov, counted)) => {
                 let token = match short_data(header) {
@@ -65,6 +68,83 @@ impl Core {
         Ok(Placement::Drop)
     }
 
+    /// A short write has come, whose bytes the transport puts into the region as they come.
+    fn place_leased_write(
+        &mut self,
+        from: PeerId,
+        part: &RemotePart,
+        data: Option<u64>,
+        report: &mut impl Report,
+    ) -> Placement {
+        let part = *part;
+        match self.lease_region(&part, Rights::WRITE) {
+            Ok((lease, counted)) => {
+                self.begins_landing(from);
+                let landing = Landing::LeasedWrite {
+                    from,
+                    part,
+                    data,
+                    counted,
+                };
+                let token = self.landings.insert(landing).bits();
+                Placement::Leased { lease, token }
+            }
+            Err(error) => {
+                self.refuse_short(&Refusal { from, part, error }, report);
+                Placement::Drop
+            }
+        }
+    }
+
+    pub(super) fn leased_write_landed(
+        &mut self,
+        from: PeerId,
+        part: &RemotePart,
+        data: Option<u64>,
+        counted: bool,
+        report: &mut impl Report,
+    ) {
+        self.ends_landing(from);
+        self.ack(from);
+        if counted || data.is_some() {
+            self.report_write(from, part.key, part.len, data, report);
+        }
+    }
+
+    /// A region was closed before all was written that the transport writes to it by a lease.
+    #[cold]
+    pub(super) fn region_closed(&mut self, landing: Id, report: &mut impl Report) {
+        match self.landings.remove(landing) {
+            Some(Landing::LeasedWrite { from, part, .. }) => {
+                self.ends_landing(from);
+                let error = Error::NoKey;
+                self.refuse_short(&Refusal { from, part, error }, report);
+            }
+            Some(Landing::Part { message: id, .. }) => {
+                if let Some(message) = self.arrivals.get_mut(id) {
+                    message.moving = message.moving.saturating_sub(1);
+                }
+                self.fail_long_write(id, Error::NoKey);
+                self.finish_if_complete(id, report);
+            }
+            _ => {} // its peer is gone
+        }
+    }
+
+    /// Later packets of this peer wait in the transport.
+    fn begins_landing(&mut self, from: PeerId) {
+        let peer = self.peer(from);
+        peer.rma_mut().landing += 1;
+        peer.update_fast_path();
+    }
+
+    fn ends_landing(&mut self, from: PeerId) {
+        let peer = self.peer(from);
+        let rma = peer.rma_mut();
+        rma.landing = rma.landing.saturating_sub(1);
+        peer.update_fast_path();
+    }
+
     /// An operation has come that is executed when its whole packet is here.
     pub(super) fn place_whole(
         &mut self,
@@ -81,9 +161,7 @@ impl Core {
             return Ok(Placement::Drop);
         }
         if !self.limits.sync_placement {
-            let peer = self.peer(from);
-            peer.rma_mut().landing += 1;
-            peer.update_fast_path();
+            self.begins_landing(from);
         }
         let buffer = self.spare(len);
         let header = *header;
@@ -100,14 +178,11 @@ impl Core {
         report: &mut impl Report,
     ) {
         if !self.limits.sync_placement {
-            let peer = self.peer(from);
-            let rma = peer.rma_mut();
-            rma.landing = rma.landing.saturating_sub(1);
-            peer.update_fast_path();
+            self.ends_landing(from);
         }
         let buffer = buffer.unwrap_or_default();
-        if self.execute_packet(from, header, &buffer, report).is_err() {
-            self.shun(from, report);
+        if !self.peer(from).shunned && self.execute_packet(from, header, &buffer, report).is_err() {
+            self.shun(from);
         }
         self.recycle(buffer);
     }
@@ -222,7 +297,7 @@ impl Core {
         let Some(message) = self.arrivals.get(id) else { return };
         let Some(long_write) = &message.long_write else { return };
         match self.find_regions(&long_write.remote, 0, long_write.remote.len(), Rights::WRITE) {
-            Ok(_) => self.request_bytes(id, report),
+            Ok(_) => self.request_bytes(id),
             Err((_, error)) => {
                 self.fail_long_write(id, error);
                 self.finish(id, report);
@@ -262,9 +337,18 @@ impl Core {
             message.moving += 1;
         }
         let token = self.landings.insert(Landing::Part { message: id, at }).bits();
-        match found.one() {
-            Some(iov) if self.limits.sync_placement => Placement::Into { iov, at: 0, token },
-            _ => Placement::Keep {
+        let sync = self.limits.sync_placement;
+        if let Some(iov) = found.one().filter(|_| sync) {
+            return Placement::Into { iov, at: 0, token };
+        }
+        // A lease is of one region.
+        let lease = match found.parts() {
+            [_] if !sync => self.lease_region(&found.part, Rights::WRITE).ok(),
+            _ => None,
+        };
+        match lease {
+            Some((lease, _)) => Placement::Leased { lease, token },
+            None => Placement::Keep {
                 buffer: self.spare(len),
                 token,
             },

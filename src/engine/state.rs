@@ -5,7 +5,7 @@ use super::exposure::Asked;
 use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
-use super::op::{Context, MessageKind};
+use super::op::{Context, Error, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, OneSided, PeerId, Remote};
@@ -50,6 +50,8 @@ impl Default for Config {
 pub(super) struct Claim {
     pub kind: MessageKind,
     pub unexpected: Id,
+    /// Why the message did not come completely.
+    pub lost: Option<Error>,
 }
 
 /// The regions that peers may access: see `Engine::expose_regions`.
@@ -122,6 +124,8 @@ pub(super) struct Core {
     pub starved: VecDeque<PeerId>,
     /// Packets that violated the protocol.
     pub malformed: u64,
+    /// Peers that sent them, of whose operations the transport may still have something.
+    pub newly_shunned: Vec<PeerId>,
 }
 
 impl Core {
@@ -158,6 +162,7 @@ impl Core {
             kept: 0,
             starved: VecDeque::new(),
             malformed: 0,
+            newly_shunned: Vec::new(),
         }
     }
 

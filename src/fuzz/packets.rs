@@ -10,7 +10,8 @@ use crate::engine::op::{
     RemotePart, Rma, Send, Tell,
 };
 use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, NotDone, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+    Body, Exposed, ExposedName, Get, Limits, Loss, NotDone, Notice, PeerId, Placement, Push, Remote, Sink, Token,
+    Transport,
 };
 use crate::engine::wire::Header;
 use crate::mem::atomic::{Datatype, Op};
@@ -99,6 +100,13 @@ impl Feed {
                         buffer.copy_from_slice(&body);
                         sink.placed(token, Some(buffer));
                     }
+                    Placement::Leased { lease, token } => {
+                        if lease.write(0, &body) {
+                            sink.placed(token, None);
+                        } else {
+                            sink.cut(token);
+                        }
+                    }
                     Placement::Drop => {}
                     Placement::Refuse => return Some(Coming::Record(from, header, body)),
                 }
@@ -127,7 +135,7 @@ impl Feed {
             }
             Coming::Gone(peer) => {
                 self.0.borrow_mut().later.clear();
-                sink.gone(peer);
+                sink.gone(peer, Loss::Died);
             }
         }
         None
@@ -149,7 +157,7 @@ impl Transport for Feed {
         address.first().map(|byte| PeerId::from(*byte) % PEERS)
     }
 
-    fn push(&mut self, _: PeerId, _: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, _: PeerId, _: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         assert!(body.len() <= MAX_BODY);
         let mut wire = self.0.borrow_mut();
         wire.pushed += 1;

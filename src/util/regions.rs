@@ -2,13 +2,15 @@
 //!
 //! A region is a record: local memory needs no registration with any transport of ours. It is looked up for every
 //! access and never kept by an engine longer than one call, so once a region is removed and each endpoint of the domain
-//! has been between two calls, nobody touches its memory. A transport whose peers reach memory by themselves keeps a
-//! `Mirror` of the records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
+//! has been between two calls, nobody touches its memory. A transport that fills it over several calls has a `Lease`,
+//! and looks in each whether that still holds. One whose peers reach memory by themselves keeps a `Mirror` of the
+//! records, and is asked when such peers are done. Filled by `api::mr`, asked by `engine`.
 
 use super::hash::QuickMap;
 use super::lock::OptLock;
 use super::user::{UserBuf, UserIov};
 use core::hash::{BuildHasher, Hasher};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::hash_map::{Entry, RandomState};
 use std::sync::{Arc, Weak};
 
@@ -100,6 +102,41 @@ pub struct Found {
     pub watched: bool,
 }
 
+/// Leave to touch part of a region in several calls of an engine, until the region is closed or disabled.
+///
+/// It is a word that closing writes, and no lock: whoever closes a region then waits until each endpoint of the domain
+/// has been between two calls, so a section that saw the lease hold is over, as it lies within one call.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    memory: UserIov,
+    holds: Arc<AtomicBool>,
+}
+
+impl Lease {
+    /// The length of the part.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+
+    /// Calls `section` with the memory, which must not be used after it returns. None: the region is closed. To be
+    /// called within a call of the engine.
+    #[inline]
+    pub fn with<R>(&self, section: impl FnOnce(&UserIov) -> R) -> Option<R> {
+        // Whoever closes the region takes the lock of this endpoint after it has written the word. So relaxed is
+        // enough: the word is read before that, and waited for, or after it, and false.
+        self.holds.load(Ordering::Relaxed).then(|| section(&self.memory))
+    }
+
+    /// Copies in from byte `at` on. False: the region is closed, and nothing was copied.
+    pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
+        self.with(|memory| memory.write(at, bytes)).is_some()
+    }
+}
+
 /// The regions of one domain.
 pub struct Regions {
     /// FI_MR_PROV_KEY, or the old FI_MR_BASIC: the library chooses the keys.
@@ -109,6 +146,8 @@ pub struct Regions {
 
 struct Table {
     regions: QuickMap<u64, Region>,
+    /// What the leases of a region share, made with the first of them.
+    leases: QuickMap<u64, Arc<AtomicBool>>,
     /// Keys of regions that are being closed: no mirror shows them.
     closing: Vec<u64>,
     mirrors: Vec<Weak<dyn Mirror>>,
@@ -123,6 +162,7 @@ impl Regions {
     pub fn new(own_keys: bool, locked: bool) -> Regions {
         let table = Table {
             regions: QuickMap::default(),
+            leases: QuickMap::default(),
             closing: Vec::new(),
             mirrors: Vec::new(),
             left: Vec::new(),
@@ -157,6 +197,9 @@ impl Regions {
             return false;
         };
         change(region);
+        if !region.enabled {
+            table.revoke(key);
+        }
         table.show(key);
         true
     }
@@ -174,6 +217,7 @@ impl Regions {
         table.closing.retain(|other| *other != key);
         if settled {
             table.regions.remove(&key);
+            table.revoke(key);
             table.left.retain(|mirror| !mirror.is_over());
             return Ok(());
         }
@@ -222,9 +266,36 @@ impl Regions {
         let (region, at) = table.find(endpoint, key, addr, len, wanted).ok()?;
         Some((region.memory.only()?.part(at, len), region.watched))
     }
+
+    /// As `find`, for longer than one call of the engine. Also returns whether the region is watched.
+    pub fn lease(
+        &self,
+        endpoint: u64,
+        key: u64,
+        addr: u64,
+        len: usize,
+        wanted: Rights,
+    ) -> Result<(Lease, bool), Denied> {
+        let mut table = self.table.lock();
+        let (region, at) = table.find(endpoint, key, addr, len, wanted)?;
+        let (memory, watched) = (region.memory.part(at, len), region.watched);
+        let holds = table
+            .leases
+            .entry(key)
+            .or_insert_with(|| Arc::new(AtomicBool::new(true)));
+        let holds = holds.clone();
+        Ok((Lease { memory, holds }, watched))
+    }
 }
 
 impl Table {
+    /// The leases of a region hold no longer.
+    fn revoke(&mut self, key: u64) {
+        if let Some(holds) = self.leases.remove(&key) {
+            holds.store(false, Ordering::Relaxed);
+        }
+    }
+
     fn all_mirrors(&self) -> Vec<Arc<dyn Mirror>> {
         let living = self.mirrors.iter().filter_map(Weak::upgrade);
         living.chain(self.left.iter().cloned()).collect()

@@ -97,6 +97,14 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The name that the next value will have.
+    #[inline]
+    pub fn next_id(&self) -> Id {
+        let index = self.next_place();
+        let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
+        Id { index, generation }
+    }
+
     #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id {
         self.len += 1;

@@ -395,6 +395,7 @@ pub fn errno(error: Error) -> i32 {
         Error::Canceled => FI_ECANCELED,
         Error::NoMessage => FI_ENOMSG,
         Error::PeerGone => FI_EIO,
+        Error::Broken => FI_ECONNRESET,
         Error::NoMemory => FI_ENOMEM,
         Error::Unreachable => FI_EHOSTUNREACH,
         Error::Protocol => FI_EPROTO,

@@ -6,10 +6,10 @@
 //! poll. Knows neither queues nor locks. Called by the engine of `shared_rx`.
 
 use super::EndpointTransport;
-use crate::engine::op::{Access, RemotePart};
+use crate::engine::op::{Access, Error, RemotePart};
 use crate::engine::port::{
-    self, Body, Exposed, ExposedName, Get, Limits, NotDone, PeerId, Placement, Push, Recall, Remote, Sink, Token,
-    Transport,
+    self, Body, Exposed, ExposedName, Get, Limits, Loss, NotDone, Notice, PeerId, Placement, Push, Recall, Remote,
+    Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::regions::{Regions, Rights};
@@ -247,17 +247,27 @@ impl<S: Sink> Sink for Tap<'_, S> {
         }
     }
 
-    fn gone(&mut self, peer: PeerId) {
+    fn cut(&mut self, token: Token) {
+        self.sink.cut(token);
+    }
+
+    fn sent(&mut self, token: Token, result: Result<(), Error>) {
+        self.sink.sent(token, result);
+    }
+
+    fn gone(&mut self, peer: PeerId, loss: Loss) {
         if let Some(Some(known)) = self.known.get_mut(peer as usize) {
             known.met = false;
             // Named first, though it may never have sent: receives directed to it must fail too.
             self.sink.met(known.id, known.source);
-            self.sink.gone(known.id);
+            self.sink.gone(known.id, loss);
         }
     }
 }
 
 impl<T: EndpointTransport> Transport for Lanes<T> {
+    const PUSHES_LATER: bool = T::PUSHES_LATER;
+
     fn limits(&self) -> Limits {
         self.limits
     }
@@ -307,11 +317,17 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
     }
 
     #[inline]
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         match self.behind(to) {
-            Some((transport, number)) => transport.push(number, header, body),
+            Some((transport, number)) => transport.push(number, header, body, notice),
             None => Push::Gone,
         }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        // The transport of a closed lane is gone, and with it all that it had.
+        self.behind(peer)
+            .is_none_or(|(transport, number)| transport.abandon(number))
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
@@ -319,7 +335,7 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             // The peer lives, only this lane is closed: with itself as source, receives that name its address stay
             // posted, as another lane may still fill them.
             sink.met(known.id, known.id);
-            sink.gone(known.id);
+            sink.gone(known.id, Loss::Died);
             self.past.push(known.id);
         }
         let mut done = 0;

@@ -9,7 +9,7 @@ use super::lane::Ring;
 use super::layout::LOCK_RINGS;
 use super::peers::{Peer, is_alive};
 use super::sweep;
-use crate::engine::port::{PeerId, Sink};
+use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::{clock, shared};
 use core::sync::atomic::{Ordering, fence};
 use std::io;
@@ -214,7 +214,7 @@ impl ShmTransport {
             sink.met(peer, self.peers.source(peer));
             self.peers.reset(peer);
             self.pending_copies.retain(|pending| pending.peer != peer);
-            sink.gone(peer);
+            sink.gone(peer, Loss::Died);
             // Another ring of its address may have waited for this.
             self.inbox.retry(&mut self.rung);
             self.polls_to_housekeeping = 1;

@@ -190,6 +190,13 @@ fn deliver<S: Sink>(
             }
             sink.placed(token, Some(buffer));
         }
+        Placement::Leased { lease, token } => {
+            if lease.write(0, body) {
+                sink.placed(token, None);
+            } else {
+                sink.cut(token);
+            }
+        }
         Placement::Drop => {}
         Placement::Refuse => return Delivery::Refused,
     }

@@ -52,7 +52,7 @@ mod tests;
 
 use crate::engine::op::RemotePart;
 use crate::engine::port::{
-    self, Body, Exposed, ExposedName, Limits, Local, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+    self, Body, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
@@ -248,7 +248,7 @@ impl Transport for ShmTransport {
     }
 
     #[inline(always)]
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         if !self.own.is_ours() || body.len() > MAX_BODY {
             return Push::Gone;
         }
@@ -263,6 +263,10 @@ impl Transport for ShmTransport {
             Written::Done => Push::Done,
             sent => self.push_failed(to, sent),
         }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        !self.is_copying_with(peer)
     }
 
     #[inline]

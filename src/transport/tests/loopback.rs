@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
@@ -106,6 +106,13 @@ impl Loopback {
                 buffer.copy_from_slice(&body);
                 sink.placed(token, Some(buffer));
             }
+            Placement::Leased { lease, token } => {
+                if lease.write(0, &body) {
+                    sink.placed(token, None);
+                } else {
+                    sink.cut(token);
+                }
+            }
             Placement::Drop => {}
             Placement::Refuse => {
                 let mut lanes = self.hub.lanes();
@@ -137,7 +144,7 @@ impl Transport for Loopback {
         self.hub.lanes().numbers.get(address).copied()
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         match self.is_open(to) {
             Some(true) => {}
             Some(false) => return Push::Gone,
@@ -171,7 +178,7 @@ impl Transport for Loopback {
             let over = done < budget && self.is_open(from) == Some(false);
             if over && !self.gone.contains(&from) {
                 self.gone.push(from);
-                sink.gone(from);
+                sink.gone(from, Loss::Died);
             }
         }
         done

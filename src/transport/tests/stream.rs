@@ -4,9 +4,10 @@
 //! polls, and what is refused stays in the socket.
 
 use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
+use crate::util::regions::Lease;
 use crate::util::user::UserIov;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,6 +19,8 @@ const PREFIX: usize = 4 + Header::SIZE;
 /// Where the body that is being read goes.
 enum Sinking {
     Into(UserIov, usize, Token),
+    /// With whether the lease held up to now.
+    Leased(Lease, Token, bool),
     Keep(Vec<u8>, Token),
     Drop,
 }
@@ -102,6 +105,7 @@ impl Stream {
             let header = Header::decode(header.try_into().unwrap()).expect("a header of ours");
             let to = match sink.place(PEER, &header, len) {
                 Placement::Into { iov, at, token } => Sinking::Into(iov, at, token),
+                Placement::Leased { lease, token } => Sinking::Leased(lease, token, true),
                 Placement::Keep { buffer, token } => Sinking::Keep(buffer, token),
                 Placement::Drop => Sinking::Drop,
                 Placement::Refuse => return None,
@@ -119,6 +123,7 @@ impl Stream {
             };
             match to {
                 Sinking::Into(iov, at, _) => drop(iov.write(*at + *done, &bytes)),
+                Sinking::Leased(lease, _, holds) => *holds &= lease.write(*done, &bytes),
                 Sinking::Keep(buffer, _) => buffer[*done..*done + bytes.len()].copy_from_slice(&bytes),
                 Sinking::Drop => {}
             }
@@ -127,6 +132,8 @@ impl Stream {
         self.prefix.clear();
         match self.body.take()?.0 {
             Sinking::Into(_, _, token) => sink.placed(token, None),
+            Sinking::Leased(_, token, true) => sink.placed(token, None),
+            Sinking::Leased(_, token, false) => sink.cut(token),
             Sinking::Keep(buffer, token) => sink.placed(token, Some(buffer)),
             Sinking::Drop => {}
         }
@@ -149,7 +156,7 @@ impl Transport for Stream {
         Some(PEER)
     }
 
-    fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, _: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         self.flush();
         if self.gone {
             return Push::Gone;
@@ -179,7 +186,7 @@ impl Transport for Stream {
         if self.gone && !self.told {
             self.told = true;
             self.body = None;
-            sink.gone(PEER);
+            sink.gone(PEER, Loss::Died);
         }
         done
     }

@@ -30,8 +30,8 @@ use std::collections::{HashMap, VecDeque};
 pub trait Hands {
     fn send(&mut self, send: &Send) -> core::result::Result<(), Refused>;
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused>;
-    /// How often a peer has died.
-    fn deaths(&self, peer: PeerId) -> u32;
+    /// How often a peer was lost, and why the last time.
+    fn losses(&self, peer: PeerId) -> (u32, Error);
     /// Ends a receive that no message has matched; its completion is reported as usual.
     fn withdraw(&mut self, context: Context);
 }
@@ -458,8 +458,9 @@ impl Run {
     ) -> core::result::Result<(), Stop> {
         let Transfer { with, span, sends } = transfer;
         let member = member.ok_or(Stop::Lost(FI_EINVAL))?;
-        if member.lost.is_none() && hands.deaths(member.peer) != member.deaths {
-            member.lost = Some(errno(Error::PeerGone));
+        let (losses, why) = hands.losses(member.peer);
+        if member.lost.is_none() && losses != member.losses {
+            member.lost = Some(errno(why));
         }
         if let Some(error) = member.lost {
             return Err(Stop::Lost(error));

@@ -23,8 +23,8 @@ impl Hands for (&mut Engine<Loopback>, &mut Vec<Completion>) {
     fn recv(&mut self, recv: &Recv) -> core::result::Result<(), Refused> {
         self.0.recv(recv, self.1)
     }
-    fn deaths(&self, peer: PeerId) -> u32 {
-        self.0.deaths(peer)
+    fn losses(&self, peer: PeerId) -> (u32, Error) {
+        self.0.losses(peer)
     }
     fn withdraw(&mut self, context: Context) {
         self.0.withdraw(context, self.1);
@@ -65,7 +65,7 @@ impl Node {
                     addr: u64::from(*peer),
                     peer: *peer,
                     source: *peer,
-                    deaths: self.engine.deaths(*peer),
+                    losses: self.engine.losses(*peer).0,
                     lost: None,
                 })
                 .collect(),

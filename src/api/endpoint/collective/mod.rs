@@ -25,7 +25,7 @@ use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::progress::Progress;
 use crate::engine::Engine;
-use crate::engine::op::{Context, Recv, Refused, Send, Tell};
+use crate::engine::op::{Context, Error, Recv, Refused, Send, Tell};
 use crate::engine::port::{PeerId, Transport};
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl<T: Transport> Hands for RunnerHands<'_, T> {
         self.engine.recv(recv, &mut self.pending)
     }
 
-    fn deaths(&self, peer: PeerId) -> u32 {
-        self.engine.deaths(peer)
+    fn losses(&self, peer: PeerId) -> (u32, Error) {
+        self.engine.losses(peer)
     }
 
     fn withdraw(&mut self, context: Context) {
@@ -111,7 +111,7 @@ fn report_join(eq: &Eq, fid: usize, context: Context, failure: Option<Errno>) {
 struct MemberRoute {
     to: PeerId,
     from: PeerId,
-    deaths: u32,
+    losses: u32,
 }
 
 /// The endpoint that joins: its numbers in the runner, and its address, which the other members know.
@@ -156,7 +156,7 @@ fn membership(
             addr,
             peer: route.to,
             source: route.from,
-            deaths: route.deaths,
+            losses: route.losses,
             lost: None,
         });
     }
@@ -220,8 +220,8 @@ impl<O: Owners> EndpointCore<O> {
         let (engine, owners) = (&mut self.engine, &mut self.owners);
         let membership = membership(call, av, who, &self.runner, |addr, key| {
             let (to, from) = route(owners, engine.transport_mut(), addr, key)?;
-            let deaths = engine.deaths(to);
-            Some(MemberRoute { to, from, deaths })
+            let (losses, _) = engine.losses(to);
+            Some(MemberRoute { to, from, losses })
         })?;
         let awaiting = Awaiting::Join {
             fid: call.fid,

@@ -68,6 +68,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             delay,
             full,
             late,
+            keeps: full * 2,
             poor: late,
             gets,
             copies: [0; 3],

@@ -105,6 +105,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             delay,
             full,
             late,
+            keeps: full * 2,
             poor: full,
             gets,
             copies,

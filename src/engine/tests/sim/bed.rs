@@ -46,16 +46,33 @@ pub(in crate::engine) fn scribble(memory: &Lent) {
 /// Contexts of peeks start here, so that they are nobody's receive.
 pub const PEEK: usize = 1 << 32;
 
-pub struct Node {
-    pub engine: Engine<Wire>,
+pub struct Node<T: Connected = Wire> {
+    pub engine: Engine<Watch<T>>,
     pub(in crate::engine) reporter: Reporter,
     pub regions: Arc<Regions>,
 }
 
-/// All nodes and the lanes between them.
-pub struct Bed {
+/// A transport for a bed: endpoints in one process that know each other by their places.
+pub trait Connected: Transport + Sized {
+    /// Whether connections break (`break_off`).
+    const BREAKS: bool = false;
+
+    fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Self>;
+
+    /// It has nothing under way that goes on by itself.
+    fn is_quiet(&self) -> bool;
+
+    /// This endpoint is killed. It is not polled any more.
+    fn die(&mut self);
+
+    /// The connection to a peer breaks.
+    fn break_off(&mut self, _peer: PeerId) {}
+}
+
+/// All nodes, what connects them, and what became of it all.
+pub struct Bed<T: Connected = Wire> {
     pub world: Rc<RefCell<World>>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Node<T>>,
 }
 
 /// What `Bed::send` sends, in short.
@@ -93,32 +110,64 @@ fn byte(number: usize, at: usize) -> u8 {
     (mixed ^ mixed >> 32) as u8
 }
 
+impl Connected for Wire {
+    fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Wire> {
+        let wire = |me| Wire {
+            world: world.clone(),
+            me,
+            peers: nodes,
+            moving: Vec::new(),
+            told: Vec::new(),
+            passed: Vec::new(),
+        };
+        (0..nodes).map(wire).collect()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.moving.is_empty() && self.world.borrow().quiet()
+    }
+
+    /// Of what it sent, the last is lost.
+    fn die(&mut self) {
+        let world = &mut *self.world.borrow_mut();
+        for peer in 0..self.peers {
+            world.lanes.remove(&(peer, self.me));
+            let sent = world.lanes.get(&(self.me, peer)).map_or(0, VecDeque::len);
+            let kept = world.roll(sent as u64 + 1) as usize;
+            if let Some(lane) = world.lanes.get_mut(&(self.me, peer)) {
+                lane.truncate(kept);
+                // Nor is what it had not read yet.
+                let read = lane.iter().take_while(|flight| flight.kept.is_none()).count();
+                lane.truncate(read);
+            }
+        }
+    }
+}
+
 impl Bed {
     pub fn new(nodes: PeerId, seed: u64, manner: Manner, config: Config) -> Bed {
+        Bed::over(nodes, seed, manner, config)
+    }
+}
+
+impl<T: Connected> Bed<T> {
+    /// `manner` is that of lanes in memory; other transports have their own.
+    pub fn over(nodes: PeerId, seed: u64, manner: Manner, config: Config) -> Bed<T> {
         let world = Rc::new(RefCell::new(World {
             die: seed,
             manner,
             ..World::default()
         }));
-        let node = |me| Node {
-            engine: Engine::with(
-                Wire {
-                    world: world.clone(),
-                    me,
-                    peers: nodes,
-                    moving: Vec::new(),
-                    told: Vec::new(),
-                    passed: Vec::new(),
-                },
-                config,
-            ),
+        let node = |(me, inner): (usize, T)| Node {
+            engine: Engine::with(Watch::new(inner, me as PeerId, &world), config),
             reporter: Reporter {
                 world: world.clone(),
-                node: me,
+                node: me as PeerId,
             },
             regions: Arc::new(Regions::new(false, false)),
         };
-        let mut nodes: Vec<Node> = (0..nodes).map(node).collect();
+        let ends = T::connected(nodes, &world).into_iter().enumerate();
+        let mut nodes: Vec<Node<T>> = ends.map(node).collect();
         for node in &mut nodes {
             node.engine.expose_regions(node.regions.clone(), 0, false);
             world.borrow_mut().regions.push(node.regions.clone());
@@ -126,7 +175,7 @@ impl Bed {
         Bed { world, nodes }
     }
 
-    pub fn node(&mut self, node: PeerId) -> &mut Node {
+    pub fn node(&mut self, node: PeerId) -> &mut Node<T> {
         &mut self.nodes[node as usize]
     }
 
@@ -232,32 +281,32 @@ impl Bed {
 
     /// Time passes until nothing moves any more. Panics if that never comes.
     pub fn settle(&mut self) {
-        for _ in 0..10_000 {
+        let mut quiet = 0;
+        for _ in 0..100_000 {
             self.world.borrow_mut().now += 1;
             let came: usize = (0..self.nodes.len()).map(|node| self.progress(node as PeerId)).sum();
             let dead = self.world.borrow().dead.clone();
-            let live = self.nodes.iter().filter(|node| !dead.contains(&node.reporter.node));
-            let mut live = live.map(|node| node.engine.busy() || !node.engine.transport().moving.is_empty());
-            if came == 0 && !live.any(|busy| busy) && self.world.borrow().quiet() {
+            let mut live = self.nodes.iter().filter(|node| !dead.contains(&node.reporter.node));
+            let busy = live.any(|node| node.engine.busy() || !node.engine.transport().inner.is_quiet());
+            // A node may have been sent something after its turn.
+            quiet = if came > 0 || busy { 0 } else { quiet + 1 };
+            if quiet == 2 {
                 return;
             }
         }
         panic!("it never comes to rest");
     }
 
-    /// A node is killed: of what it sent, the last is lost.
+    /// A node is killed.
     pub fn kill(&mut self, node: PeerId) {
-        let mut world = self.world.borrow_mut();
-        world.dead.push(node);
-        let peers = self.nodes.len() as PeerId;
-        for peer in 0..peers {
-            world.lanes.remove(&(peer, node));
-            let sent = world.lanes.get(&(node, peer)).map_or(0, VecDeque::len);
-            let kept = world.roll(sent as u64 + 1) as usize;
-            if let Some(lane) = world.lanes.get_mut(&(node, peer)) {
-                lane.truncate(kept);
-            }
-        }
+        self.world.borrow_mut().dead.push(node);
+        self.node(node).engine.transport_mut().inner.die();
+    }
+
+    /// The connection of two nodes breaks.
+    pub fn break_off(&mut self, node: PeerId, peer: PeerId) {
+        self.world.borrow_mut().broken.push((node, peer));
+        self.node(node).engine.transport_mut().inner.break_off(peer);
     }
 
     pub fn ends(&self, node: PeerId) -> Vec<Completion> {

@@ -4,12 +4,15 @@
 //! overwritten as soon as their operation completes, so that a late access is noticed. `stories` and `rma` use it for
 //! one feature at a time, `random` for generated runs that are judged by the log.
 //!
-//! - `bed`: nodes, and what tests ask of them. `recall`: packets taken back from a lane.
+//! - `bed`: nodes, and what tests ask of them; over these lanes, or over any transport (`bed::Connected`). `watch`: what
+//!   a bed sees of packets, whatever carries them. `recall`: packets taken back from a lane.
 
 mod bed;
 mod recall;
+mod watch;
 
 pub use bed::*;
+pub use watch::Watch;
 
 use crate::engine::op::{
     Access, CompletedOp, Completion, CompletionLevel, Context, Error, MessageKind, Peek, Recv, Refused, RemotePart,
@@ -18,7 +21,7 @@ use crate::engine::op::{
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
 use crate::engine::{Config, Engine};
-use crate::util::regions::{Regions, Rights};
+use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{Lent, UserIov};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +40,8 @@ pub struct Manner {
     pub full: u64,
     /// Of 16 bodies, how many land later than they were given a place.
     pub late: u64,
+    /// Of 16 pushes that may, how many are `Later`.
+    pub keeps: u64,
     /// Of 16 packets that are longer than `Limits::guaranteed_body`, how many find no memory.
     pub poor: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
@@ -62,6 +67,7 @@ impl Default for Manner {
             delay: 0,
             full: 0,
             late: 0,
+            keeps: 0,
             poor: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
@@ -111,6 +117,15 @@ struct Flight {
     due: u64,
     header: Header,
     body: Vec<u8>,
+    /// The sender has yet to read this memory.
+    kept: Option<Kept>,
+}
+
+/// What a push that was `Later` still needs.
+#[derive(Clone, Copy)]
+struct Kept {
+    body: Option<(UserIov, usize, usize)>,
+    token: Token,
 }
 
 #[derive(Default)]
@@ -123,6 +138,8 @@ pub struct World {
     pub exposed: HashMap<u64, (PeerId, UserIov)>,
     exposures: u64,
     pub dead: Vec<PeerId>,
+    /// Connections that broke.
+    pub broken: Vec<(PeerId, PeerId)>,
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
@@ -146,6 +163,9 @@ pub struct World {
     pub knocks: usize,
     /// Replaces `Header::code` of the atomics that are pushed.
     pub forged_code: Option<u16>,
+    /// Placements that were cut, and pushes that ended later.
+    pub cuts: usize,
+    pub sent_later: usize,
     /// Packets pushed, by kind.
     pub packets: HashMap<u8, usize>,
 }
@@ -165,11 +185,20 @@ impl World {
     }
 
     pub fn put(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8]) {
+        self.put_later(from, to, header, body, None);
+    }
+
+    fn put_later(&mut self, from: PeerId, to: PeerId, header: Header, body: &[u8], kept: Option<Kept>) {
         let due = self.now + self.roll(self.manner.delay + 1);
         let lane = self.lanes.entry((from, to)).or_default();
         let due = lane.back().map_or(due, |last| last.due.max(due));
         let body = body.to_vec();
-        lane.push_back(Flight { due, header, body });
+        lane.push_back(Flight {
+            due,
+            header,
+            body,
+            kept,
+        });
     }
 
     fn quiet(&self) -> bool {
@@ -180,6 +209,7 @@ impl World {
 /// A body on the way to its place, or a get or copy in flight.
 enum Moving {
     Into(UserIov, usize, Vec<u8>),
+    Leased(Lease, Vec<u8>),
     Keep(Vec<u8>),
     Get(UserIov, UserIov, usize, usize),
 }
@@ -196,6 +226,8 @@ pub struct Wire {
 }
 
 impl Transport for Wire {
+    const PUSHES_LATER: bool = true;
+
     fn limits(&self) -> Limits {
         let manner = self.world.borrow().manner;
         let at_once = manner.late == 0;
@@ -209,7 +241,7 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let mut world = self.world.borrow_mut();
         if to >= self.peers {
             return Push::Unreachable;
@@ -232,6 +264,16 @@ impl Transport for Wire {
         if body.len() > guaranteed && !whole && world.roll(16) < poor {
             return Push::TooLong;
         }
+        let keeps = world.manner.keeps;
+        let kept = notice
+            .filter(|_| keeps > 0 && world.roll(16) < keeps)
+            .map(|notice| Kept {
+                body: match body {
+                    Body::User { iov, at, len } => Some((*iov, at, len)),
+                    Body::Empty | Body::Bytes(_) => None,
+                },
+                token: notice.token,
+            });
         let mut bytes = vec![0; body.len()];
         match body {
             Body::Empty => {}
@@ -244,13 +286,14 @@ impl Transport for Wire {
         }
         *world.packets.entry(header.packet as u8).or_default() += 1;
         self.passed.retain(|peer| *peer != to);
-        world.put(self.me, to, header, &bytes);
-        Push::Done
+        world.put_later(self.me, to, header, &bytes, kept);
+        if kept.is_some() { Push::Later } else { Push::Done }
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         *self.world.borrow_mut().polls.entry(self.me).or_default() += 1;
         self.land(sink);
+        self.send_kept(sink);
         let peers = self.peers;
         let first = self.world.borrow_mut().roll(u64::from(peers)) as PeerId;
         let mut left = budget;
@@ -373,10 +416,22 @@ impl Transport for Wire {
     }
 }
 
+/// Moves the bytes and tells the engine.
+fn tell<S: Sink>(sink: &mut S, token: Token, moving: Moving) {
+    let (get, leased) = (matches!(moving, Moving::Get(..)), matches!(moving, Moving::Leased(..)));
+    match (get, land(moving)) {
+        (true, (true, _)) => sink.finished(token, Ok(())),
+        (true, (false, _)) => sink.finished(token, Err(NotDone::AskPeer)),
+        (false, (false, _)) if leased => sink.cut(token),
+        (false, (_, buffer)) => sink.placed(token, buffer),
+    }
+}
+
 /// Moves the bytes; says whether it worked, and gives back a buffer that was lent.
 fn land(moving: Moving) -> (bool, Option<Vec<u8>>) {
     match moving {
         Moving::Into(iov, at, bytes) => (iov.write(at, &bytes) <= bytes.len(), None),
+        Moving::Leased(lease, bytes) => (lease.write(0, &bytes), None),
         Moving::Keep(bytes) => (true, Some(bytes)),
         Moving::Get(from, into, at, len) => {
             let mut bytes = vec![0; len];
@@ -399,13 +454,7 @@ impl Wire {
             return false;
         };
         let later = world.roll(16) < late;
-        let begins = matches!(flight.header.packet, Packet::Eager | Packet::First | Packet::Rendezvous);
         let (to, header) = (self.me, flight.header);
-        if begins {
-            world.log.push(Event::Arrive { from, to, header });
-            let seen = world.watched.get(to as usize).map(Lent::bytes);
-            world.offered.extend(seen.map(|seen| (header, seen)));
-        }
         let at_once = !later && world.roll(2) == 0;
         drop(world);
         if at_once && sink.take(from, &header, &flight.body) {
@@ -413,6 +462,10 @@ impl Wire {
         }
         let (token, moving) = match sink.place(from, &header, flight.body.len()) {
             Placement::Into { iov, at, token } => (token, Moving::Into(iov, at, flight.body)),
+            Placement::Leased { lease, token } => {
+                assert_eq!(lease.len(), flight.body.len());
+                (token, Moving::Leased(lease, flight.body))
+            }
             Placement::Keep { buffer, token } => {
                 assert_eq!(buffer.len(), flight.body.len());
                 (token, Moving::Keep(flight.body))
@@ -423,22 +476,38 @@ impl Wire {
                 let lands = self.moving.iter().any(|(of, ..)| *of == from);
                 assert!(lands, "an honest peer is refused");
                 let mut world = self.world.borrow_mut();
-                if begins {
-                    world.log.pop();
-                }
-                let (due, body) = (now, flight.body);
                 let lane = world.lanes.entry((from, to)).or_default();
-                lane.push_front(Flight { due, header, body });
+                lane.push_front(Flight { due: now, ..flight });
                 return false;
             }
         };
         if later {
             self.moving.push((from, token, moving));
         } else {
-            let (_, buffer) = land(moving);
-            sink.placed(token, buffer);
+            tell(sink, token, moving);
         }
         true
+    }
+
+    /// Reads some of the memory that pushes have kept, and says so.
+    fn send_kept<S: Sink>(&mut self, sink: &mut S) {
+        let mut sent = Vec::new();
+        let mut world = self.world.borrow_mut();
+        for to in 0..self.peers {
+            if world.dead.contains(&to) || world.roll(2) == 0 {
+                continue;
+            }
+            let lane = world.lanes.get_mut(&(self.me, to)).into_iter().flatten();
+            for flight in lane.take(2) {
+                let Some(kept) = flight.kept.take() else { continue };
+                if let Some((iov, at, len)) = kept.body {
+                    assert_eq!((iov.read(at, &mut flight.body), flight.body.len()), (len, len));
+                }
+                sent.push(kept.token);
+            }
+        }
+        drop(world);
+        sent.into_iter().for_each(|token| sink.sent(token, Ok(())));
     }
 
     /// Lets some of what is moving arrive, in any order.
@@ -447,13 +516,7 @@ impl Wire {
             let roll = self.world.borrow_mut().roll(2 * self.moving.len() as u64) as usize;
             if roll < self.moving.len() {
                 let (_, token, moving) = self.moving.swap_remove(roll);
-                let get = matches!(moving, Moving::Get(..));
-                let (ok, buffer) = land(moving);
-                if get {
-                    sink.finished(token, if ok { Ok(()) } else { Err(NotDone::AskPeer) });
-                } else {
-                    sink.placed(token, buffer);
-                }
+                tell(sink, token, moving);
             }
         }
     }
@@ -467,13 +530,14 @@ impl Wire {
         if over && !self.told.contains(&peer) {
             self.told.push(peer);
             self.moving.retain(|(from, ..)| *from != peer);
-            sink.gone(peer);
+            sink.gone(peer, Loss::Died);
         }
     }
 }
 
 fn due(lane: &mut VecDeque<Flight>, now: u64) -> Option<Flight> {
-    if lane.front()?.due > now {
+    let next = lane.front()?;
+    if next.due > now || next.kept.is_some() {
         return None;
     }
     lane.pop_front()

@@ -21,6 +21,8 @@ impl Wire {
         let (mut done, mut stopped) = (0, refused);
         let mut kept = VecDeque::new();
         for (recall, flight) in judged {
+            // What the sender has yet to read stays, with all behind it.
+            stopped |= flight.kept.is_some();
             if !stopped && world.roll(16) < able && world.carry_out(to, &flight, &recall) {
                 done += 1;
                 continue;

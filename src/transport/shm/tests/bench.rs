@@ -33,8 +33,8 @@ impl Sink for Count {
     fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {
         self.packets += 1;
     }
-    fn finished(&mut self, _: Token, _: Result<(), port::NotDone>) {}
-    fn gone(&mut self, _: PeerId) {}
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
+    fn gone(&mut self, _: PeerId, _: Loss) {}
 }
 
 fn memory(len: usize) -> UserIov {
@@ -58,7 +58,7 @@ fn send(end: &mut ShmTransport, to: PeerId, from: &UserIov, len: usize, sink: &m
             at,
             len: part,
         };
-        match end.push(to, &head, body) {
+        match end.push(to, &head, body, None) {
             Push::Done => at += part,
             Push::Full => {
                 end.poll(sink, 64);
@@ -186,7 +186,7 @@ fn idle_poll() {
         };
         for other in &mut others {
             let to = other.peer(b"hub").unwrap();
-            assert_eq!(other.push(to, &header(0), Body::Empty), Push::Done);
+            assert_eq!(other.push(to, &header(0), Body::Empty, None), Push::Done);
         }
         wait(&mut hub, &mut sink, peers);
         let Best(best) = Best::of(1000, 1000, |_| assert_eq!(hub.poll(&mut sink, 64), 0));

@@ -52,10 +52,10 @@ impl Sink for GetSink {
             name => self.sent.filter(|_| *name == SENT && access == Access::Read),
         }
     }
-    fn finished(&mut self, token: Token, result: Result<(), port::NotDone>) {
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
         self.ended.push((token, result.is_ok()));
     }
-    fn gone(&mut self, peer: PeerId) {
+    fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
     }
 }
@@ -92,7 +92,7 @@ fn joined(dir: &Dir) -> (ShmTransport, ShmTransport, PeerId, PeerId) {
     let (mut a, mut b) = (dir.open("a"), dir.open("b"));
     let (to_b, to_a) = (a.peer(b"b").unwrap(), b.peer(b"a").unwrap());
     for (end, to) in [(&mut a, to_b), (&mut b, to_a)] {
-        assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
+        assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Done);
     }
     for end in [&mut a, &mut b] {
         poll_until(end, &mut Kept::default(), |kept| !kept.packets.is_empty());
@@ -279,7 +279,7 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
         let mut a = dir.open("a");
         let to_b = a.peer(b"b").unwrap();
         let remote = a.expose(to_b, &source, SENT).unwrap().remote;
-        assert_eq!(a.push(to_b, &header(1), Body::Bytes(remote.bytes())), Push::Done);
+        assert_eq!(a.push(to_b, &header(1), Body::Bytes(remote.bytes()), None), Push::Done);
         let mut sink = GetSink::sending(source);
         while sink.gone.is_empty() {
             a.poll(&mut sink, 64);
@@ -413,7 +413,7 @@ fn a_target_that_does_not_look_is_not_waited_for() {
         }
     }
     // A packet of the engine's is not overtaken.
-    assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
+    assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Done);
     let mut bytes = vec![0; 100_000];
     let local = iov(&mut bytes);
     let mut again = || end.copy(to, &copy_op(&part(0, 100_000), &local, Access::Read), 9);

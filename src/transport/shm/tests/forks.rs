@@ -35,7 +35,7 @@ fn children_keep_no_claim() {
         for round in 1..=400 {
             let mut other = dir.open("there");
             let to = other.peer(b"here").unwrap();
-            let pushed = other.push(to, &header(round), Body::Empty);
+            let pushed = other.push(to, &header(round), Body::Empty, None);
             drop(other);
             let locked = |index: &usize| {
                 let lock = layout::LOCK_RINGS + *index as i64;
@@ -64,10 +64,10 @@ fn a_child_of_fork_has_no_endpoint() {
     let parent = Child::run(|| {
         let mut end = dir.open("parent");
         let to = end.peer(b"watcher").unwrap();
-        assert_eq!(end.push(to, &header(1), Body::Empty), Push::Done);
+        assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Done);
         let child = Child::run(|| {
             let mut kept = Kept::default();
-            assert_eq!(end.push(to, &header(2), Body::Empty), Push::Gone);
+            assert_eq!(end.push(to, &header(2), Body::Empty, None), Push::Gone);
             assert_eq!(end.poll(&mut kept, 8), 0);
             end.check_peers(&mut kept);
             end.arm();
@@ -83,7 +83,7 @@ fn a_child_of_fork_has_no_endpoint() {
             dir.names().contains(&"libfabric-rs.child".to_owned())
         });
         assert!(name::bell(&dir.0, end.own.instance).exists());
-        assert_eq!(end.push(to, &header(3), Body::Empty), Push::Done);
+        assert_eq!(end.push(to, &header(3), Body::Empty, None), Push::Done);
         // SAFETY: ends this process as a crash would.
         unsafe { libc::raise(libc::SIGKILL) };
     });
@@ -104,7 +104,7 @@ fn a_claim_lives_as_long_as_its_process() {
     let child = Child::run(|| {
         let mut other = dir.open("b");
         let to = other.peer(b"a").unwrap();
-        assert_eq!(other.push(to, &header(1), Body::Empty), Push::Done);
+        assert_eq!(other.push(to, &header(1), Body::Empty, None), Push::Done);
         std::io::Write::write_all(&mut ask, &[1]).unwrap();
         std::thread::sleep(Duration::from_secs(100));
     });

@@ -55,8 +55,8 @@ proptest! {
         let mut kept = Kept::default();
         let exchange = |a: &mut ShmTransport, b: &mut ShmTransport, kept: &mut Kept| {
             for id in 0..40 {
-                let _ = a.push(to_b, &header(id), Body::Bytes(&body(id)));
-                let _ = b.push(to_a, &header(id), Body::Bytes(&body(id)));
+                let _ = a.push(to_b, &header(id), Body::Bytes(&body(id)), None);
+                let _ = b.push(to_a, &header(id), Body::Bytes(&body(id)), None);
                 a.poll(kept, 8);
                 b.poll(kept, 8);
             }
@@ -77,7 +77,7 @@ proptest! {
         let mut c = open("c");
         for address in [&b"a"[..], b"b"] {
             let to = c.peer(address).unwrap();
-            let _ = c.push(to, &header(0), Body::Empty);
+            let _ = c.push(to, &header(0), Body::Empty, None);
         }
         exchange(&mut a, &mut b, &mut kept);
     }
@@ -100,7 +100,11 @@ fn files_that_are_no_endpoints_are_nobody() {
     scribble(&dir, "b", &[(8, vec![255])]);
     for address in ["short", "empty", "link", "fifo", "dir", "b"] {
         let to = a.peer(address.as_bytes()).unwrap();
-        assert_eq!(a.push(to, &header(0), Body::Empty), Push::Unreachable, "{address}");
+        assert_eq!(
+            a.push(to, &header(0), Body::Empty, None),
+            Push::Unreachable,
+            "{address}"
+        );
     }
 }
 
@@ -120,7 +124,7 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
     let number = hub.peer(b"bad").unwrap();
     assert_eq!(kept.gone, [number]);
     // The sender finds out, and can connect again.
-    assert_eq!(bad.push(from_bad, &header(1), Body::Empty), Push::Gone);
+    assert_eq!(bad.push(from_bad, &header(1), Body::Empty, None), Push::Gone);
     let mut at_bad = Kept::default();
     poll_until(&mut bad, &mut at_bad, |kept| kept.gone.len() == 1);
     push_all(&mut bad, from_bad, 0..3, &mut at_bad);

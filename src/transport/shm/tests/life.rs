@@ -50,7 +50,7 @@ fn killed_senders_are_noticed_and_replaced() {
             kept.gone
         );
         // Nobody is there, though it may take one more poll to find out.
-        while matches!(end.push(known, &header(0), Body::Empty), Push::Done | Push::Full) {
+        while matches!(end.push(known, &header(0), Body::Empty, None), Push::Done | Push::Full) {
             end.poll(&mut kept, 16);
             assert!(killed.elapsed() < PATIENCE, "life {life}");
         }
@@ -78,17 +78,17 @@ fn killed_receivers_are_noticed_and_replaced() {
         let mut sent = 0;
         // Until the ring is full, as the receiver no longer polls.
         loop {
-            match end.push(to, &header(sent), Body::Bytes(&body(sent))) {
+            match end.push(to, &header(sent), Body::Bytes(&body(sent)), None) {
                 Push::Done => sent += 1,
                 Push::Full if sent > 100 => break,
                 Push::Full | Push::Unreachable | Push::TooLong | Push::NoMemory => std::thread::yield_now(),
-                Push::Gone => panic!("life {life} after {sent}"),
+                Push::Later | Push::Gone => panic!("life {life} after {sent}"),
             }
             assert!(start.elapsed() < PATIENCE);
         }
         child.kill();
         poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
-        assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
+        assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Unreachable);
     }
 }
 
@@ -120,11 +120,11 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     push_all(&mut end, to, 0..3, &mut kept);
     other.poll(&mut kept, 0);
     drop(other);
-    assert_eq!(end.push(to, &header(0), Body::Empty), Push::Gone);
-    assert_eq!(end.push(to, &header(0), Body::Empty), Push::Gone);
+    assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Gone);
+    assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Gone);
     let before = kept.gone.len();
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == before + 1);
-    assert_eq!(end.push(to, &header(0), Body::Empty), Push::Unreachable);
+    assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Unreachable);
 }
 
 /// Even if we did not poll before we noticed the end: a reply must not be lost to the end of its sender.
@@ -138,7 +138,7 @@ fn what_a_closed_peer_sent_comes_before_its_end() {
     push_all(&mut end, there, 0..1, &mut kept);
     push_all(&mut other, here, 0..2, &mut Kept::default());
     drop(other);
-    assert_eq!(end.push(there, &header(0), Body::Empty), Push::Gone);
+    assert_eq!(end.push(there, &header(0), Body::Empty, None), Push::Gone);
     poll_until(&mut end, &mut kept, |kept| kept.gone == [there]);
     assert_eq!(kept.packets.len(), 2);
     for (packet, id) in kept.packets.iter().zip(0..) {
@@ -185,7 +185,7 @@ fn what_earlier_lives_sent_is_heard_after_we_spoke_to_a_later_one() {
     push_all(&mut end, there, 1..2, &mut kept);
     let mut heard = Kept::default();
     poll_until(&mut last, &mut heard, |heard| heard.packets.len() == 2);
-    assert_eq!(end.push(kept.gone[0], &header(0), Body::Empty), Push::Gone);
+    assert_eq!(end.push(kept.gone[0], &header(0), Body::Empty, None), Push::Gone);
     push_all(&mut last, to, 47..48, &mut Kept::default());
     poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 48);
     assert_eq!((kept.packets[47].0, kept.gone.len()), (there, 3));
@@ -206,7 +206,7 @@ fn a_later_life_does_not_hear_what_was_meant_for_an_earlier_one() {
     let to = later.peer(b"here").unwrap();
     push_all(&mut later, to, 1..2, &mut heard);
     let there = end.peer(b"there").unwrap();
-    assert_eq!(end.push(there, &header(0), Body::Empty), Push::Gone);
+    assert_eq!(end.push(there, &header(0), Body::Empty, None), Push::Gone);
     poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 2);
     push_all(&mut end, there, 2..3, &mut kept);
     poll_until(&mut later, &mut heard, |heard| heard.packets.len() == 1);
@@ -382,7 +382,7 @@ fn numbers_of_the_gone_are_used_again() {
         let name = format!("guest-{guest}");
         let mut other = dir.open(&name);
         let to = other.peer(b"here").unwrap();
-        assert_eq!(other.push(to, &header(1), Body::Empty), Push::Done);
+        assert_eq!(other.push(to, &header(1), Body::Empty, None), Push::Done);
         let mut kept = Kept::default();
         poll_until(&mut end, &mut kept, |kept| kept.packets.len() == 1);
         let number = end.peer(name.as_bytes()).unwrap();

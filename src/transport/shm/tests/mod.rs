@@ -20,7 +20,7 @@ mod waking;
 
 use super::*;
 use crate::engine::op::Access;
-use crate::engine::port::{NotDone, Placement};
+use crate::engine::port::{Loss, NotDone, Placement};
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
 use crate::sys::shared;
@@ -101,7 +101,7 @@ impl Sink for Kept {
         unreachable!("no get is later");
     }
 
-    fn gone(&mut self, peer: PeerId) {
+    fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
     }
 }
@@ -157,7 +157,7 @@ fn push_all(end: &mut ShmTransport, to: PeerId, ids: std::ops::Range<u32>, sink:
     for id in ids {
         let body = body(id);
         loop {
-            match end.push(to, &header(id), Body::Bytes(&body)) {
+            match end.push(to, &header(id), Body::Bytes(&body), None) {
                 Push::Done => break,
                 Push::Full => {
                     end.poll(sink, 64);

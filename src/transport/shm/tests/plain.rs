@@ -19,7 +19,7 @@ fn packets_arrive_once_whole_in_order() {
     let (mut at_a, mut at_b) = (Kept::default(), Kept::default());
     for id in 0..20_000 {
         let body = body(id);
-        while a.push(to_b, &header(id), Body::Bytes(&body)) != Push::Done {
+        while a.push(to_b, &header(id), Body::Bytes(&body), None) != Push::Done {
             b.poll(&mut at_b, 7);
         }
     }
@@ -62,8 +62,8 @@ fn user_memory_goes_straight_through() {
         fn placed(&mut self, _: Token, buffer: Option<Vec<u8>>) {
             assert_eq!(buffer, None);
         }
-        fn finished(&mut self, _: Token, _: Result<(), port::NotDone>) {}
-        fn gone(&mut self, _: PeerId) {}
+        fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
+        fn gone(&mut self, _: PeerId, _: Loss) {}
     }
     let dir = Dir::new();
     let (mut a, mut b) = (dir.open("a"), dir.open("b"));
@@ -78,7 +78,7 @@ fn user_memory_goes_straight_through() {
         at: 10,
         len: 80,
     };
-    assert_eq!(a.push(to_b, &header(1), sent), Push::Done);
+    assert_eq!(a.push(to_b, &header(1), sent, None), Push::Done);
     let mut sink = Into(iov(&mut to));
     while b.poll(&mut sink, 8) == 0 {}
     assert!(to[..3].iter().all(|byte| *byte == 0));
@@ -95,7 +95,7 @@ fn what_is_refused_stays_and_fills_the_ring() {
         ..Kept::default()
     };
     let mut sent = 0;
-    while a.push(to_b, &header(sent), Body::Bytes(&body(sent))) == Push::Done {
+    while a.push(to_b, &header(sent), Body::Bytes(&body(sent)), None) == Push::Done {
         sent += 1;
         b.poll(&mut kept, 8);
     }
@@ -105,7 +105,7 @@ fn what_is_refused_stays_and_fills_the_ring() {
     b.disarm();
     kept.refuse = false;
     poll_until(&mut b, &mut kept, |kept| kept.packets.len() == sent as usize);
-    assert_eq!(a.push(to_b, &header(sent), Body::Empty), Push::Done);
+    assert_eq!(a.push(to_b, &header(sent), Body::Empty, None), Push::Done);
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn nobody_there() {
     let dir = Dir::new();
     let mut a = dir.open("a");
     let nobody = a.peer(b"nobody").unwrap();
-    assert_eq!(a.push(nobody, &header(0), Body::Empty), Push::Unreachable);
-    assert_eq!(a.push(77, &header(0), Body::Empty), Push::Unreachable);
+    assert_eq!(a.push(nobody, &header(0), Body::Empty, None), Push::Unreachable);
+    assert_eq!(a.push(77, &header(0), Body::Empty, None), Push::Unreachable);
     assert_eq!(a.peer(b""), None);
     assert_eq!(a.peer(&[b'x'; 257]), None);
     let mut b = dir.open("nobody");
-    assert_eq!(a.push(nobody, &header(0), Body::Empty), Push::Done);
+    assert_eq!(a.push(nobody, &header(0), Body::Empty, None), Push::Done);
     let mut kept = Kept::default();
     poll_until(&mut b, &mut kept, |kept| kept.packets.len() == 1);
 }
@@ -135,7 +135,7 @@ fn addresses_are_of_any_kind_and_taken_once() {
             Err(OpenError::InUse)
         ));
         let me = open.peer(address.as_bytes()).unwrap();
-        assert_eq!(open.push(me, &header(0), Body::Empty), Push::Done);
+        assert_eq!(open.push(me, &header(0), Body::Empty, None), Push::Done);
     }
     for address in ["", &"x".repeat(257), "a\0b"] {
         assert!(matches!(
@@ -159,7 +159,7 @@ fn five_hundred_and_twelve_endpoints() {
     for round in 0..3 {
         for end in &mut rim {
             let to = end.peer(b"hub").unwrap();
-            assert_eq!(end.push(to, &header(round), Body::Empty), Push::Done);
+            assert_eq!(end.push(to, &header(round), Body::Empty, None), Push::Done);
         }
         poll_until(&mut hub, &mut kept, |kept| {
             kept.packets.len() == 511 * (round as usize + 1)
@@ -173,7 +173,7 @@ fn five_hundred_and_twelve_endpoints() {
     }
     for (n, end) in rim.iter_mut().enumerate() {
         let to = hub.peer(format!("rim-{n}").as_bytes()).unwrap();
-        assert_eq!(hub.push(to, &header(n as u32), Body::Empty), Push::Done);
+        assert_eq!(hub.push(to, &header(n as u32), Body::Empty, None), Push::Done);
         let mut kept = Kept::default();
         poll_until(end, &mut kept, |kept| kept.packets.len() == 1);
         assert_eq!(kept.packets[0].1.id, n as u32);
@@ -186,7 +186,7 @@ fn five_hundred_and_twelve_endpoints() {
     assert!(after < before * 6 / 10, "{before} {after}");
     let mut late = dir.open("late");
     let to = late.peer(b"hub").unwrap();
-    assert_eq!(late.push(to, &header(5), Body::Empty), Push::Done);
+    assert_eq!(late.push(to, &header(5), Body::Empty, None), Push::Done);
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 511 * 3 + 1);
 }
 
@@ -209,18 +209,18 @@ fn a_sleeper_is_woken_by_a_message_and_by_room() {
     for round in 0..50 {
         assert!(b.arm());
         assert!(!is_readable(b.wake_fd(), 0));
-        assert_eq!(a.push(to_b, &header(0), Body::Empty), Push::Done);
+        assert_eq!(a.push(to_b, &header(0), Body::Empty, None), Push::Done);
         assert!(is_readable(b.wake_fd(), 5000), "{round}");
         b.disarm();
         assert!(!is_readable(b.wake_fd(), 0));
         // A packet that is there already keeps it from sleeping.
         assert!(!b.arm());
         poll_until(&mut b, &mut kept, |kept| kept.packets.len() == 2 * round + 1);
-        assert_eq!(a.push(to_b, &header(0), Body::Empty), Push::Done);
+        assert_eq!(a.push(to_b, &header(0), Body::Empty, None), Push::Done);
         assert!(!is_readable(b.wake_fd(), 0), "nobody sleeps");
         poll_until(&mut b, &mut kept, |kept| kept.packets.len() == 2 * round + 2);
     }
-    while a.push(to_b, &header(7), Body::Bytes(&body(7))) == Push::Done {}
+    while a.push(to_b, &header(7), Body::Bytes(&body(7)), None) == Push::Done {}
     assert!(a.arm());
     assert!(!is_readable(a.wake_fd(), 0));
     let mut more = Kept::default();
@@ -228,7 +228,7 @@ fn a_sleeper_is_woken_by_a_message_and_by_room() {
     b.poll(&mut more, 64);
     assert!(is_readable(a.wake_fd(), 5000));
     a.disarm();
-    assert_eq!(a.push(to_b, &header(7), Body::Bytes(&body(7))), Push::Done);
+    assert_eq!(a.push(to_b, &header(7), Body::Bytes(&body(7)), None), Push::Done);
 }
 
 /// Two threads, each of which sleeps whenever it has nothing to do: one lost wake-up would stop both.

@@ -37,12 +37,12 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     let mut kept = Kept::default();
     let (a, b) = (ends[0].peer(b"end-1").unwrap(), ends[1].peer(b"end-0").unwrap());
     push_all(&mut ends[0], a, 0..1, &mut kept);
-    assert_eq!(ends[1].push(b, &header(0), Body::Empty), Push::NoMemory);
+    assert_eq!(ends[1].push(b, &header(0), Body::Empty, None), Push::NoMemory);
     // What is too long for a small ring is refused; shorter packets go through.
-    assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7))), Push::TooLong);
+    assert_eq!(ends[0].push(a, &header(7), Body::Bytes(&body(7)), None), Push::TooLong);
     let longest = vec![3; ends[0].limits().guaranteed_body];
-    assert_eq!(ends[0].push(a, &header(1), Body::Bytes(&longest)), Push::Done);
-    while ends[0].push(a, &header(2), Body::Empty) != Push::Full {}
+    assert_eq!(ends[0].push(a, &header(1), Body::Bytes(&longest), None), Push::Done);
+    while ends[0].push(a, &header(2), Body::Empty, None) != Push::Full {}
     let told = WARNED.lock().unwrap().join("\n");
     assert!(told.contains("which needs") && told.contains("end-0"), "{told}");
     assert_eq!(told.matches("large ring").count(), 1, "{told}");
@@ -50,7 +50,7 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     // With room again all goes on.
     ends.truncate(2);
     let start = Instant::now();
-    while ends[0].push(a, &header(7), Body::Bytes(&body(7))) != Push::Done {
+    while ends[0].push(a, &header(7), Body::Bytes(&body(7)), None) != Push::Done {
         assert!(start.elapsed() < PATIENCE);
     }
     let before = kept.packets.len();
@@ -101,7 +101,7 @@ fn fetching_may_be_forbidden() {
         let out = bound.peers.get(peer).and_then(|peer| peer.out.as_ref()).unwrap();
         assert!(out.proof.retry.was_refused());
         // The ring still works.
-        assert_eq!(bound.push(peer, &header(1), Body::Empty), Push::Done);
+        assert_eq!(bound.push(peer, &header(1), Body::Empty, None), Push::Done);
     });
     assert_eq!(child.wait(), 0);
     let mut kept = Kept::default();
@@ -122,7 +122,7 @@ fn barriers_may_be_forbidden() {
         let to = bound.peer(b"a").unwrap();
         assert!(bound.arm());
         bound.disarm();
-        assert_eq!(bound.push(to, &header(1), Body::Empty), Push::Done);
+        assert_eq!(bound.push(to, &header(1), Body::Empty, None), Push::Done);
     });
     assert_eq!(child.wait(), 0);
     let mut kept = Kept::default();

@@ -65,7 +65,7 @@ fn waking_the_dead_does_no_harm() {
     // SAFETY: no handler is set, so nothing can be called.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     assert_eq!(
-        end.push(to, &header(0), Body::Empty),
+        end.push(to, &header(0), Body::Empty, None),
         Push::Unreachable,
         "it is dead, and its file removed"
     );

@@ -99,6 +99,8 @@ pub struct Pair {
     /// What has completed, in order, and the initiator has not been told.
     pub completed: VecDeque<(Token, Outcome)>,
     pub broken: bool,
+    /// The initiator knows that it is broken.
+    pub told: bool,
 }
 
 #[derive(Default)]
@@ -181,6 +183,20 @@ impl Hardware {
         self.cards[to].closed || self.pair(from, to).broken
     }
 
+    /// Whether an end that knows of a break waits for the other to know too.
+    pub fn reconnects(&mut self, from: usize, to: usize) -> bool {
+        !self.cards[to].closed && self.pair(from, to).told
+    }
+
+    /// An end knows that its connection to another is broken. When both do, they are connected again.
+    pub fn told(&mut self, from: usize, to: usize) {
+        self.pair(from, to).told = true;
+        if self.pair(to, from).told && !self.cards[to].closed {
+            self.pairs.remove(&(from, to));
+            self.pairs.remove(&(to, from));
+        }
+    }
+
     /// Whether there is room for a request, now.
     pub fn has_room(&mut self, from: usize, to: usize, request: &Request) -> bool {
         let full = self.manner.full;
@@ -218,7 +234,7 @@ impl Hardware {
     fn flush(&mut self, from: usize, to: usize) {
         let pair = self.pair(from, to);
         let ended = pair.answering.drain(..).chain(pair.queue.drain(..));
-        let ended = ended.filter_map(|(token, _)| Some((token?, Err(NotDone::Failed(Error::PeerGone)))));
+        let ended = ended.filter_map(|(token, _)| Some((token?, Err(NotDone::Failed(Error::Broken)))));
         let ended: Vec<_> = ended.collect();
         self.pair(from, to).completed.extend(ended);
     }

@@ -15,7 +15,7 @@ use crate::engine::op::Access;
 use crate::engine::port::*;
 use crate::engine::wire::Header;
 use crate::mem::atomic::{AtomicOp, Datatype, Form, Op};
-use crate::util::regions::Regions;
+use crate::util::regions::{Lease, Regions};
 use crate::util::user::UserIov;
 pub use card::Manner;
 use card::{Arrival, Card, Hardware, KeyTable, Ours, Request};
@@ -78,6 +78,7 @@ impl Fabric {
 /// A body that is being moved from a buffer to its place.
 enum Moving {
     Into(UserIov, usize, Vec<u8>),
+    Leased(Lease, Vec<u8>),
     Keep(Vec<u8>, Vec<u8>),
 }
 
@@ -97,7 +98,12 @@ impl QueuePair {
         let mut hardware = self.fabric.hardware();
         let to = to as usize;
         if hardware.is_broken(self.me, to) {
-            return Get::Gone;
+            // Whoever knows waits for the other to know too.
+            return if hardware.reconnects(self.me, to) {
+                Get::Full
+            } else {
+                Get::Gone
+            };
         }
         if !hardware.has_room(self.me, to, &request) {
             return Get::Full;
@@ -139,6 +145,10 @@ impl QueuePair {
                     iov.write(at, &bytes);
                     sink.placed(token, None);
                 }
+                Moving::Leased(lease, bytes) => match lease.write(0, &bytes) {
+                    true => sink.placed(token, None),
+                    false => sink.cut(token),
+                },
                 Moving::Keep(mut buffer, bytes) => {
                     buffer.copy_from_slice(&bytes);
                     sink.placed(token, Some(buffer));
@@ -166,6 +176,7 @@ impl QueuePair {
         };
         match sink.place(from as PeerId, &header, bytes.len()) {
             Placement::Into { iov, at, token } => self.moving.push((from, token, Moving::Into(iov, at, bytes))),
+            Placement::Leased { lease, token } => self.moving.push((from, token, Moving::Leased(lease, bytes))),
             Placement::Keep { buffer, token } => self.moving.push((from, token, Moving::Keep(buffer, bytes))),
             Placement::Drop => self.post(from),
             Placement::Refuse => {
@@ -180,15 +191,21 @@ impl QueuePair {
     /// Reports a peer that is gone, after everything that came from it.
     fn mourn<S: Sink>(&mut self, sink: &mut S, peer: usize) {
         let mut hardware = self.fabric.hardware();
-        let over = peer != self.me && hardware.is_broken(self.me, peer) && !self.told.contains(&peer);
+        let died = hardware.cards[peer].closed;
+        let knows = self.told.contains(&peer) || hardware.pair(self.me, peer).told;
+        let over = peer != self.me && hardware.is_broken(self.me, peer) && !knows;
         let rest = self.moving.iter().any(|(from, ..)| *from == peer);
         let rest = rest || !hardware.pair(peer, self.me).arrived.is_empty();
         drop(hardware);
-        if over && !rest {
-            self.complete(sink, peer, true);
-            self.told.push(peer);
-            sink.gone(peer as PeerId);
+        if !over || rest {
+            return;
         }
+        self.complete(sink, peer, true);
+        if died {
+            self.told.push(peer);
+        }
+        self.fabric.hardware().told(self.me, peer);
+        sink.gone(peer as PeerId, if died { Loss::Died } else { Loss::Broken });
     }
 }
 
@@ -230,7 +247,7 @@ impl Transport for QueuePair {
         found.map(|number| number as PeerId)
     }
 
-    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>) -> Push {
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
         let mut bytes = vec![0; body.len()];
         match body {
             Body::Empty => {}
@@ -240,13 +257,23 @@ impl Transport for QueuePair {
         let (mut hardware, to) = (self.fabric.hardware(), to as usize);
         let request = Request::Packet(*header, bytes);
         if hardware.is_broken(self.me, to) {
-            return Push::Gone;
+            return if hardware.reconnects(self.me, to) {
+                Push::Full
+            } else {
+                Push::Gone
+            };
         }
         if !hardware.has_room(self.me, to, &request) {
             return Push::Full;
         }
         hardware.request(self.me, to, None, request);
         Push::Done
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.fabric.hardware().break_pair(self.me, peer as usize);
+        self.moving.retain(|(from, ..)| *from != peer as usize);
+        true
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {

@@ -77,7 +77,7 @@ struct Story {
     asked: Vec<Asked>,
     /// Data that targets were told.
     told: Vec<(PeerId, Completion)>,
-    broken: Option<(PeerId, PeerId)>,
+    broken: Vec<(PeerId, PeerId)>,
     closed: bool,
     dead: Option<PeerId>,
     failing: bool,
@@ -133,7 +133,7 @@ impl Story {
             fabric,
             asked: Vec::new(),
             told: Vec::new(),
-            broken: None,
+            broken: Vec::new(),
             closed: false,
             dead: None,
             failing: manner.failing > 0,
@@ -148,9 +148,9 @@ impl Story {
             0..7 => self.access(step),
             7..10 => self.add(step),
             10 => self.message(step),
-            11 if step.how < 24 && self.broken.is_none() => {
+            11 if step.how < 48 => {
                 self.fabric.break_pair(step.node, step.peer);
-                self.broken = Some((step.node, step.peer));
+                self.broken.push((step.node, step.peer));
             }
             12 if step.how < 40 && !self.closed => self.close(),
             13 if step.how < 16 && self.dead.is_none() => {
@@ -323,10 +323,10 @@ impl Story {
                 _ => {
                     let asked = &mut self.asked[end.context];
                     let (node, peer) = (asked.step.node, asked.step.peer);
-                    let between = |pair| pair == (node, peer) || pair == (peer, node);
+                    let between = |pair: &(PeerId, PeerId)| [(node, peer), (peer, node)].contains(pair);
                     let circumstances = Circumstances {
                         failing: self.failing,
-                        apart: self.broken.is_some_and(between) || self.dead == Some(peer),
+                        apart: self.broken.iter().any(between) || self.dead == Some(peer),
                         closed: self.closed,
                         asks: counts,
                     };
@@ -427,7 +427,7 @@ fn ended(asked: &mut Asked, at: PeerId, end: &Completion, now: &Circumstances) {
                 assert_eq!(asked.local.bytes(), expected, "{:?}", asked.step);
             }
         }
-        Some(Error::PeerGone) => assert!(now.apart, "{:?}", asked.step),
+        Some(Error::PeerGone | Error::Broken) => assert!(now.apart, "{:?}", asked.step),
         Some(Error::NoMemory) => assert!(now.failing && asked.op != CompletedOp::Send, "{:?}", asked.step),
         Some(Error::NoRights) => assert!(asked.key == SHUT && asked.op == CompletedOp::Rma(Access::Write)),
         Some(Error::NoKey) => assert!(asked.key == BRIEF && now.closed),

@@ -215,20 +215,22 @@ impl<F: FnMut(&Header, usize) -> Wish> Sink for Taker<F> {
         self.finished.push((token, result));
     }
 
-    fn gone(&mut self, peer: PeerId) {
+    fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
     }
 }
 
 /// Pushes as soon as there is room, which `meanwhile` makes.
 fn push<R>(transport: &mut impl Transport, to: PeerId, number: u32, body: Body<'_>, mut meanwhile: impl FnMut() -> R) {
-    until("room to push", || match transport.push(to, &header(number), body) {
-        Push::Done => true,
-        Push::Full => {
-            meanwhile();
-            false
+    until("room to push", || {
+        match transport.push(to, &header(number), body, None) {
+            Push::Done => true,
+            Push::Full => {
+                meanwhile();
+                false
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     });
 }
 

@@ -55,7 +55,7 @@ pub fn a_full_lane_loses_nothing<P: Pair>() {
     let mut number = 0;
     for _ in 0..3 {
         let mut room = 1 << 20;
-        while a.push(b_of_a, &header(number), Body::Bytes(&bytes(number, len))) == Push::Done {
+        while a.push(b_of_a, &header(number), Body::Bytes(&bytes(number, len)), None) == Push::Done {
             number += 1;
             room -= 1;
             assert!(room > 0, "a lane without end");
@@ -188,10 +188,10 @@ pub fn both_ways_at_once<P: Pair>() {
     until("all packets of both", || {
         for _ in 0..3 {
             let body = bytes(from_a, 200);
-            if from_a < COUNT && a.push(b_of_a, &header(from_a), Body::Bytes(&body)) == Push::Done {
+            if from_a < COUNT && a.push(b_of_a, &header(from_a), Body::Bytes(&body), None) == Push::Done {
                 from_a += 1;
             }
-            if from_b < COUNT && b.push(a_of_b, &header(from_b), Body::Empty) == Push::Done {
+            if from_b < COUNT && b.push(a_of_b, &header(from_b), Body::Empty, None) == Push::Done {
                 from_b += 1;
             }
         }
@@ -306,7 +306,7 @@ pub fn the_end_of_a_peer_is_noticed<P: Pair>() {
         drop(b);
         until("the end", || {
             if push_too {
-                assert_ne!(a.push(b_of_a, &header(1), Body::Empty), Push::Unreachable);
+                assert_ne!(a.push(b_of_a, &header(1), Body::Empty, None), Push::Unreachable);
             }
             taker.poll(&mut a, 10);
             taker.gone == [b_of_a]

@@ -104,7 +104,7 @@ fn a_killed_target_is_missed() {
         &own(&mut vec![0; 20_000]),
         Access::Write
     ));
-    assert_eq!(end.push(to, &header(1), Body::Empty), Push::Gone);
+    assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Gone);
     let mut kept = Kept::default();
     poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
     assert_eq!(dir.names(), ["bell", "libfabric-rs.end"]);

@@ -12,7 +12,7 @@ fn write_header(at: usize) -> Header {
 }
 
 fn push(end: &mut ShmTransport, to: PeerId, header: &Header, body: &[u8]) {
-    assert_eq!(end.push(to, header, Body::Bytes(body)), Push::Done);
+    assert_eq!(end.push(to, header, Body::Bytes(body), None), Push::Done);
 }
 
 /// Judges writes as the engine does, and notes their addresses.
@@ -120,7 +120,7 @@ fn a_record_is_read_or_taken_back_never_both() {
         let mut taken = Vec::new();
         for write in 0..WRITES {
             let len = [8, 64, 400][write as usize % 3];
-            while end.push(to, &write_header(write as usize), Body::Bytes(&[7; 400][..len])) == Push::Full {
+            while end.push(to, &write_header(write as usize), Body::Bytes(&[7; 400][..len]), None) == Push::Full {
                 std::thread::yield_now();
             }
             if write % 5 == 0 {
@@ -150,17 +150,17 @@ proptest! {
             match step {
                 0..5 => {
                     let bytes = body(kind);
-                    if p.end.push(p.to, &write_header(0), Body::Bytes(&bytes)) == Push::Full {
+                    if p.end.push(p.to, &write_header(0), Body::Bytes(&bytes), None) == Push::Full {
                         prop_assert!(recall(&mut p.end, p.to).is_some() || !sent.is_empty());
                     }
                 }
                 5 | 6 => {
                     id += 1;
-                    if p.end.push(p.to, &header(id), Body::Bytes(&body(id))) == Push::Done {
+                    if p.end.push(p.to, &header(id), Body::Bytes(&body(id)), None) == Push::Done {
                         sent.push(id);
                     }
                 }
-                7 => drop(p.end.push(p.to, &Header::new(Packet::Credit, 0), Body::Empty)),
+                7 => drop(p.end.push(p.to, &Header::new(Packet::Credit, 0), Body::Empty, None)),
                 8 => drop(recall(&mut p.end, p.to)),
                 _ => {
                     for _ in 0..10 {
@@ -217,7 +217,7 @@ fn a_ring_that_moved_is_taken_back_whole() {
         let mut expected: Vec<u64> = message.map(|_| header(5).tag).into_iter().chain(left).collect();
         // Laps around the large ring.
         for id in 0..600 {
-            while p.end.push(p.to, &header(id), Body::Bytes(&body(id))) == Push::Full {
+            while p.end.push(p.to, &header(id), Body::Bytes(&body(id)), None) == Push::Full {
                 p.target.poll(&mut sink, 64);
             }
             expected.push(header(id).tag);

@@ -1,0 +1,192 @@
+//! A transport as it is, with a look at the packets that it delivers: the log and the snapshots of `World`.
+
+use super::*;
+use crate::util::user::UserBuf;
+
+pub struct Watch<T> {
+    pub inner: T,
+    me: PeerId,
+    world: Rc<RefCell<World>>,
+}
+
+impl<T> Watch<T> {
+    pub fn new(inner: T, me: PeerId, world: &Rc<RefCell<World>>) -> Watch<T> {
+        let world = world.clone();
+        Watch { inner, me, world }
+    }
+}
+
+/// The engine, as the transport sees it.
+struct Tap<'a, S> {
+    sink: &'a mut S,
+    me: PeerId,
+    world: &'a RefCell<World>,
+}
+
+impl<S> Tap<'_, S> {
+    /// Logs the first packet of a message; says whether it was one.
+    fn arrives(&self, from: PeerId, header: &Header) -> bool {
+        if !matches!(header.packet, Packet::Eager | Packet::First | Packet::Rendezvous) {
+            return false;
+        }
+        let (to, header) = (self.me, *header);
+        let mut world = self.world.borrow_mut();
+        world.log.push(Event::Arrive { from, to, header });
+        let seen = world.watched.get(to as usize).map(Lent::bytes);
+        world.offered.extend(seen.map(|seen| (header, seen)));
+        true
+    }
+
+    /// It was not taken after all, and nothing else has happened.
+    fn came_not(&self) {
+        let mut world = self.world.borrow_mut();
+        assert!(matches!(world.log.pop(), Some(Event::Arrive { .. })));
+        world.offered.pop();
+    }
+}
+
+impl<S: Sink> Sink for Tap<'_, S> {
+    fn met(&mut self, peer: PeerId, source: PeerId) {
+        self.sink.met(peer, source);
+    }
+
+    fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
+        let begins = self.arrives(from, header);
+        let taken = self.sink.take(from, header, body);
+        if begins && !taken {
+            self.came_not();
+        }
+        taken
+    }
+
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
+        let begins = self.arrives(from, header);
+        let placement = self.sink.place(from, header, len);
+        if begins && matches!(placement, Placement::Refuse) {
+            self.came_not();
+        }
+        placement
+    }
+
+    fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
+        self.sink.placed(token, buffer);
+    }
+
+    fn cut(&mut self, token: Token) {
+        self.world.borrow_mut().cuts += 1;
+        self.sink.cut(token);
+    }
+
+    fn sent(&mut self, token: Token, result: Result<(), Error>) {
+        self.world.borrow_mut().sent_later += 1;
+        self.sink.sent(token, result);
+    }
+
+    fn exposed_memory(&mut self, peer: PeerId, name: &ExposedName, access: Access) -> Option<UserIov> {
+        self.sink.exposed_memory(peer, name, access)
+    }
+
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        self.sink.finished(token, result);
+    }
+
+    fn written(&mut self, from: PeerId, len: usize, data: u64) {
+        self.sink.written(from, len, data);
+    }
+
+    fn gone(&mut self, peer: PeerId, loss: Loss) {
+        self.sink.gone(peer, loss);
+    }
+}
+
+impl<T: Transport> Transport for Watch<T> {
+    const ONE_SIDED: bool = T::ONE_SIDED;
+    const PUSHES_LATER: bool = T::PUSHES_LATER;
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        self.inner.peer(address)
+    }
+
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+        let push = self.inner.push(to, header, body, notice);
+        assert!(push != Push::Later || notice.is_some());
+        push
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.inner.abandon(peer)
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let (me, world) = (self.me, &*self.world);
+        self.inner.poll(&mut Tap { sink, me, world }, budget)
+    }
+
+    fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        self.inner.expose(to, iov, name)
+    }
+
+    fn unexpose(&mut self, to: PeerId, id: u64) {
+        self.inner.unexpose(to, id);
+    }
+
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Option<Token>,
+    ) -> Get {
+        self.inner.get(from, remote, local, at, len, token)
+    }
+
+    fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
+        self.inner.publish_regions(regions, endpoint);
+    }
+
+    fn reach<R>(
+        &mut self,
+        to: PeerId,
+        part: &RemotePart,
+        wanted: Rights,
+        work: impl FnOnce(UserBuf) -> R,
+    ) -> Option<R> {
+        self.inner.reach(to, part, wanted, work)
+    }
+
+    fn reach_all<R>(
+        &mut self,
+        to: PeerId,
+        parts: &[RemotePart],
+        wanted: Rights,
+        work: impl FnOnce(&UserIov) -> R,
+    ) -> Option<R> {
+        self.inner.reach_all(to, parts, wanted, work)
+    }
+
+    fn one_sided(&self) -> OneSided {
+        self.inner.one_sided()
+    }
+
+    fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
+        self.inner.copy(to, copy, token)
+    }
+
+    fn amo(&mut self, to: PeerId, amo: &Amo<'_>, token: Token) -> Get {
+        self.inner.amo(to, amo, token)
+    }
+
+    fn poll_mark(&self, to: PeerId) -> u64 {
+        self.inner.poll_mark(to)
+    }
+
+    fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        self.inner.recall(to, judge)
+    }
+}
