@@ -20,10 +20,12 @@ static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
     #[cfg(test)]
     BuiltIn::on_engine::<super::example::Example>(c"example"),
+    #[cfg(test)]
+    BuiltIn::on_engine::<super::card::StandIn>(c"stand_in"),
 ];
 
-/// In tests there is an example besides.
-const COUNT: usize = 1 + cfg!(test) as usize;
+/// In tests there are an example and a stand-in for a card besides.
+const COUNT: usize = 1 + 2 * cfg!(test) as usize;
 
 /// What is C about a provider of this library.
 pub(super) struct BuiltIn {

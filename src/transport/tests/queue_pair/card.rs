@@ -110,7 +110,7 @@ pub struct Card {
     /// Memory that other cards may work on; None: it has not been opened to them.
     pub regions: Option<BTreeMap<u64, Region>>,
     /// Memory that may be named in requests of this card, if that is asked for.
-    pub registered: Vec<UserBuf>,
+    pub local: LocalKeys,
     pub exposed: HashMap<u64, UserIov>,
     pub exposures: u64,
 }
@@ -122,6 +122,59 @@ pub struct Hardware {
     pairs: HashMap<(usize, usize), Pair>,
     die: u64,
     pub manner: Manner,
+}
+
+/// The memory that the cards of one domain know, and what programs have said of memory that they named.
+#[derive(Clone, Default)]
+pub struct LocalKeys(Arc<Mutex<KeyedMemory>>);
+
+#[derive(Default)]
+struct KeyedMemory {
+    made: usize,
+    /// By descriptor.
+    registered: HashMap<usize, UserIov>,
+    /// By address, the descriptor that came with it last.
+    lent: HashMap<usize, usize>,
+}
+
+/// Whether a registration has `len` bytes at an address.
+fn covers(whole: &UserIov, addr: usize, len: usize) -> bool {
+    whole.parts().iter().any(|whole| {
+        let at = addr.checked_sub(whole.addr());
+        at.is_some_and(|at| at <= whole.len() && len <= whole.len() - at)
+    })
+}
+
+impl LocalKeys {
+    pub fn register(&self, memory: &UserIov) -> usize {
+        let mut keyed = self.0.lock().unwrap();
+        keyed.made += 1;
+        // No address, so nobody takes it for one.
+        let desc = keyed.made | 0xca4d << 16;
+        keyed.registered.insert(desc, *memory);
+        desc
+    }
+
+    pub fn deregister(&self, desc: usize) {
+        let mut keyed = self.0.lock().unwrap();
+        assert!(keyed.registered.remove(&desc).is_some(), "registered, and once");
+    }
+
+    /// A program names memory with this descriptor. False: it is not of that memory.
+    pub fn lend(&self, addr: usize, desc: usize) -> bool {
+        let mut keyed = self.0.lock().unwrap();
+        let good = keyed.registered.get(&desc).is_some_and(|whole| covers(whole, addr, 0));
+        if good {
+            keyed.lent.insert(addr, desc);
+        }
+        good
+    }
+
+    fn knows(&self, part: &UserBuf) -> bool {
+        let keyed = self.0.lock().unwrap();
+        let whole = keyed.lent.get(&part.addr()).and_then(|desc| keyed.registered.get(desc));
+        whole.is_some_and(|whole| covers(whole, part.addr(), part.len()))
+    }
 }
 
 /// A card's table of regions, as the domain keeps it.
@@ -380,13 +433,9 @@ impl Hardware {
     }
 
     fn check_local(&self, card: usize, ours: &UserIov) -> Outcome {
-        let covers = |whole: &UserBuf, part: &UserBuf| {
-            let at = part.addr().checked_sub(whole.addr());
-            at.is_some_and(|at| at <= whole.len() && part.len() <= whole.len() - at)
-        };
-        let registered = &self.cards[card].registered;
+        let local = &self.cards[card].local;
         let mut parts = ours.parts().iter().filter(|part| !part.is_empty());
-        match parts.all(|part| registered.iter().any(|whole| covers(whole, part))) {
+        match parts.all(|part| local.knows(part)) {
             true => Ok(()),
             false => Err(NotDone::Failed(Error::NotRegistered)),
         }

@@ -17,9 +17,17 @@ use crate::engine::wire::Header;
 use crate::mem::atomic::{AtomicOp, Datatype, Form, Op};
 use crate::util::regions::{Lease, Regions};
 use crate::util::user::UserIov;
-pub use card::Manner;
 use card::{Arrival, Card, Hardware, KeyTable, Ours, Request};
+pub use card::{LocalKeys, Manner};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+pub const LIMITS: Limits = Limits {
+    max_body: 256,
+    eager: 2000,
+    can_get: true,
+    guaranteed_body: 256,
+    sync_placement: false,
+};
 
 /// What the card does on 8 bytes.
 static AMOS: LazyLock<Vec<AtomicOp>> = LazyLock::new(|| {
@@ -93,6 +101,15 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
+    pub fn address(&self) -> Vec<u8> {
+        self.fabric.hardware().cards[self.me].address.clone()
+    }
+
+    /// It is one of a domain that has this memory.
+    pub fn attach(&mut self, local: &LocalKeys) {
+        self.fabric.hardware().cards[self.me].local = local.clone();
+    }
+
     /// Asks the card for something that touches memory.
     fn request(&mut self, to: PeerId, token: Token, request: Request) -> Get {
         let mut hardware = self.fabric.hardware();
@@ -223,13 +240,7 @@ impl Transport for QueuePair {
     const ONE_SIDED: bool = true;
 
     fn limits(&self) -> Limits {
-        Limits {
-            max_body: 256,
-            eager: 2000,
-            can_get: true,
-            guaranteed_body: 256,
-            sync_placement: false,
-        }
+        LIMITS
     }
 
     fn one_sided(&self) -> OneSided {
