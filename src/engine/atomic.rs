@@ -141,8 +141,7 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Invalid);
         }
         let atomic = &atomic;
-        let on_memory = matches!(atomic.target, AtomicTarget::Memory(_));
-        if self.has_amos() && on_memory {
+        if self.has_amos() && matches!(atomic.target, AtomicTarget::Memory(_)) {
             return self.atomic_native(atomic, report);
         }
         if self.copies_natively() {

@@ -329,7 +329,9 @@ impl<T: Transport> Engine<T> {
     #[inline(never)]
     fn push_waiting(&mut self, report: &mut impl Report) {
         self.more_to_push = false;
-        self.start_gets(report);
+        if !self.core.calls.is_empty() {
+            self.make_calls(report);
+        }
         if !self.core.newly_shunned.is_empty() {
             self.end_shunned(report);
         }
@@ -360,7 +362,7 @@ impl<T: Transport> Engine<T> {
             return Step::Nothing;
         };
         let push = match packet.purpose {
-            Purpose::Native(id) => self.begin_native(to, id, report),
+            Purpose::Native(id) if T::ONE_SIDED => self.begin_native(to, id, report),
             _ => self.push_packet(to, &packet),
         };
         match push {
@@ -438,8 +440,9 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// Starts the gets for matched messages, long writes and long reads.
-    fn start_gets(&mut self, report: &mut impl Report) {
+    /// Starts the gets for matched messages, long writes and long reads, and ends exposures.
+    #[inline(never)]
+    fn make_calls(&mut self, report: &mut impl Report) {
         self.end_exposures();
         for _ in 0..self.core.calls.len() {
             let Some(Call::Get(owner)) = self.core.calls.pop_front() else {
