@@ -62,7 +62,7 @@ mod state;
 mod tagged_atomic;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use endpoint::Engine;
 pub use state::Config;

@@ -7,7 +7,7 @@
 //! - `random`: generated runs of messages, judged by the matching rules of MPI.
 //! - `rma`: reads, writes and atomics, one feature per test, and `rma/random` generated runs of them.
 
-mod random;
-mod rma;
-mod sim;
+pub(crate) mod random;
+pub(crate) mod rma;
+pub(crate) mod sim;
 mod stories;

@@ -125,13 +125,20 @@ impl Loopback {
     }
 }
 
-impl Drop for Loopback {
-    fn drop(&mut self) {
+impl Loopback {
+    /// Nothing reaches it any more, and peers are told.
+    fn close(&mut self) {
         let mut lanes = self.hub.lanes();
         if let Some(open) = lanes.open.get_mut(self.me as usize) {
             *open = false;
         }
         lanes.packets.retain(|(_, to), _| *to != self.me);
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -196,7 +203,10 @@ impl Transport for Loopback {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tests::sim::{Connected, World};
     use crate::transport::tests::suite::{Ends, Pair};
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     impl Pair for Loopback {
         fn pair() -> Ends<Loopback> {
@@ -214,5 +224,22 @@ mod tests {
         }
     }
 
+    impl Connected for Loopback {
+        fn connected(nodes: PeerId, _: &Rc<RefCell<World>>) -> Vec<Loopback> {
+            let hub = Hub::default();
+            let open = |node: PeerId| Loopback::open(&hub, &node.to_le_bytes()).expect("a fresh hub");
+            (0..nodes).map(open).collect()
+        }
+
+        fn is_quiet(&self) -> bool {
+            !self.has_news()
+        }
+
+        fn die(&mut self) {
+            self.close();
+        }
+    }
+
     crate::transport::tests::suite::tests!(Loopback);
+    crate::engine::tests::random::over!(Loopback);
 }

@@ -15,7 +15,7 @@ use crate::util::user::{Lent, UserIov};
 
 mod atomic;
 mod order;
-mod random;
+pub(crate) mod random;
 mod read_write;
 mod recall;
 mod tagged;
@@ -73,7 +73,7 @@ fn small() -> Config {
 }
 
 /// Registers memory of a node under a key.
-fn register(bed: &Bed, node: PeerId, key: u64, memory: &Lent, rights: Rights) {
+pub(crate) fn register<T: Connected>(bed: &Bed<T>, node: PeerId, key: u64, memory: &Lent, rights: Rights) {
     let region = Region {
         memory: memory.iov(),
         rights,
@@ -85,12 +85,12 @@ fn register(bed: &Bed, node: PeerId, key: u64, memory: &Lent, rights: Rights) {
     assert_eq!(bed.nodes[node as usize].regions.add(region, key), Some(key));
 }
 
-fn remote(parts: &[(u64, usize, u64)]) -> RemoteIov {
+pub(crate) fn remote(parts: &[(u64, usize, u64)]) -> RemoteIov {
     let part = |(addr, len, key)| RemotePart { addr, len, key };
     RemoteIov::new(parts.iter().copied().map(part)).unwrap()
 }
 
-fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
+pub(crate) fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
     Rma {
         access,
         to,
@@ -104,8 +104,8 @@ fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov) -> Rma {
     }
 }
 
-impl Bed {
-    fn rma(&mut self, from: PeerId, rma: &Rma) -> Result<(), Refused> {
+impl<T: Connected> Bed<T> {
+    pub fn rma(&mut self, from: PeerId, rma: &Rma) -> Result<(), Refused> {
         let Node { engine, reporter, .. } = self.node(from);
         engine.rma(rma, reporter)
     }
@@ -116,7 +116,7 @@ impl Bed {
     }
 
     /// What operations of a node have ended since this was last asked.
-    fn done(&mut self, node: PeerId) -> Vec<Completion> {
+    pub fn done(&mut self, node: PeerId) -> Vec<Completion> {
         let done = std::mem::take(&mut self.world.borrow_mut().done);
         let (mine, others): (Vec<_>, Vec<_>) = done.into_iter().partition(|(by, _)| *by == node);
         self.world.borrow_mut().done = others;

@@ -12,6 +12,9 @@ const NODES: PeerId = 3;
 const KEY: u64 = 1;
 /// Reading only.
 const SHUT: u64 = 2;
+/// Closed now and then, and opened again with other memory.
+const FLEETING: u64 = 3;
+const FLEETING_SIZE: usize = 3000;
 
 const CELLS: usize = 4;
 const COUNTER: u64 = 3 * 32;
@@ -44,16 +47,24 @@ struct Asked {
     op: CompletedOp,
     len: usize,
     error: Option<Error>,
-    local: Lent,
-    /// What `local` must hold in the end, if it was read into.
+    /// What its local memory must hold in the end, if it was read into.
     expected: Option<Vec<u8>>,
-    /// It added one to the counter, and what was there is in `local`.
+    /// It added one to the counter, and what was there is in its local memory.
     counted: bool,
+    /// Its region may have been closed.
+    fleeting: bool,
 }
 
-struct Story {
-    bed: Bed,
+fn open_fleeting<T: Connected>(bed: &Bed<T>, node: PeerId) -> Lent {
+    let memory = Lent::new(&[FLEETING_SIZE], 0);
+    register(bed, node, FLEETING, &memory, Rights::BOTH);
+    memory
+}
+
+struct Story<T: Connected> {
+    bed: Bed<T>,
     memories: Vec<Lent>,
+    fleeting: Vec<Lent>,
     models: HashMap<(PeerId, PeerId), Model>,
     asked: Vec<Asked>,
     /// Of each message sent: the model at that time.
@@ -61,10 +72,12 @@ struct Story {
     added: [u64; NODES as usize],
     received: [usize; NODES as usize],
     clock: u64,
+    /// Connections may break.
+    torn: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Step {
+pub(crate) struct Step {
     what: u8,
     node: PeerId,
     peer: PeerId,
@@ -72,8 +85,8 @@ struct Step {
     how: u8,
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    (0u8..18, 0..NODES, 0..NODES, 0usize..CELLS, any::<u8>()).prop_map(|(what, node, peer, place, how)| Step {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    (0u8..20, 0..NODES, 0..NODES, 0usize..CELLS, any::<u8>()).prop_map(|(what, node, peer, place, how)| Step {
         what,
         node,
         peer,
@@ -124,29 +137,37 @@ fn config() -> Config {
     }
 }
 
-impl Story {
-    fn new(seed: u64, manner: Manner) -> Story {
-        let bed = Bed::new(NODES, seed, manner, config());
+impl<T: Connected> Story<T> {
+    fn new(seed: u64, manner: Manner) -> Story<T> {
+        let bed: Bed<T> = Bed::over(NODES, seed, manner, config());
         let memories: Vec<Lent> = (0..NODES).map(|_| Lent::new(&[40, SIZE - 40], 0)).collect();
         for node in 0..NODES {
             register(&bed, node, KEY, &memories[node as usize], Rights::BOTH);
             register(&bed, node, SHUT, &Lent::new(&[1000], 7), Rights::READ);
         }
+        let fleeting = (0..NODES).map(|node| open_fleeting(&bed, node)).collect();
         bed.world.borrow_mut().watched = memories.clone();
+        bed.world.borrow_mut().canaries = true;
         Story {
             bed,
             memories,
+            fleeting,
             models: HashMap::new(),
             asked: Vec::new(),
             sent: Vec::new(),
             added: [0; NODES as usize],
             received: [0; NODES as usize],
             clock: 0,
+            torn: false,
         }
     }
 
     fn dead(&self, node: PeerId) -> bool {
         self.bed.world.borrow().dead.contains(&node)
+    }
+
+    fn is_torn(&self, a: PeerId, b: PeerId) -> bool {
+        self.bed.torn(a, b) != [None; 3]
     }
 
     fn model(&mut self, from: PeerId, to: PeerId) -> &mut Model {
@@ -175,6 +196,7 @@ impl Story {
             context: self.asked.len(),
             ..access(kind, step.peer, &local, remote(parts))
         };
+        self.bed.world.borrow_mut().locals.insert(begun.context, local);
         if self.bed.rma(step.node, &begun).is_err() {
             return false;
         }
@@ -192,9 +214,9 @@ impl Story {
             op,
             len: local.iov().len(),
             error,
-            local,
             expected: None,
             counted: false,
+            fleeting: false,
         });
     }
 
@@ -240,6 +262,10 @@ impl Story {
             12 => self.receive(node),
             13 => self.wrong(step),
             14 | 15 => self.wait(step),
+            16 => self.fleeting(step),
+            17 if how < 100 => self.close(node),
+            17 if how < 150 && T::BREAKS && self.torn => self.bed.break_off(node, peer),
+            17 if how < 180 && T::BREAKS && self.torn => self.bed.talk_nonsense(node, peer),
             _ => {
                 self.bed.world.borrow_mut().now += u64::from(how & 3);
                 self.bed.progress(node);
@@ -325,6 +351,7 @@ impl Story {
             context: self.asked.len(),
             tell: Tell::Queue,
         };
+        self.bed.world.borrow_mut().locals.insert(atomic.context, result);
         if self.bed.atomic(step.node, &atomic).is_err() {
             return;
         }
@@ -384,6 +411,35 @@ impl Story {
         }
     }
 
+    /// Accesses a region that may be closed meanwhile.
+    fn fleeting(&mut self, step: &Step) {
+        let len = [40, 300, 700, 2000][step.place];
+        let (kind, local) = match step.how & 4 {
+            0 => (Access::Write, Lent::new(&[len / 3, len - len / 3], 4)),
+            _ => (Access::Read, Lent::new(&[len], 4)),
+        };
+        let cut = step.how as usize / 8;
+        let parts = [(7, cut, FLEETING), (900, len - cut, FLEETING)];
+        let parts = if step.how & 2 == 2 {
+            &parts[..]
+        } else {
+            &[(7, len, FLEETING)]
+        };
+        if self.access(step, kind, parts, local, None) {
+            self.asked.last_mut().unwrap().fleeting = true;
+        }
+    }
+
+    /// Closes that region of a node, after which nobody may touch it, and opens another.
+    fn close(&mut self, node: PeerId) {
+        let closed = self.bed.nodes[node as usize].regions.remove(FLEETING);
+        closed.expect("nobody reaches it by himself");
+        let memory = open_fleeting(&self.bed, node);
+        let memory = std::mem::replace(&mut self.fleeting[node as usize], memory);
+        scribble(&memory);
+        self.bed.world.borrow_mut().closed.push(memory);
+    }
+
     // ---- what must have come of it ----
 
     fn finish(&mut self) {
@@ -402,6 +458,7 @@ impl Story {
         self.judge_memory();
         self.judge_arrivals();
         self.judge_messages();
+        self.bed.check_canaries();
         for (node, end) in self
             .bed
             .nodes
@@ -409,8 +466,9 @@ impl Story {
             .enumerate()
             .filter(|(node, _)| !self.dead(*node as PeerId))
         {
-            let state = (end.engine.leftovers(), end.engine.malformed());
-            assert_eq!(state, ([0; 5], 0), "node {node}");
+            assert_eq!(end.engine.leftovers(), [0; 5], "node {node}");
+            let nonsense = self.bed.world.borrow().nonsense.len() as u64;
+            assert!(end.engine.malformed() <= nonsense, "node {node}");
         }
         let world = self.bed.world.borrow();
         let left = world.exposed.values().filter(|(node, _)| !world.dead.contains(node));
@@ -433,20 +491,24 @@ impl Story {
                 panic!("operation {number} has ended {:?}", ends.get(&number));
             };
             let error = end.failure.map(|failure| failure.error);
-            if self.dead(asked.to) && error == Some(Error::PeerGone) {
+            if error.is_some() && self.bed.torn(asked.from, asked.to).contains(&error) {
+                continue;
+            }
+            if asked.fleeting && error == Some(Error::NoKey) {
                 continue;
             }
             let len = if asked.error.is_none() { asked.len } else { 0 };
             assert_eq!((*node, end.op, error), (asked.from, asked.op, asked.error), "{number}");
             assert_eq!((end.len, end.source), (len, Some(asked.to)), "{number}");
-            if self.dead(asked.to) {
+            if self.is_torn(asked.from, asked.to) {
                 continue;
             }
+            let result = &self.bed.world.borrow().results[&number];
             if let Some(expected) = &asked.expected {
-                assert_eq!(asked.local.bytes(), *expected, "operation {number}");
+                assert_eq!(result, expected, "operation {number}");
             }
             if asked.counted {
-                assert!(counts.insert((asked.to, asked.local.bytes())), "counted twice");
+                assert!(counts.insert((asked.to, result.clone())), "counted twice");
             }
         }
     }
@@ -456,10 +518,10 @@ impl Story {
             let memory = self.memories[to as usize].bytes();
             let word = |at: u64| u64::from_le_bytes(memory[at as usize..][..8].try_into().unwrap());
             let added = self.added[to as usize];
-            if self.bed.world.borrow().dead.is_empty() {
+            if !(0..NODES).any(|from| self.is_torn(from, to)) {
                 assert_eq!(word(COUNTER), added, "counter of {to}");
             }
-            for from in (0..NODES).filter(|node| !self.dead(*node)) {
+            for from in (0..NODES).filter(|node| !self.is_torn(*node, to)) {
                 let model = self.models.get(&(from, to)).cloned().unwrap_or_default();
                 for (place, value) in model.cells.iter().enumerate() {
                     assert_eq!(word(cell(from, place)), *value, "cell {place} of {from} at {to}");
@@ -477,7 +539,10 @@ impl Story {
     fn judge_arrivals(&self) {
         let world = self.bed.world.borrow();
         for (header, memory) in &world.offered {
-            let (from, _, model) = &self.sent[header.tag as usize];
+            let (from, to, model) = &self.sent[header.tag as usize];
+            if self.is_torn(*from, *to) {
+                continue;
+            }
             let word = |at: u64| u64::from_le_bytes(memory[at as usize..][..8].try_into().unwrap());
             for (place, value) in model.cells.iter().enumerate() {
                 assert!(
@@ -502,6 +567,9 @@ impl Story {
             let (from, to, model) = &self.sent[end.tag as usize];
             assert_eq!((Some(*from), to), (end.source, node));
             assert!(came.insert(end.tag));
+            if self.is_torn(*from, *to) {
+                continue;
+            }
             let word = |at: u64| u64::from_le_bytes(memory[at as usize..][..8].try_into().unwrap());
             for (place, value) in model.cells.iter().enumerate() {
                 assert!(word(cell(*from, place)) >= *value, "message {} passed a write", end.tag);
@@ -513,44 +581,54 @@ impl Story {
             }
         }
         for (number, (from, to, _)) in self.sent.iter().enumerate() {
-            let lives = !self.dead(*from) && !self.dead(*to);
-            assert!(!lives || came.contains(&(number as u64)), "message {number} is lost");
+            assert!(
+                self.is_torn(*from, *to) || came.contains(&(number as u64)),
+                "message {number} is lost"
+            );
         }
     }
+}
+
+pub(crate) fn memory_becomes_what_the_calls_say<T: Connected>(seed: u64, manner: Manner, steps: &[Step]) {
+    let mut story: Story<T> = Story::new(seed, manner);
+    steps.iter().for_each(|step| story.act(step));
+    story.finish();
+    story.judge();
+}
+
+/// Node 2 dies at a time; before and after that, connections break if they can.
+pub(crate) fn whoever_lives_finds_memory_right<T: Connected>(seed: u64, manner: Manner, steps: &[Step], when: usize) {
+    let mut story: Story<T> = Story::new(seed, manner);
+    story.torn = true;
+    for (time, step) in steps.iter().enumerate() {
+        if time == when {
+            story.bed.kill(2);
+        }
+        if !story.dead(step.node) {
+            story.act(step);
+        }
+    }
+    if !story.dead(2) && when < 120 {
+        story.bed.kill(2);
+    }
+    story.finish();
+    story.judge();
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn memory_becomes_what_the_calls_say(
+    fn memory_is_what_the_calls_say(
         seed: u64, manner in manner(), steps in proptest::collection::vec(step(), 0..120)
     ) {
-        let mut story = Story::new(seed, manner);
-        for step in &steps {
-            story.act(step);
-        }
-        story.finish();
-        story.judge();
+        memory_becomes_what_the_calls_say::<Wire>(seed, manner, &steps);
     }
 
     #[test]
     fn whoever_lives_finds_memory_right_when_another_dies(
         seed: u64, manner in manner(), steps in proptest::collection::vec(step(), 0..120), when in 0usize..120
     ) {
-        let mut story = Story::new(seed, manner);
-        for (time, step) in steps.iter().enumerate() {
-            if time == when {
-                story.bed.kill(2);
-            }
-            if !story.dead(step.node) {
-                story.act(step);
-            }
-        }
-        if !story.dead(2) {
-            story.bed.kill(2);
-        }
-        story.finish();
-        story.judge();
+        whoever_lives_finds_memory_right::<Wire>(seed, manner, &steps, when);
     }
 }

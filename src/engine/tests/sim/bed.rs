@@ -17,6 +17,7 @@ impl Report for Reporter {
             let seen = memory.bytes();
             world.shots.push((self.node, completion, seen));
         }
+        let canaries = world.canaries;
         match completion.op {
             CompletedOp::Send => scribble(&world.sent[completion.context].memory),
             CompletedOp::Recv if completion.context < PEEK => {
@@ -27,10 +28,18 @@ impl Report for Reporter {
                 let whole = iov.read(at.unwrap_or(0), &mut bytes) == completion.len;
                 assert!(whole || completion.peeked, "more bytes than the buffer has");
                 received.found.push((completion, bytes));
+                if canaries && received.recv.multi.is_none() && !completion.peeked {
+                    scribble(&received.memory);
+                }
             }
             CompletedOp::Recv | CompletedOp::Target { .. } => {}
-            // As for sends: nobody looks at operands any more.
-            CompletedOp::Rma(_) | CompletedOp::Atomic(_) => world.done.push((self.node, completion)),
+            CompletedOp::Rma(_) | CompletedOp::Atomic(_) => {
+                world.done.push((self.node, completion));
+                if let Some(memory) = world.locals.get(&completion.context).copied() {
+                    world.results.insert(completion.context, memory.bytes());
+                    scribble(&memory);
+                }
+            }
         }
     }
 
@@ -39,8 +48,13 @@ impl Report for Reporter {
     }
 }
 
-pub(in crate::engine) fn scribble(memory: &Lent) {
+pub fn scribble(memory: &Lent) {
     memory.set(&vec![0xee; memory.iov().len()]);
+}
+
+/// Whether it is as `scribble` left it.
+pub fn is_untouched(memory: &Lent) -> bool {
+    memory.bytes().iter().all(|byte| *byte == 0xee)
 }
 
 /// Contexts of peeks start here, so that they are nobody's receive.
@@ -117,6 +131,7 @@ impl Connected for Wire {
             me,
             peers: nodes,
             moving: Vec::new(),
+            owed: Vec::new(),
             told: Vec::new(),
             passed: Vec::new(),
         };
@@ -124,7 +139,7 @@ impl Connected for Wire {
     }
 
     fn is_quiet(&self) -> bool {
-        self.moving.is_empty() && self.world.borrow().quiet()
+        self.moving.is_empty() && self.owed.is_empty() && self.world.borrow().quiet()
     }
 
     /// Of what it sent, the last is lost.
@@ -307,6 +322,47 @@ impl<T: Connected> Bed<T> {
     pub fn break_off(&mut self, node: PeerId, peer: PeerId) {
         self.world.borrow_mut().broken.push((node, peer));
         self.node(node).engine.transport_mut().inner.break_off(peer);
+    }
+
+    /// A node sends another what no engine sends.
+    pub fn talk_nonsense(&mut self, node: PeerId, to: PeerId) {
+        let mut world = self.world.borrow_mut();
+        world.nonsense.push((node, to));
+        world.broken.push((node, to));
+        drop(world);
+        let header = Header::new(Packet::Segment, u32::MAX);
+        let transport = &mut self.node(node).engine.transport_mut().inner;
+        let _ = transport.push(to, &header, Body::Empty, None);
+    }
+
+    /// Whether operations of a node with another may fail, and how.
+    pub fn torn(&self, a: PeerId, b: PeerId) -> [Option<Error>; 3] {
+        let world = self.world.borrow();
+        let dead = [a, b].iter().any(|node| world.dead.contains(node));
+        let broken = world.broken.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
+        let nonsense = world.nonsense.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
+        [
+            dead.then_some(Error::PeerGone),
+            broken.then_some(Error::Broken),
+            nonsense.then_some(Error::Protocol),
+        ]
+    }
+
+    /// Nothing that a living node was given back was written since.
+    pub fn check_canaries(&self) {
+        let world = self.world.borrow();
+        for (number, received) in world.received.iter().enumerate() {
+            let over = received.recv.multi.is_none() && received.found.iter().any(|(end, _)| !end.peeked);
+            assert!(!over || is_untouched(&received.memory), "receive {number}");
+        }
+        for (context, memory) in world
+            .locals
+            .iter()
+            .filter(|(context, _)| world.results.contains_key(*context))
+        {
+            assert!(is_untouched(memory), "operation {context}");
+        }
+        assert!(world.closed.iter().all(is_untouched), "a region that was closed");
     }
 
     pub fn ends(&self, node: PeerId) -> Vec<Completion> {

@@ -140,6 +140,8 @@ pub struct World {
     pub dead: Vec<PeerId>,
     /// Connections that broke.
     pub broken: Vec<(PeerId, PeerId)>,
+    /// Who said something that no engine says to whom.
+    pub nonsense: Vec<(PeerId, PeerId)>,
     pub log: Vec<Event>,
     pub sent: Vec<Sent>,
     pub received: Vec<Received>,
@@ -151,6 +153,13 @@ pub struct World {
     /// By node: memory to be looked at whenever it receives a message, and what was seen.
     pub watched: Vec<Lent>,
     pub shots: Vec<(PeerId, Completion, Vec<u8>)>,
+    /// Whether receives are overwritten when they complete.
+    pub canaries: bool,
+    /// Local memory of operations on remote memory, to be overwritten; and what they left there.
+    pub locals: HashMap<Context, Lent>,
+    pub results: HashMap<Context, Vec<u8>>,
+    /// Regions that were closed, and overwritten.
+    pub closed: Vec<Lent>,
     /// What was seen there when the first packet of a message was offered to its receiver.
     pub offered: Vec<(Header, Vec<u8>)>,
     /// By node: polls, of which its peers see some.
@@ -212,6 +221,8 @@ enum Moving {
     Leased(Lease, Vec<u8>),
     Keep(Vec<u8>),
     Get(UserIov, UserIov, usize, usize),
+    /// A copy of so many bytes from or to a peer's region, which may be closed meanwhile.
+    Copy(Lease, UserIov, Access, usize),
 }
 
 /// One end of all lanes.
@@ -220,6 +231,8 @@ pub struct Wire {
     me: PeerId,
     peers: PeerId,
     moving: Vec<(PeerId, Token, Moving)>,
+    /// Pushes that have ended and are to be told.
+    owed: Vec<(PeerId, Token)>,
     told: Vec<PeerId>,
     /// Nothing was pushed to these since their lanes were recalled: copies may overtake what stayed there.
     passed: Vec<PeerId>,
@@ -288,6 +301,15 @@ impl Transport for Wire {
         self.passed.retain(|peer| *peer != to);
         world.put_later(self.me, to, header, &bytes, kept);
         if kept.is_some() { Push::Later } else { Push::Done }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.moving.retain(|(from, ..)| *from != peer);
+        self.owed.retain(|(to, _)| *to != peer);
+        let mut world = self.world.borrow_mut();
+        let lane = world.lanes.get_mut(&(self.me, peer)).into_iter().flatten();
+        lane.for_each(|flight| flight.kept = None);
+        true
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
@@ -402,7 +424,11 @@ impl Transport for Wire {
             return Get::Unsupported;
         }
         let len = if roll < at_once + later { part.len } else { 0 };
-        self.moving.push((to, token, Moving::Get(from, into, 0, len)));
+        let regions = self.world.borrow().regions[to as usize].clone();
+        let Ok((lease, _)) = regions.lease(0, part.key, part.addr, part.len, rights) else {
+            return Get::Unsupported;
+        };
+        self.moving.push((to, token, Moving::Copy(lease, *local, access, len)));
         Get::Later
     }
 
@@ -418,7 +444,10 @@ impl Transport for Wire {
 
 /// Moves the bytes and tells the engine.
 fn tell<S: Sink>(sink: &mut S, token: Token, moving: Moving) {
-    let (get, leased) = (matches!(moving, Moving::Get(..)), matches!(moving, Moving::Leased(..)));
+    let (get, leased) = (
+        matches!(moving, Moving::Get(..) | Moving::Copy(..)),
+        matches!(moving, Moving::Leased(..)),
+    );
     match (get, land(moving)) {
         (true, (true, _)) => sink.finished(token, Ok(())),
         (true, (false, _)) => sink.finished(token, Err(NotDone::AskPeer)),
@@ -438,6 +467,13 @@ fn land(moving: Moving) -> (bool, Option<Vec<u8>>) {
             assert_eq!(from.read(at, &mut bytes), len);
             assert_eq!(into.write(at, &bytes), len);
             (len > 0, None)
+        }
+        Moving::Copy(lease, local, access, len) => {
+            let copied = lease.with(|theirs| match access {
+                Access::Read => theirs.part(0, len).copy_to(&local),
+                Access::Write => local.part(0, len).copy_to(theirs),
+            });
+            (copied.is_some_and(|copied| copied > 0), None)
         }
     }
 }
@@ -491,7 +527,7 @@ impl Wire {
 
     /// Reads some of the memory that pushes have kept, and says so.
     fn send_kept<S: Sink>(&mut self, sink: &mut S) {
-        let mut sent = Vec::new();
+        let (mut sent, mut still) = (Vec::new(), Vec::new());
         let mut world = self.world.borrow_mut();
         for to in 0..self.peers {
             if world.dead.contains(&to) || world.roll(2) == 0 {
@@ -503,10 +539,19 @@ impl Wire {
                 if let Some((iov, at, len)) = kept.body {
                     assert_eq!((iov.read(at, &mut flight.body), flight.body.len()), (len, len));
                 }
-                sent.push(kept.token);
+                self.owed.push((to, kept.token));
+            }
+        }
+        // The packet may be there, and answered, before it is told.
+        for (to, token) in self.owed.drain(..) {
+            if world.roll(2) == 0 {
+                sent.push(token);
+            } else {
+                still.push((to, token));
             }
         }
         drop(world);
+        self.owed = still;
         sent.into_iter().for_each(|token| sink.sent(token, Ok(())));
     }
 
@@ -530,6 +575,7 @@ impl Wire {
         if over && !self.told.contains(&peer) {
             self.told.push(peer);
             self.moving.retain(|(from, ..)| *from != peer);
+            self.owed.retain(|(to, _)| *to != peer);
             sink.gone(peer, Loss::Died);
         }
     }

@@ -1,18 +1,48 @@
-//! A transport as it is, with a look at the packets that it delivers: the log and the snapshots of `World`.
+//! A transport as it is, with a look at the packets that it delivers: the log and the snapshots of `World`. Checks that
+//! the transport names tokens as the port says: as often as it has to, and none of a peer that is gone or abandoned.
 
 use super::*;
 use crate::util::user::UserBuf;
+
+/// By whom a token is named that the transport has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Use {
+    Placement(Token),
+    Push(Token),
+}
+
+/// What the transport has: of which peer, and how often.
+type Tokens = HashMap<Use, (PeerId, usize)>;
+
+fn has(tokens: &mut Tokens, it: Use, peer: PeerId) {
+    tokens.entry(it).or_insert((peer, 0)).1 += 1;
+}
+
+fn names(tokens: &mut Tokens, it: Use) {
+    let (_, count) = tokens.get_mut(&it).unwrap_or_else(|| panic!("{it:?} is over"));
+    *count -= 1;
+    if *count == 0 {
+        tokens.remove(&it);
+    }
+}
 
 pub struct Watch<T> {
     pub inner: T,
     me: PeerId,
     world: Rc<RefCell<World>>,
+    tokens: Tokens,
 }
 
 impl<T> Watch<T> {
     pub fn new(inner: T, me: PeerId, world: &Rc<RefCell<World>>) -> Watch<T> {
         let world = world.clone();
-        Watch { inner, me, world }
+        let tokens = Tokens::new();
+        Watch {
+            inner,
+            me,
+            world,
+            tokens,
+        }
     }
 }
 
@@ -21,6 +51,7 @@ struct Tap<'a, S> {
     sink: &'a mut S,
     me: PeerId,
     world: &'a RefCell<World>,
+    tokens: &'a mut Tokens,
 }
 
 impl<S> Tap<'_, S> {
@@ -65,19 +96,28 @@ impl<S: Sink> Sink for Tap<'_, S> {
         if begins && matches!(placement, Placement::Refuse) {
             self.came_not();
         }
+        match &placement {
+            Placement::Into { token, .. } | Placement::Leased { token, .. } | Placement::Keep { token, .. } => {
+                has(self.tokens, Use::Placement(*token), from);
+            }
+            Placement::Drop | Placement::Refuse => {}
+        }
         placement
     }
 
     fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
+        names(self.tokens, Use::Placement(token));
         self.sink.placed(token, buffer);
     }
 
     fn cut(&mut self, token: Token) {
+        names(self.tokens, Use::Placement(token));
         self.world.borrow_mut().cuts += 1;
         self.sink.cut(token);
     }
 
     fn sent(&mut self, token: Token, result: Result<(), Error>) {
+        names(self.tokens, Use::Push(token));
         self.world.borrow_mut().sent_later += 1;
         self.sink.sent(token, result);
     }
@@ -95,6 +135,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 
     fn gone(&mut self, peer: PeerId, loss: Loss) {
+        self.tokens.retain(|_, (of, _)| *of != peer);
         self.sink.gone(peer, loss);
     }
 }
@@ -113,17 +154,28 @@ impl<T: Transport> Transport for Watch<T> {
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let push = self.inner.push(to, header, body, notice);
-        assert!(push != Push::Later || notice.is_some());
+        if push == Push::Later {
+            let notice = notice.expect("Later without a notice");
+            has(&mut self.tokens, Use::Push(notice.token), to);
+        }
         push
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
-        self.inner.abandon(peer)
+        let abandoned = self.inner.abandon(peer);
+        self.tokens.retain(|_, (of, _)| !abandoned || *of != peer);
+        abandoned
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        let (me, world) = (self.me, &*self.world);
-        self.inner.poll(&mut Tap { sink, me, world }, budget)
+        let (me, world, tokens) = (self.me, &*self.world, &mut self.tokens);
+        let mut tap = Tap {
+            sink,
+            me,
+            world,
+            tokens,
+        };
+        self.inner.poll(&mut tap, budget)
     }
 
     fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {

@@ -1,14 +1,17 @@
 //! Messages between two or three endpoints, one feature per test.
 //!
 //! - `flood`: credit and unexpected messages in great number. `peeks`: FI_PEEK, multi-receives, cancelling.
+//! - `later`: pushes that end later.
 //! - `peer_death`: peers that die, do not exist, or violate the protocol.
 
 mod flood;
+mod later;
 mod peeks;
 mod peer_death;
 
 use crate::engine::Config;
 use crate::engine::op::*;
+use crate::engine::outgoing::Stage;
 use crate::engine::port::*;
 use crate::engine::tests::sim::*;
 use crate::engine::wire::Packet;

@@ -1,7 +1,6 @@
 //! Peers that die, do not exist, or violate the protocol.
 
 use super::*;
-use crate::engine::outgoing::Stage;
 use crate::engine::wire::{Header, flag};
 use crate::util::regions::{Region, Rights};
 use crate::util::user::Lent;

@@ -9,6 +9,7 @@ mod memory;
 mod one_sided;
 mod packets;
 
+use crate::engine::op::Error;
 use crate::engine::port::*;
 use crate::engine::wire::{Header, Packet};
 use crate::util::user::Lent;
@@ -44,6 +45,7 @@ macro_rules! tests {
             bodies_go_where_they_are_told,
             what_is_refused_comes_again,
             both_ways_at_once,
+            memory_is_used_until_that_is_told,
             a_small_budget_is_enough,
             memory_is_fetched_where_that_is_offered,
             the_end_of_a_peer_is_noticed,
@@ -121,6 +123,8 @@ struct Taker<F> {
     bodies: HashMap<u32, Vec<u8>>,
     waiting: HashMap<Token, (u32, Option<(Lent, usize)>)>,
     finished: Vec<(Token, Result<(), NotDone>)>,
+    /// Pushes of which the transport said that it is done.
+    sent: Vec<Token>,
     gone: Vec<PeerId>,
     refused: bool,
     /// The sum of what `poll` returned.
@@ -136,6 +140,7 @@ impl<F: FnMut(&Header, usize) -> Wish> Taker<F> {
             bodies: HashMap::new(),
             waiting: HashMap::new(),
             finished: Vec::new(),
+            sent: Vec::new(),
             gone: Vec::new(),
             refused: false,
             said: 0,
@@ -213,6 +218,11 @@ impl<F: FnMut(&Header, usize) -> Wish> Sink for Taker<F> {
 
     fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
         self.finished.push((token, result));
+    }
+
+    fn sent(&mut self, token: Token, result: Result<(), Error>) {
+        assert_eq!(result, Ok(()));
+        self.sent.push(token);
     }
 
     fn gone(&mut self, peer: PeerId, _: Loss) {

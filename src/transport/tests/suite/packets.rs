@@ -204,6 +204,58 @@ pub fn both_ways_at_once<P: Pair>() {
     assert!(at_b.bodies.iter().all(|(number, body)| *body == bytes(*number, 200)));
 }
 
+/// Memory is overwritten as soon as the transport is done with it, by the answer to `push` or by `Sink::sent`.
+pub fn memory_is_used_until_that_is_told<P: Pair>() {
+    let Ends {
+        mut a,
+        mut b,
+        b_of_a,
+        a_of_b,
+        keep: _keep,
+    } = P::pair();
+    let len = a.limits().max_body / 2;
+    let mut at_a = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
+    let mut at_b = Taker::new(a_of_b, |_: &Header, _| Wish::Keep);
+    const COUNT: u32 = 60;
+    let memories: Vec<Lent> = (0..COUNT).map(|_| Lent::new(&[len / 2, len - len / 2], 0)).collect();
+    let (mut later, mut told) = (0, 0);
+    let mut number = 0;
+    until("all packets and notices", || {
+        if number < COUNT {
+            let memory = memories[number as usize];
+            memory.set(&bytes(number, len));
+            let when = [When::Released, When::Transmitted][number as usize % 2];
+            let token = Token::from(number);
+            // Without a notice, and without memory, there is nothing to be told of either.
+            let notice = (number % 5 > 0).then_some(Notice { token, when });
+            let iov = &memory.iov();
+            let body = Body::User { iov, at: 0, len };
+            match a.push(b_of_a, &header(number), body, notice) {
+                Push::Done => {
+                    memory.set(&vec![9; len]);
+                    number += 1;
+                }
+                Push::Later => {
+                    assert!(P::PUSHES_LATER && notice.is_some());
+                    later += 1;
+                    number += 1;
+                }
+                Push::Full => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        at_a.poll(&mut a, 10);
+        for token in at_a.sent.drain(..) {
+            told += 1;
+            memories[token as usize].set(&vec![9; len]);
+        }
+        at_b.poll(&mut b, 10);
+        at_b.bodies.len() == COUNT as usize && told == later
+    });
+    assert_eq!(later > 0, P::PUSHES_LATER);
+    assert!(at_b.bodies.iter().all(|(number, body)| *body == bytes(*number, len)));
+}
+
 pub fn a_small_budget_is_enough<P: Pair>() {
     let Ends {
         mut a,

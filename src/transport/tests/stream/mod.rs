@@ -1,0 +1,213 @@
+//! Packets through byte streams, socket pairs, of which no call moves more than a few bytes.
+//!
+//! It shows that the seam fits streams: the header is known before the body; a body is moved as it comes, over many
+//! polls, into receives and leased regions; packets are written as there is room, from the application's memory; what
+//! is refused stays in the socket; connections break and others follow. `link` is one connection.
+
+mod link;
+mod tests;
+
+use crate::engine::op::Error;
+use crate::engine::port::{Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::wire::Header;
+use crate::util::user::UserIov;
+use link::{Came, Die, Link};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+/// What precedes a body in the stream: its length, and the packet's header.
+const PREFIX: usize = 4 + Header::SIZE;
+
+/// Knows who lives, and has the sockets that their owners have not accepted: for whom, from whom.
+#[derive(Default)]
+struct Switchboard {
+    dead: Vec<PeerId>,
+    calls: VecDeque<(PeerId, PeerId, UnixStream)>,
+}
+
+/// An endpoint. The number of a peer is its place among the endpoints of one switchboard.
+pub struct Stream {
+    board: Rc<RefCell<Switchboard>>,
+    me: PeerId,
+    links: Vec<Link>,
+    /// Peers whose death was told.
+    told: Vec<PeerId>,
+    die: Die,
+    /// The last poll left something to read.
+    more: bool,
+}
+
+impl Stream {
+    pub fn connected(nodes: PeerId, seed: u64) -> Vec<Stream> {
+        let board = Rc::<RefCell<Switchboard>>::default();
+        let stream = |me: PeerId| Stream {
+            board: board.clone(),
+            me,
+            links: (0..nodes).map(|_| Link::default()).collect(),
+            told: Vec::new(),
+            die: Die(seed ^ u64::from(me)),
+            more: false,
+        };
+        (0..nodes).map(stream).collect()
+    }
+
+    /// Nothing is under way here that goes on by itself.
+    pub fn is_quiet(&self) -> bool {
+        let board = self.board.borrow();
+        !self.more && self.links.iter().all(Link::is_quiet) && board.calls.iter().all(|(to, ..)| *to != self.me)
+    }
+
+    /// The endpoint ends as if its process had died.
+    pub fn die(&mut self) {
+        self.links.iter_mut().for_each(Link::hang_up);
+        let mut board = self.board.borrow_mut();
+        board.calls.retain(|(to, ..)| *to != self.me);
+        board.dead.push(self.me);
+    }
+
+    /// The connection to a peer breaks: what was not read is lost here; the peer may still read what it has.
+    pub fn break_off(&mut self, peer: PeerId) {
+        if self.links[peer as usize].is_up() {
+            self.links[peer as usize].hang_up();
+        }
+    }
+
+    fn is_dead(&self, peer: PeerId) -> bool {
+        self.board.borrow().dead.contains(&peer)
+    }
+
+    /// Where a connection waits that a peer has made.
+    fn call(&self, from: PeerId) -> Option<usize> {
+        let calls = &self.board.borrow().calls;
+        calls.iter().position(|(to, by, _)| (*to, *by) == (self.me, from))
+    }
+
+    /// Takes a connection that a peer has made, if one waits.
+    fn accept(&mut self, from: PeerId) -> bool {
+        let call = self.call(from);
+        let call = call.and_then(|call| self.board.borrow_mut().calls.remove(call));
+        let Some((_, _, socket)) = call else {
+            return false;
+        };
+        let again = socket.try_clone().expect("a second handle");
+        self.links[from as usize].connect(socket, again);
+        true
+    }
+
+    fn connect(&mut self, to: PeerId) {
+        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+        if to == self.me {
+            return self.links[to as usize].connect(ours, theirs);
+        }
+        let again = ours.try_clone().expect("a second handle");
+        self.links[to as usize].connect(ours, again);
+        self.board.borrow_mut().calls.push_back((to, self.me, theirs));
+    }
+
+    /// Tells the engine of the end of a connection. Only after that is there another.
+    fn tell_end<S: Sink>(&mut self, peer: PeerId, sink: &mut S) {
+        self.links[peer as usize] = Link::default();
+        if !self.is_dead(peer) || self.call(peer).is_some() {
+            sink.gone(peer, Loss::Broken);
+        } else if !self.told.contains(&peer) {
+            self.told.push(peer);
+            sink.gone(peer, Loss::Died);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.die();
+    }
+}
+
+impl Transport for Stream {
+    const PUSHES_LATER: bool = true;
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_body: 1000,
+            eager: 5000,
+            can_get: false,
+            guaranteed_body: 1000,
+            sync_placement: false,
+        }
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        Some(PeerId::from_le_bytes(address.try_into().ok()?))
+    }
+
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+        let (dead, called) = (self.is_dead(to), self.call(to).is_some());
+        let Some(link) = self.links.get_mut(to as usize) else {
+            return Push::Unreachable;
+        };
+        if dead {
+            // One that was not connected would not hear of its end.
+            link.over |= !link.is_up() && !called;
+            return Push::Gone;
+        }
+        if link.over {
+            return Push::Full;
+        }
+        if !link.is_up() && !self.accept(to) {
+            self.connect(to);
+        }
+        self.links[to as usize].push(header, body, notice, &mut self.die)
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.break_off(peer);
+        true
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let mut calls = 1 + self.die.roll(40);
+        let (mut done, nodes) = (0, self.links.len() as u64);
+        let first = self.die.roll(nodes);
+        self.more = false;
+        for peer in (0..nodes).map(|n| ((n + first) % nodes) as PeerId) {
+            if !self.links[peer as usize].is_up() && !self.links[peer as usize].over {
+                self.accept(peer);
+            }
+            let why = if self.is_dead(peer) {
+                Error::PeerGone
+            } else {
+                Error::Broken
+            };
+            let link = &mut self.links[peer as usize];
+            link.write_on(sink, why, &mut self.die);
+            while !link.over {
+                if done == budget {
+                    self.more = true;
+                    break;
+                }
+                match link.read_on(peer, sink, &mut calls, &mut self.die) {
+                    Came::Packet => done += 1,
+                    Came::End => link.over = true,
+                    Came::Enough => {
+                        self.more = true;
+                        break;
+                    }
+                    Came::Nothing => break,
+                }
+            }
+            if link.over {
+                self.tell_end(peer, sink);
+            }
+        }
+        done
+    }
+
+    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
+        None
+    }
+
+    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {
+        Get::Unsupported
+    }
+}
