@@ -7,10 +7,9 @@
 use super::log::CoreProvider;
 use super::object::on_engine::DomainOf;
 use super::types::{fi_ops_domain, fi_provider};
-use crate::api::errno::Result;
 use crate::api::info::model::Info;
 use crate::api::log::Speaker;
-use crate::api::mr::registrar::Registrar;
+use crate::api::mr::registrar::{self, Registrar};
 use crate::provider::Provider;
 use crate::provider::on_engine::OnEngine;
 use core::ffi::CStr;
@@ -33,7 +32,7 @@ pub(super) struct BuiltIn {
     /// What its domains open.
     pub domain_ops: &'static fi_ops_domain,
     /// What a domain has for the memory that is registered there.
-    pub registrar: fn(&Info) -> Result<Option<Arc<dyn Registrar>>>,
+    pub registrar: fn(&Info) -> registrar::Opened,
     start: fn() -> Box<dyn Provider>,
     version: u32,
     c_name: &'static CStr,

@@ -424,6 +424,10 @@ fn an_atomic_that_the_card_lacks_is_refused() {
             )
         };
         assert_eq!(atomic(FI_PROD), -(FI_EOPNOTSUPP as isize));
+        let mut most = 0;
+        let valid = |op, most| fi_atomicvalid(program.ep, FI_UINT64, op, most);
+        assert_eq!((valid(FI_PROD, &mut most), most), (-FI_EOPNOTSUPP, 0));
+        assert_eq!((valid(FI_SUM, &mut most), most), (0, 1));
         assert_eq!(atomic(FI_SUM), 0);
     }
     assert!(program.completion().is_ok());

@@ -9,7 +9,7 @@
 //! them (`Holds::COPIES`). Called by `rma`, `atomic` and `endpoint`, and by `deliver` for what has completed.
 
 use super::endpoint::Engine;
-use super::op::{Access, Atomic, AtomicTarget, Error, Failure, Form, Refused, Report, Rma};
+use super::op::{Access, Atomic, AtomicOp, AtomicTarget, Error, Failure, Form, Refused, Report, Rma};
 use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
 use super::port::{Amo, CopyOp, Get, Local, NotDone, PeerId, Push, Transport};
@@ -25,6 +25,11 @@ const ELEMENT: usize = 8;
 const NO_KEY: u64 = u64::MAX;
 
 impl<T: Transport> Engine<T> {
+    /// The atomics that are the transport's: then there are no others. None: the targets' engines do all.
+    pub fn amos(&self) -> &'static [AtomicOp] {
+        self.core.one_sided.atomics
+    }
+
     /// Whether reads and writes are the transport's.
     #[inline(always)]
     pub(super) fn copies_natively(&self) -> bool {

@@ -196,15 +196,6 @@ pub enum Local<'a> {
     Bytes(&'a [u8]),
 }
 
-impl Local<'_> {
-    pub fn len(&self) -> usize {
-        match self {
-            Local::User(iov) => iov.len(),
-            Local::Bytes(bytes) => bytes.len(),
-        }
-    }
-}
-
 /// A read or write of a peer's registered memory. Both sides have the same length, which may be 0.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyOp<'a> {

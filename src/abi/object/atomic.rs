@@ -49,9 +49,9 @@ impl<V: EndpointOps> OpTables<V> {
             = message(Form::Compare, msg_atomic, vector(compare_ioc, compare_count),
                       vector(result_ioc, result_count), flags);
     } {
-        writevalid: Some(writevalid),
-        readwritevalid: Some(readwritevalid),
-        compwritevalid: Some(compwritevalid),
+        writevalid: Some(writevalid::<V>),
+        readwritevalid: Some(readwritevalid::<V>),
+        compwritevalid: Some(compwritevalid::<V>),
     }};
 }
 
@@ -412,30 +412,59 @@ pub(super) unsafe fn by_msg(
 // ---- which operations there are ----
 
 /// # Safety
-/// `count` is NULL or a place for a number.
-unsafe fn tell_most(form: Form, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    let told = AtomicKind::new(form, datatype, op).map(|kind| {
+/// `ep` is a live endpoint of this kind, `count` NULL or a place for a number.
+unsafe fn tell_most<V: EndpointOps>(
+    ep: *mut fid_ep,
+    form: Form,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: a live endpoint of this kind.
+    let amos = unsafe { super::endpoint::of::<V>(ep.cast()) }.with_state(|state| state.amos);
+    let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
+        let most = match amos {
+            [] => kind.most(),
+            amos if amos.contains(&kind.op) => 1,
+            _ => return Err(Errno(FI_EOPNOTSUPP)),
+        };
         if !count.is_null() {
             // SAFETY: the caller's count is a place for a number.
-            unsafe { count.write(kind.most()) };
+            unsafe { count.write(most) };
         }
+        Ok(())
     });
     status(told)
 }
 
-unsafe extern "C" fn writevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: the manual page asks for NULL or a place for a number.
-    unsafe { tell_most(Form::Base, datatype, op, count) }
+unsafe extern "C" fn writevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the manual page asks for a live endpoint, and NULL or a place for a number.
+    unsafe { tell_most::<V>(ep, Form::Base, datatype, op, count) }
 }
 
-unsafe extern "C" fn readwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: the manual page asks for NULL or a place for a number.
-    unsafe { tell_most(Form::Fetch, datatype, op, count) }
+unsafe extern "C" fn readwritevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as in `writevalid`.
+    unsafe { tell_most::<V>(ep, Form::Fetch, datatype, op, count) }
 }
 
-unsafe extern "C" fn compwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: the manual page asks for NULL or a place for a number.
-    unsafe { tell_most(Form::Compare, datatype, op, count) }
+unsafe extern "C" fn compwritevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as in `writevalid`.
+    unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
 }
 
 /// fi_query_atomic. FI_TAGGED makes no difference: the buffer of a tagged receive can be the target of any operation.

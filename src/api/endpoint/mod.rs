@@ -116,13 +116,16 @@ struct OneEndpoint<T> {
 
 impl<T: EndpointTransport> OneEndpoint<T> {
     fn core(provider: Speaker, info: &Info, transport: T) -> EndpointCore<OneEndpoint<T>> {
+        let engine = Engine::with(transport, state::engine_config(info));
+        let mut state = EndpointState::new(provider, info);
+        state.amos = engine.amos();
         let owner = OneEndpoint {
-            state: EndpointState::new(provider, info),
+            state,
             listeners: HashMap::new(),
             name: None,
             transport: PhantomData,
         };
-        EndpointCore::new(Engine::with(transport, state::engine_config(info)), owner)
+        EndpointCore::new(engine, owner)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::api::errno::Result;
 use crate::util::regions::Rights;
 use crate::util::user::UserIov;
 use core::any::Any;
+use std::sync::Arc;
 
 /// What a registrar makes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,9 @@ pub trait Registrar: Any + Send + Sync {
     /// it has not.
     fn lend(&self, addr: usize, desc: usize) -> bool;
 }
+
+/// What a domain opens: its registrar, if the provider has one.
+pub type Opened = Result<Option<Arc<dyn Registrar>>>;
 
 /// The registrar of a provider that has none.
 #[derive(Debug)]

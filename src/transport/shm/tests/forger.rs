@@ -218,7 +218,7 @@ impl Story {
             0 => body
                 .chunks_exact_mut(8)
                 .for_each(|word| word.copy_from_slice(&dice.number().to_le_bytes())),
-            1 if body.len() == Remote::MAX => body.copy_from_slice(&self.name(forger).bytes()),
+            1 if body.len() == Remote::MAX => body.copy_from_slice(self.name(forger).bytes()),
             _ => {}
         }
         let words = [first, self.dice.number(), self.dice.number(), total];

@@ -8,7 +8,9 @@ mod link;
 mod tests;
 
 use crate::engine::op::Error;
-use crate::engine::port::{Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use link::{Came, Die, Link};
