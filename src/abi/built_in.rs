@@ -7,26 +7,32 @@
 use super::log::CoreProvider;
 use super::object::on_engine::DomainOf;
 use super::types::{fi_ops_domain, fi_provider};
+use crate::api::info::model::Info;
 use crate::api::log::Speaker;
+use crate::api::mr::registrar::{self, Registrar};
 use crate::provider::Provider;
 use crate::provider::on_engine::OnEngine;
 use core::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
     #[cfg(test)]
     BuiltIn::on_engine::<super::example::Example>(c"example"),
+    #[cfg(test)]
+    BuiltIn::on_engine::<super::card::StandIn>(c"stand_in"),
 ];
 
-/// In tests there is an example besides.
-const COUNT: usize = 1 + cfg!(test) as usize;
+/// In tests there are an example and a stand-in for a card besides.
+const COUNT: usize = 1 + 2 * cfg!(test) as usize;
 
 /// What is C about a provider of this library.
 pub(super) struct BuiltIn {
     pub name: Speaker,
     /// What its domains open.
     pub domain_ops: &'static fi_ops_domain,
+    /// What a domain has for the memory that is registered there.
+    pub registrar: fn(&Info) -> registrar::Opened,
     start: fn() -> Box<dyn Provider>,
     version: u32,
     c_name: &'static CStr,
@@ -39,6 +45,7 @@ impl BuiltIn {
         BuiltIn {
             name: P::NAME,
             domain_ops: const { &DomainOf::<P>::OPS },
+            registrar: |info| Ok(P::registrar(info)?.map(|registrar| registrar as Arc<dyn Registrar>)),
             start: || Box::new(P::start()),
             version: P::VERSION,
             c_name,

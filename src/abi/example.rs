@@ -12,6 +12,7 @@ use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
+use crate::api::mr::registrar::NoRegistrar;
 use crate::engine::port::{Limits, PeerId};
 use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::transport::tests::loopback::{Hub, LIMITS, Loopback};
@@ -30,6 +31,7 @@ pub struct Example;
 
 impl OnEngine for Example {
     type Transport = Loopback;
+    type Registrar = NoRegistrar;
 
     const NAME: &'static str = "example";
     const VERSION: u32 = 1 << 16;

@@ -19,6 +19,8 @@
 mod slots;
 
 mod built_in;
+#[cfg(test)]
+mod card;
 mod compat;
 pub mod entry;
 #[cfg(test)]

@@ -39,7 +39,7 @@ fn total(form: Form, data: Option<u64>, len: usize) -> (u8, u64) {
 }
 
 impl Outgoing {
-    fn atomic(atomic: &Atomic) -> Outgoing {
+    pub(super) fn atomic(atomic: &Atomic) -> Outgoing {
         let operand = atomic.operand.len();
         let compare = if atomic.op.form() == Form::Compare {
             atomic.len
@@ -141,6 +141,12 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Invalid);
         }
         let atomic = &atomic;
+        if self.has_amos() && matches!(atomic.target, AtomicTarget::Memory(_)) {
+            return self.atomic_native(atomic, report);
+        }
+        if self.copies_natively() {
+            return self.atomic_queued(atomic, report);
+        }
         if atomic.in_pieces() && self.atomic_direct_pieces(atomic) {
             report.report(atomic.done());
             return Ok(());

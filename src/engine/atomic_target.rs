@@ -117,7 +117,12 @@ impl Core {
         if remote.len() != len {
             return Err(Malformed);
         }
-        let (found, result) = match self.execute_atomic(&atomic, &remote) {
+        let done = match self.one_sided.atomics {
+            [] => self.execute_atomic(&atomic, &remote),
+            // Our peers' cards execute atomics here, which a processor's are not atomic against.
+            _ => Err((Core::some_part(&remote), Error::NoSuchAtomic)),
+        };
+        let (found, result) = match done {
             Ok(done) => done,
             Err((part, error)) => {
                 let refusal = Refusal { from, part, error };

@@ -6,7 +6,7 @@
 use super::message::Landing;
 use super::op::{Access, Error, Report};
 use super::peer::Malformed;
-use super::port::{ExposedName, Loss, PeerId, Placement, Sink, Token};
+use super::port::{ExposedName, Loss, NotDone, PeerId, Placement, Sink, Token};
 use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -67,7 +67,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         match landing {
             Some(Landing::Direct(delivery)) => core.deliver(&delivery, None, report),
             Some(Landing::Part { message, at }) => core.part_landed(message, at, buffer, report),
-            Some(Landing::Remote { message }) => core.remote_landed(message, buffer, report),
+            Some(Landing::Remote { message }) => core.remote_landed(message, buffer.as_deref(), report),
             Some(Landing::Write { from, key, len, data }) => core.report_write(from, key, len, data, report),
             Some(Landing::LeasedWrite {
                 from,
@@ -86,8 +86,12 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         self.core.exposed_memory(peer, name, access)
     }
 
-    fn finished(&mut self, token: Token, ok: bool) {
-        self.core.get_finished(GetOwner::of(token), ok, self.report);
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        self.core.get_finished(GetOwner::of(token), result, self.report);
+    }
+
+    fn written(&mut self, from: PeerId, len: usize, data: u64) {
+        self.core.written(from, len, data, self.report);
     }
 
     fn cut(&mut self, token: Token) {

@@ -7,8 +7,8 @@
 use super::endpoint::Engine;
 use super::kernel::Kernel;
 use super::op::{Access, Atomic, AtomicTarget, CompletedOp, Completion, RemotePart, Report, Rma};
-use super::outgoing::{Outgoing, Stage};
-use super::port::{Get, PeerId, Transport};
+use super::outgoing::{Holds, Outgoing, Stage};
+use super::port::{CopyOp, Get, Local, PeerId, Transport};
 use super::rma_peer::rma_completion;
 use super::state::{Core, GetOwner};
 use crate::util::regions::Rights;
@@ -60,31 +60,9 @@ impl Core {
     fn copying(&mut self, id: Id) {
         let Some(send) = self.sends.get_mut(id) else { return };
         send.stage = Stage::Fetching;
-        send.long = true;
         let to = send.to;
-        let peer = self.peer(to);
-        peer.unfinished += 1;
-        peer.rma_mut().long_ops += 1;
-        peer.update_fast_path();
-    }
-
-    /// Such a copy is over. If it failed, the peer is asked to do it: it goes to the front of the queue, since
-    /// everything that must not overtake it has waited.
-    #[cold]
-    pub(super) fn copied(&mut self, id: Id, ok: bool, report: &mut impl Report) {
-        if ok {
-            return self.end_send(id, None, report);
-        }
-        let Some(send) = self.sends.get_mut(id) else { return };
-        send.stage = Stage::Queued;
-        send.long = false;
-        let to = send.to;
-        let peer = self.peer(to);
-        let rma = peer.rma_mut();
-        rma.long_ops = rma.long_ops.saturating_sub(1);
-        peer.update_fast_path();
-        peer.queue.push_front(id);
-        self.wake(to);
+        self.peer(to).unfinished += 1;
+        self.hold(to, id, Holds::MESSAGES);
     }
 }
 
@@ -144,7 +122,13 @@ impl<T: Transport> Engine<T> {
         }
         let id = self.core.sends.insert(Outgoing::rma(rma));
         let token = GetOwner::Read(id).token();
-        match self.transport.copy(rma.to, part, &rma.local, rma.access, token) {
+        let copy = CopyOp {
+            access: rma.access,
+            parts: core::slice::from_ref(part),
+            local: Local::User(&rma.local),
+            data: None,
+        };
+        match self.transport.copy(rma.to, &copy, token) {
             Get::Later => self.core.copying(id),
             got => {
                 self.core.sends.remove(id);

@@ -9,8 +9,10 @@ use super::deliver::EngineSink;
 use super::op::{CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send};
 use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
 use super::outgoing_op::OutgoingOp;
-use super::port::{Body, ExposedName, Get, PeerId, Push, Transport};
-use super::state::{Config, Core, ExposedRegions, GetOwner};
+#[cfg(test)]
+use super::port::ExposedName;
+use super::port::{Body, Get, NotDone, PeerId, Push, Transport};
+use super::state::{Call, Config, Core, ExposedRegions, GetOwner};
 use super::wire::Packet;
 use crate::util::keep_in_registers;
 use crate::util::regions::Regions;
@@ -62,7 +64,10 @@ impl<T: Transport> Engine<T> {
     }
 
     pub fn with(transport: T, config: Config) -> Engine<T> {
-        let core = Core::new(transport.limits(), config);
+        let mut core = Core::new(transport.limits(), config);
+        if T::ONE_SIDED && config.one_sided {
+            core.one_sided = transport.one_sided();
+        }
         Engine {
             transport,
             core,
@@ -180,7 +185,7 @@ impl<T: Transport> Engine<T> {
     /// regions know this endpoint. `counted`: a counter is bound to the endpoint for peers' operations, so each is
     /// reported, whatever the region asks for; then the transport may not let peers access memory directly.
     pub fn expose_regions(&mut self, regions: Arc<Regions>, endpoint: u64, counted: bool) {
-        if !counted {
+        if !counted && (!T::ONE_SIDED || self.core.one_sided.copies) {
             self.transport.publish_regions(&regions, endpoint);
         }
         self.core.exposed_regions = Some(ExposedRegions {
@@ -241,19 +246,19 @@ impl<T: Transport> Engine<T> {
 
     /// Whether packets or gets are queued, so `progress` has work even if nothing arrives.
     pub fn busy(&self) -> bool {
-        !self.core.busy.is_empty() || !self.core.gets.is_empty()
+        !self.core.busy.is_empty() || !self.core.calls.is_empty()
     }
 
     /// Whether `progress` could push something now. Packets that found the transport full do not count: it tells when
     /// there is room.
     pub fn has_work(&self) -> bool {
-        self.more_to_push || !self.core.gets.is_empty()
+        self.more_to_push || !self.core.calls.is_empty()
     }
 
     /// Whether any operation or receive is outstanding.
     pub fn unfinished(&self) -> bool {
         let posted = self.posted() + self.core.collective.posted_len();
-        self.sending() + posted + self.core.streams.len() + self.core.gets.len() > 0
+        self.sending() + posted + self.core.streams.len() + self.core.calls.len() > 0
     }
 
     /// Posted receives of the application.
@@ -298,7 +303,7 @@ impl<T: Transport> Engine<T> {
             core.sends.len(),
             core.arrivals.len(),
             core.landings.len(),
-            core.streams.len() + core.multis.len() + core.claims.len(),
+            core.streams.len() + core.multis.len() + core.claims.len() + core.calls.len() + core.exposures.len(),
             sides + core.kept + core.peers.iter().map(|peer| peer.kept + peer.withheld).sum::<usize>(),
         ]
     }
@@ -332,7 +337,9 @@ impl<T: Transport> Engine<T> {
     #[inline(never)]
     fn push_waiting(&mut self, report: &mut impl Report) {
         self.more_to_push = false;
-        self.start_gets(report);
+        if !self.core.calls.is_empty() {
+            self.make_calls(report);
+        }
         if !self.core.newly_shunned.is_empty() {
             self.end_shunned(report);
         }
@@ -362,7 +369,11 @@ impl<T: Transport> Engine<T> {
         let Some(packet) = self.core.next(to) else {
             return Step::Nothing;
         };
-        match self.push_packet(to, &packet) {
+        let push = match packet.purpose {
+            Purpose::Native(id) if T::ONE_SIDED => self.begin_native(to, id, report),
+            _ => self.push_packet(to, &packet),
+        };
+        match push {
             Push::Later if T::PUSHES_LATER => {
                 self.core.kept_by_transport(&packet);
                 self.core.pushed(to, &packet, report);
@@ -373,18 +384,9 @@ impl<T: Transport> Engine<T> {
                 Step::Pushed
             }
             Push::Full => Step::Full,
-            Push::Gone => {
-                self.core.unreached(to, Error::PeerGone, report);
-                Step::Nothing
-            }
-            Push::Unreachable => {
-                self.core.unreached(to, Error::Unreachable, report);
-                Step::Nothing
-            }
-            Push::NoMemory => {
-                self.core.unreached(to, Error::NoMemory, report);
-                Step::Nothing
-            }
+            Push::Gone => self.unreached(to, Error::PeerGone, report),
+            Push::Unreachable => self.unreached(to, Error::Unreachable, report),
+            Push::NoMemory => self.unreached(to, Error::NoMemory, report),
             Push::TooLong => {
                 // Retried with smaller packets or by rendezvous; a packet that cannot be made smaller fails.
                 if core::mem::replace(&mut self.core.peer(to).small_packets_only, true) {
@@ -395,38 +397,39 @@ impl<T: Transport> Engine<T> {
         }
     }
 
+    #[cold]
+    fn unreached(&mut self, to: PeerId, error: Error, report: &mut impl Report) -> Step {
+        self.core.unreached(to, error, report);
+        self.end_exposures();
+        Step::Nothing
+    }
+
     fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
         let mut notice = None;
         let sent = match packet.purpose {
-            Purpose::Control | Purpose::Credit | Purpose::Acks => None,
+            Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::Native(_) => None,
             Purpose::Reply => return self.push_reply(to, packet.len),
             Purpose::ServedRead => return self.push_served(to, packet),
             Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
                 let send = self.core.sends.get(id);
-                if send.is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
-                    && packet.header.packet != Packet::Segment
-                {
+                let kind = packet.header.packet;
+                let message = send.is_none_or(|send| matches!(send.op, OutgoingOp::Message));
+                if kind == Packet::Rendezvous || !message && kind != Packet::Segment {
                     return self.push_operation(to, packet, id);
                 }
                 if T::PUSHES_LATER {
                     notice = send.and_then(|send| send.notice(id, packet));
                 }
-                send.map(|send| (id, &send.local))
+                send.map(|send| &send.local)
             }
         };
         let (at, len) = (packet.at, packet.len);
-        let offer = packet.header.packet == Packet::Rendezvous && self.core.limits.can_get;
-        let remote;
         let body = match sent {
-            Some((id, LocalBuffer::User(iov))) if offer && !iov.is_empty() => {
-                remote = self.transport.expose(to, iov, ExposedName::Sent(id.bits()));
-                Body::Bytes(&remote.bytes)
-            }
-            Some((_, LocalBuffer::User(iov))) if len > 0 => Body::User { iov, at, len },
-            Some((_, LocalBuffer::Copy(bytes))) if len > 0 => {
+            Some(LocalBuffer::User(iov)) if len > 0 => Body::User { iov, at, len },
+            Some(LocalBuffer::Copy(bytes)) if len > 0 => {
                 Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
             }
-            Some((_, LocalBuffer::User(_) | LocalBuffer::Copy(_))) | None => Body::Empty,
+            Some(LocalBuffer::User(_) | LocalBuffer::Copy(_)) | None => Body::Empty,
         };
         // `push` is inlined here and in `send`, and nowhere else.
         self.transport.push(to, &packet.header, body, notice)
@@ -445,10 +448,12 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// Starts the gets for matched messages, long writes and long reads.
-    fn start_gets(&mut self, report: &mut impl Report) {
-        for _ in 0..self.core.gets.len() {
-            let Some(owner) = self.core.gets.pop_front() else {
+    /// Starts the gets for matched messages, long writes and long reads, and ends exposures.
+    #[inline(never)]
+    fn make_calls(&mut self, report: &mut impl Report) {
+        self.end_exposures();
+        for _ in 0..self.core.calls.len() {
+            let Some(Call::Get(owner)) = self.core.calls.pop_front() else {
                 return;
             };
             let get = match owner {
@@ -462,10 +467,10 @@ impl<T: Transport> Engine<T> {
             let (from, len) = (get.from, get.len);
             let token = (!get.now).then(|| owner.token());
             match self.transport.get(from, &get.remote, &get.into, 0, len, token) {
-                Get::Done => self.core.get_finished(owner, true, report),
+                Get::Done => self.core.get_finished(owner, Ok(()), report),
                 Get::Later => {}
-                Get::Full => self.core.gets.push_back(owner),
-                Get::Unsupported => self.core.get_finished(owner, false, report),
+                Get::Full => self.core.calls.push_back(Call::Get(owner)),
+                Get::Unsupported | Get::Failed(_) => self.core.get_finished(owner, Err(NotDone::AskPeer), report),
                 Get::Gone => {} // `Sink::gone` follows and fails what waits for this get
             }
         }

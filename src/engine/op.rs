@@ -288,6 +288,8 @@ pub enum Error {
     OutOfRange,
     /// FI_EOPNOTSUPP: the peer cannot do this operation on this type.
     NoSuchAtomic,
+    /// FI_EFAULT: our own memory is not registered, or not for this.
+    NotRegistered,
 }
 
 /// Why an operation was not accepted: it has no effect and no completion follows.

@@ -55,10 +55,34 @@ pub(super) enum Stage {
     Fetching,
     /// The get failed: the peer is to be asked to send the bytes.
     AskAgain,
+    /// In the queue: the transport cannot do it with this peer, so it is asked with packets.
+    AskPeer,
     /// It has failed, but the transport still writes some of the reply to our memory.
     Failed(Error),
     /// It has ended, but the transport still has packets of it: `Outgoing::held`.
     Ended(Option<Error>),
+}
+
+/// What an operation holds until it ends: a set, so that an operation that holds nothing costs one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holds(u8);
+
+impl Holds {
+    pub(super) const NOTHING: Holds = Holds(0);
+    /// Copies by the transport to its peer: it counts in `RmaPeer::answers`.
+    pub(super) const COPIES: Holds = Holds(1);
+    /// Messages and atomics to its peer: it counts in `RmaPeer::long_ops`.
+    pub(super) const MESSAGES: Holds = Holds(2);
+    /// An entry of `Core::exposures`.
+    pub(super) const EXPOSURE: Holds = Holds(4);
+
+    pub(super) fn has(self, what: Holds) -> bool {
+        self.0 & what.0 != 0
+    }
+
+    pub(super) fn add(&mut self, what: Holds) {
+        self.0 |= what.0;
+    }
 }
 
 #[derive(Debug)]
@@ -70,8 +94,7 @@ pub(super) struct Outgoing {
     pub level: CompletionLevel,
     pub fence: bool,
     pub tell: Tell,
-    /// A long read or write that was started: it counts in `RmaPeer::long_ops`.
-    pub long: bool,
+    pub holds: Holds,
     /// The tag; of an operation on one remote piece, its address.
     pub tag: u64,
     pub data: Option<u64>,
@@ -116,7 +139,7 @@ impl Outgoing {
             level,
             fence: false,
             tell,
-            long: false,
+            holds: Holds::NOTHING,
             tag: 0,
             data: None,
             context,
@@ -216,6 +239,8 @@ pub(super) enum Purpose {
     Segment(Id),
     /// Bytes that the peer requested, or a read that is asked for again.
     Requested(Id),
+    /// The operation at the front of the queue, which is the transport's: no packet.
+    Native(Id),
 }
 
 /// The packet that goes to a peer next.
@@ -351,6 +376,7 @@ impl Core {
             Purpose::Acks => self.acks_given(to, &packet.header),
             Purpose::Reply => self.replied(to, packet.len),
             Purpose::ServedRead => self.served(to, &packet.header, packet.len, report),
+            Purpose::Native(_) => {}
             Purpose::Start(id) => self.started(to, id, packet, report),
             Purpose::Segment(id) => {
                 self.peer(to).requested_next = true;

@@ -1,7 +1,7 @@
 //! What an engine knows of one peer: packets queued for it, credit both ways, how many operations are in flight.
 
 use super::op::{Completion, CompletionLevel, Error, Failure};
-use super::outgoing::{Outgoing, Purpose, Stage};
+use super::outgoing::{Holds, Outgoing, Purpose, Stage};
 use super::port::PeerId;
 use super::rma_peer::RmaPeer;
 use super::state::{Config, Core};
@@ -190,11 +190,11 @@ impl Core {
         let Some(send) = self.sends.remove(id) else { return };
         let peer = self.peer(send.to);
         peer.unfinished = peer.unfinished.saturating_sub(1);
-        if let Some(rma) = peer.rma.as_mut().filter(|_| send.long) {
-            rma.long_ops = rma.long_ops.saturating_sub(1);
-            peer.update_fast_path();
+        let waited_for = !peer.queue.is_empty();
+        if send.holds != Holds::NOTHING {
+            self.release(send.to, id, send.holds);
         }
-        if !peer.queue.is_empty() {
+        if waited_for {
             self.wake(send.to); // a fence or a message may have waited for this one
         }
         report.report(Completion {

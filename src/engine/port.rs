@@ -15,7 +15,7 @@
 //! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The engine
 //! reports no completion before that.
 
-use super::op::{Access, Error, RemotePart};
+use super::op::{Access, AtomicOp, Error, RemotePart};
 use super::wire::Header;
 use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
@@ -24,8 +24,8 @@ use std::sync::Arc;
 /// The transport's number for a peer of one endpoint. Small and dense; reused for another address only after `forget`.
 pub type PeerId = u32;
 
-/// The engine's name for a body from `place` to `placed`, for a `get` or `copy` until `finished`, or for an operation
-/// whose packets are pushed, until each is `sent`.
+/// The engine's name for a body from `place` to `placed`, for a `get`, `copy` or `amo` until `finished`, or for an
+/// operation whose packets are pushed, until each is `sent`.
 pub type Token = u64;
 
 /// What a transport can do. Asked once, when the endpoint is enabled.
@@ -111,14 +111,43 @@ pub enum Push {
     NoMemory,
 }
 
-/// What a peer passes to `get` to fetch from this endpoint's memory. Opaque bytes made by `expose`, sent as a body.
+/// What a peer passes to `get` to fetch from this endpoint's memory. Opaque bytes made by `expose`, sent as a body, and
+/// no more of them than there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
-    pub bytes: [u8; Remote::SIZE],
+    bytes: [u8; Remote::MAX],
+    len: u8,
 }
 
 impl Remote {
-    pub const SIZE: usize = 96;
+    pub const MAX: usize = 96;
+
+    /// None if there are no bytes, or too many.
+    pub fn new(bytes: &[u8]) -> Option<Remote> {
+        let mut all = [0; Remote::MAX];
+        all.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let len = u8::try_from(bytes.len()).ok().filter(|len| *len > 0)?;
+        Some(Remote { bytes: all, len })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+impl From<[u8; Remote::MAX]> for Remote {
+    fn from(bytes: [u8; Remote::MAX]) -> Remote {
+        let len = Remote::MAX as u8;
+        Remote { bytes, len }
+    }
+}
+
+/// Memory that a peer may fetch with `get`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    pub remote: Remote,
+    /// The transport's name for it, if it is to be told with `unexpose` when no peer needs it any more.
+    pub id: Option<u64>,
 }
 
 /// Which memory a `Remote` exposes. A peer may send it back to have this side do part of the copying. It is a name to
@@ -133,7 +162,7 @@ pub enum ExposedName {
     Region(RemotePart),
 }
 
-/// How a `get` began.
+/// How a `get`, `copy` or `amo` began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Get {
@@ -141,10 +170,77 @@ pub enum Get {
     /// `Sink::finished` will say.
     Later,
     Full,
-    /// Not possible with this peer: the engine asks the peer to send instead.
+    /// Not possible with this peer: the engine asks the peer to do it.
     Unsupported,
     /// As `Push::Gone`.
     Gone,
+    /// The operation ends with this error. (A message whose `get` fails so is sent instead.)
+    Failed(Error),
+}
+
+/// Why a `get`, `copy` or `amo` that was `Later` has come to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// As `Get::Unsupported`.
+    AskPeer,
+    /// As `Get::Failed`.
+    Failed(Error),
+}
+
+/// Our side of a copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Local<'a> {
+    /// The application's memory, which is the transport's until the copy is over.
+    User(&'a UserIov),
+    /// Bytes to be written (FI_INJECT). The transport has taken them when the call returns.
+    Bytes(&'a [u8]),
+}
+
+/// A read or write of a peer's registered memory. Both sides have the same length, which may be 0.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyOp<'a> {
+    pub access: Access,
+    pub parts: &'a [RemotePart],
+    pub local: Local<'a>,
+    /// Remote CQ data of a write: the peer's transport says `Sink::written` when the bytes are there.
+    pub data: Option<u64>,
+}
+
+/// An atomic operation on one element of a peer's registered memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Amo<'a> {
+    pub op: AtomicOp,
+    pub part: RemotePart,
+    pub operand: &'a [u8],
+    /// Empty, unless the operation compares.
+    pub compare: &'a [u8],
+    /// Where the old value goes. No memory, if nobody wants it.
+    pub result: &'a UserIov,
+}
+
+/// What a transport does in its peers' memory without their processor, as a card does: every read and write, and either
+/// all atomics or none. A card's atomics and a processor's do not see each other, so it is settled for the whole life of
+/// an endpoint.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneSided {
+    /// `copy` does all reads and writes.
+    pub copies: bool,
+    /// All that `amo` does, each on a single element. None: atomics are executed by the target's engine.
+    pub atomics: &'static [AtomicOp],
+    /// What is begun to a peer after a write, packets included, takes effect there after it. Otherwise the engine holds
+    /// messages and atomics until the write has completed. Copies among themselves are never held, but for FI_FENCE.
+    pub ordered_after_write: bool,
+    /// The same after a read or an `amo`.
+    pub ordered_after_read: bool,
+}
+
+impl OneSided {
+    pub const NONE: OneSided = OneSided {
+        copies: false,
+        atomics: &[],
+        ordered_after_write: false,
+        ordered_after_read: false,
+    };
 }
 
 /// How a peer was lost.
@@ -161,10 +257,17 @@ pub enum Loss {
 }
 
 pub trait Transport {
+    /// Whether `one_sided` may say anything. Known to the compiler, so that the calls of other transports do not ask.
+    const ONE_SIDED: bool = false;
     /// Whether `push` is ever `Later`. Known to the compiler, so that a transport that copies pays nothing for it.
     const PUSHES_LATER: bool = false;
 
     fn limits(&self) -> Limits;
+
+    /// What this end does in its peers' memory by itself. Asked once, as `limits`.
+    fn one_sided(&self) -> OneSided {
+        OneSided::NONE
+    }
 
     /// The number of the peer at an address, which need not exist yet. One address always has one number.
     fn peer(&mut self, address: &[u8]) -> Option<PeerId>;
@@ -194,8 +297,13 @@ pub trait Transport {
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
     /// Lets a peer fetch from our memory with `get`. If the peer asks for help with the copy, the transport asks the
-    /// engine for the memory by this name (`Sink::exposed_memory`).
-    fn expose(&self, to: PeerId, iov: &UserIov, name: ExposedName) -> Remote;
+    /// engine for the memory by this name (`Sink::exposed_memory`). None: it cannot, so the bytes are sent.
+    fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed>;
+
+    /// The peer has fetched that, or will not any more, because the operation was cancelled or the peer is gone. Called
+    /// once for each `expose` that gave a name, before the operation's memory is used for anything else; but not when
+    /// the transport is dropped, which ends all.
+    fn unexpose(&mut self, _to: PeerId, _id: u64) {}
 
     /// Copies `len` bytes from offset `at` of a peer's memory to offset `at` of ours. Without a token, our memory must
     /// not be touched after this returns (a region may then be closed), so `Later` is not allowed.
@@ -211,9 +319,12 @@ pub trait Transport {
 
     // ---- direct access to a peer's registered memory ----
     //
-    // The operation is complete when the call returns, unless a copy is `Later`. A transport does it only when the peer
-    // has taken all packets pushed to it before, and never in a region whose accesses are counted. In every other case,
-    // also when access would be denied, it does nothing and the engine sends a packet: only the peer refuses.
+    // Two ways. Without `one_sided`, `reach` and `copy` are offered short cuts: the operation is complete when the call
+    // returns, unless a copy is `Later`. The transport takes one only when the peer has taken all packets pushed to it
+    // before, and never in a region whose accesses are counted. In every other case, also when access would be denied, it
+    // does nothing and the engine sends a packet: only the peer refuses. With `one_sided`, `copy` and `amo` are the way:
+    // they get every operation, in order, and answer `Unsupported` for a peer that did not publish its regions, which is
+    // asked with packets from then on.
 
     /// Lets peers access these regions directly, through the endpoint of this number, where `Region::shown_at` allows.
     fn publish_regions(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
@@ -240,9 +351,16 @@ pub trait Transport {
         None
     }
 
-    /// Copies between a piece of a peer's memory and as much of ours. On any answer but `Done` or `Later` the peer is
-    /// asked to do it. What fits one packet is never `Later`, so that short operations keep their order.
-    fn copy(&mut self, _to: PeerId, _part: &RemotePart, _local: &UserIov, _access: Access, _token: Token) -> Get {
+    /// Copies between a peer's memory and ours. Complete, with `Done` or `Sink::finished`, when the bytes are at their
+    /// place on the side that is written. As a short cut it is offered one remote piece and no data; on any answer but
+    /// `Done` or `Later` the peer is asked to do it, and what fits one packet is never `Later`, so that short operations
+    /// keep their order.
+    fn copy(&mut self, _to: PeerId, _copy: &CopyOp<'_>, _token: Token) -> Get {
+        Get::Unsupported
+    }
+
+    /// Executes one of `OneSided::atomics`.
+    fn amo(&mut self, _to: PeerId, _amo: &Amo<'_>, _token: Token) -> Get {
         Get::Unsupported
     }
 
@@ -297,7 +415,7 @@ pub trait Sink {
 
     /// The short way: a whole packet has come and the engine can read its body where it lies. True: the engine has
     /// consumed it. False: nothing happened, and the transport calls `place`. For transports that would move the body
-    /// at once.
+    /// at once; one with `ONE_SIDED` goes by `place`, which refuses atomics where only the card may execute them.
     #[inline]
     fn take(&mut self, _from: PeerId, _header: &Header, _body: &[u8]) -> bool {
         false
@@ -322,10 +440,14 @@ pub trait Sink {
         None
     }
 
-    /// A `get` or `copy` that was `Later` is over. If it failed, the engine asks the peer to do it instead.
-    fn finished(&mut self, token: Token, ok: bool);
+    /// A `get`, `copy` or `amo` that was `Later` is over.
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>);
+
+    /// A peer's `copy` with remote CQ data has written `len` bytes to our memory, after all that it sent before.
+    fn written(&mut self, _from: PeerId, _len: usize, _data: u64) {}
 
     /// A peer is lost: operations that wait for it fail. From now on the transport touches no memory of the peer's
-    /// placements, gets and pushes, and says nothing more of them; nothing that was pushed to it before is sent.
+    /// placements, gets, copies, amos and pushes, and says nothing more of them; nothing that was pushed to it before is
+    /// sent.
     fn gone(&mut self, peer: PeerId, loss: Loss);
 }

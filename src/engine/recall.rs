@@ -10,7 +10,7 @@
 
 use super::endpoint::Engine;
 use super::op::{RemotePart, Report};
-use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing::{Holds, LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::port::{PeerId, Recall, Transport};
 use super::state::Core;
@@ -121,7 +121,7 @@ impl Core {
     fn short_read(&self, to: PeerId, header: &Header) -> Option<(Id, RemotePart, UserIov)> {
         let id = self.sends.find_short(header.id).filter(|_| header.flags == 0)?;
         let send: &Outgoing = self.sends.get(id)?;
-        let waits = send.to == to && send.stage == Stage::Sent && !send.long && send.at == 0;
+        let waits = send.to == to && send.stage == Stage::Sent && !send.holds.has(Holds::MESSAGES) && send.at == 0;
         let (OutgoingOp::Read(RemoteSide::One { key }), LocalBuffer::User(local)) = (&send.op, &send.local) else {
             return None;
         };

@@ -4,13 +4,14 @@
 //! receiver fetches it and answers `Done`; or requests as many bytes as fit its buffer (`Send`), which the sender
 //! pushes as segments. A get that fails is followed by a request. Long writes use the same steps after their `Offer`.
 
+use super::exposure::is_remote;
 use super::message::{Landing, Message, Phase, kind, tag};
 use super::op::{Access, Report};
 use super::outgoing::{LocalBuffer, Stage};
 use super::peer::Malformed;
 use super::pieces::refusal_error;
 use super::port::{ExposedName, PeerId, Placement, Remote};
-use super::state::{Core, GetOwner};
+use super::state::{Call, Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use crate::util::slab::Id;
@@ -36,7 +37,7 @@ impl Core {
         report: &mut impl Report,
     ) -> Result<Placement, Malformed> {
         let total = usize::try_from(header.total).map_err(|_| Malformed)?;
-        if len != 0 && len != Remote::SIZE {
+        if len != 0 && !is_remote(len) {
             return Err(Malformed);
         }
         let matched = self.take_post(kind(header), from, tag(header), total);
@@ -62,13 +63,13 @@ impl Core {
     }
 
     /// The `Remote` of an offered message has come.
-    pub(super) fn remote_landed(&mut self, id: Id, buffer: Option<Vec<u8>>, report: &mut impl Report) {
+    pub(super) fn remote_landed(&mut self, id: Id, bytes: Option<&[u8]>, report: &mut impl Report) {
         let Some(message) = self.arrivals.get_mut(id) else {
             return;
         };
         message.moving = 0;
-        if let Some(Ok(bytes)) = buffer.map(<[u8; Remote::SIZE]>::try_from) {
-            message.phase = Phase::Offered(Some(Box::new(Remote { bytes })));
+        if let Some(remote) = bytes.and_then(Remote::new) {
+            message.phase = Phase::Offered(Some(Box::new(remote)));
         }
         if message.discarded {
             self.finish(id, report);
@@ -90,7 +91,7 @@ impl Core {
         if message.goal == 0 {
             self.finish(id, report);
         } else if matches!(message.phase, Phase::Offered(Some(_))) && self.limits.can_get {
-            self.gets.push_back(GetOwner::Message(id));
+            self.calls.push_back(Call::Get(GetOwner::Message(id)));
         } else {
             self.request_bytes(id);
         }

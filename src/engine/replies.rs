@@ -1,13 +1,14 @@
 //! What comes back to the initiator of a read or an atomic: the bytes, leave to fetch them, or a refusal.
 
+use super::exposure::is_remote;
 use super::message::Landing;
 use super::op::{Error, Failure, Form, Report};
-use super::outgoing::{LocalBuffer, Outgoing, Stage};
+use super::outgoing::{Holds, LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, PulledRead};
 use super::peer::Malformed;
-use super::port::{PeerId, Placement, Remote, Token};
+use super::port::{NotDone, PeerId, Placement, Remote, Token};
 use super::rendezvous::GetRequest;
-use super::state::{Core, GetOwner};
+use super::state::{Call, Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
 
@@ -59,11 +60,11 @@ impl Outgoing {
 }
 
 impl Core {
-    /// A get or copy is over.
-    pub(super) fn get_finished(&mut self, owner: GetOwner, ok: bool, report: &mut impl Report) {
+    /// A get, copy or amo is over. A get that failed ends nothing, as the peer can be asked to send the bytes.
+    pub(super) fn get_finished(&mut self, owner: GetOwner, result: Result<(), NotDone>, report: &mut impl Report) {
         match owner {
-            GetOwner::Message(id) => self.message_fetched(id, ok, report),
-            GetOwner::Read(id) => self.read_fetched(id, ok, report),
+            GetOwner::Message(id) => self.message_fetched(id, result.is_ok(), report),
+            GetOwner::Read(id) => self.read_fetched(id, result, report),
         }
     }
 
@@ -129,7 +130,12 @@ impl Core {
     pub(super) fn place_exposed(&mut self, from: PeerId, header: &Header, len: usize) -> Result<Placement, Malformed> {
         let can_get = self.limits.can_get;
         let (id, send) = self.operation(from, header)?;
-        if !can_get || !send.long || send.at > 0 || len != Remote::SIZE || !matches!(send.op, OutgoingOp::Read(_)) {
+        if !can_get
+            || !send.holds.has(Holds::MESSAGES)
+            || send.at > 0
+            || !is_remote(len)
+            || !matches!(send.op, OutgoingOp::Read(_))
+        {
             return Err(Malformed);
         }
         send.stage = Stage::Fetching;
@@ -140,18 +146,18 @@ impl Core {
     }
 
     pub(super) fn exposed_landed(&mut self, id: Id, notify: Option<GotNotice>, buffer: Option<Vec<u8>>) {
-        let Some(send) = self.sends.get_mut(id) else { return };
-        let Some(Ok(bytes)) = buffer.map(<[u8; Remote::SIZE]>::try_from) else {
+        let remote = buffer.as_deref().and_then(Remote::new);
+        self.recycle(buffer.unwrap_or_default());
+        let (Some(send), Some(remote)) = (self.sends.get_mut(id), remote) else {
             return;
         };
         if let OutgoingOp::Read(remote_side) = std::mem::replace(&mut send.op, OutgoingOp::Message) {
-            let remote = Remote { bytes };
             send.op = OutgoingOp::PulledRead(Box::new(PulledRead {
                 remote_side,
                 remote,
                 notify,
             }));
-            self.gets.push_back(GetOwner::Read(id));
+            self.calls.push_back(Call::Get(GetOwner::Read(id)));
         }
     }
 
@@ -170,8 +176,8 @@ impl Core {
         })
     }
 
-    /// The get for a read is over, or a copy that `direct` started.
-    pub(super) fn read_fetched(&mut self, id: Id, ok: bool, report: &mut impl Report) {
+    /// The get for a read is over, or a copy or amo.
+    pub(super) fn read_fetched(&mut self, id: Id, result: Result<(), NotDone>, report: &mut impl Report) {
         let Some(send) = self.sends.get_mut(id) else { return };
         let (to, len) = (send.to, send.len);
         let PulledRead {
@@ -180,10 +186,10 @@ impl Core {
             OutgoingOp::PulledRead(pull) => *pull,
             op => {
                 send.op = op;
-                return self.copied(id, ok, report);
+                return self.copied(id, result, report);
             }
         };
-        if !ok {
+        if result.is_err() {
             send.op = OutgoingOp::Read(remote_side);
             send.stage = Stage::AskAgain;
             self.peer(to).requested.push_back(id);
@@ -195,7 +201,7 @@ impl Core {
                 tag: addr,
                 data: key,
                 total: len as u64,
-                ..Header::new(Packet::Got, 0)
+                ..Header::new(Packet::Got, id.short())
             };
             self.send_control(to, header);
         }

@@ -10,10 +10,10 @@ use super::op::{
     Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart,
     Report, Rma,
 };
-use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
+use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces::{self, LIST, RegionMemory};
-use super::port::{Body, ExposedName, PeerId, Push, Remote, Transport};
+use super::port::{Body, PeerId, Push, Remote, Transport};
 use super::rma_peer::{ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
@@ -88,11 +88,14 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Invalid);
         }
         let rma = &rma;
+        if self.copies_natively() {
+            return self.rma_native(rma, report);
+        }
         let len = rma.local.len();
         let Some(part) = rma.remote.only() else {
             return self.rma_in_pieces(rma, report);
         };
-        if self.may_be_copied(rma.to, len) {
+        if !T::ONE_SIDED && self.may_be_copied(rma.to, len) {
             if self.rma_copied(rma, &part, report) {
                 return Ok(());
             }
@@ -189,7 +192,7 @@ impl<T: Transport> Engine<T> {
 
     #[cold]
     fn rma_queued(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        if rma.remote.parts().len() != 1 && self.core.limits.max_body < LIST + Remote::SIZE {
+        if rma.remote.parts().len() != 1 && self.core.limits.max_body < LIST + Remote::MAX {
             return Err(Refused::Unsupported);
         }
         self.queue(rma.to, || Outgoing::rma(rma), report)
@@ -219,11 +222,8 @@ impl<T: Transport> Engine<T> {
             pieces::write_list(&list, body);
         }
         match (&send.local, header.packet) {
-            (_, Packet::Read) | (LocalBuffer::Copy(_), Packet::Offer) => {}
-            (LocalBuffer::User(iov), Packet::Offer) if self.core.limits.can_get => {
-                body.extend_from_slice(&self.transport.expose(to, iov, ExposedName::Sent(id.bits())).bytes);
-            }
-            (LocalBuffer::User(_), Packet::Offer) => {}
+            (_, Packet::Read) => {}
+            (_, Packet::Offer | Packet::Rendezvous) => return self.push_offer(to, header, id, body),
             (LocalBuffer::User(iov), _) if body.is_empty() && len > 0 => {
                 return Self::push_out_of_line(&mut self.transport, to, header, Body::User { iov, at: 0, len });
             }
@@ -264,10 +264,7 @@ impl<T: Transport> Engine<T> {
         };
         let (at, len) = (0, packet.len);
         match (packet.header.packet, found.one()) {
-            (Packet::Exposed, Some(iov)) => {
-                let remote = self.transport.expose(to, &iov, found.name());
-                Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Bytes(&remote.bytes))
-            }
+            (Packet::Exposed, Some(iov)) => self.push_exposed(to, packet, &iov, found.name()),
             (_, Some(iov)) => Self::push_out_of_line(
                 &mut self.transport,
                 to,
@@ -330,6 +327,9 @@ impl Core {
 
     /// The first packet of the RMA or atomic operation at the front of the queue, if it may go.
     pub(super) fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
+        if let Some(native) = self.next_native(to, id, send) {
+            return native;
+        }
         let header = match &send.op {
             OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
             OutgoingOp::Read(remote_side) => {
@@ -379,7 +379,6 @@ impl Core {
             Packet::Read => send.len > small,
             _ => false,
         };
-        send.long = long;
         send.stage = if header.packet == Packet::Offer {
             Stage::Offered
         } else {
@@ -401,8 +400,9 @@ impl Core {
         peer.requested_next = true;
         peer.queue.pop_front();
         if long {
-            peer.rma_mut().long_ops += 1;
-            peer.update_fast_path();
+            self.hold(to, id, Holds::MESSAGES);
+        } else if self.one_sided.copies && matches!(header.packet, Packet::FetchAtomic | Packet::CompareAtomic) {
+            self.hold(to, id, Holds::COPIES);
         }
         let short = match header.packet {
             Packet::Write => true,

@@ -4,6 +4,7 @@
 //! Short writes and base atomics complete in the order they were started. So they have no number: the target counts
 //! them, and one `Acked` at the end of a poll completes many.
 
+use super::exposure::Exposure;
 use super::op::{
     Access, CompletedOp, Completion, Context, Error, Failure, Form, MessageKind, RemoteIov, RemotePart, Report, Tell,
 };
@@ -64,6 +65,14 @@ pub(super) struct ServedRead {
     pub at: usize,
     /// The peer can fetch with `get`.
     pub get: bool,
+    pub exposure: Exposure,
+}
+
+/// A long read that a peer may be fetching, of which the transport is to be told when it is over.
+#[derive(Debug)]
+pub(super) struct ExposedRead {
+    pub number: u32,
+    pub id: u64,
 }
 
 #[derive(Debug, Default)]
@@ -75,10 +84,13 @@ pub(super) struct RmaPeer {
     /// The bytes in `replies`.
     pub reply_bytes: usize,
     pub served_reads: VecDeque<ServedRead>,
+    pub exposed_reads: Vec<ExposedRead>,
     /// `served_reads` goes before `Peer::requested` next: they take turns.
     pub serve_next: bool,
     /// Our long reads and writes in flight. Messages and atomics to the peer wait for them.
     pub long_ops: u32,
+    /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
+    pub answers: u32,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
@@ -94,8 +106,12 @@ impl RmaPeer {
 
     #[cfg(test)]
     pub fn left(&self) -> usize {
-        let owed = self.acks as usize + self.replies.len() + self.reply_bytes + self.served_reads.len();
-        self.unacked.len() + owed + self.long_ops as usize + self.landing as usize
+        let owed = self.acks as usize
+            + self.replies.len()
+            + self.reply_bytes
+            + self.served_reads.len()
+            + self.exposed_reads.len();
+        self.unacked.len() + owed + self.long_ops as usize + self.landing as usize + self.answers as usize
     }
 }
 
@@ -207,7 +223,9 @@ impl Core {
         error: Error,
         report: &mut impl Report,
     ) {
-        for short in rma.into_iter().flat_map(|rma| rma.unacked) {
+        let Some(rma) = rma else { return };
+        self.end_exposed_reads(peer, rma.exposed_reads, rma.served_reads);
+        for short in rma.unacked {
             self.unacked = self.unacked.saturating_sub(1);
             report.report(short.end(peer, Some(error)));
         }
@@ -346,7 +364,7 @@ impl Core {
                 }
             }
             Packet::Done => report.refused(to, &Self::some_part(&serve.remote), refusal_error(header.data)),
-            _ => {} // the peer says with `Got` when it has fetched
+            _ => self.read_exposed(to, &serve), // the peer says with `Got` when it has fetched
         }
     }
 

@@ -225,6 +225,7 @@ impl Core {
             return Err(Malformed);
         }
         let number = header.id;
+        self.end_exposed_read(from, number); // it could not be fetched, and is asked for again
         match self.find_regions(&remote, 0, len, Rights::READ) {
             Err((part, error)) => self.refuse(number, &Refusal { from, part, error }, report),
             Ok(found) if len <= self.small => {
@@ -234,13 +235,14 @@ impl Core {
                 self.report_target(from, Access::Read, &found, len, None, report);
             }
             Ok(_) => {
-                let get = header.flags & flag::GET != 0 && self.limits.can_get;
+                let get = header.flags & flag::GET != 0 && self.limits.can_get && self.may_expose(from);
                 let at = 0;
                 let serve = ServedRead {
                     number,
                     remote,
                     at,
                     get,
+                    exposure: None,
                 };
                 self.serve(from, serve);
             }
@@ -264,8 +266,8 @@ impl Core {
         let source = match rest {
             [] => None,
             rest => {
-                let bytes = rest.try_into().map_err(|_| Malformed)?;
-                Some(Box::new(Remote { bytes }))
+                let remote = Remote::new(rest).ok_or(Malformed)?;
+                Some(Box::new(remote))
             }
         };
         if let Err((part, error)) = self.find_regions(&remote, 0, total, Rights::WRITE) {
@@ -411,6 +413,7 @@ impl Core {
     pub(super) fn got(&mut self, from: PeerId, header: &Header, report: &mut impl Report) {
         let len = usize::try_from(header.total).unwrap_or(usize::MAX);
         let (addr, key) = (header.tag, header.data);
+        self.end_exposed_read(from, header.id);
         let part = RemotePart { addr, len: 0, key };
         if let Ok((_, true)) = self.find_region(&part, Rights::READ) {
             report.report(target_completion(from, Access::Read, key, false, len, None));

@@ -1,13 +1,14 @@
 //! All state of an engine except its transport. The other files of this folder hold the rules that change it.
 
 use super::credit;
+use super::exposure::Asked;
 use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
 use super::op::{Context, Error, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
-use super::port::{Limits, PeerId, Remote};
+use super::port::{Limits, OneSided, PeerId, Remote};
 use super::receive::PostedRecv;
 use crate::util::hash::QuickMap;
 use crate::util::regions::Regions;
@@ -27,6 +28,9 @@ pub struct Config {
     pub share: usize,
     /// The most operations in flight to one peer.
     pub sends: usize,
+    /// Nobody here counts what peers do, and no operation of ours need be counted by its target: the transport may do
+    /// them by itself (`port::OneSided`).
+    pub one_sided: bool,
 }
 
 impl Default for Config {
@@ -36,6 +40,7 @@ impl Default for Config {
             room: 64 << 20,
             share: 32 << 20,
             sends: 1024,
+            one_sided: true,
         }
     }
 }
@@ -66,6 +71,13 @@ pub(super) enum GetOwner {
     Read(Id),
 }
 
+/// A call of the transport that is to be made, as `Core` does not know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Get(GetOwner),
+    Unexpose(PeerId, u64),
+}
+
 #[derive(Debug)]
 pub(super) struct Core {
     /// None: peers may access no memory.
@@ -90,8 +102,11 @@ pub(super) struct Core {
     pub landings: Slab<Landing>,
     /// Messages whose segments are arriving, by sender and the sender's number.
     pub streams: QuickMap<(PeerId, u32), Id>,
-    /// Gets to be started.
-    pub gets: VecDeque<GetOwner>,
+    pub calls: VecDeque<Call>,
+    /// What the transport made of the memory of operations in `sends`, where that matters after the push: by name.
+    pub exposures: QuickMap<u64, Asked>,
+    /// What the transport does in its peers' memory by itself at this endpoint.
+    pub one_sided: OneSided,
     /// Unacknowledged short operations of all peers.
     pub unacked: usize,
     /// Peers that owe answers to short operations, and polls since the last check of them (`recall`).
@@ -121,7 +136,7 @@ impl Core {
             config,
             limits: Limits {
                 eager,
-                can_get: limits.can_get && limits.max_body >= Remote::SIZE,
+                can_get: limits.can_get && limits.max_body >= Remote::MAX,
                 ..limits
             },
             small: eager.min(limits.max_body),
@@ -134,7 +149,9 @@ impl Core {
             arrivals: Slab::default(),
             landings: Slab::default(),
             streams: QuickMap::default(),
-            gets: VecDeque::new(),
+            calls: VecDeque::new(),
+            exposures: QuickMap::default(),
+            one_sided: OneSided::NONE,
             unacked: 0,
             awaiting_answers: Vec::new(),
             polls_since_check: 0,

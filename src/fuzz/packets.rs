@@ -10,7 +10,8 @@ use crate::engine::op::{
     RemotePart, Rma, Send, Tell,
 };
 use crate::engine::port::{
-    Body, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+    Body, Exposed, ExposedName, Get, Limits, Loss, NotDone, Notice, PeerId, Placement, Push, Remote, Sink, Token,
+    Transport,
 };
 use crate::engine::wire::Header;
 use crate::mem::atomic::{Datatype, Op};
@@ -129,7 +130,7 @@ impl Feed {
             Coming::Finished(ok) => {
                 let ended = self.0.borrow_mut().later.pop();
                 if let Some((token, _)) = ended {
-                    sink.finished(token, ok);
+                    sink.finished(token, if ok { Ok(()) } else { Err(NotDone::AskPeer) });
                 }
             }
             Coming::Gone(peer) => {
@@ -179,10 +180,9 @@ impl Transport for Feed {
         budget
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
-        Remote {
-            bytes: [0; Remote::SIZE],
-        }
+    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
+        let remote = Remote::from([0; Remote::MAX]);
+        Some(Exposed { remote, id: Some(7) })
     }
 
     fn get(&mut self, _: PeerId, _: &Remote, local: &UserIov, at: usize, len: usize, token: Option<Token>) -> Get {
@@ -296,7 +296,7 @@ impl Scene<'_> {
         let (tag, data, mut total) = (self.input.number(), self.input.number(), self.input.number());
         let len = match self.input.byte() {
             len @ 0..=127 => usize::from(len),
-            192 => Remote::SIZE,
+            192 => Remote::MAX,
             255 => MAX_BODY,
             len => usize::from(len - 128) * 8,
         };

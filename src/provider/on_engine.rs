@@ -13,6 +13,7 @@ use crate::api::info::address::check_request;
 use crate::api::info::check::judge_all;
 use crate::api::info::model::*;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
+use crate::api::mr::registrar::Registrar;
 use crate::engine::port::Limits;
 use crate::util::user::IOV_LIMIT;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ use std::sync::Arc;
 /// gets its transport. The engine and the objects of `api` do all else.
 pub trait OnEngine: Send + Sync + 'static {
     type Transport: EndpointTransport + 'static;
+
+    /// What it does when memory is registered: `NoRegistrar`, if nothing.
+    type Registrar: Registrar;
 
     const NAME: &'static str;
 
@@ -43,6 +47,14 @@ pub trait OnEngine: Send + Sync + 'static {
 
     /// What all transports of the provider have, known before there is one.
     fn limits() -> Limits;
+
+    /// What a domain has that must know of its registered memory. None: nothing here must.
+    fn registrar(_info: &Info) -> Result<Option<Arc<Self::Registrar>>> {
+        Ok(None)
+    }
+
+    /// The transport of an endpoint belongs to a domain with this registrar. Called before the endpoint is enabled.
+    fn attach(_transport: &mut Self::Transport, _registrar: &Arc<Self::Registrar>) {}
 
     /// The transport of an endpoint that is opened for this info.
     fn open(info: &Info) -> Result<Self::Transport>;

@@ -177,9 +177,18 @@ impl Regions {
 
     /// Adds a region and returns its key. None: the key that the application chose is in use.
     pub fn add(&self, region: Region, wanted: u64) -> Option<u64> {
+        let key = if self.own_keys {
+            self.table.lock().fresh_key()
+        } else {
+            wanted
+        };
+        self.add_as(region, key)
+    }
+
+    /// Adds a region under a key that somebody else chose. None: it is in use.
+    pub fn add_as(&self, region: Region, key: u64) -> Option<u64> {
         let mut table = self.table.lock();
         let table = &mut *table;
-        let key = if self.own_keys { table.fresh_key() } else { wanted };
         match table.regions.entry(key) {
             Entry::Occupied(_) => None,
             Entry::Vacant(place) => {

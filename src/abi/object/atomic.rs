@@ -3,12 +3,13 @@
 //! Opens vectors and message structs, counts bytes where C counts elements, nothing more: what a call may ask for is
 //! checked by `api`. `op_table` says how a row reads. Deferred work opens its message structs here too.
 
+use super::descriptors::{Given, note};
 use super::endpoint::OpTables;
 use super::op_table::{c_type, op_table};
 use super::posting::{NULL, Post, counted, elements, one};
 use super::status;
 use crate::abi::types::*;
-use crate::api::endpoint::EndpointOps;
+use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::{AtomicCall, AtomicKind};
@@ -19,38 +20,38 @@ use libc::ssize_t;
 
 impl<V: EndpointOps> OpTables<V> {
     pub const ATOMIC: fi_ops_atomic = op_table! { fi_ops_atomic {
-        write (buf, count, _desc, dest, addr, key, datatype, op, context)
+        write (buf, count, desc, dest, addr, key, datatype, op, context)
             = atomic(dest, addr, key, datatype, op).buffers(count, buf, NULL, NULL, context);
-        writev (ioc, _descs, count, dest, addr, key, datatype, op, context)
+        writev (ioc, descs, count, dest, addr, key, datatype, op, context)
             = atomic(dest, addr, key, datatype, op).vectors(vector(ioc, count), NONE, NONE, context);
         writemsg (msg_atomic, flags)
             = message(Form::Base, msg_atomic, NONE, NONE, flags);
         inject (buf, count, dest, addr, key, datatype, op)
             = atomic(dest, addr, key, datatype, op).buffers(count, buf, NULL, NULL, NULL).inject();
-        readwrite (buf, count, _desc, result, _result_desc, dest, addr, key, datatype, op, context)
+        readwrite (buf, count, desc, result, result_desc, dest, addr, key, datatype, op, context)
             = fetch_atomic(dest, addr, key, datatype, op).buffers(count, buf, NULL, result, context);
-        readwritev (ioc, _descs, count, result_ioc, _result_descs, result_count,
+        readwritev (ioc, descs, count, result_ioc, result_descs, result_count,
                     dest, addr, key, datatype, op, context)
             = fetch_atomic(dest, addr, key, datatype, op)
                 .vectors(vector(ioc, count), NONE, vector(result_ioc, result_count), context);
-        readwritemsg (msg_atomic, result_ioc, _result_descs, result_count, flags)
+        readwritemsg (msg_atomic, result_ioc, result_descs, result_count, flags)
             = message(Form::Fetch, msg_atomic, NONE, vector(result_ioc, result_count), flags);
-        compwrite (buf, count, _desc, compare, _compare_desc, result, _result_desc,
+        compwrite (buf, count, desc, compare, compare_desc, result, result_desc,
                    dest, addr, key, datatype, op, context)
             = compare_atomic(dest, addr, key, datatype, op).buffers(count, buf, compare, result, context);
-        compwritev (ioc, _descs, count, compare_ioc, _compare_descs, compare_count, result_ioc, _result_descs,
+        compwritev (ioc, descs, count, compare_ioc, compare_descs, compare_count, result_ioc, result_descs,
                     result_count, dest, addr, key, datatype, op, context)
             = compare_atomic(dest, addr, key, datatype, op)
                 .vectors(vector(ioc, count), vector(compare_ioc, compare_count), vector(result_ioc, result_count),
                          context);
-        compwritemsg (msg_atomic, compare_ioc, _compare_descs, compare_count, result_ioc, _result_descs, result_count,
+        compwritemsg (msg_atomic, compare_ioc, compare_descs, compare_count, result_ioc, result_descs, result_count,
                       flags)
             = message(Form::Compare, msg_atomic, vector(compare_ioc, compare_count),
                       vector(result_ioc, result_count), flags);
     } {
-        writevalid: Some(writevalid),
-        readwritevalid: Some(readwritevalid),
-        compwritevalid: Some(compwritevalid),
+        writevalid: Some(writevalid::<V>),
+        readwritevalid: Some(readwritevalid::<V>),
+        compwritevalid: Some(compwritevalid::<V>),
     }};
 }
 
@@ -411,30 +412,59 @@ pub(super) unsafe fn by_msg(
 // ---- which operations there are ----
 
 /// # Safety
-/// `count` is NULL or a place for a number.
-unsafe fn tell_most(form: Form, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    let told = AtomicKind::new(form, datatype, op).map(|kind| {
+/// `ep` is a live endpoint of this kind, `count` NULL or a place for a number.
+unsafe fn tell_most<V: EndpointOps>(
+    ep: *mut fid_ep,
+    form: Form,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: a live endpoint of this kind.
+    let amos = unsafe { super::endpoint::of::<V>(ep.cast()) }.with_state(|state| state.amos);
+    let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
+        let most = match amos {
+            [] => kind.most(),
+            amos if amos.contains(&kind.op) => 1,
+            _ => return Err(Errno(FI_EOPNOTSUPP)),
+        };
         if !count.is_null() {
             // SAFETY: the caller's count is a place for a number.
-            unsafe { count.write(kind.most()) };
+            unsafe { count.write(most) };
         }
+        Ok(())
     });
     status(told)
 }
 
-unsafe extern "C" fn writevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: the manual page asks for NULL or a place for a number.
-    unsafe { tell_most(Form::Base, datatype, op, count) }
+unsafe extern "C" fn writevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the manual page asks for a live endpoint, and NULL or a place for a number.
+    unsafe { tell_most::<V>(ep, Form::Base, datatype, op, count) }
 }
 
-unsafe extern "C" fn readwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: the manual page asks for NULL or a place for a number.
-    unsafe { tell_most(Form::Fetch, datatype, op, count) }
+unsafe extern "C" fn readwritevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as in `writevalid`.
+    unsafe { tell_most::<V>(ep, Form::Fetch, datatype, op, count) }
 }
 
-unsafe extern "C" fn compwritevalid(_ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, count: *mut usize) -> c_int {
-    // SAFETY: the manual page asks for NULL or a place for a number.
-    unsafe { tell_most(Form::Compare, datatype, op, count) }
+unsafe extern "C" fn compwritevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as in `writevalid`.
+    unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
 }
 
 /// fi_query_atomic. FI_TAGGED makes no difference: the buffer of a tagged receive can be the target of any operation.

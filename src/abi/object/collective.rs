@@ -3,6 +3,7 @@
 //! Opens buffers and message structs, nothing more: what a call may ask for is checked by `api::collective`. `op_table`
 //! says how a row reads.
 
+use super::descriptors::{Given, note};
 use super::endpoint::{OpTables, of};
 use super::op_table::{c_type, op_table};
 use super::posting::{NULL, Post, counted};
@@ -10,7 +11,7 @@ use super::size_status;
 use crate::abi::types::*;
 use crate::api::collective::CollectiveCall;
 use crate::api::collective::request::{Asked, query as look_up};
-use crate::api::endpoint::EndpointOps;
+use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use crate::util::user::{UserBuf, UserIov};
 use core::ffi::{c_int, c_void};
@@ -18,25 +19,25 @@ use libc::ssize_t;
 
 impl<V: EndpointOps> OpTables<V> {
     pub const COLLECTIVE: fi_ops_collective = op_table! { fi_ops_collective {
-        broadcast (into, count, _desc, coll_addr, root_addr, datatype, flags, context)
+        broadcast (into, count, desc, coll_addr, root_addr, datatype, flags, context)
             = call(rooted(FI_BROADCAST, datatype, root_addr), coll_addr, flags, context).on(count, NULL, into);
-        alltoall (buf, count, _desc, result, _result_desc, coll_addr, datatype, flags, context)
+        alltoall (buf, count, desc, result, result_desc, coll_addr, datatype, flags, context)
             = call(moving(FI_ALLTOALL, datatype), coll_addr, flags, context).on(count, buf, result);
-        allreduce (buf, count, _desc, result, _result_desc, coll_addr, datatype, op, flags, context)
+        allreduce (buf, count, desc, result, result_desc, coll_addr, datatype, op, flags, context)
             = call(Asked { op, ..moving(FI_ALLREDUCE, datatype) }, coll_addr, flags, context).on(count, buf, result);
-        allgather (buf, count, _desc, result, _result_desc, coll_addr, datatype, flags, context)
+        allgather (buf, count, desc, result, result_desc, coll_addr, datatype, flags, context)
             = call(moving(FI_ALLGATHER, datatype), coll_addr, flags, context).on(count, buf, result);
-        reduce_scatter (buf, count, _desc, result, _result_desc, coll_addr, datatype, op, flags, context)
+        reduce_scatter (buf, count, desc, result, result_desc, coll_addr, datatype, op, flags, context)
             = call(Asked { op, ..moving(FI_REDUCE_SCATTER, datatype) }, coll_addr, flags, context)
                 .on(count, buf, result);
-        reduce (buf, count, _desc, result, _result_desc, coll_addr, root_addr, datatype, op, flags, context)
+        reduce (buf, count, desc, result, result_desc, coll_addr, root_addr, datatype, op, flags, context)
             = call(Asked { op, ..rooted(FI_REDUCE, datatype, root_addr) }, coll_addr, flags, context)
                 .on(count, buf, result);
-        scatter (buf, count, _desc, result, _result_desc, coll_addr, root_addr, datatype, flags, context)
+        scatter (buf, count, desc, result, result_desc, coll_addr, root_addr, datatype, flags, context)
             = call(rooted(FI_SCATTER, datatype, root_addr), coll_addr, flags, context).on(count, buf, result);
-        gather (buf, count, _desc, result, _result_desc, coll_addr, root_addr, datatype, flags, context)
+        gather (buf, count, desc, result, result_desc, coll_addr, root_addr, datatype, flags, context)
             = call(rooted(FI_GATHER, datatype, root_addr), coll_addr, flags, context).on(count, buf, result);
-        msg (msg_collective, result_ioc, _result_descs, result_count, flags)
+        msg (msg_collective, result_ioc, result_descs, result_count, flags)
             = message(msg_collective, result_ioc, result_count, flags);
         barrier2 (coll_addr, flags, context)
             = call(Asked::barrier(), coll_addr, flags, context);

@@ -24,7 +24,8 @@ pub unsafe fn open(fabric: *const fid_fabric, info: &Info, out: *mut *mut fid_do
     let Some(built_in) = built_in::find(fabric_value.provider) else {
         return -FI_ENODEV;
     };
-    match Domain::open(fabric_value, info) {
+    let registrar = (built_in.registrar)(info);
+    match registrar.and_then(|registrar| Domain::with_registrar(fabric_value, info, registrar)) {
         Ok(domain) => {
             let c = fid_domain {
                 fid: head(FI_CLASS_DOMAIN, context, &DOMAIN_OPS),

@@ -3,11 +3,12 @@
 //! Opens iovecs and message structs, nothing more: what a call may ask for is checked by `api::endpoint`. `op_table`
 //! says how a row reads. Deferred work opens its message structs here too.
 
+use super::descriptors::{Given, note};
 use super::endpoint::OpTables;
 use super::op_table::{c_type, op_table};
 use super::posting::{NULL, Post, many, one};
 use crate::abi::types::*;
-use crate::api::endpoint::EndpointOps;
+use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::{Flags, RecvCall, SendCall};
 use crate::engine::op::MessageKind;
@@ -17,33 +18,33 @@ use libc::{iovec, ssize_t};
 
 impl<V: EndpointOps> OpTables<V> {
     pub const MSG: fi_ops_msg = op_table! { fi_ops_msg {
-        recv       (into, len, _desc, source, context)   = buffer(recv_from(source, context), into, len);
-        recvv      (iov, _descs, count, source, context) = buffers(recv_from(source, context), iov, count);
+        recv       (into, len, desc, source, context)   = buffer(recv_from(source, context), into, len);
+        recvv      (iov, descs, count, source, context) = buffers(recv_from(source, context), iov, count);
         recvmsg    (msg, flags)                          = recv_by_msg(msg, flags);
-        send       (buf, len, _desc, dest, context)      = buffer(send_to(dest, context), buf, len);
-        sendv      (iov, _descs, count, dest, context)   = buffers(send_to(dest, context), iov, count);
+        send       (buf, len, desc, dest, context)      = buffer(send_to(dest, context), buf, len);
+        sendv      (iov, descs, count, dest, context)   = buffers(send_to(dest, context), iov, count);
         sendmsg    (msg, flags)                          = send_by_msg(msg, flags);
         inject     (buf, len, dest)                      = buffer(send_to(dest, NULL).inject(), buf, len);
-        senddata   (buf, len, _desc, data, dest, context) = buffer(send_to(dest, context).data(data), buf, len);
+        senddata   (buf, len, desc, data, dest, context) = buffer(send_to(dest, context).data(data), buf, len);
         injectdata (buf, len, data, dest)                = buffer(send_to(dest, NULL).data(data).inject(), buf, len);
     }};
 
     pub const TAGGED: fi_ops_tagged = op_table! { fi_ops_tagged {
-        recv       (into, len, _desc, source, tag, ignore, context)
+        recv       (into, len, desc, source, tag, ignore, context)
             = buffer(trecv_from(source, tag, ignore, context), into, len);
-        recvv      (iov, _descs, count, source, tag, ignore, context)
+        recvv      (iov, descs, count, source, tag, ignore, context)
             = buffers(trecv_from(source, tag, ignore, context), iov, count);
         recvmsg    (msg_tagged, flags)
             = trecv_by_msg(msg_tagged, flags);
-        send       (buf, len, _desc, dest, tag, context)
+        send       (buf, len, desc, dest, tag, context)
             = buffer(tsend_to(dest, tag, context), buf, len);
-        sendv      (iov, _descs, count, dest, tag, context)
+        sendv      (iov, descs, count, dest, tag, context)
             = buffers(tsend_to(dest, tag, context), iov, count);
         sendmsg    (msg_tagged, flags)
             = tsend_by_msg(msg_tagged, flags);
         inject     (buf, len, dest, tag)
             = buffer(tsend_to(dest, tag, NULL).inject(), buf, len);
-        senddata   (buf, len, _desc, data, dest, tag, context)
+        senddata   (buf, len, desc, data, dest, tag, context)
             = buffer(tsend_to(dest, tag, context).data(data), buf, len);
         injectdata (buf, len, data, dest, tag)
             = buffer(tsend_to(dest, tag, NULL).data(data).inject(), buf, len);

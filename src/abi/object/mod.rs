@@ -18,6 +18,7 @@ pub mod cntr;
 pub mod collective;
 pub mod cq;
 pub mod deferred;
+mod descriptors;
 pub mod domain;
 pub mod endpoint;
 pub mod eq;

@@ -54,11 +54,12 @@ unsafe fn register(fid: *mut fid, request: Result<Request>, mr: *mut *mut fid_mr
                 mem_desc: null_mut(),
                 key: region.key(),
             };
+            let desc = region.desc();
             let given = Object::give(c, region);
             // SAFETY: the object just made, and fi_mr_reg's caller passes a place for a pointer.
             unsafe {
-                // Nobody here looks at descriptors, but a program may take NULL for "no descriptor".
-                (*given).mem_desc = given.cast();
+                // Where nobody looks at descriptors it may be anything but NULL, which a program may take for "none".
+                (*given).mem_desc = desc.map_or(given.cast(), |desc| desc as *mut c_void);
                 mr.write(given);
             }
             domain.registered(given as usize, context as usize);

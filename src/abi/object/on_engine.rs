@@ -7,10 +7,14 @@ use crate::abi::lacking;
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
+use crate::api::domain::Domain;
 use crate::api::endpoint::Endpoint;
 use crate::api::endpoint::scalable::Scalable;
 use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
+use crate::api::errno::Result;
+use crate::api::info::model::Info;
 use crate::provider::on_engine::OnEngine;
+use core::any::Any;
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -45,6 +49,17 @@ unsafe extern "C" fn av_open<P: OnEngine>(
     unsafe { av::open(domain::opened(domain.cast()), P::address_kind(), attr, out, context) }
 }
 
+fn open_transport<P: OnEngine>(domain: &Domain, info: &Info) -> Result<P::Transport> {
+    let mut transport = P::open(info)?;
+    if let Some(registrar) = &domain.registrar {
+        let registrar: Arc<dyn Any + Send + Sync> = registrar.clone();
+        if let Ok(registrar) = registrar.downcast::<P::Registrar>() {
+            P::attach(&mut transport, &registrar);
+        }
+    }
+    Ok(transport)
+}
+
 unsafe extern "C" fn open_endpoint<P: OnEngine>(
     domain: *mut fid_domain,
     info: *mut fi_info,
@@ -57,9 +72,9 @@ unsafe extern "C" fn open_endpoint<P: OnEngine>(
     // SAFETY: a live domain of ours and an info of fi_getinfo's.
     unsafe {
         let info = info_read::read(info, &CURRENT);
-        match P::open(&info) {
+        let domain = domain::opened(domain.cast());
+        match open_transport::<P>(domain, &info) {
             Ok(transport) => {
-                let domain = domain::opened(domain.cast());
                 let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
                 out.write(if shares {
                     object::endpoint::give(SharedRxEndpoint::new(domain, &info, transport), FI_CLASS_EP, context)
@@ -99,8 +114,9 @@ unsafe extern "C" fn open_scalable<P: OnEngine>(
     // SAFETY: a live domain of ours and an info of fi_getinfo's.
     unsafe {
         let info = info_read::read(info, &CURRENT);
-        let opened = P::open(&info)
-            .and_then(|first| Scalable::open(domain::opened(domain.cast()), &info, first, P::open_context));
+        let domain = domain::opened(domain.cast());
+        let opened =
+            open_transport::<P>(domain, &info).and_then(|first| Scalable::open(domain, &info, first, P::open_context));
         status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
     }
 }

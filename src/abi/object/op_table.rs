@@ -1,12 +1,13 @@
 //! Op tables of data calls, one row per C call: the arguments that the call has, and the request that they make.
 //!
-//! A row `send (buf, len, _desc, dest, context) = buffer(send_to(dest, context), buf, len);` is the slot `send`. C
+//! A row `send (buf, len, desc, dest, context) = buffer(send_to(dest, context), buf, len);` is the slot `send`. C
 //! passes the endpoint and then these arguments, in this order; what stands on the right is put to the endpoint by
-//! `posting::Post`. An argument's name says its C type (`c_type`), and the compiler holds each row against the slot.
+//! `posting::Post`. Descriptors are on no right side: they are shown to who wants them before (`descriptors`). An
+//! argument's name says its C type (`c_type`), and the compiler holds each row against the slot.
 //! Every row becomes a function of its own with all of its work inlined, for the fast path begins here.
 //! Used by `messaging`, `rma`, `atomic` and `collective`; knows nothing of their requests.
 
-/// The C type of an argument, by its name. A leading underscore: the call has the argument and nobody looks at it.
+/// The C type of an argument, by its name.
 macro_rules! c_type {
     (buf) => { *const c_void };
     (into) => { *mut c_void }; // what the headers call buf where it is written to
@@ -20,12 +21,12 @@ macro_rules! c_type {
     (count) => { usize };
     (compare_count) => { usize };
     (result_count) => { usize };
-    (_desc) => { *mut c_void };
-    (_compare_desc) => { *mut c_void };
-    (_result_desc) => { *mut c_void };
-    (_descs) => { *mut *mut c_void };
-    (_compare_descs) => { *mut *mut c_void };
-    (_result_descs) => { *mut *mut c_void };
+    (desc) => { *mut c_void };
+    (compare_desc) => { *mut c_void };
+    (result_desc) => { *mut c_void };
+    (descs) => { *mut *mut c_void };
+    (compare_descs) => { *mut *mut c_void };
+    (result_descs) => { *mut *mut c_void };
     (source) => { fi_addr_t };
     (dest) => { fi_addr_t };
     (coll_addr) => { fi_addr_t };
@@ -55,7 +56,17 @@ macro_rules! op_table {
             unsafe extern "C" fn $slot<V: EndpointOps>(ep: *mut fid_ep, $($arg: c_type!($arg)),*) -> ssize_t {
                 // SAFETY: the manual pages ask of a program that the endpoint is live, that arrays are as long as their
                 // counts say, and that buffers are the operation's until it has ended.
-                unsafe { Post::post::<V>($request, ep) }
+                unsafe {
+                    if <V::Transport as EndpointTransport>::DESCRIPTORS {
+                        #[allow(unused_mut, reason = "a barrier has no buffers")]
+                        let mut given = Given::NONE;
+                        $(note!($arg, given, $arg);)*
+                        if let Err(error) = given.lend(crate::abi::object::endpoint::of::<V>(ep.cast()).domain()) {
+                            return error.code() as ssize_t;
+                        }
+                    }
+                    Post::post::<V>($request, ep)
+                }
             }
         )*
         $table {

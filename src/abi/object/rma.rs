@@ -3,11 +3,12 @@
 //! Opens iovecs and message structs, nothing more: what a call may ask for is checked by `api::endpoint`. `op_table`
 //! says how a row reads. Deferred work opens its message structs here too.
 
+use super::descriptors::{Given, note};
 use super::endpoint::OpTables;
 use super::op_table::{c_type, op_table};
 use super::posting::{NULL, Post, elements, many, one};
 use crate::abi::types::*;
-use crate::api::endpoint::EndpointOps;
+use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Flags;
 use crate::api::one_sided::RmaCall;
@@ -18,21 +19,21 @@ use libc::ssize_t;
 
 impl<V: EndpointOps> OpTables<V> {
     pub const RMA: fi_ops_rma = op_table! { fi_ops_rma {
-        read       (into, len, _desc, source, addr, key, context)
+        read       (into, len, desc, source, addr, key, context)
             = at(addr, key).read(source, one(into, len), context);
-        readv      (iov, _descs, count, source, addr, key, context)
+        readv      (iov, descs, count, source, addr, key, context)
             = many(iov, count).map(|local| at(addr, key).read(source, local, context));
         readmsg    (msg_rma, flags)
             = by_msg(Access::Read, msg_rma, flags);
-        write      (buf, len, _desc, dest, addr, key, context)
+        write      (buf, len, desc, dest, addr, key, context)
             = at(addr, key).write(dest, one(buf, len), context);
-        writev     (iov, _descs, count, dest, addr, key, context)
+        writev     (iov, descs, count, dest, addr, key, context)
             = many(iov, count).map(|local| at(addr, key).write(dest, local, context));
         writemsg   (msg_rma, flags)
             = by_msg(Access::Write, msg_rma, flags);
         inject     (buf, len, dest, addr, key)
             = at(addr, key).write(dest, one(buf, len), NULL).inject();
-        writedata  (buf, len, _desc, data, dest, addr, key, context)
+        writedata  (buf, len, desc, data, dest, addr, key, context)
             = at(addr, key).write(dest, one(buf, len), context).data(data);
         injectdata (buf, len, data, dest, addr, key)
             = at(addr, key).write(dest, one(buf, len), NULL).data(data).inject();

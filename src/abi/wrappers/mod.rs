@@ -61,3 +61,5 @@ mod fi_tagged;
 
 #[allow(unused_imports)]
 pub(super) use {fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*, fi_eq::*, fi_ext::*};
+#[cfg(test)]
+pub(super) use {fi_atomic::*, fi_rma::*};

@@ -11,6 +11,7 @@ use super::errno::{Errno, Result};
 use super::info::model::Info;
 use super::log::Speaker;
 use super::mr::memory::Memory;
+use super::mr::registrar::Registrar;
 use super::refs::Refs;
 use crate::abi::types::*;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +56,8 @@ pub struct Domain {
     pub api_version: u32,
     /// The registered memory.
     pub memory: Arc<Memory>,
+    /// What the provider has to do with it; None: nothing.
+    pub registrar: Option<Arc<dyn Registrar>>,
     /// Operations that wait for counters.
     pub deferred: Arc<Deferred>,
     /// FI_TRIGGER was asked for.
@@ -69,6 +72,14 @@ pub struct Domain {
 
 impl Domain {
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Domain>> {
+        Domain::with_registrar(fabric, info, None)
+    }
+
+    pub fn with_registrar(
+        fabric: &Arc<Fabric>,
+        info: &Info,
+        registrar: Option<Arc<dyn Registrar>>,
+    ) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
         let auto = attr.progress == FI_PROGRESS_AUTO;
         // The progress thread is one more caller.
@@ -89,6 +100,7 @@ impl Domain {
             deferred: Deferred::new(fabric.provider, &memory, crossed),
             triggers,
             memory,
+            registrar,
             av: av::Domain {
                 provider: fabric.provider,
                 name: attr.name.clone().unwrap_or_default(),

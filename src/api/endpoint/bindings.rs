@@ -403,5 +403,6 @@ pub fn errno(error: Error) -> i32 {
         Error::NoRights => FI_EACCES,
         Error::OutOfRange => FI_EINVAL,
         Error::NoSuchAtomic => FI_EOPNOTSUPP,
+        Error::NotRegistered => FI_EFAULT,
     }
 }

@@ -8,7 +8,8 @@
 use super::EndpointTransport;
 use crate::engine::op::{Access, Error, RemotePart};
 use crate::engine::port::{
-    Body, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Recall, Remote, Sink, Token, Transport,
+    self, Body, Exposed, ExposedName, Get, Limits, Loss, NotDone, Notice, PeerId, Placement, Push, Recall, Remote,
+    Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::regions::{Regions, Rights};
@@ -236,8 +237,14 @@ impl<S: Sink> Sink for Tap<'_, S> {
         self.sink.exposed_memory(known.id, name, access)
     }
 
-    fn finished(&mut self, token: Token, ok: bool) {
-        self.sink.finished(token, ok);
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        self.sink.finished(token, result);
+    }
+
+    fn written(&mut self, from: PeerId, len: usize, data: u64) {
+        if let Some(Some(known)) = self.known.get(from as usize) {
+            self.sink.written(known.id, len, data);
+        }
     }
 
     fn cut(&mut self, token: Token) {
@@ -338,15 +345,15 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         done
     }
 
-    fn expose(&self, to: PeerId, iov: &UserIov, name: ExposedName) -> Remote {
-        let nothing = Remote {
-            bytes: [0; Remote::SIZE],
-        };
-        let Some(NumberOf::Peer { lane, number }) = self.numbers.get(to as usize) else {
-            return nothing;
-        };
-        self.transport(*lane)
-            .map_or(nothing, |transport| transport.expose(*number, iov, name))
+    fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        let (transport, number) = self.behind(to)?;
+        transport.expose(number, iov, name)
+    }
+
+    fn unexpose(&mut self, to: PeerId, id: u64) {
+        if let Some((transport, number)) = self.behind(to) {
+            transport.unexpose(number, id);
+        }
     }
 
     fn get(
@@ -387,9 +394,10 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         transport.reach_all(number, parts, wanted, work)
     }
 
-    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> Get {
+    fn copy(&mut self, to: PeerId, copy: &port::CopyOp<'_>, token: Token) -> Get {
         match self.behind(to) {
-            Some((transport, number)) => transport.copy(number, part, local, access, token),
+            Some((transport, number)) if !T::ONE_SIDED => transport.copy(number, copy, token),
+            Some(_) => Get::Unsupported,
             None => Get::Unsupported,
         }
     }

@@ -55,6 +55,9 @@ pub use state::EndpointState;
 
 /// What an endpoint asks of its transport besides carrying packets.
 pub trait EndpointTransport: Transport + core::marker::Send {
+    /// Whether the domain's registrar is to be shown the descriptors that programs pass: see `api::mr::registrar`.
+    const DESCRIPTORS: bool = false;
+
     /// The endpoint's own address, by which peers send to it.
     fn local_address(&self) -> Vec<u8>;
     /// fi_setname, with all bytes that the program gave: what becomes of this end.
@@ -113,13 +116,16 @@ struct OneEndpoint<T> {
 
 impl<T: EndpointTransport> OneEndpoint<T> {
     fn core(provider: Speaker, info: &Info, transport: T) -> EndpointCore<OneEndpoint<T>> {
+        let engine = Engine::with(transport, state::engine_config(info));
+        let mut state = EndpointState::new(provider, info);
+        state.amos = engine.amos();
         let owner = OneEndpoint {
-            state: EndpointState::new(provider, info),
+            state,
             listeners: HashMap::new(),
             name: None,
             transport: PhantomData,
         };
-        EndpointCore::new(Engine::with(transport, state::engine_config(info)), owner)
+        EndpointCore::new(engine, owner)
     }
 }
 

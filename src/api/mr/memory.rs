@@ -117,8 +117,12 @@ impl Memory {
         self.endpoints_made.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Adds a region and returns its key. -FI_ENOKEY: the key that the program chose is taken.
-    pub fn add(&self, region: Region, wanted: u64) -> Result<u64> {
+    /// Adds a region and returns its key: the provider's, if it chose one. -FI_ENOKEY: the key that the program chose is
+    /// taken.
+    pub fn add(&self, region: Region, wanted: u64, own: Option<u64>) -> Result<u64> {
+        if let Some(key) = own {
+            return self.regions.add_as(region, key).ok_or(Errno(FI_ENOKEY as i32));
+        }
         if !self.mode.own_keys && wanted > self.greatest_key {
             return Err(Errno(FI_EKEYREJECTED));
         }

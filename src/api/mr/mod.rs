@@ -1,21 +1,24 @@
 //! Registered memory: what stands behind a fid_mr.
 //!
-//! No transport of ours needs local memory registered, so a region is a record for remote access: where, how much,
-//! which rights. The records are `util::regions`'; here is what the application may do with one. Called by
+//! A region is a record for remote access: where, how much, which rights. The records are `util::regions`'; here is what
+//! the application may do with one. A provider whose card must know memory has a `registrar` besides. Called by
 //! `abi::object`.
 //!
 //! - `memory`: all regions of a domain, and the endpoints and counters that have to do with them.
+//! - `registrar`: what a provider does when memory is registered.
 
 use super::cntr::Cntr;
 use super::domain::{Domain, unused};
-use super::errno::{Errno, Result};
+use super::errno::{Errno, Result, text};
 use super::refs::Refs;
 use crate::abi::types::*;
 use crate::util::regions::{Region, Rights};
 use crate::util::user::{UserBuf, UserIov};
+use registrar::Registered;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub mod memory;
+pub mod registrar;
 
 /// A registration: what fi_mr_reg, fi_mr_regv and fi_mr_regattr have in common.
 pub struct Request {
@@ -33,6 +36,8 @@ pub struct Mr {
     region: Region,
     /// None: the registration gives peers no access.
     key: Option<u64>,
+    /// What the domain's registrar made of it; None: there is none.
+    registered: Option<Registered>,
     state: Mutex<MrState>,
     whole: Option<Arc<Mr>>,
     /// Open sub-regions.
@@ -50,6 +55,33 @@ struct MrState {
 /// Known flags of registrations. There is no device memory.
 const FLAGS: u64 = FI_RMA_EVENT | FI_RMA_PMEM | FI_MR_SINGLE_USE | FI_HMEM_HOST_ALLOC;
 
+/// Has the domain's registrar register the memory, if there is one.
+fn register(domain: &Domain, region: &Region, request: &Request) -> Result<Option<Registered>> {
+    let Some(registrar) = &domain.registrar else {
+        return Ok(None);
+    };
+    // What peers do is counted: they must not do it without this process.
+    let counted = request.flags & (FI_RMA_EVENT | FI_MR_SINGLE_USE) != 0;
+    let rights = if counted { Rights::default() } else { region.rights };
+    let registered = registrar.register(&region.memory, request.access, rights);
+    registered.map(Some).inspect_err(|error| {
+        log!(
+            by domain.provider;
+            Warn,
+            Mr,
+            "fi_mr_reg: {} bytes could not be registered: {}; see the limit on locked memory, ulimit -l",
+            region.memory.len(),
+            text(error.0).to_string_lossy()
+        );
+    })
+}
+
+fn deregister(domain: &Domain, registered: Option<Registered>) {
+    if let (Some(registrar), Some(registered)) = (&domain.registrar, registered) {
+        registrar.deregister(&registered);
+    }
+}
+
 impl Mr {
     pub fn register(domain: &Arc<Domain>, request: Request) -> Result<Arc<Mr>> {
         if request.flags & !FLAGS != 0 {
@@ -61,10 +93,17 @@ impl Mr {
         }
         let memory = &domain.memory;
         let region = memory.mode.region(request.memory, request.access, request.flags);
+        let registered = register(domain, &region, &request)?;
         let key = if region.rights == Rights::default() {
             None
         } else {
-            Some(memory.add(region.clone(), request.key)?)
+            let key = memory.add(
+                region.clone(),
+                request.key,
+                registered.and_then(|registered| registered.key),
+            );
+            // The program's key may be taken.
+            key.map(Some).inspect_err(|_| deregister(domain, registered))?
         };
         if let Some(key) = key.filter(|_| request.flags & FI_MR_SINGLE_USE != 0) {
             memory.watch_use(key);
@@ -77,6 +116,7 @@ impl Mr {
             domain: domain.clone(),
             region,
             key,
+            registered,
             state: Mutex::default(),
             whole: request.whole,
             parts: Refs::default(),
@@ -87,8 +127,12 @@ impl Mr {
     /// stopped in the middle of an operation is at the memory; then the region stays as it was.
     pub fn close(&self) -> Result<()> {
         unused(&self.parts)?;
-        let Some(key) = self.key else { return Ok(()) };
+        let Some(key) = self.key else {
+            deregister(&self.domain, self.registered);
+            return Ok(());
+        };
         self.domain.memory.remove(key)?;
+        deregister(&self.domain, self.registered);
         let counters = core::mem::take(&mut self.state().counters);
         counters.iter().for_each(|(cntr, _)| self.domain.memory.release(cntr));
         counters.iter().for_each(|(cntr, _)| cntr.refs().release());
@@ -102,6 +146,11 @@ impl Mr {
         } else {
             self.raw_key()
         }
+    }
+
+    /// What fi_mr_desc gives, if the provider has a say in it.
+    pub fn desc(&self) -> Option<usize> {
+        self.registered.map(|registered| registered.desc)
     }
 
     pub fn raw_key(&self) -> u64 {
@@ -153,6 +202,15 @@ impl Mr {
             read: flags & FI_REMOTE_READ != 0,
             write: flags & FI_REMOTE_WRITE != 0,
         };
+        if self.registered.is_some_and(|registered| registered.key.is_some()) {
+            log!(
+                by self.domain.provider;
+                Warn,
+                Mr,
+                "fi_mr_bind: a card tells nobody what peers do with its keys; register with FI_RMA_EVENT to have it counted"
+            );
+            return Err(Errno(FI_EOPNOTSUPP));
+        }
         let mut state = self.state_to_bind()?;
         let taken = |(_, bound): &(Arc<Cntr>, Rights)| bound.read && events.read || bound.write && events.write;
         if events == Rights::default() || state.counters.iter().any(taken) {

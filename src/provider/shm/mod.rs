@@ -12,6 +12,7 @@ use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
+use crate::api::mr::registrar::NoRegistrar;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::{self, home};
 use crate::transport::shm::{self, Config, OpenError, ShmTransport};
@@ -34,6 +35,7 @@ pub struct Shm;
 
 impl OnEngine for Shm {
     type Transport = ShmTransport;
+    type Registrar = NoRegistrar;
 
     const NAME: &'static str = NAME;
     const VERSION: u32 = 206 << 16;

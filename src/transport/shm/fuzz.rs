@@ -8,7 +8,7 @@ use super::lane::{CONTROL_BYTES, LARGE, Ring, SMALL, lane_at};
 use super::layout::{self, ENTRY_WORDS, FileHeader, MAX_RINGS, Owner};
 use super::name;
 use super::ring::LINE;
-use crate::engine::port::{Loss, PeerId, Placement, Sink, Token};
+use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
 use crate::engine::wire;
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ impl Sink for Taker {
         }
     }
     fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
-    fn finished(&mut self, _: Token, _: bool) {}
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
     fn gone(&mut self, _: PeerId, _: Loss) {}
 }
 

@@ -30,7 +30,7 @@ pub(super) fn expose(instance: u64, pid: u32, iov: &UserIov, name: ExposedName) 
         ExposedName::Region(part) => (REGION, [part.key, part.addr]),
     };
     let who = u64::from(pid) | (iov.parts().len() as u64) << 32 | kind << 40;
-    let mut words = [0; Remote::SIZE / 8];
+    let mut words = [0; Remote::MAX / 8];
     let ranges = iov
         .parts()
         .iter()
@@ -38,16 +38,16 @@ pub(super) fn expose(instance: u64, pid: u32, iov: &UserIov, name: ExposedName) 
     let empty = core::iter::repeat_n(0, 2 * (IOV_LIMIT - iov.parts().len()));
     let all = [instance, who].into_iter().chain(ranges).chain(empty).chain(name);
     words.iter_mut().zip(all).for_each(|(word, value)| *word = value);
-    let mut bytes = [0; Remote::SIZE];
+    let mut bytes = [0; Remote::MAX];
     for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    Remote { bytes }
+    Remote::from(bytes)
 }
 
 fn parse(remote: &Remote) -> ParsedRemote {
-    let mut words = [0u64; Remote::SIZE / 8];
-    for (word, bytes) in words.iter_mut().zip(remote.bytes.chunks_exact(8)) {
+    let mut words = [0u64; Remote::MAX / 8];
+    for (word, bytes) in words.iter_mut().zip(remote.bytes().chunks_exact(8)) {
         *word = bytes.try_into().map_or(0, u64::from_le_bytes);
     }
     let [instance, who, rest @ .., first, second] = words;
@@ -236,14 +236,14 @@ mod tests {
         let pid = std::process::id();
         let mut to = [0u8; 16];
         let local = iov(&mut to, &[16]);
-        let mut good = expose(5, pid, &local, ExposedName::Nothing);
+        let good = expose(5, pid, &local, ExposedName::Nothing);
         assert_eq!(get(6, pid, &good, &local, 0, 16), Get::Gone);
         assert_eq!(get(5, pid ^ 1, &good, &local, 0, 16), Get::Gone);
-        good.bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
+        let mut bytes: [u8; Remote::MAX] = good.bytes().try_into().unwrap();
+        bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
+        let good = Remote::from(bytes);
         assert_eq!(get(5, pid, &good, &local, 0, 16), Get::Unsupported);
-        let wild = Remote {
-            bytes: [255; Remote::SIZE],
-        };
+        let wild = Remote::from([255; Remote::MAX]);
         assert_eq!(get(u64::MAX, u32::MAX, &wild, &local, 0, 16), Get::Unsupported);
     }
 
@@ -265,9 +265,7 @@ mod tests {
                 assert_eq!(named(&expose(5, 6, &iov, name)), name);
             }
         }
-        let wild = Remote {
-            bytes: [255; Remote::SIZE],
-        };
+        let wild = Remote::from([255; Remote::MAX]);
         assert_eq!(named(&wild), ExposedName::Nothing);
     }
 }

@@ -50,9 +50,9 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::op::{Access, RemotePart};
+use crate::engine::op::RemotePart;
 use crate::engine::port::{
-    self, Body, ExposedName, Limits, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+    self, Body, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
@@ -315,7 +315,11 @@ impl Transport for ShmTransport {
         self.direct_path(to)?.reach_all(parts, wanted, work)
     }
 
-    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> port::Get {
+    fn copy(&mut self, to: PeerId, copy: &port::CopyOp<'_>, token: Token) -> port::Get {
+        let (&port::CopyOp { access, data: None, .. }, [part], Local::User(local)) = (copy, copy.parts, copy.local)
+        else {
+            return port::Get::Unsupported;
+        };
         if !self.config.fetch || local.len() != part.len {
             return port::Get::Unsupported;
         }
@@ -357,8 +361,9 @@ impl Transport for ShmTransport {
         self.direct_path(to)?.recall(judge)
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov, name: ExposedName) -> Remote {
-        get::expose(self.own.instance, self.own.pid, iov, name)
+    fn expose(&mut self, _: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        let remote = get::expose(self.own.instance, self.own.pid, iov, name);
+        Some(Exposed { remote, id: None })
     }
 
     fn get(

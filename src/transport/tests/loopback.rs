@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use crate::engine::port::{
-    Body, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
+    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
@@ -191,10 +191,8 @@ impl Transport for Loopback {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
-        Remote {
-            bytes: [0; Remote::SIZE],
-        }
+    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
+        None
     }
 
     fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {

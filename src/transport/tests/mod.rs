@@ -8,6 +8,6 @@
 //! The last three exist to hold the seam `engine::port` wide enough for transports that differ much from `shm`.
 
 pub mod loopback;
-mod queue_pair;
+pub mod queue_pair;
 mod stream;
 pub mod suite;

@@ -24,7 +24,9 @@ use crate::api::messaging::{Flags, NotBegun, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
-use crate::engine::op::{Access, Atomic, AtomicTarget, CompletionLevel, Form, Peek, Recv, Refused, Rma, Send, Tell};
+use crate::engine::op::{
+    Access, Atomic, AtomicOp, AtomicTarget, CompletionLevel, Form, Peek, Recv, Refused, Rma, Send, Tell,
+};
 use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub struct EndpointState {
     pub bindings: Bindings,
     pub settings: Settings,
     pub enabled: bool,
+    /// The atomics that the endpoint's card does, and then it does no others; none: the engine does all.
+    pub amos: &'static [AtomicOp],
     /// The number by which memory regions know the endpoint, once asked for.
     pub number: Option<u64>,
     /// The domain's regions, from fi_enable on: completions at the target may count on a region's counter.
@@ -63,6 +67,7 @@ impl EndpointState {
             bindings: Bindings::default(),
             settings: Settings::of(info),
             enabled: false,
+            amos: &[],
             number: None,
             memory: None,
             deferred: None,

@@ -68,6 +68,7 @@ fn config() -> Config {
         room: 1500,
         share: 1000,
         sends: 6,
+        ..Config::default()
     }
 }
 

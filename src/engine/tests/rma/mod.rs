@@ -68,6 +68,7 @@ fn small() -> Config {
         room: 40_000,
         share: 2048,
         sends: 8,
+        ..Config::default()
     }
 }
 
@@ -133,6 +134,7 @@ impl<T: Connected> Bed<T> {
             let state = (end.engine.leftovers(), end.engine.malformed());
             assert_eq!(state, ([0; 5], 0), "node {node}");
         }
+        assert!(self.world.borrow().exposed.is_empty(), "memory is still exposed");
     }
 }
 

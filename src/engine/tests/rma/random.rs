@@ -133,6 +133,7 @@ fn config() -> Config {
         room: 40_000,
         share: 1000,
         sends: 12,
+        ..Config::default()
     }
 }
 
@@ -469,6 +470,9 @@ impl<T: Connected> Story<T> {
             let nonsense = self.bed.world.borrow().nonsense.len() as u64;
             assert!(end.engine.malformed() <= nonsense, "node {node}");
         }
+        let world = self.bed.world.borrow();
+        let left = world.exposed.values().filter(|(node, _)| !world.dead.contains(node));
+        assert_eq!(left.count(), 0, "memory is still exposed");
     }
 
     fn judge_ends(&self) {

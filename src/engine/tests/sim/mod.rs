@@ -134,7 +134,9 @@ pub struct World {
     pub manner: Manner,
     die: u64,
     lanes: HashMap<(PeerId, PeerId), VecDeque<Flight>>,
-    exposed: Vec<UserIov>,
+    /// By name: whose memory it is, and which.
+    pub exposed: HashMap<u64, (PeerId, UserIov)>,
+    exposures: u64,
     pub dead: Vec<PeerId>,
     /// Connections that broke.
     pub broken: Vec<(PeerId, PeerId)>,
@@ -326,12 +328,24 @@ impl Transport for Wire {
         budget - left
     }
 
-    fn expose(&self, _: PeerId, iov: &UserIov, _: ExposedName) -> Remote {
+    fn expose(&mut self, _: PeerId, iov: &UserIov, _: ExposedName) -> Option<Exposed> {
         let mut world = self.world.borrow_mut();
-        world.exposed.push(*iov);
-        let mut bytes = [0; Remote::SIZE];
-        bytes[..8].copy_from_slice(&world.exposed.len().to_le_bytes());
-        Remote { bytes }
+        let unwilling = world.manner.gets[0];
+        if world.roll(32) < unwilling {
+            return None;
+        }
+        world.exposures += 1;
+        let id = world.exposures;
+        world.exposed.insert(id, (self.me, *iov));
+        Some(Exposed {
+            remote: Remote::new(&id.to_le_bytes())?,
+            id: Some(id),
+        })
+    }
+
+    fn unexpose(&mut self, _: PeerId, id: u64) {
+        let (owner, _) = self.world.borrow_mut().exposed.remove(&id).expect("exposed, and once");
+        assert_eq!(owner, self.me);
     }
 
     fn get(
@@ -352,8 +366,9 @@ impl Transport for Wire {
         if world.roll(16) < full {
             return Get::Full;
         }
-        let number = usize::from_le_bytes(remote.bytes[..8].try_into().unwrap());
-        let theirs = world.exposed[number - 1];
+        let id = u64::from_le_bytes(remote.bytes().try_into().unwrap());
+        let (owner, theirs) = world.exposed[&id];
+        assert_eq!(owner, from);
         if roll < unsupported {
             return Get::Unsupported;
         }
@@ -374,7 +389,10 @@ impl Transport for Wire {
         Get::Later
     }
 
-    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> Get {
+    fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
+        let (&CopyOp { access, data: None, .. }, [part], Local::User(local)) = (copy, copy.parts, copy.local) else {
+            return Get::Unsupported;
+        };
         let mut world = self.world.borrow_mut();
         let [at_once, later, failing] = world.manner.copies;
         let roll = world.roll(16);
@@ -431,7 +449,8 @@ fn tell<S: Sink>(sink: &mut S, token: Token, moving: Moving) {
         matches!(moving, Moving::Leased(..)),
     );
     match (get, land(moving)) {
-        (true, (ok, _)) => sink.finished(token, ok),
+        (true, (true, _)) => sink.finished(token, Ok(())),
+        (true, (false, _)) => sink.finished(token, Err(NotDone::AskPeer)),
         (false, (false, _)) if leased => sink.cut(token),
         (false, (_, buffer)) => sink.placed(token, buffer),
     }

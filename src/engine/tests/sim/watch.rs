@@ -126,8 +126,12 @@ impl<S: Sink> Sink for Tap<'_, S> {
         self.sink.exposed_memory(peer, name, access)
     }
 
-    fn finished(&mut self, token: Token, ok: bool) {
-        self.sink.finished(token, ok);
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        self.sink.finished(token, result);
+    }
+
+    fn written(&mut self, from: PeerId, len: usize, data: u64) {
+        self.sink.written(from, len, data);
     }
 
     fn gone(&mut self, peer: PeerId, loss: Loss) {
@@ -137,6 +141,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
 }
 
 impl<T: Transport> Transport for Watch<T> {
+    const ONE_SIDED: bool = T::ONE_SIDED;
     const PUSHES_LATER: bool = T::PUSHES_LATER;
 
     fn limits(&self) -> Limits {
@@ -173,8 +178,12 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.poll(&mut tap, budget)
     }
 
-    fn expose(&self, to: PeerId, iov: &UserIov, name: ExposedName) -> Remote {
+    fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
         self.inner.expose(to, iov, name)
+    }
+
+    fn unexpose(&mut self, to: PeerId, id: u64) {
+        self.inner.unexpose(to, id);
     }
 
     fn get(
@@ -213,8 +222,16 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.reach_all(to, parts, wanted, work)
     }
 
-    fn copy(&mut self, to: PeerId, part: &RemotePart, local: &UserIov, access: Access, token: Token) -> Get {
-        self.inner.copy(to, part, local, access, token)
+    fn one_sided(&self) -> OneSided {
+        self.inner.one_sided()
+    }
+
+    fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
+        self.inner.copy(to, copy, token)
+    }
+
+    fn amo(&mut self, to: PeerId, amo: &Amo<'_>, token: Token) -> Get {
+        self.inner.amo(to, amo, token)
     }
 
     fn poll_mark(&self, to: PeerId) -> u64 {

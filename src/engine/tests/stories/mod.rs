@@ -27,6 +27,7 @@ fn small() -> Config {
         room: 4096,
         share: 2048,
         sends: 8,
+        ..Config::default()
     }
 }
 

@@ -12,7 +12,7 @@ use super::super::outbound::{Outbound, Written};
 use super::helper::{RequestedMemory, encode_request};
 use super::{Cut, HelperWord, PiecesLeft, TakeFrom, take_piece};
 use crate::engine::op::Access;
-use crate::engine::port::{ExposedName, Get, PeerId, Remote, Sink, Token};
+use crate::engine::port::{ExposedName, Get, NotDone, PeerId, Remote, Sink, Token};
 use crate::util::user::UserIov;
 use core::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -127,7 +127,7 @@ impl ShmTransport {
             match memory.copy(out, local, at, len) {
                 Get::Done => {}
                 Get::Gone => return Some(Get::Gone),
-                Get::Unsupported | Get::Later | Get::Full => ok = false,
+                Get::Unsupported | Get::Later | Get::Full | Get::Failed(_) => ok = false,
             }
         }
         let pending = PendingCopy {
@@ -163,7 +163,8 @@ impl ShmTransport {
             };
             let got = pending.result(ring, out);
             if let Some(got) = got {
-                sink.finished(pending.token, got == Get::Done && !out.is_closed());
+                let copied = got == Get::Done && !out.is_closed();
+                sink.finished(pending.token, if copied { Ok(()) } else { Err(NotDone::AskPeer) });
                 done += 1;
             }
             got.is_none()

@@ -39,7 +39,7 @@ const WRITE: u8 = 2;
 
 /// Words of a request that name the helper's side.
 const NAME_WORDS: usize = 3;
-pub(crate) const REQUEST_BODY: usize = Remote::SIZE + 8 * NAME_WORDS;
+pub(crate) const REQUEST_BODY: usize = Remote::MAX + 8 * NAME_WORDS;
 
 /// Header and body of a request; `theirs` is the asker's memory. None if the helper's side has no name.
 pub(crate) fn encode_request(
@@ -55,8 +55,8 @@ pub(crate) fn encode_request(
         (ExposedName::Sent(_), Access::Write) | (ExposedName::Nothing, _) => return None,
     };
     let mut body = [0; REQUEST_BODY];
-    let (first, second) = body.split_at_mut(Remote::SIZE);
-    first.copy_from_slice(&theirs.bytes);
+    let (first, second) = body.split_at_mut(Remote::MAX);
+    first.copy_from_slice(theirs.bytes());
     for (place, word) in second.chunks_exact_mut(8).zip(name) {
         place.copy_from_slice(&word.to_le_bytes());
     }
@@ -71,7 +71,7 @@ impl HelpRequest {
         let [HELP, what, 0, 0] = (first as u32).to_le_bytes() else {
             return None;
         };
-        let (theirs, name) = body.split_at_checked(Remote::SIZE)?;
+        let (theirs, name) = body.split_at_checked(Remote::MAX)?;
         let name: &[u8; 8 * NAME_WORDS] = name.try_into().ok()?;
         let mut words = [0; NAME_WORDS];
         for (word, bytes) in words.iter_mut().zip(name.chunks_exact(8)) {
@@ -93,9 +93,7 @@ impl HelpRequest {
         Some(HelpRequest {
             number: (first >> 32) as u32,
             cut: Cut::checked(at, len, pieces >> 16, pieces & 0xffff)?,
-            theirs: Remote {
-                bytes: theirs.try_into().ok()?,
-            },
+            theirs: Remote::new(theirs)?,
             ours: RequestedMemory { name, access },
         })
     }
@@ -171,9 +169,7 @@ mod tests {
 
     #[test]
     fn requests_come_as_they_were_made() {
-        let theirs = Remote {
-            bytes: core::array::from_fn(|at| at as u8),
-        };
+        let theirs = Remote::from(core::array::from_fn(|at| at as u8));
         let part = RemotePart {
             addr: u64::MAX - 3,
             len: 70_000,

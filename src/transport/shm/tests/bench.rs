@@ -33,7 +33,7 @@ impl Sink for Count {
     fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {
         self.packets += 1;
     }
-    fn finished(&mut self, _: Token, _: bool) {}
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
     fn gone(&mut self, _: PeerId, _: Loss) {}
 }
 
@@ -201,7 +201,7 @@ fn fetch_latency() {
         let dir = Dir::new();
         let from = memory(len);
         let mut a = dir.open("a");
-        let remote = a.expose(0, &from, ExposedName::Nothing);
+        let remote = a.expose(0, &from, ExposedName::Nothing).unwrap().remote;
         // The child reads the parent's memory.
         let child = Child::run(|| {
             let mut end = dir.open("b");

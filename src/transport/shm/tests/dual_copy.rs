@@ -52,8 +52,8 @@ impl Sink for GetSink {
             name => self.sent.filter(|_| *name == SENT && access == Access::Read),
         }
     }
-    fn finished(&mut self, token: Token, ok: bool) {
-        self.ended.push((token, ok));
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        self.ended.push((token, result.is_ok()));
     }
     fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
@@ -117,7 +117,7 @@ fn whoever_does_how_much_the_bytes_are_there() {
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(0, LEN);
     let source = iov(&mut from);
-    let remote = a.expose(to_b, &source, SENT);
+    let remote = a.expose(to_b, &source, SENT).unwrap().remote;
     let (stop, done_by_a) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -154,7 +154,7 @@ fn a_busy_sender_is_not_waited_for() {
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(3, LEN);
     let source = iov(&mut from);
-    let remote = a.expose(to_b, &source, SENT);
+    let remote = a.expose(to_b, &source, SENT).unwrap().remote;
     for round in 0..2000 {
         let mut to = vec![0u8; 128 << 10];
         let len = to.len();
@@ -177,7 +177,7 @@ fn one_message_after_the_other() {
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(4, LEN);
     let source = iov(&mut from);
-    let remote = a.expose(to_b, &source, SENT);
+    let remote = a.expose(to_b, &source, SENT).unwrap().remote;
     let (mut first, mut second) = (vec![0u8; LEN], vec![0u8; LEN]);
     let (first_iov, second_iov) = (iov(&mut first), iov(&mut second));
     let start = Instant::now();
@@ -231,7 +231,7 @@ fn an_endpoint_closes_without_a_stopped_sender() {
     let (mut a, mut b, to_b, to_a) = joined(&dir);
     let mut from = pattern(4, LEN);
     let source = iov(&mut from);
-    let remote = a.expose(to_b, &source, SENT);
+    let remote = a.expose(to_b, &source, SENT).unwrap().remote;
     let mut to = vec![0u8; LEN];
     let target = iov(&mut to);
     let start = Instant::now();
@@ -278,8 +278,8 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
         super::refused::forbid(libc::SYS_process_vm_writev);
         let mut a = dir.open("a");
         let to_b = a.peer(b"b").unwrap();
-        let remote = a.expose(to_b, &source, SENT);
-        assert_eq!(a.push(to_b, &header(1), Body::Bytes(&remote.bytes), None), Push::Done);
+        let remote = a.expose(to_b, &source, SENT).unwrap().remote;
+        assert_eq!(a.push(to_b, &header(1), Body::Bytes(remote.bytes()), None), Push::Done);
         let mut sink = GetSink::sending(source);
         while sink.gone.is_empty() {
             a.poll(&mut sink, 64);
@@ -288,9 +288,7 @@ fn a_sender_that_may_not_write_leaves_it_to_the_receiver() {
     let mut kept = Kept::default();
     poll_until(&mut receiver, &mut kept, |kept| !kept.packets.is_empty());
     let (peer, _, bytes) = kept.packets.remove(0);
-    let remote = Remote {
-        bytes: bytes.try_into().unwrap(),
-    };
+    let remote = Remote::new(&bytes).unwrap();
     for _ in 0..20 {
         assert!(fetch(&mut receiver, peer, &remote, &target, 0, LEN));
         assert!(to == pattern(5, LEN));
@@ -336,7 +334,7 @@ fn part(at: usize, len: usize) -> RemotePart {
 /// Copies, and polls until that has ended. Whether it succeeded.
 fn copy(end: &mut ShmTransport, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
     let mut sink = GetSink::default();
-    match end.copy(to, part, local, access, 9) {
+    match end.copy(to, &copy_op(part, local, access), 9) {
         port::Get::Done => return true,
         port::Get::Later => {}
         other => panic!("{other:?}"),
@@ -403,7 +401,7 @@ fn a_target_that_does_not_look_is_not_waited_for() {
         let mut bytes = pattern(round, len);
         for access in [Access::Write, Access::Read] {
             assert_eq!(
-                end.copy(to, &part(round, len), &iov(&mut bytes), access, 9),
+                end.copy(to, &copy_op(&part(round, len), &iov(&mut bytes), access), 9),
                 port::Get::Done
             );
         }
@@ -418,7 +416,7 @@ fn a_target_that_does_not_look_is_not_waited_for() {
     assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Done);
     let mut bytes = vec![0; 100_000];
     let local = iov(&mut bytes);
-    let mut again = || end.copy(to, &part(0, 100_000), &local, Access::Read, 9);
+    let mut again = || end.copy(to, &copy_op(&part(0, 100_000), &local, Access::Read), 9);
     assert_eq!(again(), port::Get::Unsupported);
     target.poll(&mut GetSink::default(), 64);
     assert_eq!(again(), port::Get::Done);
@@ -449,7 +447,7 @@ fn what_was_closed_meanwhile_is_not_touched() {
                     }
                     false
                 });
-                let got = end.copy(to, &part(0, LEN), &local, access, 9);
+                let got = end.copy(to, &copy_op(&part(0, LEN), &local, access), 9);
                 over.store(true, Ordering::Relaxed);
                 (got, taken.join().unwrap())
             });

@@ -218,7 +218,7 @@ impl Story {
             0 => body
                 .chunks_exact_mut(8)
                 .for_each(|word| word.copy_from_slice(&dice.number().to_le_bytes())),
-            1 if body.len() == Remote::SIZE => body.copy_from_slice(&self.name(forger).bytes),
+            1 if body.len() == Remote::MAX => body.copy_from_slice(self.name(forger).bytes()),
             _ => {}
         }
         let words = [first, self.dice.number(), self.dice.number(), total];
@@ -226,16 +226,18 @@ impl Story {
     }
 
     /// Memory of the forger's own, named in full or with something wrong.
-    fn name(&mut self, forger: &ShmTransport) -> Remote {
+    fn name(&mut self, forger: &mut ShmTransport) -> Remote {
         let named = self.named();
-        let mut remote = forger.expose(0, &self.loot.iov(), named);
+        let remote = forger.expose(0, &self.loot.iov(), named).unwrap().remote;
         if self.dice.below(4) == 0 {
             // Instance, pid, count, or length of the first piece. Not the address: all this is one process.
             let at = self.dice.of(&[0, 8, 12, 24]);
-            remote.bytes[at] ^= 1 << self.dice.below(8);
+            let mut bytes = remote.bytes().to_vec();
+            bytes[at] ^= 1 << self.dice.below(8);
             if at == 24 {
-                remote.bytes[24..32].copy_from_slice(&self.dice.below(LONG as u64 + 1).to_le_bytes());
+                bytes[24..32].copy_from_slice(&self.dice.below(LONG as u64 + 1).to_le_bytes());
             }
+            return Remote::new(&bytes).unwrap();
         }
         remote
     }

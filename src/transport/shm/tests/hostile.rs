@@ -137,11 +137,11 @@ fn a_broken_ring_ends_its_sender_and_no_other() {
 #[test]
 fn a_process_is_whose_file_it_has() {
     let dir = Dir::new();
-    let (victim, _liar, mut us) = (dir.open("victim"), dir.open("liar"), dir.open("us"));
+    let (mut victim, _liar, mut us) = (dir.open("victim"), dir.open("liar"), dir.open("us"));
     let mut bytes = [7u8; 64];
     // SAFETY: the memory outlives the calls.
     let iov = UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
-    let remote = victim.expose(0, &iov, ExposedName::Nothing);
+    let remote = victim.expose(0, &iov, ExposedName::Nothing).unwrap().remote;
     let mut into = [0u8; 64];
     // SAFETY: as above.
     let local = UserIov::one(unsafe { UserBuf::new(into.as_mut_ptr(), into.len()) });

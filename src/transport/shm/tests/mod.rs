@@ -19,7 +19,8 @@ mod suite;
 mod waking;
 
 use super::*;
-use crate::engine::port::{Loss, Placement};
+use crate::engine::op::Access;
+use crate::engine::port::{Loss, NotDone, Placement};
 use crate::engine::wire::Packet;
 use crate::sys::child::Child;
 use crate::sys::shared;
@@ -96,12 +97,22 @@ impl Sink for Kept {
         self.packets.push((from, header, buffer.unwrap()));
     }
 
-    fn finished(&mut self, _: Token, _: bool) {
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {
         unreachable!("no get is later");
     }
 
     fn gone(&mut self, peer: PeerId, _: Loss) {
         self.gone.push(peer);
+    }
+}
+
+/// As the engine asks for a copy of one piece.
+fn copy_op<'a>(part: &'a RemotePart, local: &'a UserIov, access: Access) -> port::CopyOp<'a> {
+    port::CopyOp {
+        access,
+        parts: core::slice::from_ref(part),
+        local: Local::User(local),
+        data: None,
     }
 }
 

@@ -62,7 +62,7 @@ fn user_memory_goes_straight_through() {
         fn placed(&mut self, _: Token, buffer: Option<Vec<u8>>) {
             assert_eq!(buffer, None);
         }
-        fn finished(&mut self, _: Token, _: bool) {}
+        fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
         fn gone(&mut self, _: PeerId, _: Loss) {}
     }
     let dir = Dir::new();
@@ -272,12 +272,14 @@ fn memory_of_a_peer_is_fetched() {
     // SAFETY: both vectors outlive the calls.
     let iov = |bytes: &mut [u8]| UserIov::one(unsafe { UserBuf::new(bytes.as_mut_ptr(), bytes.len()) });
     let (source, target) = (iov(&mut from), iov(&mut to));
-    let remote = a.expose(0, &source, ExposedName::Nothing);
+    let remote = a.expose(0, &source, ExposedName::Nothing).unwrap().remote;
     assert_eq!(b.get(to_a, &remote, &target, 5, 90_000, Some(0)), port::Get::Done);
     assert!(to[5..90_005] == from[5..90_005] && to[90_005..].iter().all(|byte| *byte == 0));
     // Memory exposed by another instance.
     let mut other = remote;
-    other.bytes[0] ^= 1;
+    let mut bytes = other.bytes().to_vec();
+    bytes[0] ^= 1;
+    other = Remote::new(&bytes).unwrap();
     assert_eq!(b.get(to_a, &other, &target, 0, 5, Some(0)), port::Get::Gone);
     let config = Config {
         fetch: false,

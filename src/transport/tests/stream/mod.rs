@@ -8,7 +8,9 @@ mod link;
 mod tests;
 
 use crate::engine::op::Error;
-use crate::engine::port::{Body, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport};
+use crate::engine::port::{
+    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+};
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 use link::{Came, Die, Link};
@@ -203,10 +205,8 @@ impl Transport for Stream {
         done
     }
 
-    fn expose(&self, _: PeerId, _: &UserIov, _: ExposedName) -> Remote {
-        Remote {
-            bytes: [0; Remote::SIZE],
-        }
+    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
+        None
     }
 
     fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {

@@ -6,6 +6,7 @@
 
 mod engines;
 mod memory;
+mod one_sided;
 mod packets;
 
 use crate::engine::op::Error;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 pub use engines::*;
 pub use memory::*;
+pub use one_sided::*;
 pub use packets::*;
 
 /// Two endpoints and their names for each other. `b` may be dropped while `a` goes on.
@@ -53,6 +55,11 @@ macro_rules! tests {
             engines_reach_each_others_memory,
             engines_refuse_what_is_not_open,
             engines_keep_short_operations_and_messages_in_order,
+            engines_write_with_remote_data,
+            engines_work_in_pieces_and_in_many_operations_at_once,
+            engines_leave_a_closed_region_alone,
+            engines_execute_the_cards_atomics_and_no_other,
+            engines_ask_a_peer_that_counts,
         );
     };
     ($pair:ty: $($test:ident,)*) => {
@@ -115,7 +122,7 @@ struct Taker<F> {
     /// Whole bodies, by the number of their packet.
     bodies: HashMap<u32, Vec<u8>>,
     waiting: HashMap<Token, (u32, Option<(Lent, usize)>)>,
-    finished: Vec<(Token, bool)>,
+    finished: Vec<(Token, Result<(), NotDone>)>,
     /// Pushes of which the transport said that it is done.
     sent: Vec<Token>,
     gone: Vec<PeerId>,
@@ -209,8 +216,8 @@ impl<F: FnMut(&Header, usize) -> Wish> Sink for Taker<F> {
         assert!(self.bodies.insert(number, body).is_none());
     }
 
-    fn finished(&mut self, token: Token, ok: bool) {
-        self.finished.push((token, ok));
+    fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        self.finished.push((token, result));
     }
 
     fn sent(&mut self, token: Token, result: Result<(), Error>) {

@@ -290,7 +290,10 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
     for (token, (len, at, part)) in (1..).zip([(1, 0, 1), (5000, 0, 5000), (100_000, 77, 90_000), (3, 2, 1)]) {
         let theirs = Lent::new(&[len / 3, len - len / 3], 0);
         theirs.set(&bytes(len as u32, len));
-        let remote = b.expose(a_of_b, &theirs.iov(), ExposedName::Nothing);
+        let exposed = b
+            .expose(a_of_b, &theirs.iov(), ExposedName::Nothing)
+            .expect("memory to fetch");
+        let remote = exposed.remote;
         let ours = Lent::new(&[len / 2, 0, len - len / 2], 0xee);
         let mut taker = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
         let mut begun = None;
@@ -308,7 +311,7 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
                     Taker::new(a_of_b, |_: &Header, _| Wish::Keep).poll(&mut b, 10);
                     !taker.finished.is_empty()
                 });
-                assert_eq!(taker.finished, [(token, true)]);
+                assert_eq!(taker.finished, [(token, Ok(()))]);
             }
             Some(Get::Unsupported) => continue,
             other => panic!("{other:?}"),
@@ -316,6 +319,21 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
         let mut expected = vec![0xee; len];
         expected[at..at + part].copy_from_slice(&bytes(len as u32, len)[at..at + part]);
         assert_eq!(ours.bytes(), expected);
+        let Some(id) = exposed.id else { continue };
+        // Nobody fetches it once that is over.
+        b.unexpose(a_of_b, id);
+        taker.finished.clear();
+        until("an answer", || {
+            begun = Some(a.get(b_of_a, &remote, &ours.iov(), at, part, Some(token)));
+            taker.poll(&mut a, 10);
+            Taker::new(a_of_b, |_: &Header, _| Wish::Keep).poll(&mut b, 10);
+            begun != Some(Get::Full)
+        });
+        until("no bytes", || {
+            taker.poll(&mut a, 10);
+            begun != Some(Get::Later) || !taker.finished.is_empty()
+        });
+        assert!(begun != Some(Get::Done) && !taker.finished.contains(&(token, Ok(()))));
     }
 }
 

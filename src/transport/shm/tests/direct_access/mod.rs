@@ -114,7 +114,7 @@ fn read(end: &mut ShmTransport, to: PeerId, part: &RemotePart, bytes: &mut [u8])
 }
 
 fn copy(end: &mut ShmTransport, to: PeerId, part: &RemotePart, local: &UserIov, access: Access) -> bool {
-    end.copy(to, part, local, access, 9) == port::Get::Done
+    end.copy(to, &copy_op(part, local, access), 9) == port::Get::Done
 }
 
 /// A target with one region, and an initiator.
