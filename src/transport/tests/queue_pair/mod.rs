@@ -341,7 +341,11 @@ impl Transport for QueuePair {
         self.request(to, token, Request::Amo(amo.op, amo.part, operand, compare, *amo.result))
     }
 
-    fn expose(&mut self, _: PeerId, iov: &UserIov, _: ExposedName) -> Option<Exposed> {
+    fn expose(&mut self, _: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        // A key of its own would outlive the region.
+        if !matches!(name, ExposedName::Sent(_)) {
+            return None;
+        }
         let id = self.fabric.hardware().expose(self.me, iov)?;
         let remote = [id.to_le_bytes(), (iov.len() as u64).to_le_bytes()].concat();
         Some(Exposed {

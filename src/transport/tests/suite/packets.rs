@@ -291,7 +291,7 @@ pub fn memory_is_fetched_where_that_is_offered<P: Pair>() {
         let theirs = Lent::new(&[len / 3, len - len / 3], 0);
         theirs.set(&bytes(len as u32, len));
         let exposed = b
-            .expose(a_of_b, &theirs.iov(), ExposedName::Nothing)
+            .expose(a_of_b, &theirs.iov(), ExposedName::Sent(1))
             .expect("memory to fetch");
         let remote = exposed.remote;
         let ours = Lent::new(&[len / 2, 0, len - len / 2], 0xee);
