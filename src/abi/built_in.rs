@@ -7,11 +7,14 @@
 use super::log::CoreProvider;
 use super::object::on_engine::DomainOf;
 use super::types::{fi_ops_domain, fi_provider};
+use crate::api::domain::Shared;
+use crate::api::errno::Result;
+use crate::api::info::model::Info;
 use crate::api::log::Speaker;
 use crate::provider::Provider;
 use crate::provider::on_engine::OnEngine;
 use core::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
@@ -27,6 +30,8 @@ pub(super) struct BuiltIn {
     pub name: Speaker,
     /// What its domains open.
     pub domain_ops: &'static fi_ops_domain,
+    /// Opens what the endpoints of a domain share.
+    pub share: fn(&Info) -> Result<Shared>,
     start: fn() -> Box<dyn Provider>,
     version: u32,
     c_name: &'static CStr,
@@ -39,6 +44,7 @@ impl BuiltIn {
         BuiltIn {
             name: P::NAME,
             domain_ops: const { &DomainOf::<P>::OPS },
+            share: |info| Ok(Arc::new(P::share(info)?)),
             start: || Box::new(P::start()),
             version: P::VERSION,
             c_name,

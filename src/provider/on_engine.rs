@@ -22,6 +22,9 @@ use std::sync::Arc;
 pub trait OnEngine: Send + Sync + 'static {
     type Transport: EndpointTransport + 'static;
 
+    /// What the endpoints of a domain share: a device, a poller, receive buffers. `()`: nothing.
+    type Shared: Send + Sync + 'static;
+
     const NAME: &'static str;
 
     /// As the C library counts the versions of its providers: 100 * major + minor, then revision.
@@ -44,11 +47,14 @@ pub trait OnEngine: Send + Sync + 'static {
     /// What all transports of the provider have, known before there is one.
     fn limits() -> Limits;
 
+    /// fi_domain: opens what its endpoints share. It is dropped in fi_close of the domain, after them.
+    fn share(info: &Info) -> Result<Self::Shared>;
+
     /// The transport of an endpoint that is opened for this info.
-    fn open(info: &Info) -> Result<Self::Transport>;
+    fn open(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::Transport>;
 
     /// The transport of a scalable endpoint's context, with an address made by `EndpointTransport::context_address`.
-    fn open_context(address: &[u8]) -> Result<Self::Transport>;
+    fn open_context(shared: &Arc<Self::Shared>, address: &[u8]) -> Result<Self::Transport>;
 }
 
 impl<P: OnEngine> Provider for P {

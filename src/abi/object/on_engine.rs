@@ -57,9 +57,9 @@ unsafe extern "C" fn open_endpoint<P: OnEngine>(
     // SAFETY: a live domain of ours and an info of fi_getinfo's.
     unsafe {
         let info = info_read::read(info, &CURRENT);
-        match P::open(&info) {
+        let domain = domain::opened(domain.cast());
+        match domain.shared().and_then(|shared| P::open(&shared, &info)) {
             Ok(transport) => {
-                let domain = domain::opened(domain.cast());
                 let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
                 out.write(if shares {
                     object::endpoint::give(SharedRxEndpoint::new(domain, &info, transport), FI_CLASS_EP, context)
@@ -99,8 +99,16 @@ unsafe extern "C" fn open_scalable<P: OnEngine>(
     // SAFETY: a live domain of ours and an info of fi_getinfo's.
     unsafe {
         let info = info_read::read(info, &CURRENT);
-        let opened = P::open(&info)
-            .and_then(|first| Scalable::open(domain::opened(domain.cast()), &info, first, P::open_context));
+        let domain = domain::opened(domain.cast());
+        let opened = domain.shared().and_then(|shared| {
+            let first = P::open(&shared, &info)?;
+            Scalable::open(
+                domain,
+                &info,
+                first,
+                Box::new(move |address| P::open_context(&shared, address)),
+            )
+        });
         status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
     }
 }
