@@ -11,11 +11,13 @@
 //! - `bindings`: the queues and counters; `peers`: between fi_addr_t and the transport's numbers;
 //! - `alias`, `stx`, `scalable`: fi_ep_alias, shared transmit contexts, scalable endpoints;
 //! - `shared_rx`, `lanes`: shared receive contexts, and their several transports as one;
+//! - `connection`: the one peer of an FI_EP_MSG endpoint;
 //! - `collective`: endpoints as members of groups.
 
 pub mod alias;
 mod bindings;
 mod collective;
+pub mod connection;
 mod engine_core;
 mod host;
 mod lanes;
@@ -38,8 +40,10 @@ use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Error, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
+use crate::util::ready::Ready;
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
+use connection::Connects;
 use core::marker::PhantomData;
 use engine_core::{CollectiveQueues, EndpointCore, Owners};
 use host::{Begun, EngineHost};
@@ -76,6 +80,20 @@ pub trait EndpointTransport: Transport + core::marker::Send {
     fn wake_fd(&self) -> Option<RawFd>;
     /// Makes `wake_fd` readable.
     fn wake(&self);
+
+    /// Its connection, if the endpoint is one of FI_EP_MSG.
+    fn connection(&mut self) -> Option<&mut dyn Connects> {
+        None
+    }
+
+    /// Called once, when the endpoint is enabled. A transport that need not be polled to find out whether there is
+    /// something to do keeps the mark, and sets it whenever there is: when something has come, when there is room again
+    /// after `Push::Full`, when a connection has news. It returns what finds that out for all endpoints of the domain,
+    /// which is driven, armed and slept on in their place. None: `poll` must be called to find out, and `wake_fd` is this
+    /// transport's own.
+    fn watched_by(&mut self, _mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
+        None
+    }
 }
 
 /// What fi_setname makes of an end.
