@@ -20,6 +20,8 @@ mod slots;
 
 mod built_in;
 mod compat;
+#[cfg(test)]
+mod connected_example;
 pub mod entry;
 #[cfg(test)]
 mod example;

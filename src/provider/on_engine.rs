@@ -82,6 +82,8 @@ impl<P: OnEngine> Provider for P {
             info.src_addr = Some(source);
             info.dest_addr = dest;
             info.addr_format = P::address_kind().format();
+            // A passive endpoint, whose address an active one is to have: fi_endpoint looks it up.
+            info.handle = query.hints.map_or(info.handle, |hints| hints.handle);
             no_flags_unasked(&mut info, query.hints);
             manual_unless_asked(&mut info, query);
             Answer { info, own: None }
@@ -177,6 +179,28 @@ impl Rdm {
             domain: Some(domain(self.domain, caps)),
             ..Info::default()
         }
+    }
+
+    /// What a connected endpoint can do: the same with one peer, so nothing that tells several apart.
+    pub fn connected_offer(self) -> Info {
+        const ALONE: u64 =
+            FI_SHARED_AV | FI_AV_USER_ID | FI_COLLECTIVE | FI_NAMED_RX_CTX | DIRECTED | FI_SOURCE | FI_SOURCE_ERR;
+        let mut info = self.offer();
+        info.caps &= !ALONE;
+        if let Some(tx) = &mut info.tx {
+            tx.caps &= !ALONE;
+        }
+        if let Some(rx) = &mut info.rx {
+            rx.caps &= !ALONE;
+        }
+        if let Some(ep) = &mut info.ep {
+            ep.ep_type = FI_EP_MSG;
+        }
+        if let Some(domain) = &mut info.domain {
+            domain.caps &= !ALONE;
+            (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+        }
+        info
     }
 
     fn endpoint(&self) -> EpAttr {

@@ -47,6 +47,9 @@ pub(super) trait Owners {
     /// Whether the thread of FI_PROGRESS_AUTO drives the engine.
     fn is_driven(&self) -> bool;
 
+    /// Tells the program what has become of connections, after each poll.
+    fn hear_connections(&mut self, transport: &mut Self::Transport);
+
     fn address_of(transport: &Self::Transport, peer: PeerId) -> Option<&[u8]>;
 
     /// Wakes the threads that sleep on the transport.
@@ -154,6 +157,7 @@ impl<O: Owners> EndpointCore<O> {
         if self.pending.rare {
             self.see_to_rare();
         }
+        self.owners.hear_connections(self.engine.transport_mut());
     }
 
     /// Logs what peers were refused, and makes room if their number has grown.

@@ -78,6 +78,16 @@ impl<O: Owners> EngineHost<O> {
         self.deferred.run();
     }
 
+    /// Runs a closure on what is inside, and drives it.
+    pub(super) fn with_core<R>(&self, use_it: impl FnOnce(&mut EndpointCore<O>) -> Result<R>) -> Result<R> {
+        let mut core = self.enter()?;
+        let result = use_it(&mut core);
+        core.progress();
+        drop(core);
+        self.deferred.run();
+        result
+    }
+
     pub(super) fn cancel(&self, context: Context) -> Result<()> {
         let found = self.enter()?.cancel(context);
         self.deferred.run();

@@ -6,6 +6,7 @@
 //! poll. Knows neither queues nor locks. Called by the engine of `shared_rx`.
 
 use super::EndpointTransport;
+use super::connection::{self, ConnectionEvent};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::{
     Body, ExposedName, Get, Limits, PeerId, Placement, Push, Recall, Remote, Sink, Token, Transport,
@@ -149,6 +150,17 @@ impl<T: EndpointTransport> Lanes<T> {
         match *self.numbers.get(peer as usize)? {
             NumberOf::Peer { lane, number } => Some((self.transport_mut(lane)?, number)),
             NumberOf::Source | NumberOf::Nothing => None,
+        }
+    }
+
+    /// Calls `hear` with what has become of the lanes' connections, and the engine's number for the peer.
+    #[inline]
+    pub(super) fn hear_connections(&mut self, mut hear: impl FnMut(usize, ConnectionEvent, Option<PeerId>)) {
+        for at in 0..self.lanes.len() {
+            while let Some(event) = self.transport_mut(at).and_then(|lane| lane.connection()?.event()) {
+                let only = self.know(at, connection::PEER).map(|known| known.id);
+                hear(at, event, only);
+            }
         }
     }
 

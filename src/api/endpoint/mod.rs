@@ -213,6 +213,16 @@ impl<T: EndpointTransport> Owners for OneEndpoint<T> {
         self.state.driven.is_some()
     }
 
+    #[inline]
+    fn hear_connections(&mut self, transport: &mut T) {
+        let Some(connection) = transport.connection() else {
+            return;
+        };
+        while let Some(event) = connection.event() {
+            self.state.hear(event, Some(connection::PEER));
+        }
+    }
+
     fn address_of(transport: &T, peer: PeerId) -> Option<&[u8]> {
         transport.address_of(peer)
     }
@@ -313,6 +323,13 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         self.with_state(|state| state.check())?;
         self.open_memory(self.number());
         ops::start(self)
+    }
+
+    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+        self.host.with_core(|core| {
+            let connection = core.engine.transport_mut().connection().ok_or(Errno(FI_ENOSYS))?;
+            Ok(use_it(connection, &mut core.owners.state))
+        })
     }
 
     fn close(&self) -> Result<()> {

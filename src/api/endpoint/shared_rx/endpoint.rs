@@ -9,6 +9,7 @@ use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
@@ -113,7 +114,26 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 
     fn local_address(&self) -> Vec<u8> {
-        self.address.clone()
+        let core = self.joined.get().map(|(shared, lane)| (shared.host.try_enter(), *lane));
+        match core {
+            Some((Some(core), lane)) => core.engine.transport().transport(lane).map(T::local_address),
+            Some((None, _)) => None,
+            None => self
+                .before
+                .lock()
+                .as_ref()
+                .map(|(_, transport)| transport.local_address()),
+        }
+        .unwrap_or_else(|| self.address.clone())
+    }
+
+    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+        let (shared, lane) = self.shared_rx()?;
+        shared.host.with_core(|core| {
+            let transport = core.engine.transport_mut().transport_mut(*lane);
+            let connection = transport.and_then(T::connection).ok_or(Errno(FI_ENOSYS))?;
+            Ok(use_it(connection, core.owners.endpoint(*lane)?))
+        })
     }
 
     /// Receives are posted to the shared context, and cancelled there.

@@ -116,6 +116,15 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
         self.driven
     }
 
+    #[inline]
+    fn hear_connections(&mut self, lanes: &mut Lanes<T>) {
+        lanes.hear_connections(|lane, event, only| {
+            if let Some(state) = self.endpoints.get_mut(lane).and_then(Option::as_mut) {
+                state.hear(event, only);
+            }
+        });
+    }
+
     fn address_of(lanes: &Lanes<T>, peer: PeerId) -> Option<&[u8]> {
         lanes.address_of(peer)
     }

@@ -1,0 +1,1 @@
+//! Only endpoints that have something to do are polled.
