@@ -30,7 +30,7 @@ struct fi_info *hints_for(const struct setup *s)
 	hints->fabric_attr->prov_name = strdup(provider);
 	hints->caps = (s->caps ? s->caps : FI_MSG | FI_TAGGED) | s->more_caps;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->type = s->ep_type ? s->ep_type : FI_EP_RDM;
 	hints->ep_attr->rx_ctx_cnt = s->rx_ctx_cnt;
 	hints->ep_attr->tx_ctx_cnt = s->tx_ctx_cnt;
 	hints->tx_attr->op_flags = s->tx_flags;
