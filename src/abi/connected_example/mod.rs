@@ -10,12 +10,14 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::api::passive::{Incoming, Listener, Request};
+use crate::api::progress::Progress;
 use crate::engine::port::{Body, ExposedName, Get, Limits, PeerId, Push, Remote, Sink, Token, Transport};
 use crate::engine::wire::Header;
 use crate::provider::connected::Connected;
 use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::transport::tests::joined::{Call, Joined, Network, News};
 use crate::transport::tests::loopback::LIMITS;
+use crate::util::ready::Ready;
 use crate::util::user::UserIov;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -28,13 +30,29 @@ static NETWORK: LazyLock<Network> = LazyLock::new(Network::default);
 
 pub struct Calls;
 
-/// What a domain's endpoints share: here only a count of those there are, which a test asks for. Peers set the marks
-/// themselves, so there is nothing to poll.
+/// What a domain's endpoints share: here only numbers that tests ask for.
 #[derive(Default)]
 pub struct Exchange {
     endpoints: AtomicUsize,
     /// How often a transport was polled.
     polls: AtomicUsize,
+    /// How often this itself was.
+    reads: AtomicUsize,
+}
+
+/// Peers set the marks themselves, so there is nothing to poll, and nothing to sleep on but the marks.
+impl Progress for Exchange {
+    fn progress(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn arm(&self) -> bool {
+        true
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        None
+    }
 }
 
 /// A transport that knows its domain's exchange.
@@ -310,5 +328,10 @@ impl EndpointTransport for Phone {
 
     fn connection(&mut self) -> Option<&mut dyn Connects> {
         Some(self)
+    }
+
+    fn watched_by(&mut self, mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
+        self.line.watch(mark);
+        Some(self.exchange.clone())
     }
 }

@@ -35,7 +35,7 @@ use super::info::model::Info;
 use super::log::Speaker;
 use super::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
-use super::progress::Progress;
+use super::progress::{Progress, Watch};
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Error, RemotePart, Report};
@@ -86,11 +86,12 @@ pub trait EndpointTransport: Transport + core::marker::Send {
         None
     }
 
-    /// Called once, when the endpoint is enabled. A transport that need not be polled to find out whether there is
-    /// something to do keeps the mark, and sets it whenever there is: when something has come, when there is room again
-    /// after `Push::Full`, when a connection has news. It returns what finds that out for all endpoints of the domain,
-    /// which is driven, armed and slept on in their place. None: `poll` must be called to find out, and `wake_fd` is this
-    /// transport's own.
+    /// Called when the endpoint is enabled, but not in a domain of FI_PROGRESS_AUTO, whose thread polls. A transport that
+    /// need not be polled to find out whether there is something to do keeps the mark, and sets it whenever there is:
+    /// when something has come, when there is room again after `Push::Full`, when a connection has news, when a poll
+    /// leaves something (its budget was used up, or the engine refused a packet). It returns what finds that out for all
+    /// endpoints of the domain, always the same, which is driven, armed and slept on in their place. None: `poll` must be
+    /// called to find out.
     fn watched_by(&mut self, _mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
         None
     }
@@ -322,6 +323,9 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         // counted is settled when its memory is opened.
         self.with_state(|state| state.check())?;
         self.open_memory(self.number());
+        if !self.with_state(|state| state.enabled) {
+            self.host.begin_watch(T::watched_by);
+        }
         ops::start(self)
     }
 
@@ -447,6 +451,14 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
             Some(_) => None,
             None => self.own_fd(),
         }
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        self.host.watch()
+    }
+
+    fn turn(&self) -> bool {
+        self.host.turn()
     }
 }
 
