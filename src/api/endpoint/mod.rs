@@ -11,13 +11,14 @@
 //! - `bindings`: the queues and counters; `peers`: between fi_addr_t and the transport's numbers;
 //! - `alias`, `stx`, `scalable`: fi_ep_alias, shared transmit contexts, scalable endpoints;
 //! - `shared_rx`, `lanes`: shared receive contexts, and their several transports as one;
-//! - `connection`: the one peer of an FI_EP_MSG endpoint;
+//! - `connection`: the one peer of an FI_EP_MSG endpoint; `direct`: endpoints whose card does what the engine would;
 //! - `collective`: endpoints as members of groups.
 
 pub mod alias;
 mod bindings;
 mod collective;
 pub mod connection;
+pub mod direct;
 mod engine_core;
 mod host;
 mod lanes;
