@@ -28,11 +28,11 @@ mod tests;
 /// Where all endpoints of the process meet.
 static NETWORK: LazyLock<Network> = LazyLock::new(Network::default);
 
-pub struct Calls;
+pub(super) struct Calls;
 
 /// What a domain's endpoints share: here only numbers that tests ask for.
 #[derive(Default)]
-pub struct Exchange {
+pub(super) struct Exchange {
     endpoints: AtomicUsize,
     /// How often a transport was polled.
     polls: AtomicUsize,
@@ -56,7 +56,7 @@ impl Progress for Exchange {
 }
 
 /// A transport that knows its domain's exchange.
-pub struct Phone {
+pub(super) struct Phone {
     line: Joined,
     exchange: Arc<Exchange>,
 }
@@ -163,7 +163,7 @@ impl Connected for Calls {
     }
 }
 
-pub struct Bell {
+pub(super) struct Bell {
     name: Vec<u8>,
     listens: bool,
 }

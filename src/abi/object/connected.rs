@@ -53,9 +53,9 @@ unsafe extern "C" fn open_any<P: Connected>(
 unsafe fn open<P: Connected>(domain: &Arc<Domain>, mut info: Info, context: *mut c_void) -> Result<*mut fid_ep> {
     let shared = domain.shared()?;
     let Opaque(handle) = info.handle;
-    // SAFETY: the caller's promise.
     let given = match handle {
         0 => None,
+        // SAFETY: the caller's promise.
         _ => unsafe { pep::give_up_address::<P>(handle) },
     };
     let (transport, requested) = match given {

@@ -156,7 +156,7 @@ unsafe extern "C" fn close<P: Connected>(fid: *mut fid) -> c_int {
 /// # Safety
 /// The program does not close the passive endpoint meanwhile.
 pub unsafe fn give_up_address<P: Connected>(handle: usize) -> Option<Result<Vec<u8>>> {
-    let open = open_list().iter().any(|open| *open == (handle, P::NAME));
+    let open = open_list().contains(&(handle, P::NAME));
     // SAFETY: it is open, and of this provider.
     open.then(|| unsafe {
         let (address, eq) = of::<P>(handle as *const fid).give_up_address()?;

@@ -44,7 +44,7 @@ fn requests() -> MutexGuard<'static, Option<Requests>> {
 }
 
 /// Gives a request a handle.
-pub fn add(pep: usize, request: impl Any + Send) -> usize {
+pub(super) fn add(pep: usize, request: impl Any + Send) -> usize {
     let handle = Handle(Box::new(head(FI_CLASS_CONNREQ, null_mut(), &OPS)));
     let address = (&raw const *handle.0) as usize;
     let request = Box::new(request);
@@ -55,7 +55,7 @@ pub fn add(pep: usize, request: impl Any + Send) -> usize {
 
 /// Takes the request behind a handle. -FI_EINVAL: there is none, or it is another provider's. `pep`: the passive endpoint
 /// that it must have come to, if that matters.
-pub fn take<R: 'static>(handle: usize, pep: Option<usize>) -> Result<R> {
+pub(super) fn take<R: 'static>(handle: usize, pep: Option<usize>) -> Result<R> {
     let mut guard = requests();
     let requests = guard.get_or_insert_default();
     let fits = |open: &Open| open.request.is::<R>() && pep.is_none_or(|pep| pep == open.pep);
@@ -71,14 +71,12 @@ pub fn take<R: 'static>(handle: usize, pep: Option<usize>) -> Result<R> {
 }
 
 /// Refuses what is left of a passive endpoint that is closed.
-pub fn drop_all(pep: usize) {
+pub(super) fn drop_all(pep: usize) {
     let mut guard = requests();
     let requests = guard.get_or_insert_default();
-    let gone: Vec<Open> = requests
-        .open
-        .extract_if(|_, open| open.pep == pep)
-        .map(|(_, open)| open)
-        .collect();
+    let of_it = |(at, open): (&usize, &Open)| (open.pep == pep).then_some(*at);
+    let handles: Vec<usize> = requests.open.iter().filter_map(of_it).collect();
+    let gone: Vec<Open> = handles.iter().filter_map(|at| requests.open.remove(at)).collect();
     let mut dropped = Vec::new();
     for open in gone {
         requests.spend(open.handle);

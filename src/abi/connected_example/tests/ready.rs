@@ -48,10 +48,8 @@ fn a_mark_wakes_who_sleeps() {
     };
     let mut sleeps = null_mut();
     // SAFETY: a live domain.
-    assert_eq!(
-        unsafe { fi_cq_open(program.domain, &mut attr, &mut sleeps, null_mut()) },
-        0
-    );
+    let opened = unsafe { fi_cq_open(program.domain, &mut attr, &mut sleeps, null_mut()) };
+    assert_eq!(opened, 0);
     close_all(&[a.cast(), b.cast()]);
     program.silence();
 
