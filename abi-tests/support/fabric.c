@@ -15,6 +15,8 @@ struct fi_info *hints_for(const struct setup *s)
 			     .threading = s->threading, .rx_ctx_cnt = s->rx_ctx_cnt, .tx_ctx_cnt = s->tx_ctx_cnt };
 	struct fi_info *hints = hints_of(&wish);
 
+	if (s->ep_type)
+		hints->ep_attr->type = s->ep_type;
 	hints->tx_attr->op_flags = s->tx_flags;
 	hints->rx_attr->op_flags = s->rx_flags;
 	/* Before 1.5 there are two modes and no bits; 0 leaves the choice to the provider. */

@@ -88,6 +88,7 @@ void add_cases(const struct test *tests, size_t count);
 /* What a test wants otherwise than usual; all zero is usual: two RDM endpoints for messages and tagged messages. */
 struct setup {
 	uint32_t version;              /* of the API; 0: the newest that headers and library both know */
+	enum fi_ep_type ep_type;       /* 0: FI_EP_RDM */
 	uint64_t caps;                 /* instead of FI_MSG | FI_TAGGED */
 	uint64_t more_caps;            /* besides them */
 	uint64_t tx_flags, rx_flags;   /* default operation flags */

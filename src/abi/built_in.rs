@@ -5,14 +5,18 @@
 //! fabrics and domains, and by `log`.
 
 use super::log::CoreProvider;
+use super::object::connected::ConnectedDomainOf;
 use super::object::on_engine::DomainOf;
-use super::types::{fi_ops_domain, fi_provider};
+use super::object::pep;
+use super::types::{fi_info, fi_ops_domain, fi_provider, fid_fabric, fid_pep};
+use crate::api::domain::Opened;
+use crate::api::errno::Result;
 use crate::api::info::model::Info;
 use crate::api::log::Speaker;
-use crate::api::mr::registrar::{self, Registrar};
 use crate::provider::Provider;
+use crate::provider::connected::Connected;
 use crate::provider::on_engine::OnEngine;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
 static ALL: [BuiltIn; COUNT] = [
@@ -21,18 +25,26 @@ static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<super::example::Example>(c"example"),
     #[cfg(test)]
     BuiltIn::on_engine::<super::card::StandIn>(c"stand_in"),
+    #[cfg(test)]
+    BuiltIn::connected::<super::connected_example::Calls>(c"calls"),
 ];
 
-/// In tests there are an example and a stand-in for a card besides.
-const COUNT: usize = 1 + 2 * cfg!(test) as usize;
+/// In tests there are two examples and a stand-in for a card besides.
+const COUNT: usize = 1 + 3 * cfg!(test) as usize;
+
+/// fi_passive_ep of a provider.
+pub(super) type OpenPassive =
+    unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_pep, *mut c_void) -> c_int;
 
 /// What is C about a provider of this library.
 pub(super) struct BuiltIn {
     pub name: Speaker,
     /// What its domains open.
     pub domain_ops: &'static fi_ops_domain,
-    /// What a domain has for the memory that is registered there.
-    pub registrar: fn(&Info) -> registrar::Opened,
+    /// Opens what the endpoints of a domain share.
+    pub share: fn(&Info) -> Result<Opened>,
+    /// fi_passive_ep, if it has connected endpoints.
+    pub passive_ep: Option<OpenPassive>,
     start: fn() -> Box<dyn Provider>,
     version: u32,
     c_name: &'static CStr,
@@ -45,12 +57,26 @@ impl BuiltIn {
         BuiltIn {
             name: P::NAME,
             domain_ops: const { &DomainOf::<P>::OPS },
-            registrar: |info| Ok(P::registrar(info)?.map(|registrar| registrar as Arc<dyn Registrar>)),
+            share: |info| {
+                let shared = Arc::new(P::share(info)?);
+                let registrar = P::registrar(&shared);
+                Ok(Opened { shared, registrar })
+            },
+            passive_ep: None,
             start: || Box::new(P::start()),
             version: P::VERSION,
             c_name,
             c_struct: OnceLock::new(),
         }
+    }
+
+    /// One with connected endpoints besides.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no provider has them yet"))]
+    const fn connected<P: Connected>(c_name: &'static CStr) -> BuiltIn {
+        let mut built_in = BuiltIn::on_engine::<P>(c_name);
+        built_in.domain_ops = const { &ConnectedDomainOf::<P>::OPS };
+        built_in.passive_ep = Some(pep::open::<P>);
+        built_in
     }
 
     /// The provider with what the user set, for the registry.

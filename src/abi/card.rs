@@ -62,7 +62,7 @@ impl Registrar for Table {
 
 impl OnEngine for StandIn {
     type Transport = QueuePair;
-    type Registrar = Table;
+    type Shared = Table;
 
     const NAME: &'static str = "stand_in";
     const VERSION: u32 = 1 << 16;
@@ -108,21 +108,23 @@ impl OnEngine for StandIn {
         LIMITS
     }
 
-    fn registrar(_: &Info) -> Result<Option<Arc<Table>>> {
-        Ok(Some(Arc::new(Table(LocalKeys::default()))))
+    fn share(_: &Info) -> Result<Table> {
+        Ok(Table(LocalKeys::default()))
     }
 
-    fn attach(transport: &mut QueuePair, registrar: &Arc<Table>) {
-        transport.attach(&registrar.0);
+    fn registrar(table: &Arc<Table>) -> Option<Arc<dyn Registrar>> {
+        Some(table.clone())
     }
 
-    fn open(_: &Info) -> Result<QueuePair> {
+    fn open(table: &Arc<Table>, _: &Info) -> Result<QueuePair> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        Self::open_context(NEXT.fetch_add(1, Ordering::Relaxed).to_string().as_bytes())
+        Self::open_context(table, NEXT.fetch_add(1, Ordering::Relaxed).to_string().as_bytes())
     }
 
-    fn open_context(address: &[u8]) -> Result<QueuePair> {
-        Ok(FABRIC.open(address))
+    fn open_context(table: &Arc<Table>, address: &[u8]) -> Result<QueuePair> {
+        let mut transport = FABRIC.open(address);
+        transport.attach(&table.0);
+        Ok(transport)
     }
 }
 
@@ -141,7 +143,7 @@ impl EndpointTransport for QueuePair {
 
     fn renamed(&self, address: &[u8]) -> Result<Renamed<QueuePair>> {
         Ok(Renamed {
-            transport: Some(StandIn::open_context(name(address))?),
+            transport: Some(FABRIC.open(name(address))),
             address: Some(raw(name(text(address)))),
         })
     }

@@ -12,7 +12,6 @@ use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
-use crate::api::mr::registrar::NoRegistrar;
 use crate::engine::port::{Limits, PeerId};
 use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::transport::tests::loopback::{Hub, LIMITS, Loopback};
@@ -31,7 +30,7 @@ pub struct Example;
 
 impl OnEngine for Example {
     type Transport = Loopback;
-    type Registrar = NoRegistrar;
+    type Shared = ();
 
     const NAME: &'static str = "example";
     const VERSION: u32 = 1 << 16;
@@ -74,15 +73,19 @@ impl OnEngine for Example {
         LIMITS
     }
 
-    fn open(info: &Info) -> Result<Loopback> {
+    fn share(_: &Info) -> Result<()> {
+        Ok(())
+    }
+
+    fn open(shared: &Arc<()>, info: &Info) -> Result<Loopback> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         match name(info.src_addr.as_deref().unwrap_or_default()) {
-            [] => Self::open_context(NEXT.fetch_add(1, Ordering::Relaxed).to_string().as_bytes()),
-            own => Self::open_context(own),
+            [] => Self::open_context(shared, NEXT.fetch_add(1, Ordering::Relaxed).to_string().as_bytes()),
+            own => Self::open_context(shared, own),
         }
     }
 
-    fn open_context(address: &[u8]) -> Result<Loopback> {
+    fn open_context(_: &Arc<()>, address: &[u8]) -> Result<Loopback> {
         Loopback::open(&HUB, address).ok_or(Errno(FI_EADDRINUSE))
     }
 }
@@ -100,7 +103,7 @@ impl EndpointTransport for Loopback {
 
     fn renamed(&self, address: &[u8]) -> Result<Renamed<Loopback>> {
         Ok(Renamed {
-            transport: Some(Example::open_context(name(address))?),
+            transport: Some(Example::open_context(&Arc::default(), name(address))?),
             address: Some(raw(name(text(address)))),
         })
     }

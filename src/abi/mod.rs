@@ -22,6 +22,8 @@ mod built_in;
 #[cfg(test)]
 mod card;
 mod compat;
+#[cfg(test)]
+mod connected_example;
 pub mod entry;
 #[cfg(test)]
 mod example;

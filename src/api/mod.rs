@@ -10,7 +10,7 @@
 //! with FI_PROGRESS_AUTO a thread does (`driver`). The engine reports each completion; `endpoint::bindings` writes it
 //! to the queue and steps the counter, at once or when the engine has returned. `wait` and `poll` are the sleeping.
 //!
-//! - objects: `domain` (and fabrics), `endpoint`, `av`, `av_set`, `cq`, `cntr`, `eq`, `mr`, `poll`, `wait`;
+//! - objects: `domain` (and fabrics), `endpoint`, `passive`, `av`, `av_set`, `cq`, `cntr`, `eq`, `mr`, `poll`, `wait`;
 //! - `collective`: groups and plans; `refs`: who uses an object; `instances`: the open fabrics and domains;
 //! - `info`: one candidate of fi_getinfo; `params`, `config`: variables; `log`, `names`; `tostr`, `errno`: texts.
 //!
@@ -41,6 +41,7 @@ pub mod mr;
 pub mod names;
 pub mod one_sided;
 pub mod params;
+pub mod passive;
 pub mod poll;
 pub mod progress;
 pub mod refs;

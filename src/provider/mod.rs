@@ -9,6 +9,7 @@ use crate::api::errno::Result;
 use crate::api::info::query::{Answer, Query};
 use core::any::Any;
 
+pub mod connected;
 pub mod external;
 pub mod filter;
 pub mod getinfo;

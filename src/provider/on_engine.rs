@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub trait OnEngine: Send + Sync + 'static {
     type Transport: EndpointTransport + 'static;
 
-    /// What it does when memory is registered: `NoRegistrar`, if nothing.
-    type Registrar: Registrar;
+    /// What the endpoints of a domain share: a device, a poller, receive buffers. `()`: nothing.
+    type Shared: Send + Sync + 'static;
 
     const NAME: &'static str;
 
@@ -48,19 +48,19 @@ pub trait OnEngine: Send + Sync + 'static {
     /// What all transports of the provider have, known before there is one.
     fn limits() -> Limits;
 
-    /// What a domain has that must know of its registered memory. None: nothing here must.
-    fn registrar(_info: &Info) -> Result<Option<Arc<Self::Registrar>>> {
-        Ok(None)
+    /// fi_domain: opens what its endpoints share. It is dropped in fi_close of the domain, after them.
+    fn share(info: &Info) -> Result<Self::Shared>;
+
+    /// Who must know of a domain's registered memory. None: nobody.
+    fn registrar(_: &Arc<Self::Shared>) -> Option<Arc<dyn Registrar>> {
+        None
     }
 
-    /// The transport of an endpoint belongs to a domain with this registrar. Called before the endpoint is enabled.
-    fn attach(_transport: &mut Self::Transport, _registrar: &Arc<Self::Registrar>) {}
-
     /// The transport of an endpoint that is opened for this info.
-    fn open(info: &Info) -> Result<Self::Transport>;
+    fn open(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::Transport>;
 
     /// The transport of a scalable endpoint's context, with an address made by `EndpointTransport::context_address`.
-    fn open_context(address: &[u8]) -> Result<Self::Transport>;
+    fn open_context(shared: &Arc<Self::Shared>, address: &[u8]) -> Result<Self::Transport>;
 }
 
 impl<P: OnEngine> Provider for P {
@@ -88,6 +88,8 @@ impl<P: OnEngine> Provider for P {
             info.src_addr = Some(source);
             info.dest_addr = dest;
             info.addr_format = P::address_kind().format();
+            // A passive endpoint, whose address an active one is to have: fi_endpoint looks it up.
+            info.handle = query.hints.map_or(info.handle, |hints| hints.handle);
             no_flags_unasked(&mut info, query.hints);
             manual_unless_asked(&mut info, query);
             Answer { info, own: None }
@@ -183,6 +185,28 @@ impl Rdm {
             domain: Some(domain(self.domain, caps)),
             ..Info::default()
         }
+    }
+
+    /// What a connected endpoint can do: the same with one peer, so nothing that tells several apart.
+    pub fn connected_offer(self) -> Info {
+        const ALONE: u64 =
+            FI_SHARED_AV | FI_AV_USER_ID | FI_COLLECTIVE | FI_NAMED_RX_CTX | DIRECTED | FI_SOURCE | FI_SOURCE_ERR;
+        let mut info = self.offer();
+        info.caps &= !ALONE;
+        if let Some(tx) = &mut info.tx {
+            tx.caps &= !ALONE;
+        }
+        if let Some(rx) = &mut info.rx {
+            rx.caps &= !ALONE;
+        }
+        if let Some(ep) = &mut info.ep {
+            ep.ep_type = FI_EP_MSG;
+        }
+        if let Some(domain) = &mut info.domain {
+            domain.caps &= !ALONE;
+            (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+        }
+        info
     }
 
     fn endpoint(&self) -> EpAttr {

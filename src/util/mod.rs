@@ -4,6 +4,7 @@
 //! - `hash`: the hash of tables whose keys are numbers.
 //! - `lock`: a lock that is there only when the threading level asks for it. `raw_lock`: who goes first at it.
 //! - `patience`: when a thread that polls in vain yields its processor.
+//! - `ready`: who has something to do.
 //! - `regions`: the registered memory of a domain, by key, and what peers may do with it.
 //! - `slab`: values under stable numbers that are never mistaken for their successors.
 //! - `small_array`: a few of something, of which one alone stays in registers.
@@ -16,6 +17,7 @@ pub mod hash;
 pub mod lock;
 pub mod patience;
 mod raw_lock;
+pub mod ready;
 pub mod regions;
 pub mod slab;
 pub mod small_array;

@@ -24,8 +24,7 @@ pub unsafe fn open(fabric: *const fid_fabric, info: &Info, out: *mut *mut fid_do
     let Some(built_in) = built_in::find(fabric_value.provider) else {
         return -FI_ENODEV;
     };
-    let registrar = (built_in.registrar)(info);
-    match registrar.and_then(|registrar| Domain::with_registrar(fabric_value, info, registrar)) {
+    match Domain::sharing(fabric_value, info, built_in.share) {
         Ok(domain) => {
             let c = fid_domain {
                 fid: head(FI_CLASS_DOMAIN, context, &DOMAIN_OPS),

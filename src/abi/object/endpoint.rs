@@ -10,6 +10,7 @@ use crate::abi::types::*;
 use crate::api::domain::Domain;
 use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::alias::Alias;
+use crate::api::endpoint::connection;
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -18,7 +19,7 @@ use libc::ssize_t;
 use std::sync::Arc;
 
 /// The longest address that fi_setname takes, in every format of ours.
-const ADDRESS_MAX: usize = 256;
+pub const ADDRESS_MAX: usize = 256;
 
 /// The op tables of a kind of endpoint: what is not here is in `messaging`, `rma`, `atomic` and `collective`.
 pub struct OpTables<V>(PhantomData<V>);
@@ -41,6 +42,10 @@ impl<V: EndpointOps> OpTables<V> {
     const CM: fi_ops_cm = fi_ops_cm {
         setname: Some(setname::<V>),
         getname: Some(getname::<V>),
+        getpeer: Some(getpeer::<V>),
+        connect: Some(connect::<V>),
+        accept: Some(accept::<V>),
+        shutdown: Some(shutdown::<V>),
         join: Some(mc::join::<V>),
         ..lacking::CM
     };
@@ -209,9 +214,61 @@ unsafe extern "C" fn setname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len:
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours; `addr` holds `len` bytes, by the manual page.
+    unsafe { status(of::<V>(fid).set_address(bytes(addr, len))) }
+}
+
+/// # Safety
+/// `at` is NULL or holds `len` bytes, for as long as the answer is used.
+pub unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
+    if at.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { core::slice::from_raw_parts(at.cast::<u8>(), len) }
+}
+
+unsafe extern "C" fn getpeer<V: EndpointOps>(ep: *mut fid_ep, addr: *mut c_void, len: *mut usize) -> c_int {
+    // SAFETY: a live endpoint of ours; the rest as the manual page says.
     unsafe {
-        let address = core::slice::from_raw_parts(addr.cast::<u8>(), len);
-        status(of::<V>(fid).set_address(address))
+        match connection::peer_address(of::<V>(ep.cast())) {
+            Ok(name) => tell_name(&name, addr, len),
+            Err(error) => error.code(),
+        }
+    }
+}
+
+unsafe extern "C" fn connect<V: EndpointOps>(
+    ep: *mut fid_ep,
+    addr: *const c_void,
+    param: *const c_void,
+    paramlen: usize,
+) -> c_int {
+    // SAFETY: a live endpoint of ours, a whole address of its format, and `paramlen` bytes, by the manual page.
+    unsafe {
+        let endpoint = of::<V>(ep.cast());
+        let kind = match connection::address_kind(endpoint) {
+            Ok(kind) => kind,
+            Err(error) => return error.code(),
+        };
+        match av::one_address(kind.as_ref(), addr) {
+            Some(address) => status(connection::connect(endpoint, address, bytes(param, paramlen))),
+            None => -FI_EINVAL,
+        }
+    }
+}
+
+unsafe extern "C" fn accept<V: EndpointOps>(ep: *mut fid_ep, param: *const c_void, paramlen: usize) -> c_int {
+    // SAFETY: a live endpoint of ours, and `paramlen` bytes, by the manual page.
+    unsafe { status(connection::accept(of::<V>(ep.cast()), bytes(param, paramlen))) }
+}
+
+unsafe extern "C" fn shutdown<V: EndpointOps>(ep: *mut fid_ep, flags: u64) -> c_int {
+    // SAFETY: a live endpoint of ours.
+    let endpoint = unsafe { of::<V>(ep.cast()) };
+    match connection::data_size(endpoint) {
+        Err(error) => error.code(),
+        Ok(_) if flags != 0 => -(FI_EBADFLAGS as c_int),
+        Ok(_) => status(connection::shutdown(endpoint)),
     }
 }
 
@@ -232,13 +289,30 @@ unsafe extern "C" fn tx_size_left<V: EndpointOps>(ep: *mut fid_ep) -> ssize_t {
     size_left(unsafe { of::<V>(ep.cast()) }.tx_size_left())
 }
 
-/// Whether there is such an option; all have the type size_t.
-fn known(level: c_int, name: c_int) -> Result<()> {
-    if level as u32 == FI_OPT_ENDPOINT && name as u32 == FI_OPT_MIN_MULTI_RECV {
-        Ok(())
-    } else {
-        Err(Errno(FI_ENOPROTOOPT))
+/// An option, as fi_getopt tells it; all have the type size_t.
+fn option<V: EndpointOps>(endpoint: &V, level: c_int, name: c_int) -> Result<usize> {
+    match (level as u32, name as u32) {
+        (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) => Ok(endpoint.min_multi_recv()),
+        (FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE) => connection::data_size(endpoint).map_err(|_| Errno(FI_ENOPROTOOPT)),
+        _ => Err(Errno(FI_ENOPROTOOPT)),
     }
+}
+
+/// # Safety
+/// `value` is NULL or holds as many bytes as `len` says.
+pub unsafe fn tell_size(size: usize, value: *mut c_void, len: *mut usize) -> c_int {
+    if value.is_null() || len.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        if *len < size_of::<usize>() {
+            return -(FI_ETOOSMALL as c_int);
+        }
+        value.cast::<usize>().write_unaligned(size);
+        *len = size_of::<usize>();
+    }
+    FI_SUCCESS
 }
 
 unsafe extern "C" fn getopt<V: EndpointOps>(
@@ -248,21 +322,13 @@ unsafe extern "C" fn getopt<V: EndpointOps>(
     value: *mut c_void,
     len: *mut usize,
 ) -> c_int {
-    if let Err(error) = known(level, name) {
-        return error.code();
-    }
-    if value.is_null() || len.is_null() {
-        return -FI_EINVAL;
-    }
     // SAFETY: a live endpoint of ours; the value holds as many bytes as `len` says.
     unsafe {
-        if *len < size_of::<usize>() {
-            return -(FI_ETOOSMALL as c_int);
+        match option(of::<V>(fid), level, name) {
+            Ok(size) => tell_size(size, value, len),
+            Err(error) => error.code(),
         }
-        value.cast::<usize>().write_unaligned(of::<V>(fid).min_multi_recv());
-        *len = size_of::<usize>();
     }
-    FI_SUCCESS
 }
 
 unsafe extern "C" fn setopt<V: EndpointOps>(
@@ -272,10 +338,12 @@ unsafe extern "C" fn setopt<V: EndpointOps>(
     value: *const c_void,
     len: usize,
 ) -> c_int {
-    if let Err(error) = known(level, name) {
+    // SAFETY: a live endpoint of ours.
+    if let Err(error) = option(unsafe { of::<V>(fid) }, level, name) {
         return error.code();
     }
-    if value.is_null() || len != size_of::<usize>() {
+    // FI_OPT_CM_DATA_SIZE is read only.
+    if value.is_null() || len != size_of::<usize>() || name as u32 != FI_OPT_MIN_MULTI_RECV {
         return -FI_EINVAL;
     }
     // SAFETY: a live endpoint of ours; the value is a size_t.

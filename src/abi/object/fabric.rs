@@ -2,10 +2,10 @@
 
 use super::{Object, head, status};
 use crate::abi::info_read;
-use crate::abi::lacking;
 use crate::abi::layout::CURRENT;
 use crate::abi::text;
 use crate::abi::types::*;
+use crate::abi::{built_in, lacking};
 use crate::api::domain::{Fabric, unused};
 use crate::api::errno::Errno;
 use crate::api::instances;
@@ -17,6 +17,7 @@ pub static OPS: fi_ops_fabric = fi_ops_fabric {
     domain: Some(domain),
     domain2: Some(domain2),
     eq_open: Some(super::eq::open),
+    passive_ep: Some(passive_ep),
     wait_open: Some(super::wait_set::open),
     trywait: Some(trywait),
     ..lacking::FABRIC
@@ -94,6 +95,21 @@ unsafe extern "C" fn domain2(
     }
     // SAFETY: as above.
     unsafe { domain(fabric, info, out, context) }
+}
+
+unsafe extern "C" fn passive_ep(
+    fabric: *mut fid_fabric,
+    info: *mut fi_info,
+    out: *mut *mut fid_pep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: a live fabric of ours.
+    let provider = unsafe { opened(fabric) }.provider;
+    match built_in::find(provider).and_then(|built_in| built_in.passive_ep) {
+        // SAFETY: the fabric is this provider's; the rest as the manual page says.
+        Some(open) => unsafe { open(fabric, info, out, context) },
+        None => -FI_ENOSYS,
+    }
 }
 
 unsafe extern "C" fn trywait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {

@@ -3,8 +3,10 @@
 //! An object is one allocation that begins with the C struct; C holds its address. Op tables are constants, one per
 //! type of object and transport, so a C call is one indirect call into a shim that opens its arguments and calls `api`.
 //! - What is opened of what: `fabric`; `domain`, `eq`, `wait_set` of it; `av`, `cq`, `cntr`, `mr`, `poll_set`, `stx`
-//!   and `srx` of a domain; `av_set` of a vector. `shm` opens the objects whose type names the transport.
+//!   and `srx` of a domain; `av_set` of a vector. `on_engine` and `connected` open the objects whose type names the
+//!   transport.
 //! - Endpoints: `endpoint` (and aliases), `scalable`, `srx`; `mc` is a group that one joined.
+//! - Connections: `pep` listens; `request` is what a handle names until it is accepted or rejected.
 //! - Their data calls: `messaging`, `rma`, `atomic`, `collective`, written as rows (`op_table`) and put to the endpoint
 //!   (`posting`); `deferred` is what FI_TRIGGER and FI_QUEUE_WORK make of them.
 //! - Commands of fi_control in common: `wait`, `raw_key`.
@@ -16,6 +18,7 @@ pub mod av;
 pub mod av_set;
 pub mod cntr;
 pub mod collective;
+pub mod connected;
 pub mod cq;
 pub mod deferred;
 mod descriptors;
@@ -28,9 +31,11 @@ pub mod messaging;
 pub mod mr;
 pub mod on_engine;
 mod op_table;
+pub mod pep;
 pub mod poll_set;
 pub mod posting;
 pub mod raw_key;
+mod request;
 pub mod rma;
 pub mod scalable;
 pub mod srx;

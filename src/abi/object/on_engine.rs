@@ -8,13 +8,12 @@ use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
 use crate::api::domain::Domain;
-use crate::api::endpoint::Endpoint;
+use crate::api::endpoint::connection::Connection;
 use crate::api::endpoint::scalable::Scalable;
 use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
-use crate::api::errno::Result;
+use crate::api::endpoint::{Endpoint, EndpointOps, EndpointTransport};
 use crate::api::info::model::Info;
 use crate::provider::on_engine::OnEngine;
-use core::any::Any;
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -49,18 +48,7 @@ unsafe extern "C" fn av_open<P: OnEngine>(
     unsafe { av::open(domain::opened(domain.cast()), P::address_kind(), attr, out, context) }
 }
 
-fn open_transport<P: OnEngine>(domain: &Domain, info: &Info) -> Result<P::Transport> {
-    let mut transport = P::open(info)?;
-    if let Some(registrar) = &domain.registrar {
-        let registrar: Arc<dyn Any + Send + Sync> = registrar.clone();
-        if let Ok(registrar) = registrar.downcast::<P::Registrar>() {
-            P::attach(&mut transport, &registrar);
-        }
-    }
-    Ok(transport)
-}
-
-unsafe extern "C" fn open_endpoint<P: OnEngine>(
+pub(super) unsafe extern "C" fn open_endpoint<P: OnEngine>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     out: *mut *mut fid_ep,
@@ -73,19 +61,44 @@ unsafe extern "C" fn open_endpoint<P: OnEngine>(
     unsafe {
         let info = info_read::read(info, &CURRENT);
         let domain = domain::opened(domain.cast());
-        match open_transport::<P>(domain, &info) {
+        match domain.shared().and_then(|shared| P::open(&shared, &info)) {
             Ok(transport) => {
-                let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
-                out.write(if shares {
-                    object::endpoint::give(SharedRxEndpoint::new(domain, &info, transport), FI_CLASS_EP, context)
-                } else {
-                    object::endpoint::give(Endpoint::new(domain, &info, transport), FI_CLASS_EP, context)
-                });
+                out.write(give_endpoint(domain, &info, transport, None, context));
                 FI_SUCCESS
             }
             Err(error) => error.code(),
         }
     }
+}
+
+/// Gives C an endpoint with a transport of its own, and a connection if it is one of FI_EP_MSG.
+pub(super) fn give_endpoint<T: EndpointTransport + 'static>(
+    domain: &Arc<Domain>,
+    info: &Info,
+    transport: T,
+    connection: Option<Connection>,
+    context: *mut c_void,
+) -> *mut fid_ep {
+    let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
+    if shares {
+        let endpoint = SharedRxEndpoint::new(domain, info, transport);
+        give_connected(endpoint, connection, context)
+    } else {
+        give_connected(Endpoint::new(domain, info, transport), connection, context)
+    }
+}
+
+fn give_connected<V: EndpointOps + Clone>(
+    endpoint: V,
+    connection: Option<Connection>,
+    context: *mut c_void,
+) -> *mut fid_ep {
+    let given = object::endpoint::give(endpoint.clone(), FI_CLASS_EP, context);
+    if let Some(mut connection) = connection {
+        connection.named(given as usize, context as usize);
+        endpoint.with_state(|state| state.be_connected(connection));
+    }
+    given
 }
 
 unsafe extern "C" fn open_endpoint2<P: OnEngine>(
@@ -115,8 +128,15 @@ unsafe extern "C" fn open_scalable<P: OnEngine>(
     unsafe {
         let info = info_read::read(info, &CURRENT);
         let domain = domain::opened(domain.cast());
-        let opened =
-            open_transport::<P>(domain, &info).and_then(|first| Scalable::open(domain, &info, first, P::open_context));
+        let opened = domain.shared().and_then(|shared| {
+            let first = P::open(&shared, &info)?;
+            Scalable::open(
+                domain,
+                &info,
+                first,
+                Box::new(move |address| P::open_context(&shared, address)),
+            )
+        });
         status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
     }
 }

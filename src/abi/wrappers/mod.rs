@@ -60,6 +60,8 @@ mod fi_rma;
 mod fi_tagged;
 
 #[allow(unused_imports)]
-pub(super) use {fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*, fi_eq::*, fi_ext::*};
+pub(super) use {
+    fabric::*, fi_cm::*, fi_collective::*, fi_domain::*, fi_endpoint::*, fi_eq::*, fi_ext::*, fi_tagged::*,
+};
 #[cfg(test)]
 pub(super) use {fi_atomic::*, fi_rma::*};

@@ -14,6 +14,7 @@ use super::mr::memory::Memory;
 use super::mr::registrar::Registrar;
 use super::refs::Refs;
 use crate::abi::types::*;
+use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +44,26 @@ struct BoundEq {
     hears_regions: bool,
 }
 
+/// What a provider's endpoints share: `OnEngine::Shared`.
+pub type Shared = Arc<dyn Any + Send + Sync>;
+
+/// What a provider opens with a domain.
+pub struct Opened {
+    pub shared: Shared,
+    /// Who must know of the domain's registered memory.
+    pub registrar: Option<Arc<dyn Registrar>>,
+}
+
+impl Default for Opened {
+    /// Nothing.
+    fn default() -> Opened {
+        Opened {
+            shared: Arc::new(()),
+            registrar: None,
+        }
+    }
+}
+
 /// An opened domain.
 pub struct Domain {
     pub fabric: Arc<Fabric>,
@@ -66,19 +87,23 @@ pub struct Domain {
     pub av: av::Domain,
     /// The thread of FI_PROGRESS_AUTO.
     pub driver: Option<Driver>,
+    /// What the provider's endpoints share, until the domain is closed.
+    shared: Mutex<Option<Shared>>,
     closed: AtomicBool,
     eq: Mutex<Option<BoundEq>>,
 }
 
 impl Domain {
+    /// Without anything that endpoints share.
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Domain>> {
-        Domain::with_registrar(fabric, info, None)
+        Domain::sharing(fabric, info, |_| Ok(Opened::default()))
     }
 
-    pub fn with_registrar(
+    /// `share` is called when nothing else can fail.
+    pub fn sharing(
         fabric: &Arc<Fabric>,
         info: &Info,
-        registrar: Option<Arc<dyn Registrar>>,
+        share: impl FnOnce(&Info) -> Result<Opened>,
     ) -> Result<Arc<Domain>> {
         let attr = info.domain.as_ref().ok_or(Errno(FI_EINVAL))?;
         let auto = attr.progress == FI_PROGRESS_AUTO;
@@ -89,8 +114,10 @@ impl Domain {
         let drives_all = triggers || info.caps & FI_RMA_EVENT != 0;
         let locked = auto || is_shared(attr.threading) || drives_all && crossed;
         let memory = Arc::new(Memory::new(attr.mr_mode, attr.mr_key_size, crossed));
+        let Opened { shared, registrar } = share(info)?;
         fabric.users.acquire();
         Ok(Arc::new(Domain {
+            shared: Mutex::new(Some(shared)),
             fabric: fabric.clone(),
             provider: fabric.provider,
             users: Refs::default(),
@@ -155,10 +182,21 @@ impl Domain {
         if let Some(driver) = &self.driver {
             driver.end();
         }
+        drop(self.lock_shared().take());
         if let Some(bound) = self.bound_eq().take() {
             bound.eq.refs().release();
         }
         self.fabric.users.release();
+    }
+
+    /// What its endpoints share. -FI_EINVAL: the domain is another provider's, or closed.
+    pub fn shared<S: Send + Sync + 'static>(&self) -> Result<Arc<S>> {
+        let shared = self.lock_shared().clone();
+        shared.and_then(|shared| shared.downcast().ok()).ok_or(Errno(FI_EINVAL))
+    }
+
+    fn lock_shared(&self) -> MutexGuard<'_, Option<Shared>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn bound_eq(&self) -> MutexGuard<'_, Option<BoundEq>> {

@@ -2,6 +2,7 @@
 //!
 //! Calls go to the endpoint with the alias's flags in place of the endpoint's. Called by `abi::object`.
 
+use super::connection::Connects;
 use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
 use super::shared_rx::SharedRx;
 use super::state::EndpointState;
@@ -115,6 +116,10 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
 
     fn bind_srx(&self, srx: &Arc<SharedRx<B::Transport>>) -> Result<()> {
         self.endpoint.bind_srx(srx)
+    }
+
+    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+        self.endpoint.with_connection(use_it)
     }
 
     fn enable(&self) -> Result<()> {

@@ -107,6 +107,8 @@ pub struct Bindings {
     eq: Option<Arc<Eq>>,
     /// The endpoint, if reading the event queue drives it.
     driven_by_eq: Option<Arc<dyn Progress>>,
+    /// Operations that end with the peer were cancelled: the connection was shut down.
+    connected: bool,
     /// Endpoints without queues of their own, driven by reading these (see `add_ward`).
     wards: Vec<Arc<dyn Progress>>,
 }
@@ -289,7 +291,7 @@ impl Bindings {
         };
         let cntr = self.cntrs.of(end.op);
         if let Some(failure) = end.failure {
-            return fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
+            return self.fail(bound.as_ref(), cntr.as_ref(), *end, failure, source);
         }
         // FI_PEEK is a question, not an operation that a counter counts.
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
@@ -310,6 +312,34 @@ impl Bindings {
 }
 
 impl Bindings {
+    #[cold]
+    fn fail(
+        &self,
+        cq: Option<&Arc<Cq>>,
+        cntr: Option<&Arc<Cntr>>,
+        end: Completion,
+        failure: Failure,
+        source: fi_addr_t,
+    ) {
+        if let Some(cntr) = cntr.filter(|_| !end.peeked) {
+            cntr.fail();
+        }
+        let Some(cq) = cq else { return };
+        let errno = match failure.error {
+            Error::PeerGone if self.connected => FI_ECANCELED,
+            error => errno(error),
+        };
+        cq.post_error(ErrorEntry {
+            olen: failure.overflow,
+            ..error_entry(&end, errno, source)
+        });
+    }
+
+    /// The endpoint is one of FI_EP_MSG.
+    pub fn connected(&mut self) {
+        self.connected = true;
+    }
+
     /// Reports a successful receive from a peer that the address vector does not have: an error entry with the peer's
     /// address (FI_SOURCE_ERR).
     #[cold]
@@ -359,18 +389,6 @@ fn direction(access: Access) -> u64 {
         Access::Read => FI_READ,
         Access::Write => FI_WRITE,
     }
-}
-
-#[cold]
-fn fail(cq: Option<&Arc<Cq>>, cntr: Option<&Arc<Cntr>>, end: Completion, failure: Failure, source: fi_addr_t) {
-    if let Some(cntr) = cntr.filter(|_| !end.peeked) {
-        cntr.fail();
-    }
-    let Some(cq) = cq else { return };
-    cq.post_error(ErrorEntry {
-        olen: failure.overflow,
-        ..error_entry(&end, errno(failure.error), source)
-    });
 }
 
 fn error_entry(end: &Completion, err: i32, source: fi_addr_t) -> ErrorEntry {

@@ -14,6 +14,7 @@ use crate::api::eq::Eq;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, MessageKind, Report};
 use crate::engine::port::{PeerId, Transport};
+use crate::util::ready::Ready;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub(super) trait Owners {
     /// Whether the thread of FI_PROGRESS_AUTO drives the engine.
     fn is_driven(&self) -> bool;
 
+    /// Tells the program what has become of connections, after each poll.
+    fn hear_connections(&mut self, transport: &mut Self::Transport);
+
     fn address_of(transport: &Self::Transport, peer: PeerId) -> Option<&[u8]>;
 
     /// Wakes the threads that sleep on the transport.
@@ -61,8 +65,11 @@ pub(super) struct CollectiveQueues<'a> {
 pub(super) struct EndpointCore<O: Owners> {
     pub engine: Engine<O::Transport>,
     pub owners: O,
-    /// A waiter sleeps without a liveness timer, as nothing was unfinished; the next operation must wake it.
+    /// A waiter sleeps without a liveness timer, as nothing was unfinished; the next operation must wake it. Always set if
+    /// there is a mark, so that each operation comes by `wake_sleeper`.
     deep_sleep: bool,
+    /// Set when `progress` has something to do; None: it is called in any case.
+    mark: Option<Arc<Ready>>,
     /// After the engine, which may still use its memory: fields are dropped in this order.
     pub runner: Runner,
     /// Completions that no queue has yet; empty between calls, kept for its memory.
@@ -75,6 +82,7 @@ impl<O: Owners> EndpointCore<O> {
             engine,
             owners,
             deep_sleep: false,
+            mark: None,
             runner: Runner::default(),
             pending: PendingCompletions::default(),
         }
@@ -154,6 +162,7 @@ impl<O: Owners> EndpointCore<O> {
         if self.pending.rare {
             self.see_to_rare();
         }
+        self.owners.hear_connections(self.engine.transport_mut());
     }
 
     /// Logs what peers were refused, and makes room if their number has grown.
@@ -188,6 +197,17 @@ impl<O: Owners> EndpointCore<O> {
         found
     }
 
+    /// The transport says by this mark that there is something to do.
+    pub(super) fn mark_with(&mut self, mark: Arc<Ready>) {
+        self.mark = Some(mark);
+        self.deep_sleep = true;
+    }
+
+    /// Whether `progress` could do something now, besides what the transport tells of.
+    pub(super) fn has_work(&self) -> bool {
+        self.engine.has_work() || self.runner.is_stalled()
+    }
+
     /// Whether something waits for a peer.
     fn unfinished(&self) -> bool {
         self.engine.unfinished() || self.runner.is_stalled()
@@ -196,7 +216,7 @@ impl<O: Owners> EndpointCore<O> {
     /// A waiter is about to sleep: whether it must look at its peers now and then, as those that die do not wake it.
     pub(super) fn must_watch(&mut self) -> bool {
         let unfinished = self.unfinished();
-        self.deep_sleep = !unfinished;
+        self.deep_sleep = !unfinished || self.mark.is_some();
         unfinished
     }
 
@@ -210,6 +230,12 @@ impl<O: Owners> EndpointCore<O> {
 
     #[cold]
     fn wake_sleeper(&mut self, driver: Option<&Driver>) {
+        if let Some(mark) = &self.mark {
+            if self.has_work() {
+                mark.set();
+            }
+            return;
+        }
         if !self.unfinished() {
             return;
         }

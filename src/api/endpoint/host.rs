@@ -10,9 +10,11 @@ use crate::api::deferred::Deferred;
 use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
+use crate::api::progress::{Progress, Watch};
 use crate::engine::op::{Context, Refused};
 use crate::util::closable::{Closable, Entered};
-use std::sync::Arc;
+use crate::util::ready::Ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How far an operation has come when it was given to the engine.
 pub(super) enum Begun {
@@ -27,6 +29,8 @@ pub(super) struct EngineHost<O: Owners> {
     /// The domain's.
     deferred: Arc<Deferred>,
     core: Closable<EndpointCore<O>>,
+    /// Of a transport that need not be polled, from fi_enable on.
+    watch: Mutex<Option<Watch>>,
 }
 
 impl<O: Owners> EngineHost<O> {
@@ -37,6 +41,7 @@ impl<O: Owners> EngineHost<O> {
             domain: domain.clone(),
             deferred: domain.deferred.clone(),
             core: Closable::new(core, locked),
+            watch: Mutex::default(),
         }
     }
 
@@ -76,6 +81,53 @@ impl<O: Owners> EngineHost<O> {
         core.progress();
         drop(core);
         self.deferred.run();
+    }
+
+    /// Runs a closure on what is inside, and drives it.
+    pub(super) fn with_core<R>(&self, use_it: impl FnOnce(&mut EndpointCore<O>) -> Result<R>) -> Result<R> {
+        let mut core = self.enter()?;
+        let result = use_it(&mut core);
+        core.progress();
+        core.begun(self.domain.driver.as_ref());
+        drop(core);
+        self.deferred.run();
+        result
+    }
+
+    /// fi_enable: asks the transport, by `ask`, whether it says itself when there is something to do. One that the thread of
+    /// FI_PROGRESS_AUTO drives is polled by it.
+    pub(super) fn begin_watch(&self, ask: impl FnOnce(&mut O::Transport, &Arc<Ready>) -> Option<Arc<dyn Progress>>) {
+        if self.domain.driver.is_some() {
+            return;
+        }
+        let mark = Arc::new(Ready::default());
+        let Some(mut core) = self.core.enter() else { return };
+        let poller = ask(core.engine.transport_mut(), &mark);
+        if let Some(poller) = poller {
+            core.mark_with(mark.clone());
+            *self.lock_watch() = Some(Watch { mark, poller });
+        }
+    }
+
+    /// See `Progress::watch`.
+    pub(super) fn watch(&self) -> Option<Watch> {
+        self.lock_watch().clone()
+    }
+
+    fn lock_watch(&self) -> MutexGuard<'_, Option<Watch>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// See `Progress::turn`.
+    pub(super) fn turn(&self) -> bool {
+        let Some(mut core) = self.core.poll() else {
+            return !self.core.is_closed();
+        };
+        core.progress();
+        let more = core.has_work();
+        drop(core);
+        self.deferred.run();
+        more
     }
 
     pub(super) fn cancel(&self, context: Context) -> Result<()> {

@@ -6,12 +6,14 @@
 //! poll. Knows neither queues nor locks. Called by the engine of `shared_rx`.
 
 use super::EndpointTransport;
+use super::connection::{self, ConnectionEvent};
 use crate::engine::op::{Access, Error, RemotePart};
 use crate::engine::port::{
     self, Body, Exposed, ExposedName, Get, Limits, Loss, NotDone, Notice, PeerId, Placement, Push, Recall, Remote,
     Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
+use crate::util::ready::{Ready, ReadyList};
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use std::collections::{HashMap, HashSet};
@@ -32,6 +34,8 @@ struct Lane<T> {
     transport: Option<T>,
     /// By the lane transport's own number of the peer.
     known: Vec<Option<LanePeer>>,
+    /// Polled only when its mark was set.
+    watched: Option<Arc<Ready>>,
 }
 
 /// What a number stands for.
@@ -60,6 +64,13 @@ pub(super) struct Lanes<T> {
     past: Vec<PeerId>,
     /// Numbers to be given again.
     free: Vec<PeerId>,
+    /// Lanes that are polled each time.
+    polled: Vec<usize>,
+    /// Of the others, those that are to be polled next, and those whose connections may have news since.
+    ready: Arc<ReadyList>,
+    looked_at: Vec<u64>,
+    any_watched: bool,
+    any_connected: bool,
 }
 
 impl<T: EndpointTransport> Lanes<T> {
@@ -74,24 +85,51 @@ impl<T: EndpointTransport> Lanes<T> {
             fresh: Vec::new(),
             past: Vec::new(),
             free: Vec::new(),
+            polled: Vec::new(),
+            ready: ReadyList::new(None),
+            looked_at: Vec::new(),
+            any_watched: false,
+            any_connected: false,
         }
     }
 
     /// Adds a lane and returns its number, which is never used again.
-    pub(super) fn add(&mut self, transport: T) -> usize {
+    pub(super) fn add(&mut self, mut transport: T) -> usize {
+        self.any_connected |= transport.connection().is_some();
         self.lanes.push(Lane {
             transport: Some(transport),
             known: Vec::new(),
+            watched: None,
         });
+        self.polled.push(self.lanes.len() - 1);
         self.lanes.len() - 1
     }
 
     /// Drops the lane's transport; the engine hears of the end of its peers in the next poll.
     pub(super) fn close(&mut self, lane: usize) {
-        if let Some(lane) = self.lanes.get_mut(lane) {
-            lane.transport = None;
-            self.over.extend(lane.known.drain(..).flatten());
+        self.polled.retain(|polled| *polled != lane);
+        if let Some(end) = self.lanes.get_mut(lane) {
+            end.transport = None;
+            self.over.extend(end.known.drain(..).flatten());
+            if let Some(mark) = end.watched.take() {
+                mark.leave(&self.ready, lane as u64);
+            }
         }
+    }
+
+    /// From now on the lane is polled when this mark was set.
+    pub(super) fn watch(&mut self, lane: usize, mark: &Arc<Ready>) {
+        if let Some(watched) = self.lanes.get_mut(lane) {
+            watched.watched = Some(mark.clone());
+            self.any_watched = true;
+            self.polled.retain(|polled| *polled != lane);
+            mark.join(&self.ready, lane as u64);
+        }
+    }
+
+    /// The next poll looks at this lane in any case.
+    pub(super) fn look_at(&self, lane: usize) {
+        self.ready.add(lane as u64);
     }
 
     pub(super) fn transport(&self, lane: usize) -> Option<&T> {
@@ -151,6 +189,25 @@ impl<T: EndpointTransport> Lanes<T> {
             NumberOf::Peer { lane, number } => Some((self.transport_mut(lane)?, number)),
             NumberOf::Source | NumberOf::Nothing => None,
         }
+    }
+
+    /// Calls `hear` with what has become of the lanes' connections, and the engine's number for the peer.
+    #[inline]
+    pub(super) fn hear_connections(&mut self, mut hear: impl FnMut(usize, ConnectionEvent, Option<PeerId>)) {
+        if !self.any_connected {
+            return;
+        }
+        let mut looked_at = core::mem::take(&mut self.looked_at);
+        let marked = looked_at.iter().map(|lane| *lane as usize);
+        let polled = core::mem::take(&mut self.polled);
+        for at in polled.iter().copied().chain(marked) {
+            while let Some(event) = self.transport_mut(at).and_then(|lane| lane.connection()?.event()) {
+                let only = self.know(at, connection::PEER).map(|known| known.id);
+                hear(at, event, only);
+            }
+        }
+        looked_at.clear();
+        (self.polled, self.looked_at) = (polled, looked_at);
     }
 
     fn add_number(&mut self, end: NumberOf) -> Option<PeerId> {
@@ -339,8 +396,13 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             self.past.push(known.id);
         }
         let mut done = 0;
-        for at in 0..self.lanes.len() {
-            done += self.poll_lane(at, sink, budget);
+        for place in 0..self.polled.len() {
+            if let Some(at) = self.polled.get(place) {
+                done += self.poll_lane(*at, sink, budget);
+            }
+        }
+        if self.any_watched {
+            done += self.poll_marked(sink, budget);
         }
         done
     }
@@ -418,6 +480,15 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
 }
 
 impl<T: EndpointTransport> Lanes<T> {
+    #[cold]
+    fn poll_marked<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let mut names = Vec::new();
+        self.ready.take(&mut names);
+        let done = names.iter().map(|at| self.poll_lane(*at as usize, sink, budget)).sum();
+        self.looked_at.append(&mut names);
+        done
+    }
+
     fn poll_lane<S: Sink>(&mut self, at: usize, sink: &mut S, budget: usize) -> usize {
         let mut done = 0;
         loop {

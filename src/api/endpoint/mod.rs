@@ -11,11 +11,14 @@
 //! - `bindings`: the queues and counters; `peers`: between fi_addr_t and the transport's numbers;
 //! - `alias`, `stx`, `scalable`: fi_ep_alias, shared transmit contexts, scalable endpoints;
 //! - `shared_rx`, `lanes`: shared receive contexts, and their several transports as one;
+//! - `connection`: the one peer of an FI_EP_MSG endpoint; `direct`: endpoints whose card does what the engine would;
 //! - `collective`: endpoints as members of groups.
 
 pub mod alias;
 mod bindings;
 mod collective;
+pub mod connection;
+pub mod direct;
 mod engine_core;
 mod host;
 mod lanes;
@@ -33,13 +36,15 @@ use super::info::model::Info;
 use super::log::Speaker;
 use super::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use super::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
-use super::progress::Progress;
+use super::progress::{Progress, Watch};
 use crate::abi::types::*;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, Error, RemotePart, Report};
 use crate::engine::port::{PeerId, Transport};
+use crate::util::ready::Ready;
 use crate::util::user::UserIov;
 use collective::contexts::Listener;
+use connection::Connects;
 use core::marker::PhantomData;
 use engine_core::{CollectiveQueues, EndpointCore, Owners};
 use host::{Begun, EngineHost};
@@ -79,6 +84,21 @@ pub trait EndpointTransport: Transport + core::marker::Send {
     fn wake_fd(&self) -> Option<RawFd>;
     /// Makes `wake_fd` readable.
     fn wake(&self);
+
+    /// Its connection, if the endpoint is one of FI_EP_MSG.
+    fn connection(&mut self) -> Option<&mut dyn Connects> {
+        None
+    }
+
+    /// Called when the endpoint is enabled, but not in a domain of FI_PROGRESS_AUTO, whose thread polls. A transport that
+    /// need not be polled to find out whether there is something to do keeps the mark, and sets it whenever there is:
+    /// when something has come, when there is room again after `Push::Full`, when a connection has news, when a poll
+    /// leaves something (its budget was used up, or the engine refused a packet). It returns what finds that out for all
+    /// endpoints of the domain, always the same, which is driven, armed and slept on in their place. None: `poll` must be
+    /// called to find out.
+    fn watched_by(&mut self, _mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
+        None
+    }
 }
 
 /// What fi_setname makes of an end.
@@ -201,6 +221,16 @@ impl<T: EndpointTransport> Owners for OneEndpoint<T> {
         self.state.driven.is_some()
     }
 
+    #[inline]
+    fn hear_connections(&mut self, transport: &mut T) {
+        let Some(connection) = transport.connection() else {
+            return;
+        };
+        while let Some(event) = connection.event() {
+            self.state.hear(event, Some(connection::PEER));
+        }
+    }
+
     fn address_of(transport: &T, peer: PeerId) -> Option<&[u8]> {
         transport.address_of(peer)
     }
@@ -300,7 +330,17 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         // counted is settled when its memory is opened.
         self.with_state(|state| state.check())?;
         self.open_memory(self.number());
+        if !self.with_state(|state| state.enabled) {
+            self.host.begin_watch(T::watched_by);
+        }
         ops::start(self)
+    }
+
+    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+        self.host.with_core(|core| {
+            let connection = core.engine.transport_mut().connection().ok_or(Errno(FI_ENOSYS))?;
+            Ok(use_it(connection, &mut core.owners.state))
+        })
     }
 
     fn close(&self) -> Result<()> {
@@ -418,6 +458,14 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
             Some(_) => None,
             None => self.own_fd(),
         }
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        self.host.watch()
+    }
+
+    fn turn(&self) -> bool {
+        self.host.turn()
     }
 }
 

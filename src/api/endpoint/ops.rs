@@ -4,6 +4,7 @@
 //! its state is reached and what drives it, the rest is here once. Called by `abi::object`.
 
 use super::EndpointTransport;
+use super::connection::Connects;
 use super::shared_rx::SharedRx;
 use super::state::EndpointState;
 use super::stx::Stx;
@@ -106,6 +107,11 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     /// Only endpoints made with a shared receive context can be bound to one.
     fn bind_srx(&self, _: &Arc<SharedRx<Self::Transport>>) -> Result<()> {
         Err(Errno(FI_EINVAL))
+    }
+
+    /// Runs a closure on the endpoint's connection, and then drives the endpoint. -FI_ENOSYS: it is not of FI_EP_MSG.
+    fn with_connection<R>(&self, _: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+        Err(Errno(FI_ENOSYS))
     }
 
     /// fi_enable. The error says what is not bound yet.
@@ -247,11 +253,17 @@ pub(super) fn stop(endpoint: &impl EndpointOps) {
     }
     endpoint.domain().deferred.leave(key_of(endpoint));
     let (bindings, stx) = endpoint.with_state(|state| (core::mem::take(&mut state.bindings), state.stx.take()));
+    let fid = endpoint.with_state(|state| state.connection.take().map_or(0, |connection| connection.fid()));
+    let eq = bindings.eq().cloned();
     let me = endpoint.as_progress();
     if joined {
         endpoint.domain().memory.leave(&me);
     }
     bindings.detach(&me);
+    if let Some(eq) = eq {
+        // Events about this fid: none owns anything.
+        let _ = eq.forget(fid);
+    }
     if let Some(stx) = stx {
         stx.users.release();
     }

@@ -16,6 +16,8 @@ const MOST_KEPT: usize = 1 << 20;
 #[derive(Default)]
 pub struct Peers {
     av: Option<Hold>,
+    /// The one peer of a connected endpoint, while the connection stands. Such an endpoint has no vector here.
+    only: Option<PeerId>,
     /// The authorization keys that the vector had when the endpoint was enabled.
     keys: Option<KeyHold>,
     removals: u64,
@@ -40,6 +42,11 @@ impl Peers {
         self.av.is_some()
     }
 
+    /// The connection stands, or no longer does.
+    pub fn connect(&mut self, only: Option<PeerId>) {
+        self.only = only;
+    }
+
     /// fi_enable: keeps the authorization keys that the vector has at this moment.
     pub fn hold_keys(&mut self) {
         self.keys = self.av.as_ref().map(|hold| hold.av().hold_keys());
@@ -56,7 +63,8 @@ impl Peers {
         fi_addr: fi_addr_t,
         find: impl FnOnce(&[u8]) -> Option<PeerId>,
     ) -> Option<PeerId> {
-        let removals = self.av.as_ref()?.av().generation();
+        let Some(hold) = &self.av else { return self.only };
+        let removals = hold.av().generation();
         match self.to_peer.get(fi_addr as usize) {
             Some(known @ 1..) if removals == self.removals => Some(known - 1),
             _ => self.look_up::<T>(fi_addr, removals, find),

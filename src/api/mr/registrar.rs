@@ -1,8 +1,8 @@
 //! What a provider has to do with registered memory, if it has: a card must know memory before it touches it.
 //!
-//! A registrar belongs to a domain, as a card's protection domain does. The provider opens it with the domain
-//! (`OnEngine::registrar`) and hands it to the transports of the domain's endpoints. `api::mr` calls it for each
-//! fi_mr_reg and fi_close; a provider without one (shared memory) is never asked.
+//! A registrar belongs to a domain, as a card's protection domain does. The provider has it in what the endpoints of a
+//! domain share (`OnEngine::registrar`), where their transports find it too. `api::mr` calls it for each fi_mr_reg and
+//! fi_close; a provider without one (shared memory) is never asked.
 //!
 //! Descriptors. A program passes what fi_mr_desc gave with each buffer. They are not carried through the engine with the
 //! operation: each would make every buffer longer, in every queue and on every fast path, for transports that do not look.
@@ -14,8 +14,6 @@
 use crate::api::errno::Result;
 use crate::util::regions::Rights;
 use crate::util::user::UserIov;
-use core::any::Any;
-use std::sync::Arc;
 
 /// What a registrar makes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +24,7 @@ pub struct Registered {
     pub key: Option<u64>,
 }
 
-pub trait Registrar: Any + Send + Sync {
+pub trait Registrar: Send + Sync {
     /// fi_mr_reg. The memory is used for what `access` says, and by peers as `rights` allows: less than `access` has, if
     /// somebody counts what they do, as a card tells nobody. An error is what the program gets.
     fn register(&self, memory: &UserIov, access: u64, rights: Rights) -> Result<Registered>;
@@ -37,25 +35,4 @@ pub trait Registrar: Any + Send + Sync {
     /// An operation comes that has memory at this address, of which the program says that it has this descriptor. False:
     /// it has not.
     fn lend(&self, addr: usize, desc: usize) -> bool;
-}
-
-/// What a domain opens: its registrar, if the provider has one.
-pub type Opened = Result<Option<Arc<dyn Registrar>>>;
-
-/// The registrar of a provider that has none.
-#[derive(Debug)]
-pub enum NoRegistrar {}
-
-impl Registrar for NoRegistrar {
-    fn register(&self, _: &UserIov, _: u64, _: Rights) -> Result<Registered> {
-        match *self {}
-    }
-
-    fn deregister(&self, _: &Registered) {
-        match *self {}
-    }
-
-    fn lend(&self, _: usize, _: usize) -> bool {
-        match *self {}
-    }
 }

@@ -1,15 +1,22 @@
 //! What a queue or counter drives when it is read: the endpoints attached to it.
 //!
 //! Knows nothing of what an endpoint does. Called by `cq`, `cntr` and `eq`; endpoints implement `Progress`.
+//!
+//! - here: the list of all, each of which is driven in each read, as only polling finds out what there is to do;
+//! - `marked`: those that say by a mark that there is something to do. To the list they are one member.
+
+mod marked;
 
 use super::errno::{Errno, Result};
 use super::refs::Refs;
 use super::wait::bell::Bell;
 use crate::abi::types::FI_EINVAL;
 use crate::util::lock::OptLock;
+use crate::util::ready::Ready;
 use core::sync::atomic::{AtomicBool, Ordering};
+use marked::Marked;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What reading a queue or counter drives: an endpoint, which makes progress when called, and can wake a sleeper when
 /// it should be called.
@@ -42,6 +49,27 @@ pub trait Progress: Send + Sync {
     /// Becomes readable when there is something to do; stays the same until the endpoint is detached. None: a thread
     /// drives this endpoint, or it cannot wake anyone and `arm` is always false.
     fn wake_fd(&self) -> Option<RawFd>;
+
+    /// How it is found out that there is something to do; stays the same while attached. None: by `progress`, in each
+    /// read. Else `turn` is called when the mark was set, and neither `arm` nor `wake_fd`.
+    fn watch(&self) -> Option<Watch> {
+        None
+    }
+
+    /// `progress` of one that was marked. True: it must be driven again, as another thread is at it or there is more.
+    fn turn(&self) -> bool {
+        self.progress();
+        false
+    }
+}
+
+/// How an endpoint that need not be polled is driven.
+#[derive(Clone)]
+pub struct Watch {
+    /// Set when there may be something to do.
+    pub mark: Arc<Ready>,
+    /// What sets it for all endpoints of a domain: driven in each read, armed and slept on in their place.
+    pub poller: Arc<dyn Progress>,
 }
 
 type Attachments = Arc<[Arc<Attachment>]>;
@@ -57,6 +85,8 @@ pub struct Attached {
     /// The copy is out of date. Written under the lock of `attachments`.
     changed: AtomicBool,
     bell: Option<Arc<Bell>>,
+    /// Those that are driven when they are marked, once there is one.
+    marked: OnceLock<Arc<Marked>>,
     /// Whether this object has wound the bell (`watch_peers`).
     watchful: Mutex<bool>,
     refs: Refs,
@@ -86,6 +116,7 @@ impl Attached {
             driving: OptLock::new(none, locked),
             changed: AtomicBool::new(false),
             bell,
+            marked: OnceLock::new(),
             watchful: Mutex::new(false),
             refs: Refs::default(),
         }
@@ -98,6 +129,22 @@ impl Attached {
 
     /// Has reading drive the endpoint. Called once for each use that the endpoint makes of the object.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
+        match endpoint.watch() {
+            Some(watch) => self.attach_marked(endpoint, watch),
+            None => self.attach_polled(endpoint),
+        }
+    }
+
+    #[cold]
+    fn attach_marked(&self, endpoint: Arc<dyn Progress>, watch: Watch) {
+        let marked = self.marked.get_or_init(|| Marked::new(self.bell.clone()));
+        self.attach_polled(watch.poller.clone());
+        // Each keeps the set attached, which is so as long as one is in it.
+        self.attach_polled(marked.clone());
+        marked.add(endpoint, watch);
+    }
+
+    fn attach_polled(&self, endpoint: Arc<dyn Progress>) {
         let mut attachments = self.attachments.lock();
         if let Some(attachment) = attachments.iter().find(|attachment| attachment.is(&endpoint)) {
             attachment.times.acquire();
@@ -116,6 +163,20 @@ impl Attached {
 
     /// Takes back one `attach`, before the endpoint closes its `wake_fd`.
     pub fn detach(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
+        let watch = self
+            .marked
+            .get()
+            .and_then(|marked| Some((marked, marked.remove(endpoint)?)));
+        match watch {
+            None => self.detach_polled(endpoint),
+            Some((marked, watch)) => {
+                self.detach_polled(&(marked.clone() as Arc<dyn Progress>))?;
+                self.detach_polled(&watch.poller)
+            }
+        }
+    }
+
+    fn detach_polled(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
         let mut attachments = self.attachments.lock();
         let found = attachments.iter().find(|attachment| attachment.is(endpoint)).cloned();
         let attachment = found.ok_or(Errno(FI_EINVAL))?;

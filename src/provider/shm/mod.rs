@@ -12,7 +12,6 @@ use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
-use crate::api::mr::registrar::NoRegistrar;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::{self, home};
 use crate::transport::shm::{self, Config, OpenError, ShmTransport};
@@ -35,7 +34,7 @@ pub struct Shm;
 
 impl OnEngine for Shm {
     type Transport = ShmTransport;
-    type Registrar = NoRegistrar;
+    type Shared = ();
 
     const NAME: &'static str = NAME;
     const VERSION: u32 = 206 << 16;
@@ -61,9 +60,13 @@ impl OnEngine for Shm {
         config().limits()
     }
 
+    fn share(_: &Info) -> Result<()> {
+        Ok(())
+    }
+
     /// One that is not named by itself, or by fi_getinfo, gets a name of its own: what fi_getinfo said, and a number that
     /// others do not have. Those of all processes have one length, as MPICH expects.
-    fn open(info: &Info) -> Result<ShmTransport> {
+    fn open(_: &Arc<()>, info: &Info) -> Result<ShmTransport> {
         let asked = info.src_addr.as_deref().unwrap_or_default();
         let mut stem = String::from_utf8_lossy(name(asked)).into_owned();
         if stem.is_empty() {
@@ -76,7 +79,7 @@ impl OnEngine for Shm {
         }
     }
 
-    fn open_context(address: &[u8]) -> Result<ShmTransport> {
+    fn open_context(_: &Arc<()>, address: &[u8]) -> Result<ShmTransport> {
         open(&String::from_utf8_lossy(address))
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! The last three exist to hold the seam `engine::port` wide enough for transports that differ much from `shm`.
 
+pub mod joined;
 pub mod loopback;
 pub mod queue_pair;
 mod stream;

@@ -133,6 +133,16 @@ unsafe fn array<'a>(av: &Av, addr: *const c_void, count: usize) -> Option<&'a [u
     unsafe { Some(slice::from_raw_parts(bytes, extent(av.kind().as_ref(), bytes, count)?)) }
 }
 
+/// The bytes of one address, as fi_connect gets it.
+///
+/// # Safety
+/// NULL, or an address of this kind.
+pub unsafe fn one_address<'a>(kind: &dyn AddressKind, addr: *const c_void) -> Option<&'a [u8]> {
+    let bytes = addr.cast::<u8>();
+    // SAFETY: fi_connect's caller passes an address of the format.
+    (!addr.is_null()).then(|| unsafe { Some(slice::from_raw_parts(bytes, extent(kind, bytes, 1)?)) })?
+}
+
 /// How many bytes `count` addresses take.
 ///
 /// # Safety

@@ -24,6 +24,9 @@ use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// Opens the transport of a context, by its address.
+pub type OpenContext<T> = Box<dyn Fn(&[u8]) -> Result<T> + Send + Sync>;
+
 /// The most contexts of a direction.
 pub const CONTEXTS: usize = 16;
 
@@ -53,7 +56,7 @@ pub struct Scalable<T: EndpointTransport> {
     info: Info,
     /// The endpoint's own address.
     base: Vec<u8>,
-    open: fn(&[u8]) -> Result<T>,
+    open: OpenContext<T>,
     av: Mutex<Option<Arc<Av>>>,
     closed: AtomicBool,
     /// Contexts that are open.
@@ -71,7 +74,7 @@ pub struct Scalable<T: EndpointTransport> {
 impl<T: EndpointTransport + 'static> Scalable<T> {
     /// All contexts are made here, so that messages for one that the program opens later find it. `first` is the
     /// endpoint's own transport, `more` opens others by address.
-    pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: fn(&[u8]) -> Result<T>) -> Result<Arc<Scalable<T>>> {
+    pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: OpenContext<T>) -> Result<Arc<Scalable<T>>> {
         let count = |asked: usize| match asked {
             0 => Ok(1),
             1..=CONTEXTS => Ok(asked),

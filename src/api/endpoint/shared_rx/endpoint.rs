@@ -9,6 +9,7 @@ use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::EndpointTransport;
+use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
@@ -17,9 +18,10 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
-use crate::api::progress::Progress;
+use crate::api::progress::{Progress, Watch};
 use crate::engine::op::{Context, Refused};
 use crate::util::lock::OptLock;
+use crate::util::ready::Ready;
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
@@ -33,6 +35,8 @@ pub struct SharedRxEndpoint<T: EndpointTransport> {
     /// The bound context, and this endpoint's lane there.
     joined: OnceLock<(Arc<SharedRx<T>>, usize)>,
     closed: AtomicBool,
+    /// Of a transport that need not be polled, from fi_enable on.
+    watch: OnceLock<Watch>,
 }
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
@@ -45,6 +49,7 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
             before: OptLock::new(Some((EndpointState::new(domain.provider, info), transport)), true),
             joined: OnceLock::new(),
             closed: AtomicBool::new(false),
+            watch: OnceLock::new(),
         })
     }
 
@@ -113,7 +118,28 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
     }
 
     fn local_address(&self) -> Vec<u8> {
-        self.address.clone()
+        let core = self.joined.get().map(|(shared, lane)| (shared.host.try_enter(), *lane));
+        match core {
+            Some((Some(core), lane)) => core.engine.transport().transport(lane).map(T::local_address),
+            Some((None, _)) => None,
+            None => self
+                .before
+                .lock()
+                .as_ref()
+                .map(|(_, transport)| transport.local_address()),
+        }
+        .unwrap_or_else(|| self.address.clone())
+    }
+
+    fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {
+        let (shared, lane) = self.shared_rx()?;
+        shared.host.with_core(|core| {
+            let transport = core.engine.transport_mut().transport_mut(*lane);
+            let connection = transport.and_then(T::connection).ok_or(Errno(FI_ENOSYS))?;
+            let result = use_it(connection, core.owners.endpoint(*lane)?);
+            core.engine.transport().look_at(*lane);
+            Ok(result)
+        })
     }
 
     /// Receives are posted to the shared context, and cancelled there.
@@ -171,6 +197,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         if !enabled {
             shared.open_memory(*lane, target, counted);
         }
+        self.begin_watch(shared, *lane);
         start(self)?;
         let selective = self.with_state(|state| state.bindings.rx_selective());
         shared.with_state(|state| {
@@ -207,6 +234,9 @@ impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
         if let Some(state) = self.owners.endpoints.get_mut(lane) {
             *state = None;
         }
+        if let Some(mark) = self.owners.marks.get_mut(lane) {
+            *mark = None;
+        }
         self.progress();
         // The lane's peers are gone, so nothing touches the collectives' memory any more.
         let _ = self.runner.forget(lane);
@@ -217,6 +247,30 @@ impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
 }
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
+    /// Asks the lane's transport whether it says itself when there is something to do.
+    fn begin_watch(&self, shared: &SharedRx<T>, lane: usize) {
+        if self.domain.driver.is_some() || self.watch.get().is_some() {
+            return;
+        }
+        let Some(mut core) = shared.host.try_enter() else {
+            return;
+        };
+        let mark = Arc::new(Ready::default());
+        let transport = core.engine.transport_mut().transport_mut(lane);
+        let Some(poller) = transport.and_then(|transport| transport.watched_by(&mark)) else {
+            return;
+        };
+        core.engine.transport_mut().watch(lane, &mark);
+        let marks = &mut core.owners.marks;
+        if marks.len() <= lane {
+            marks.resize(lane + 1, None);
+        }
+        if let Some(place) = marks.get_mut(lane) {
+            *place = Some(mark.clone());
+        }
+        let _ = self.watch.set(Watch { mark, poller });
+    }
+
     /// Runs `begin`, which gives the shared engine an operation on this endpoint's lane.
     fn begin(
         &self,
@@ -225,6 +279,9 @@ impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
         let (shared, lane) = self.shared_rx()?;
         let mut core = shared.host.enter()?;
         let result = begin(&mut core, *lane)?;
+        if let Some(watch) = self.watch.get().filter(|_| core.has_work()) {
+            watch.mark.set();
+        }
         shared.host.finish(core, Begun::Underway(result))
     }
 }
@@ -295,6 +352,24 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
             Some(_) => None,
             None => self.own_fd(),
         }
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        self.watch.get().cloned()
+    }
+
+    /// What remains to be done may be another lane's: whoever reads next shall do it.
+    fn turn(&self) -> bool {
+        let Some((shared, _)) = self.joined.get() else {
+            return false;
+        };
+        let again = shared.host.turn();
+        if again {
+            if let Some(core) = shared.host.try_enter() {
+                core.owners.mark_all();
+            }
+        }
+        again
     }
 }
 

@@ -28,6 +28,7 @@ use crate::api::refs::Refs;
 use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context};
 use crate::engine::port::{Limits, PeerId, Transport};
+use crate::util::ready::Ready;
 use crate::util::user::UserIov;
 use core::marker::PhantomData;
 use std::os::fd::RawFd;
@@ -57,10 +58,17 @@ pub struct Sharers<T> {
     /// One of the endpoints is a target of RMA or atomics; one has a counter for what peers do.
     target: bool,
     counted: bool,
+    /// By lane: the marks of transports that need not be polled.
+    marks: Vec<Option<Arc<Ready>>>,
     transport: PhantomData<fn() -> T>,
 }
 
 impl<T> Sharers<T> {
+    /// There is more to do for the engine that all share: whoever reads next shall do it.
+    fn mark_all(&self) {
+        self.marks.iter().flatten().for_each(|mark| mark.set());
+    }
+
     /// The endpoint of a lane, unless it is closed.
     pub(super) fn endpoint(&mut self, lane: usize) -> Result<&mut EndpointState> {
         let state = self.endpoints.get_mut(lane).and_then(Option::as_mut);
@@ -116,6 +124,15 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
         self.driven
     }
 
+    #[inline]
+    fn hear_connections(&mut self, lanes: &mut Lanes<T>) {
+        lanes.hear_connections(|lane, event, only| {
+            if let Some(state) = self.endpoints.get_mut(lane).and_then(Option::as_mut) {
+                state.hear(event, only);
+            }
+        });
+    }
+
     fn address_of(lanes: &Lanes<T>, peer: PeerId) -> Option<&[u8]> {
         lanes.address_of(peer)
     }
@@ -141,6 +158,7 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
             driven: domain.driver.is_some(),
             target: false,
             counted: false,
+            marks: Vec::new(),
             transport: PhantomData,
         };
         let core = EndpointCore::new(Engine::new(Lanes::new(limits)), sharers);
@@ -248,6 +266,9 @@ impl<T: EndpointTransport> Messaging for SharedRx<T> {
             None => engine.recv(&recv, &mut reporter),
             Some(look) => engine.peek(look, &recv, &mut reporter),
         };
+        if core.has_work() {
+            core.owners.mark_all();
+        }
         self.host.finish(guard, Begun::Underway(begun))
     }
 }

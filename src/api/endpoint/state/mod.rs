@@ -11,6 +11,7 @@ mod settings;
 
 use super::EndpointTransport;
 use super::bindings::Bindings;
+use super::connection::{self, Connection};
 use super::peers::Peers;
 use super::stx::Stx;
 use crate::abi::types::*;
@@ -32,6 +33,7 @@ use crate::util::user::UserIov;
 use std::sync::Arc;
 
 pub(super) use report::PendingCompletions;
+use settings::Directed;
 pub(super) use settings::{Settings, engine_config};
 
 pub struct EndpointState {
@@ -57,6 +59,8 @@ pub struct EndpointState {
     pub collective_carrier: bool,
     /// Open aliases.
     pub aliases: Arc<Refs>,
+    /// Of an FI_EP_MSG endpoint.
+    pub connection: Option<Box<Connection>>,
 }
 
 impl EndpointState {
@@ -75,12 +79,20 @@ impl EndpointState {
             driven: None,
             collective_carrier: false,
             aliases: Arc::default(),
+            connection: None,
         }
     }
 
     /// What a thread gets that comes after fi_close: a state that nobody else sees. The application does not call then.
     pub fn closed(provider: Speaker) -> EndpointState {
         EndpointState::new(provider, &Info::default())
+    }
+
+    /// The endpoint is one of FI_EP_MSG.
+    pub fn be_connected(&mut self, connection: Connection) {
+        self.connection = Some(Box::new(connection));
+        self.settings.directed = Directed::ONLY;
+        self.bindings.connected();
     }
 
     pub fn not_enabled(&self) -> Result<()> {
@@ -93,6 +105,9 @@ impl EndpointState {
 
     /// An endpoint has one address vector.
     pub fn bind_av(&mut self, av: &Arc<Av>) -> Result<()> {
+        if let Some(connection) = &mut self.connection {
+            return connection.bind_av(av);
+        }
         if self.peers.is_bound() {
             return Err(Errno(FI_EINVAL));
         }
@@ -152,7 +167,7 @@ impl EndpointState {
                 let text = "fi_enable: a completion queue or counter is missing, for sends or for receives";
                 log!(by self.provider; Warn, EpCtrl, "{text}");
             })?;
-        if !self.peers.is_bound() {
+        if !self.peers.is_bound() && self.connection.is_none() {
             log!(by self.provider; Warn, EpCtrl, "fi_enable: no address vector is bound");
             return Err(Errno(FI_ENOAV as i32));
         }
@@ -171,6 +186,23 @@ impl EndpointState {
         } else {
             FI_EOPBADSTATE as i32
         }))
+    }
+
+    /// Why nothing can be sent: the address names nobody, or there is no connection.
+    #[cold]
+    fn no_peer(&self) -> Errno {
+        Errno(match self.connection {
+            Some(_) => FI_ENOTCONN,
+            None => FI_EINVAL,
+        })
+    }
+
+    /// The peer that receives of a connected endpoint wait for.
+    fn connected_peer(&self) -> Result<PeerId> {
+        match &self.connection {
+            Some(connection) if !connection.is_over() => Ok(connection::PEER),
+            _ => Err(Errno(FI_ENOTCONN)),
+        }
     }
 
     /// Makes an engine's send of a call. `find` is the transport's: it numbers a peer by address.
@@ -192,7 +224,7 @@ impl EndpointState {
         if body.len() > self.settings.max_msg_size || inject && body.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE).into());
         }
-        let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
+        let to = self.peers.peer::<T>(call.dest, find).ok_or_else(|| self.no_peer())?;
         Ok(Send {
             kind: call.kind,
             to,
@@ -236,7 +268,7 @@ impl EndpointState {
         if len > self.settings.max_msg_size || inject && len > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE).into());
         }
-        let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
+        let to = self.peers.peer::<T>(call.dest, find).ok_or_else(|| self.no_peer())?;
         Ok(Rma {
             access: call.access,
             to,
@@ -269,7 +301,7 @@ impl EndpointState {
         if inject && call.operand.len() + call.compare.len() > self.settings.inject_size {
             return Err(Errno(FI_EMSGSIZE).into());
         }
-        let to = self.peers.peer::<T>(call.dest, find).ok_or(Errno(FI_EINVAL))?;
+        let to = self.peers.peer::<T>(call.dest, find).ok_or_else(|| self.no_peer())?;
         Ok(Atomic {
             op: call.kind.op,
             to,
@@ -304,6 +336,7 @@ impl EndpointState {
         let directed = self.settings.directed;
         let from = match call.source {
             _ if !directed.is(call.kind) => None,
+            _ if directed.only => Some(self.connected_peer()?),
             FI_ADDR_UNSPEC if directed.exact => return Err(Errno(FI_EINVAL).into()),
             FI_ADDR_UNSPEC => None,
             source => Some(self.peers.sender::<T>(source, find).ok_or(Errno(FI_EINVAL))?),

@@ -51,6 +51,8 @@ pub struct Directed {
     tagged: bool,
     /// FI_EXACT_DIRECTED_RECV: they must name it.
     pub(super) exact: bool,
+    /// All are directed to the one peer of a connected endpoint, and end with it.
+    pub(super) only: bool,
 }
 
 impl Directed {
@@ -61,8 +63,16 @@ impl Directed {
             messages: all,
             tagged: all || caps & FI_TAGGED_DIRECTED_RECV != 0,
             exact,
+            only: false,
         }
     }
+
+    pub(super) const ONLY: Directed = Directed {
+        messages: true,
+        tagged: true,
+        exact: false,
+        only: true,
+    };
 
     #[inline]
     pub(super) fn is(self, kind: MessageKind) -> bool {

@@ -30,7 +30,27 @@ pub fn entry_bytes(fid: usize, context: usize, data: u64) -> [u8; size_of::<fi_e
     bytes
 }
 
+/// The bytes of a `struct fi_eq_cm_entry`, with the program's data behind it. `info`: the address of a C struct.
+pub fn connection_bytes(fid: usize, info: usize, data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; offset_of!(fi_eq_cm_entry, data)];
+    for (at, word) in [
+        (offset_of!(fi_eq_cm_entry, fid), fid),
+        (offset_of!(fi_eq_cm_entry, info), info),
+    ] {
+        bytes[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes.extend_from_slice(data);
+    bytes
+}
+
 impl Event {
+    /// The C struct behind a connection request.
+    pub fn info(&self) -> Option<usize> {
+        let at = offset_of!(fi_eq_cm_entry, info);
+        let word = self.bytes.get(at..at + 8).filter(|_| self.event == FI_CONNREQ)?;
+        word.try_into().ok().map(usize::from_ne_bytes)
+    }
+
     /// How many bytes a program gets that has `room` for them; None: too few. Only the data of connection events may be
     /// cut short.
     pub fn fits(&self, room: usize) -> Option<usize> {

@@ -59,7 +59,11 @@ fn nor_does_one_that_shares_its_receives() {
     nothing_is_held(&bed, &[one_cq, two_cq], (one, two, pool));
     let bed = Bed::new();
     let info = bed.with(1, FI_SHARED_CONTEXT);
-    let alone = crate::api::endpoint::shared_rx::SharedRxEndpoint::new(&bed.domain, &info, Shm::open(&info).unwrap());
+    let alone = crate::api::endpoint::shared_rx::SharedRxEndpoint::new(
+        &bed.domain,
+        &info,
+        Shm::open(&Arc::default(), &info).unwrap(),
+    );
     alone.bind_av(&bed.av).unwrap();
     alone.close().unwrap();
     nothing_is_held(&bed, &[], alone);

@@ -99,7 +99,11 @@ impl Bed {
     }
 
     pub(super) fn plain(&self) -> (Arc<Endpoint<ShmTransport>>, Arc<Cq>, u64) {
-        let endpoint = Endpoint::new(&self.domain, &self.info, Shm::open(&self.info).unwrap());
+        let endpoint = Endpoint::new(
+            &self.domain,
+            &self.info,
+            Shm::open(&Arc::default(), &self.info).unwrap(),
+        );
         let cq = self.ready(&endpoint, FI_TRANSMIT | FI_RECV);
         let name = self.insert(endpoint.local_address());
         (endpoint, cq, name)
@@ -107,10 +111,15 @@ impl Bed {
 
     pub(super) fn scalable(&self, tx: usize, rx: usize) -> (Arc<Scalable<ShmTransport>>, u64) {
         let info = self.with(tx, rx);
-        let first = Shm::open(&info).unwrap();
-        let whole = Scalable::open(&self.domain, &info, first, Shm::open_context)
-            .ok()
-            .unwrap();
+        let first = Shm::open(&Arc::default(), &info).unwrap();
+        let whole = Scalable::open(
+            &self.domain,
+            &info,
+            first,
+            Box::new(|address| Shm::open_context(&Arc::default(), address)),
+        )
+        .ok()
+        .unwrap();
         let name = self.insert(whole.local_address());
         (whole, name)
     }
@@ -144,7 +153,7 @@ impl Bed {
         pool: &Arc<SharedRx<ShmTransport>>,
     ) -> (Arc<SharedRxEndpoint<ShmTransport>>, Arc<Cq>, u64) {
         let info = self.with(1, FI_SHARED_CONTEXT);
-        let member = SharedRxEndpoint::new(&self.domain, &info, Shm::open(&info).unwrap());
+        let member = SharedRxEndpoint::new(&self.domain, &info, Shm::open(&Arc::default(), &info).unwrap());
         let name = self.insert(member.local_address());
         member.bind_srx(pool).unwrap();
         let cq = self.ready(&member, FI_TRANSMIT | FI_RECV);
@@ -320,8 +329,16 @@ fn a_scalable_endpoint_is_busy_while_a_context_is_open() {
     let users = bed.domain.users.count();
     assert_eq!(users, 0);
     let info = bed.with(17, 1);
-    let first = Shm::open(&info).unwrap();
-    assert!(Scalable::open(&bed.domain, &info, first, Shm::open_context).is_err());
+    let first = Shm::open(&Arc::default(), &info).unwrap();
+    assert!(
+        Scalable::open(
+            &bed.domain,
+            &info,
+            first,
+            Box::new(|address| Shm::open_context(&Arc::default(), address))
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -355,7 +372,7 @@ fn a_context_does_one_thing() {
 fn a_shared_transmit_context_is_needed_and_busy() {
     let bed = Bed::new();
     let info = bed.with(FI_SHARED_CONTEXT, 1);
-    let endpoint = Endpoint::new(&bed.domain, &info, Shm::open(&info).unwrap());
+    let endpoint = Endpoint::new(&bed.domain, &info, Shm::open(&Arc::default(), &info).unwrap());
     let stx = Stx::open(&bed.domain);
     endpoint.bind_av(&bed.av).unwrap();
     endpoint.bind_cq(&bed.cq(), FI_TRANSMIT | FI_RECV).unwrap();

@@ -47,7 +47,7 @@ fn node_and_service_name_one_end() {
 /// two containers, does not have its names.
 #[test]
 fn names_nobody_gave_have_one_length_and_differ() {
-    let opened = |info: &Info| EndpointTransport::local_address(&Shm::open(info).unwrap());
+    let opened = |info: &Info| EndpointTransport::local_address(&Shm::open(&Arc::default(), info).unwrap());
     let info = ask(None, None, 0, None).unwrap().remove(0).info;
     let mut names: Vec<_> = (0..12).map(|_| opened(&info)).collect();
     names.extend((0..2).map(|_| {
@@ -89,7 +89,7 @@ fn names_nobody_gave_have_one_length_and_differ() {
 fn names_that_programs_give() {
     fn opened(node: Option<&str>, service: Option<&str>) -> String {
         let info = ask(node, service, FI_SOURCE, None).unwrap().remove(0).info;
-        let transport = Shm::open(&info).unwrap();
+        let transport = Shm::open(&Arc::default(), &info).unwrap();
         String::from_utf8(EndpointTransport::local_address(&transport)).unwrap()
     }
     let own = format!("test-{:016x}", sys::shared::random().unwrap());
