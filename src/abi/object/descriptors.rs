@@ -18,7 +18,7 @@ const _: () = assert!(size_of::<fi_ioc>() == size_of::<iovec>() && core::mem::of
 
 /// One buffer, or an array of pieces, with what the program says to it.
 #[derive(Clone, Copy)]
-pub struct Buffers {
+pub(super) struct Buffers {
     pub one: *const c_void,
     pub desc: *mut c_void,
     pub array: *const iovec,
@@ -27,7 +27,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    pub const NONE: Buffers = Buffers {
+    pub(super) const NONE: Buffers = Buffers {
         one: null(),
         desc: null_mut(),
         array: null(),
@@ -37,14 +37,14 @@ impl Buffers {
 }
 
 /// The buffers of a call: operand or message, compare operand, result.
-pub struct Given {
+pub(super) struct Given {
     pub main: Buffers,
     pub compare: Buffers,
     pub result: Buffers,
 }
 
 impl Given {
-    pub const NONE: Given = Given {
+    pub(super) const NONE: Given = Given {
         main: Buffers::NONE,
         compare: Buffers::NONE,
         result: Buffers::NONE,
@@ -54,7 +54,7 @@ impl Given {
     ///
     /// # Safety
     /// Arrays, and those of their descriptors, have as many elements as they say.
-    pub unsafe fn lend(&self, domain: &Domain) -> Result<()> {
+    pub(super) unsafe fn lend(&self, domain: &Domain) -> Result<()> {
         for buffers in [&self.main, &self.compare, &self.result] {
             lend(domain, buffers.one, buffers.desc)?;
             if buffers.array.is_null() || buffers.descs.is_null() || buffers.count > IOV_LIMIT {
