@@ -7,6 +7,7 @@
 //!   processes).
 //! - Threads: `thread`, `lock` (a lock that fork leaves whole), `mutex_cond` (for programs in C to wait on), `errno`.
 //! - Waiting: `epoll`, `eventfd`, `timerfd`, `datagram` (waking by a path), `clock`.
+//! - Networks: `stream` (bytes through sockets), `open_files` (how many descriptors there may be), `interfaces`.
 //! - Others: `dl` (the dynamic loader), `resolve` (names of hosts), `child` (children of fork, in tests).
 //!
 //! Knows nothing of libfabric. Called by `abi`, `provider`, `api` and `transport`.
@@ -24,12 +25,15 @@ pub mod eventfd;
 pub mod forks;
 pub mod home;
 pub mod identity;
+pub mod interfaces;
 pub mod lock;
 pub mod mutex_cond;
+pub mod open_files;
 pub mod output;
 pub mod process_vm;
 pub mod resolve;
 pub mod shared;
 pub mod shared_table;
+pub mod stream;
 pub mod thread;
 pub mod timerfd;
