@@ -241,6 +241,7 @@ impl<T: Transport> Engine<T> {
             self.poll_awaited(report);
         }
         self.push_all(report);
+        self.transport.flush();
         came
     }
 

@@ -286,6 +286,11 @@ pub trait Transport {
     /// the body is copied by what cannot be sent at once: it is a copy already, memory of FI_INJECT, or of a region.
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
 
+    /// What the engine pushed since `poll`, without a notice, may have been gathered until here. It has nothing more to
+    /// push now, and may not be called again soon.
+    #[inline(always)]
+    fn flush(&mut self) {}
+
     /// The engine treats this peer as dead, because it violated the protocol. True: the transport touches none of the
     /// application's memory on its account any more, and will name no token of its packets, bodies and gets; a connection
     /// ends with that, which `gone` tells in time. False: it is not so yet, and the engine asks again.

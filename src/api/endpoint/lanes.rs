@@ -387,6 +387,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
             .is_none_or(|(transport, number)| transport.abandon(number))
     }
 
+    fn flush(&mut self) {
+        let transports = self.lanes.iter_mut().filter_map(|lane| lane.transport.as_mut());
+        transports.for_each(T::flush);
+    }
+
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         while let Some(known) = self.over.pop() {
             // The peer lives, only this lane is closed: with itself as source, receives that name its address stay
