@@ -236,6 +236,8 @@ fn push<R>(transport: &mut impl Transport, to: PeerId, number: u32, body: Body<'
         match transport.push(to, &header(number), body, None) {
             Push::Done => true,
             Push::Full => {
+                // There may be room after a poll, which has nothing to deliver here.
+                transport.poll(&mut Taker::new(to, |_: &Header, _| Wish::Drop), 10);
                 meanwhile();
                 false
             }
