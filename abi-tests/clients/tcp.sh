@@ -3,7 +3,6 @@
 # it took. Nothing is said of a library that does not offer tcp.
 set -u
 . "$(dirname "$0")/lib"
-offers() { LD_LIBRARY_PATH=$library env -u FI_PROVIDER "$DIST/bin/fi_info" -p "$1" 2>/dev/null | grep -qx "provider: $1"; }
 offers tcp || exit 0
 # Each MPI in a shell of its own: what it is told is for nobody else.
 export FI_PROVIDER=tcp
@@ -32,7 +31,8 @@ export FI_PROVIDER=tcp
     imb tcp-IMB-MPI1-2 IMB-MPI1 2 300 "PingPong Exchange Allreduce Alltoall Uniband" -npmin 2 "${quick[@]}"
     imb tcp-IMB-MPI1-4 IMB-MPI1 4 300 "Sendrecv Allreduce Alltoall Barrier" -npmin 4 -iter 20 -time 0.5 -msglog 14
     imb tcp-IMB-NBC-2 IMB-NBC 2 300 "Ibcast Ialltoall Iallreduce" -npmin 2 "${quick[@]}"
-    imb tcp-IMB-MT-2 IMB-MT 2 300 "PingPongMT ExchangeMT AllReduceMT" -thread_level multiple -check on -repeat 2 -count 1,1024,65536
+    imb tcp-IMB-MT-2 IMB-MT 2 300 "PingPongMT ExchangeMT AllReduceMT" -thread_level multiple -check on \
+        -repeat 2 -count 1,1024,65536
     imb tcp-IMB-RMA-2 IMB-RMA 2 300 "Unidir_put Unidir_get Accumulate Fetch_and_op Compare_and_swap Truly_passive_put" \
         -npmin 2 -iter 20 -time 0.5 -msglog 12
 )

@@ -123,7 +123,8 @@ static void take(struct station *me, struct slot *slot, size_t len)
 	      me->host, slot->message.generation, me->generation);
 	CHECK(len == size_of(number), "host %d: message %lu has %zu bytes", me->host, (unsigned long) number, len);
 	for (size_t at = sizeof(struct message); at < len; at++)
-		CHECK(slot->bytes[at] == byte_of(me->generation, number, at), "host %d: message %lu is wrong at byte %zu", me->host, (unsigned long) number, at);
+		CHECK(slot->bytes[at] == byte_of(me->generation, number, at),
+		      "host %d: message %lu is wrong at byte %zu", me->host, (unsigned long) number, at);
 	CHECK(seen[number % REMEMBERED] <= number, "host %d: message %lu came twice", me->host, (unsigned long) number);
 	seen[number % REMEMBERED] = number + 1;
 	me->received++;
