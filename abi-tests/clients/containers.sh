@@ -3,8 +3,9 @@
 # containers, no right to another process's memory, a /dev/shm of 64 MiB. It takes the right to make namespaces.
 set -u
 . "$(dirname "$0")/lib"
-env=$(environment mpich mpich==5.0.2 mpi4py==4.1.2 numpy==2.2.6) || { echo "FAIL containers: cannot be installed"; exit; }
-export MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1 FI_PROVIDER=shm PATH=$env/bin:$PATH
+export FI_PROVIDER=shm
+. "$clients/with-mpich"
+PATH=$env/bin:$PATH
 ranks=("$env/bin/python" -P "$clients/ranks.py")
 wanted='4 ranks, 14 checks'
 

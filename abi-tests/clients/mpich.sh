@@ -1,16 +1,9 @@
 #!/usr/bin/env bash
-# MPICH 5.0.2 of PyPI with mpi4py's own tests. Its libmpi finds libfabric by DT_RUNPATH, so LD_LIBRARY_PATH comes first.
+# MPICH on shm, with mpi4py's own tests.
 set -u
 . "$(dirname "$0")/lib"
-env=$(environment mpich mpich==5.0.2 mpi4py==4.1.2 numpy==2.2.6) || { echo "FAIL mpich: cannot be installed"; exit; }
-tests=$(mpi4py_tests "$env/bin/python") || { echo "FAIL mpich: the tests of mpi4py cannot be fetched"; exit; }
-export MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1 FI_PROVIDER=shm
-
-# Left out: test_mpiabi, about how mpi4py finds an MPI, which fails on the C library alike; and a test that MPICH loses
-# by itself now and then: Dist_graph_create probes for a message of any source and then receives one of any source, which
-# need not be the same one when one of them is from the process itself. On the C library it happens too.
-client='MPICH 5.0.2'
-leave=(-e test_mpiabi -e spawn -x '*.testDistgraphcomm')
+export FI_PROVIDER=shm
+. "$clients/with-mpich"
 
 if [ "$CLIENTS" = full ]; then
     mpi4py mpi4py-2 2 1200

@@ -3,8 +3,9 @@
 # how long they took is in their logs, and in docs/using-with-mpi.md.
 set -u
 . "$(dirname "$0")/lib"
-env=$(environment mpich mpich==5.0.2 mpi4py==4.1.2 numpy==2.2.6) || { echo "FAIL neighbours: MPICH cannot be installed"; exit; }
-export MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1 FI_PROVIDER=shm LIBRARIES=$env/lib
+export FI_PROVIDER=shm
+. "$clients/with-mpich"
+LIBRARIES=$env/lib
 "$env/bin/mpicc" -O2 -Wall -Wextra -o "$WORK/neighbours" "$clients/neighbours.c" ||
     { echo "FAIL neighbours: does not build"; exit; }
 

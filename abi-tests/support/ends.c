@@ -51,9 +51,12 @@ struct fi_info *hints_of(const struct wish *wish)
 int look_for(const struct wish *wish, struct fi_info **info)
 {
 	struct fi_info *hints = hints_of(wish);
-	const char *node = usual_node(provider_of(wish));
-	int ret = fi_getinfo(wish->version ? wish->version : api_version(), node, NULL, node ? FI_SOURCE : 0, hints, info);
+	const char *node = wish->node ? wish->node : usual_node(provider_of(wish));
+	int ret;
 
+	if (node && !*node)
+		node = NULL;
+	ret = fi_getinfo(wish->version ? wish->version : api_version(), node, wish->service, node ? FI_SOURCE : 0, hints, info);
 	fi_freeinfo(hints);
 	return ret;
 }

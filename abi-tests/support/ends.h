@@ -20,6 +20,8 @@
 /* What a program wants otherwise than usual; all zero is usual: RDM endpoints for messages and tagged messages. */
 struct wish {
 	const char *provider;        /* NULL: what PROVIDER in the environment says, or shm */
+	const char *node;            /* where endpoints are; NULL: usual_node, "": wherever the library thinks */
+	const char *service;         /* their port; NULL: any */
 	uint32_t version;            /* of the API; 0: the newest that headers and library both know */
 	uint64_t caps;               /* instead of FI_MSG | FI_TAGGED */
 	uint64_t mode, msg_order;
