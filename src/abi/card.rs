@@ -96,11 +96,12 @@ impl OnEngine for StandIn {
         vec![info]
     }
 
-    fn addresses(&self, _: &Info, _: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
-        (raw(b""), None)
+    fn address(&self, answer: &mut Info, _: &Query) -> Result<()> {
+        answer.src_addr = Some(raw(b""));
+        Ok(())
     }
 
-    fn address_kind() -> Arc<dyn AddressKind> {
+    fn address_kind(_: u32) -> Arc<dyn AddressKind> {
         Arc::new(StringAddr::of("fi_stand_in"))
     }
 

@@ -57,15 +57,17 @@ impl OnEngine for Example {
     }
 
     /// A node or service is the peer's name, unless FI_SOURCE says that it is our own.
-    fn addresses(&self, _: &Info, query: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
+    fn address(&self, answer: &mut Info, query: &Query) -> Result<()> {
         let named = query.node.or(query.service).map(|name| raw(name.as_bytes()));
-        match named {
-            Some(own) if query.has_flag(FI_SOURCE) => (own, None),
-            peer => (raw(b""), peer),
-        }
+        (answer.src_addr, answer.dest_addr) = match named {
+            Some(own) if query.has_flag(FI_SOURCE) => (Some(own), None),
+            peer => (Some(raw(b"")), peer),
+        };
+        answer.addr_format = FI_ADDR_STR;
+        Ok(())
     }
 
-    fn address_kind() -> Arc<dyn AddressKind> {
+    fn address_kind(_: u32) -> Arc<dyn AddressKind> {
         Arc::new(StringAddr::of("fi_example"))
     }
 

@@ -39,11 +39,12 @@ pub trait OnEngine: Send + Sync + 'static {
     /// What fi_getinfo may answer, best first, before anything is asked: all that an endpoint could be made to do.
     fn offers(&self) -> Vec<Info>;
 
-    /// Source and destination of an answer that was made of an offer.
-    fn addresses(&self, answer: &Info, query: &Query) -> (Vec<u8>, Option<Vec<u8>>);
+    /// Puts source, destination and their format into an answer that was made of an offer. An error: the offer is none for
+    /// the addresses that are asked for.
+    fn address(&self, answer: &mut Info, query: &Query) -> Result<()>;
 
-    /// How the addresses of a domain's vectors look.
-    fn address_kind() -> Arc<dyn AddressKind>;
+    /// How the addresses of a domain's vectors look that was opened for an answer with this format.
+    fn address_kind(format: u32) -> Arc<dyn AddressKind>;
 
     /// What all transports of the provider have, known before there is one.
     fn limits() -> Limits;
@@ -77,22 +78,19 @@ impl<P: OnEngine> Provider for P {
     }
 
     fn kind(&self) -> Kind {
-        Kind::Core
+        Kind::of(P::NAME, true)
     }
 
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         check_request(query)?;
         let infos = judge_all(P::NAME, &self.offers(), query);
-        let fitted = infos.into_iter().map(|mut info| {
-            let (source, dest) = self.addresses(&info, query);
-            info.src_addr = Some(source);
-            info.dest_addr = dest;
-            info.addr_format = P::address_kind().format();
+        let fitted = infos.into_iter().filter_map(|mut info| {
+            self.address(&mut info, query).ok()?;
             // A passive endpoint, whose address an active one is to have: fi_endpoint looks it up.
             info.handle = query.hints.map_or(info.handle, |hints| hints.handle);
             no_flags_unasked(&mut info, query.hints);
             manual_unless_asked(&mut info, query);
-            Answer { info, own: None }
+            Some(Answer { info, own: None })
         });
         let answers: Vec<Answer> = fitted.collect();
         if answers.is_empty() {

@@ -66,7 +66,7 @@ unsafe fn open<P: Connected>(domain: &Arc<Domain>, mut info: Info, context: *mut
         None if handle == 0 => (P::open(&shared, &info)?, false),
         None => (P::answer(&shared, &info, request::take(handle, None)?)?, true),
     };
-    let connection = Connection::new(requested, P::DATA_SIZE, P::address_kind());
+    let connection = Connection::new(requested, P::DATA_SIZE, P::address_kind(domain.addr_format));
     Ok(give_endpoint(domain, &info, transport, Some(connection), context))
 }
 

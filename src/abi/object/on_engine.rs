@@ -45,7 +45,10 @@ unsafe extern "C" fn av_open<P: OnEngine>(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: a live domain of ours and its arguments, by the manual page.
-    unsafe { av::open(domain::opened(domain.cast()), P::address_kind(), attr, out, context) }
+    unsafe {
+        let domain = domain::opened(domain.cast());
+        av::open(domain, P::address_kind(domain.addr_format), attr, out, context)
+    }
 }
 
 pub(super) unsafe extern "C" fn open_endpoint<P: OnEngine>(

@@ -83,6 +83,8 @@ pub struct Domain {
     pub deferred: Arc<Deferred>,
     /// FI_TRIGGER was asked for.
     pub triggers: bool,
+    /// How addresses are written, as fi_getinfo answered.
+    pub addr_format: u32,
     /// What its address vectors have in common.
     pub av: av::Domain,
     /// The thread of FI_PROGRESS_AUTO.
@@ -128,6 +130,7 @@ impl Domain {
             triggers,
             memory,
             registrar,
+            addr_format: info.addr_format,
             av: av::Domain {
                 provider: fabric.provider,
                 name: attr.name.clone().unwrap_or_default(),

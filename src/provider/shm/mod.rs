@@ -48,11 +48,14 @@ impl OnEngine for Shm {
         vec![offer(&settings::get())]
     }
 
-    fn addresses(&self, _: &Info, query: &Query) -> (Vec<u8>, Option<Vec<u8>>) {
-        addresses(query)
+    fn address(&self, answer: &mut Info, query: &Query) -> Result<()> {
+        let (source, dest) = addresses(query);
+        (answer.src_addr, answer.dest_addr) = (Some(source), dest);
+        answer.addr_format = FI_ADDR_STR;
+        Ok(())
     }
 
-    fn address_kind() -> Arc<dyn AddressKind> {
+    fn address_kind(_: u32) -> Arc<dyn AddressKind> {
         Arc::new(StringAddr::of(SCHEME))
     }
 
