@@ -1,11 +1,13 @@
 //! What carries packets: implementations of `engine::port::Transport`.
 //!
 //! - `shm`: between processes of one machine, through shared memory.
+//! - `tcp`: between machines, through TCP.
 //! - `tests`: the suite that every transport must pass, and three small transports that are compiled for tests only.
 //!
 //! A new transport begins as a copy of `tests::loopback` and is done when `tests::suite` passes on it. Knows
 //! `engine::port`, `util` and `sys`, and nothing of messages, tags or completions; opened by `provider`.
 
 pub mod shm;
+pub mod tcp;
 #[cfg(test)]
 pub mod tests;

@@ -1,0 +1,104 @@
+//! Who is read in a poll: links that had news lately are asked directly, all others are found by epoll.
+//!
+//! A poll costs one system call when nothing has come, however many peers there are. Part of `TcpTransport`.
+
+use super::deadlines::TICK;
+use super::{TcpTransport, key, key_of};
+use crate::engine::port::{PeerId, Sink};
+use crate::sys::epoll::Events;
+
+/// Polls from one look at epoll to the next while links are asked directly.
+pub(super) const LOOK: u64 = 8;
+
+/// Links without known news that are read in one poll.
+const BLIND: usize = 2;
+
+/// Polls without news after which a link is no longer asked.
+const COOL: u32 = 2000;
+
+/// Packets of one link before others have their turn.
+const TURN: usize = 32;
+
+impl TcpTransport {
+    /// Reads links that have news, and some that had lately.
+    #[inline]
+    pub(super) fn read_active<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let (mut done, mut blind, mut at) = (0, BLIND, 0);
+        // So that with many of them each comes first now and then.
+        if self.active.len() > 1 {
+            let first = self.polls as usize % self.active.len();
+            self.active.swap(0, first);
+        }
+        while let Some(number) = self.active.get(at).copied() {
+            if done >= budget {
+                break;
+            }
+            let Some(link) = self.peers.link(number) else {
+                self.active.swap_remove(at);
+                continue;
+            };
+            let news = link.has_news();
+            if !news && blind == 0 {
+                at += 1;
+                continue;
+            }
+            blind -= usize::from(!news);
+            let came = link.receive(number, sink, &mut self.buffer, TURN.min(budget - done));
+            done += came;
+            if link.is_over() {
+                link.in_active = false;
+                self.active.swap_remove(at);
+                self.ended.push(number);
+                continue;
+            }
+            link.idle = if came > 0 || news { 0 } else { link.idle + 1 };
+            if link.idle > COOL {
+                link.in_active = false;
+                self.active.swap_remove(at);
+                continue;
+            }
+            at += 1;
+        }
+        done
+    }
+
+    /// Asks the kernel who has news, and sees to connections that are being made.
+    pub(super) fn look<S: Sink>(&mut self, sink: &mut S) {
+        let mut tick = self.polls % TICK == 0 || core::mem::take(&mut self.tick_is_due);
+        while let Some(number) = self.news_of_ways.pop() {
+            self.way_has_news(number, sink);
+        }
+        let mut events = Events::new();
+        self.epoll.look(&mut events);
+        for event in events.iter() {
+            match event.key {
+                key::LOBBY => self.listener.serve(self.instance, &self.config),
+                key::BELL => {}
+                key::TIMER => tick = true,
+                _ if event.key & 1 == key::LINK => self.link_has_news(event),
+                _ => self.way_has_news((event.key >> 1) as PeerId, sink),
+            }
+        }
+        if tick {
+            self.tick(sink);
+        }
+    }
+
+    pub(super) fn link_has_news(&mut self, event: crate::sys::epoll::Event) {
+        let number = (event.key >> 1) as PeerId;
+        debug_assert_eq!(event.key, key_of(number, key::LINK));
+        let Some(link) = self.peers.link(number) else { return };
+        if event.writable {
+            link.writable();
+            if !link.out.is_empty() {
+                self.note_unsent(number);
+            }
+        }
+        let Some(link) = self.peers.link(number) else { return };
+        if event.readable {
+            link.readable = true;
+            link.ending |= event.ended;
+            self.activate(number);
+        }
+    }
+}

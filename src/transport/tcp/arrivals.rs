@@ -1,0 +1,111 @@
+//! Peers that connect to us: who is welcomed, who waits, and what becomes of our own try. Part of `TcpTransport`.
+//!
+//! The rule for two that connect at once stands in `handshake`.
+
+use super::handshake::{Verdict, frame, keeps_own};
+use super::listener::{Arrival, answer};
+use super::peers::Way;
+use super::{TcpTransport, address, key, key_of};
+use crate::engine::port::{PeerId, Sink};
+use crate::sys::clock;
+use crate::sys::stream::{self, First, Part};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// How long a welcome waits to be confirmed. A dialer that computes and does not poll connects anew.
+const PATIENCE_MS: u64 = 30_000;
+
+impl TcpTransport {
+    #[cold]
+    pub(super) fn receive_arrivals<S: Sink>(&mut self, sink: &mut S) {
+        for arrival in self.desk.take() {
+            let socket = &arrival.socket;
+            match self.judge(&arrival) {
+                (Verdict::Welcome, Some(from)) => self.welcome(from, arrival, sink),
+                (verdict, _) => {
+                    answer(socket, verdict, self.instance);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, arrival: &Arrival) -> (Verdict, Option<PeerId>) {
+        let hello = &arrival.hello;
+        if hello.instance == self.instance {
+            return (Verdict::Yourself, None);
+        }
+        let Some(number) = self.peers.number(&hello.from) else {
+            return (Verdict::Later, None);
+        };
+        let Some(peer) = self.peers.get(number) else {
+            return (Verdict::Later, None);
+        };
+        let has_address = address::place(&hello.from).is_some_and(|place| place.ip() == arrival.from.ip());
+        let taken = peer.link.is_some() || matches!(peer.way, Way::Welcomed { .. } | Way::Agreed { .. });
+        if taken && !has_address {
+            let place = super::config::shown(address::place(&hello.from));
+            (self.config.warn)(&format!(
+                "a connection from {} says that it is {place}, which is connected: refused",
+                arrival.from
+            ));
+            return (Verdict::Impostor, None);
+        }
+        match &peer.way {
+            Way::Dialing { said: Some(said), .. } if keeps_own(said, &hello.from) => (Verdict::Wait, None),
+            _ => (Verdict::Welcome, Some(number)),
+        }
+    }
+
+    /// Our own try is given up; so is what the peer has begun before, as it would not begin anew otherwise.
+    fn welcome<S: Sink>(&mut self, from: PeerId, arrival: Arrival, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(from) else { return };
+        let fd = arrival.socket.as_fd().as_raw_fd();
+        peer.way = Way::None;
+        if self.epoll.add_edges(fd, key_of(from, key::WAY)).is_err()
+            || !answer(&arrival.socket, Verdict::Welcome, self.instance)
+        {
+            return;
+        }
+        peer.way = Way::Welcomed {
+            socket: arrival.socket,
+            instance: arrival.hello.instance,
+            until: clock::monotonic_ms() + PATIENCE_MS,
+            word: [0; frame::WORD],
+            got: 0,
+        };
+        self.note_way(from);
+        self.hear_confirmation(from, sink);
+    }
+
+    pub(super) fn hear_confirmation<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(from) else { return };
+        let Way::Welcomed { socket, word, got, .. } = &mut peer.way else {
+            return;
+        };
+        let place = word.get_mut(*got..).unwrap_or_default();
+        match stream::receive(socket.as_fd(), First::Memory(Part::NONE), place) {
+            Ok(came @ 1..) => *got += came,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
+            // It has changed its mind.
+            _ => return peer.way = Way::None,
+        }
+        if *got < frame::WORD {
+            return;
+        }
+        let confirmed = u32::from_le_bytes(*word) == frame::CONFIRM;
+        let Way::Welcomed { socket, instance, .. } = core::mem::take(&mut peer.way) else {
+            return;
+        };
+        if !confirmed {
+            return;
+        }
+        peer.way = Way::Agreed { socket, instance };
+        if let Some(link) = &mut peer.link {
+            // The peer has given it up. What it sent on it before is delivered first.
+            link.superseded = true;
+            link.readable = true;
+            self.activate(from);
+        }
+        self.settle(from, sink);
+    }
+}

@@ -1,0 +1,106 @@
+//! What may be set for an endpoint, what limits follow from it for the engine, and why an endpoint cannot be opened.
+//!
+//! Called by `provider`, which fills `Config` from variables and options.
+
+use crate::engine::port::Limits;
+use core::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The most body bytes of a packet.
+pub(super) const MAX_BODY: usize = 256 << 10;
+
+/// What the provider's variables and options set.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Messages up to this size are sent without asking the receiver.
+    pub eager: usize,
+    /// How long a peer that refuses, or does not answer, is tried before operations to it fail.
+    pub connect_timeout: Duration,
+    /// How long a peer's machine may be silent while something waits for it.
+    pub silence: Duration,
+    /// How long closing an endpoint waits for peers to take what was sent.
+    pub linger: Duration,
+    /// The ports that an endpoint without one may take; None: the system's.
+    pub ports: Option<(u16, u16)>,
+    /// Bytes of the kernel's buffers; None: as the system has it.
+    pub kernel_buffer: Option<usize>,
+    /// Takes a line for the administrator.
+    pub warn: fn(&str),
+    /// Takes a line for FI_LOG_LEVEL=info.
+    pub info: fn(&str),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            eager: 64 << 10,
+            connect_timeout: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
+            linger: Duration::from_secs(2),
+            ports: None,
+            kernel_buffer: None,
+            warn: |_| {},
+            info: |_| {},
+        }
+    }
+}
+
+impl Config {
+    pub fn limits(&self) -> Limits {
+        Limits {
+            max_body: MAX_BODY,
+            eager: self.eager.min(MAX_BODY),
+            can_get: false,
+            guaranteed_body: MAX_BODY,
+            sync_placement: false,
+        }
+    }
+}
+
+/// Why an endpoint could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Not a socket address of IPv4 or IPv6.
+    Address,
+    /// Another socket has the port.
+    InUse,
+    /// No interface of this machine has the address.
+    NotHere,
+    /// The process has as many descriptors as it may.
+    Descriptors(u64),
+    System(&'static str, io::Error),
+}
+
+impl OpenError {
+    pub(super) fn of(what: &'static str, error: io::Error) -> OpenError {
+        match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => OpenError::InUse,
+            Some(libc::EADDRNOTAVAIL) => OpenError::NotHere,
+            Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors(crate::sys::open_files::most()),
+            _ => OpenError::System(what, error),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Address => write!(f, "not an IPv4 or IPv6 address"),
+            OpenError::InUse => write!(f, "the port is in use; port 0 takes one that is free"),
+            OpenError::NotHere => write!(f, "no interface of this machine has the address"),
+            OpenError::Descriptors(most) => write!(
+                f,
+                "the process may have {most} open files (ulimit -n), and has them: each endpoint needs four, and one \
+                 for each peer"
+            ),
+            OpenError::System(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+/// An address as a line of the log has it.
+pub(super) fn shown(place: Option<SocketAddr>) -> String {
+    place.map_or_else(|| "an unknown address".into(), |place| place.to_string())
+}

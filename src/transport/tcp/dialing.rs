@@ -1,0 +1,268 @@
+//! Connecting to a peer: the first push begins it, polls carry it on. Part of `TcpTransport`.
+//!
+//! A peer that refuses, or that nothing is heard of, is tried again after pauses that grow, until its time is over; then
+//! operations to it fail. One that we were connected with before, and that refuses, is dead.
+
+use super::handshake::{Answer, Hello, Verdict, frame};
+use super::link::Link;
+use super::peers::Way;
+use super::{TcpTransport, address, config, key, key_of, sockets};
+use crate::engine::port::{Loss, PeerId, Push, Sink};
+use crate::sys::clock;
+use crate::sys::stream::{self, First, Part};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// The first pause after a try that failed, and the longest.
+const REST_MS: u64 = 5;
+const MOST_REST_MS: u64 = 500;
+
+/// After bad bytes, and for a peer that said that it connects to us.
+pub(super) const LONG_REST: u64 = 1000;
+
+/// As many connections are made at the same time.
+const AT_ONCE: usize = 1024;
+
+impl TcpTransport {
+    /// Begins to connect. Whatever comes of it, the next push or poll tells.
+    #[cold]
+    pub(super) fn dial(&mut self, to: PeerId) {
+        if self.ways.len() >= AT_ONCE {
+            return;
+        }
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let now = clock::monotonic_ms();
+        peer.trying_since.get_or_insert(now);
+        peer.tried_at = now;
+        peer.tries = peer.tries.saturating_add(1);
+        let Some(place) = address::place(&peer.address) else {
+            return;
+        };
+        let own = self.listener.place.ip();
+        // Others may not be told to answer to an address that only this machine has.
+        let from = Some(own).filter(|own| !own.is_unspecified() && !own.is_loopback());
+        let dialed = sockets::dial(from, place, &self.config).and_then(|socket| {
+            let fd = socket.as_fd().as_raw_fd();
+            self.epoll.add_edges(fd, key_of(to, key::WAY)).map(|()| socket)
+        });
+        match dialed {
+            Ok(socket) => {
+                peer.way = Way::Dialing {
+                    socket,
+                    said: None,
+                    answer: [0; Answer::SIZE],
+                    got: 0,
+                };
+                self.note_way(to);
+                self.say_hello(to);
+            }
+            Err(error) => self.dial_failed(to, &error),
+        }
+    }
+
+    pub(super) fn note_way(&mut self, to: PeerId) {
+        if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.in_ways) {
+            peer.in_ways = true;
+            self.ways.push(to);
+        }
+    }
+
+    /// Says hello as soon as the kernel has connected.
+    pub(super) fn say_hello(&mut self, to: PeerId) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let Way::Dialing {
+            socket,
+            said: said @ None,
+            ..
+        } = &mut peer.way
+        else {
+            return;
+        };
+        if let Some(error) = sockets::error_of(socket) {
+            return self.dial_failed(to, &error);
+        }
+        let mut from = self.own.clone();
+        if self.listener.place.ip().is_unspecified() {
+            // It is known by the address that this peer can reach it by.
+            let Some(mut place) = sockets::own_place(socket) else {
+                return;
+            };
+            if place.ip().is_unspecified() {
+                return;
+            }
+            place.set_port(self.listener.place.port());
+            from = address::context(&address::of(&place), self.context.into());
+        }
+        let hello = Hello {
+            from: from.clone(),
+            instance: self.instance,
+            context: address::context_number(&peer.address),
+        };
+        match stream::send(socket.as_fd(), &hello.encode(), &[], &Part::NONE) {
+            Ok(Hello::SIZE) => *said = Some(from),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {}
+            Err(error) => self.dial_failed(to, &error),
+            // A fresh socket has room for it.
+            Ok(_) => self.dial_failed(to, &ErrorKind::ConnectionAborted.into()),
+        }
+    }
+
+    /// Something has come, or ended, on the way to a peer.
+    pub(super) fn way_has_news<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
+        self.say_hello(to);
+        match self.peers.get(to).map(|peer| &peer.way) {
+            Some(Way::Dialing { said: Some(_), .. }) => self.hear_answer(to, sink),
+            Some(Way::Welcomed { .. }) => self.hear_confirmation(to, sink),
+            _ => {}
+        }
+    }
+
+    fn hear_answer<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let Way::Dialing {
+            socket, answer, got, ..
+        } = &mut peer.way
+        else {
+            return;
+        };
+        let place = answer.get_mut(*got..).unwrap_or_default();
+        match stream::receive(socket.as_fd(), First::Memory(Part::NONE), place) {
+            Ok(0) => return self.dial_failed(to, &ErrorKind::UnexpectedEof.into()),
+            Ok(came) => *got += came,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
+            Err(error) => return self.dial_failed(to, &error),
+        }
+        if *got == Answer::SIZE {
+            let answer = Answer::decode(answer);
+            self.answered(to, answer, sink);
+        }
+    }
+
+    fn answered<S: Sink>(&mut self, to: PeerId, answer: Option<Answer>, sink: &mut S) {
+        let Some(answer) = answer else {
+            return self.dial_failed(
+                to,
+                &io::Error::other("whoever answers there is no endpoint of this library"),
+            );
+        };
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        match answer.verdict {
+            Verdict::Welcome => {
+                let Way::Dialing { socket, .. } = core::mem::take(&mut peer.way) else {
+                    return;
+                };
+                let confirm = frame::CONFIRM.to_le_bytes();
+                if stream::send(socket.as_fd(), &confirm, &[], &Part::NONE).is_ok_and(|sent| sent == confirm.len()) {
+                    peer.way = Way::Agreed {
+                        socket,
+                        instance: answer.instance,
+                    };
+                    self.settle(to, sink);
+                } else {
+                    self.dial_failed(to, &ErrorKind::ConnectionReset.into());
+                }
+            }
+            Verdict::Wait => self.rest(to, LONG_REST),
+            Verdict::Yourself => {
+                peer.is_self = true;
+                peer.way = Way::None;
+            }
+            Verdict::Later => self.dial_failed(to, &io::Error::other("it has no room, or no such context, now")),
+            Verdict::Foreign => self.refused(to, "it has another version of this library, or another byte order"),
+            Verdict::Impostor => self.refused(to, "it is connected with another endpoint that says it has our address"),
+        }
+    }
+
+    /// There is a connection, and the one before it has come to its end.
+    pub(super) fn settle<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(to).filter(|peer| peer.link.is_none()) else {
+            return;
+        };
+        let (socket, instance) = match core::mem::take(&mut peer.way) {
+            Way::Agreed { socket, instance } => (socket, instance),
+            other => {
+                peer.way = other;
+                return;
+            }
+        };
+        if self
+            .epoll
+            .rename(socket.as_fd().as_raw_fd(), key_of(to, key::LINK))
+            .is_err()
+        {
+            return;
+        }
+        if peer.instance != 0 && peer.instance != instance {
+            sink.gone(to, Loss::Died);
+        }
+        peer.link = Some(Box::new(Link::new(socket)));
+        peer.instance = instance;
+        peer.was_connected = true;
+        (peer.died, peer.failure, peer.trying_since, peer.tries) = (false, None, None, 0);
+        let source = self.peers.source(to);
+        sink.met(to, source);
+        self.activate(to);
+    }
+
+    /// Not before a while.
+    pub(super) fn rest(&mut self, to: PeerId, ms: u64) {
+        if let Some(peer) = self.peers.get_mut(to) {
+            let until = clock::monotonic_ms() + ms;
+            peer.way = Way::Resting { until };
+            self.note_way(to);
+        }
+    }
+
+    /// Trying again would not help.
+    fn refused(&mut self, to: PeerId, why: &str) {
+        if let Some(peer) = self.peers.get_mut(to) {
+            let place = config::shown(address::place(&peer.address));
+            (self.config.warn)(&format!("{place} refuses the connection: {why}"));
+            self.give_up(to, Push::Unreachable);
+        }
+    }
+
+    fn give_up(&mut self, to: PeerId, failure: Push) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        peer.way = Way::None;
+        (peer.trying_since, peer.tries) = (None, 0);
+        peer.failure = Some(failure);
+        if core::mem::take(&mut peer.was_connected) {
+            peer.died = true;
+            peer.failure = None;
+            self.ended.push(to);
+        }
+    }
+
+    #[cold]
+    pub(super) fn dial_failed(&mut self, to: PeerId, error: &io::Error) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        peer.way = Way::None;
+        let place = config::shown(address::place(&peer.address));
+        let (own, timeout) = (self.listener.place.ip(), self.config.connect_timeout);
+        if peer.was_connected && error.kind() == ErrorKind::ConnectionRefused {
+            return self.give_up(to, Push::Unreachable);
+        }
+        let began = peer.trying_since.unwrap_or(peer.tried_at);
+        let timed_out = error.kind() == ErrorKind::TimedOut;
+        let over = u128::from(peer.tried_at - began) >= timeout.as_millis();
+        let shortage = sockets::is_shortage(error);
+        if shortage && !core::mem::replace(&mut self.told_shortage, true) {
+            let why = config::OpenError::of(
+                "connecting",
+                io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0)),
+            );
+            (self.config.warn)(&format!("cannot connect to {place}: {why}"));
+        }
+        if over || timed_out {
+            if !shortage {
+                (self.config.warn)(&format!(
+                    "{place} cannot be reached from {own} within {timeout:?}: {error}; FI_TCP_IFACE chooses another interface"
+                ));
+            }
+            return self.give_up(to, if shortage { Push::NoMemory } else { Push::Unreachable });
+        }
+        let rest = (REST_MS << peer.tries.min(10)).min(MOST_REST_MS);
+        self.rest(to, rest);
+    }
+}

@@ -1,0 +1,225 @@
+//! A connection that both ends have agreed on: what is sent and received on it.
+//!
+//! Knows one socket, and nothing of peers, handshakes or time. Called by `mod`, `closing` and `sleeping`.
+
+use super::handshake::frame;
+use super::receive::{Input, Stop};
+use super::send_buffer::{COPIED, SendBuffer};
+use crate::engine::port::{Body, Notice, PeerId, Push, Sink};
+use crate::engine::wire::Header;
+use crate::sys::forks::ParentFd;
+use std::io::ErrorKind;
+
+/// Reads of one link before others have their turn.
+const READS: usize = 4;
+
+/// How a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer said that it closes.
+    Goodbye,
+    /// The peer, or its machine, or the network, ended it.
+    Cut,
+    /// The peer broke the protocol.
+    Bad(&'static str),
+}
+
+pub(super) struct Link {
+    pub socket: ParentFd,
+    pub out: SendBuffer,
+    input: Input,
+    /// There may be bytes in the socket.
+    pub readable: bool,
+    /// The other side sends no more: the socket is read to its end.
+    pub ending: bool,
+    /// The poll after which something was pushed last: what follows before the next one is gathered.
+    pushed: u64,
+    /// In the transport's lists of links to be read, and to be flushed.
+    pub in_active: bool,
+    pub in_unsent: bool,
+    /// Polls in which nothing came, one after the other.
+    pub idle: u32,
+    /// Nothing more comes: when all that was read is delivered, the link ends.
+    pub end: Option<End>,
+    /// Another connection has taken its place: once the socket is empty, it ends.
+    pub superseded: bool,
+    /// Writing failed.
+    pub broken: bool,
+    /// Nothing more is written: the kernel says so to the other side.
+    pub said_all: bool,
+}
+
+impl Link {
+    pub(super) fn new(socket: ParentFd) -> Link {
+        Link {
+            socket,
+            out: SendBuffer::default(),
+            input: Input::default(),
+            readable: true,
+            ending: false,
+            pushed: 0,
+            in_active: false,
+            in_unsent: false,
+            idle: 0,
+            end: None,
+            superseded: false,
+            broken: false,
+            said_all: false,
+        }
+    }
+
+    /// The first packet since the last poll leaves at once. Further ones gather if somebody waits for a notice, who will
+    /// poll for it, or if `flush` follows. `poll`: the number of that poll, or 0 if nobody may poll soon.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        header: &Header,
+        body: &Body<'_>,
+        notice: Option<Notice>,
+        poll: u64,
+        flush_follows: bool,
+    ) -> Push {
+        // Between the end of a connection and `gone` there is no room.
+        if self.broken || self.end.is_some() || !self.out.has_room() {
+            return Push::Full;
+        }
+        let first = core::mem::replace(&mut self.pushed, poll) != poll || poll == 0;
+        if body.len() > COPIED {
+            return self.push_long(header, body, notice);
+        }
+        self.out.add(header, body);
+        let may_wait = notice.is_some() || flush_follows;
+        if first || !may_wait || self.out.is_much() {
+            self.flush();
+        }
+        match notice {
+            Some(notice) if self.out.mark(notice.token) => Push::Later,
+            _ => Push::Done,
+        }
+    }
+
+    fn push_long(&mut self, header: &Header, body: &Body<'_>, notice: Option<Notice>) -> Push {
+        if self.out.blocked {
+            return Push::Full;
+        }
+        match self.out.send_behind(&self.socket, header, body, notice) {
+            Ok(true) => Push::Later,
+            Ok(false) => Push::Done,
+            Err(_) => {
+                self.fail();
+                Push::Full
+            }
+        }
+    }
+
+    /// What is gathered leaves as far as there is room.
+    #[inline]
+    pub(super) fn flush(&mut self) {
+        if self.out.flush(&self.socket).is_err() {
+            self.fail();
+        }
+    }
+
+    /// What the peer sent before can still be read.
+    #[cold]
+    fn fail(&mut self) {
+        self.broken = true;
+        self.readable = true;
+    }
+
+    /// The kernel tells that there is room again.
+    pub(super) fn writable(&mut self) {
+        self.out.blocked = false;
+    }
+
+    /// Whether a poll would deliver something, or find the end.
+    pub(super) fn has_news(&self) -> bool {
+        self.readable || self.input.holds() || self.end.is_some()
+    }
+
+    /// Whether all that was read is delivered, and no more comes.
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some() && !self.input.holds()
+    }
+
+    /// Delivers about `budget` packets at most. Returns how many.
+    pub(super) fn receive<S: Sink>(&mut self, from: PeerId, sink: &mut S, buffer: &mut [u8], budget: usize) -> usize {
+        let mut done = 0;
+        let mut stop = self.input.resume(from, sink, budget, &mut done);
+        for _ in 0..READS {
+            if stop != Stop::Empty || self.end.is_some() {
+                break;
+            }
+            let Some(next) = self.read(from, sink, buffer, budget, &mut done) else {
+                break;
+            };
+            stop = next;
+            if !self.readable {
+                break;
+            }
+        }
+        match stop {
+            Stop::Goodbye => self.finish(End::Goodbye),
+            Stop::Bad(what) => self.finish(End::Bad(what)),
+            Stop::Empty | Stop::Budget | Stop::Refused => {}
+        }
+        if self.superseded && !self.readable && self.end.is_none() {
+            self.end = Some(End::Cut);
+        }
+        done
+    }
+
+    /// Nothing behind this is delivered.
+    fn finish(&mut self, end: End) {
+        self.input.clear();
+        self.readable = false;
+        self.end = Some(end);
+    }
+
+    /// Reads once. None: there is nothing.
+    #[inline]
+    fn read<S: Sink>(
+        &mut self,
+        from: PeerId,
+        sink: &mut S,
+        buffer: &mut [u8],
+        budget: usize,
+        done: &mut usize,
+    ) -> Option<Stop> {
+        let held = self.input.begin(buffer);
+        let (came, first, most) = loop {
+            // Asked again each time: a region may be closed by another thread.
+            let (first, most) = self.input.room(buffer.len() - held);
+            let place = buffer.get_mut(held..held + most).unwrap_or_default();
+            match self.input.read(&self.socket, first, place) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                came => break (came, first, most),
+            }
+        };
+        let (came, ended) = match came {
+            Ok(came @ 1..) => (came, false),
+            Ok(0) => (0, true),
+            Err(error) => (0, error.kind() != ErrorKind::WouldBlock),
+        };
+        self.readable = came == first + most || self.ending && !ended;
+        if ended {
+            self.end = Some(End::Cut);
+        }
+        let placed = came.min(first);
+        let bytes = buffer.get(..held + came - placed).unwrap_or_default();
+        let stop = self.input.came(placed, bytes, from, sink, budget, done);
+        (came > 0).then_some(stop)
+    }
+
+    /// Ends it here and now: nothing of it is delivered, sent or told any more.
+    pub(super) fn cut(&mut self) {
+        self.out.clear();
+        self.finish(End::Cut);
+    }
+
+    /// The last word: nothing follows.
+    pub(super) fn say_goodbye(&mut self) {
+        self.out.add_word(frame::GOODBYE);
+        self.flush();
+    }
+}

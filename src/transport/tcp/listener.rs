@@ -1,0 +1,334 @@
+//! The socket that others connect to, and those who have connected and not yet said hello.
+//!
+//! The contexts of a scalable endpoint share one: whichever polls accepts for all, reads the hellos, and lays each
+//! connection on the desk of the context that is wanted. A process-wide list finds it by its address. Strangers who say
+//! nothing are bounded in number and time. Decides nothing about peers. Called by `arrivals` and `mod`.
+
+use super::address;
+use super::config::{Config, OpenError};
+use super::handshake::{Answer, Hello, Stranger, Verdict};
+use super::sockets;
+use crate::sys::clock;
+use crate::sys::epoll::{Epoll, Events};
+use crate::sys::eventfd::EventFd;
+use crate::sys::forks::ParentFd;
+use crate::sys::stream::{self, First, Part};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+
+/// As many may be connected without having said hello. With more, the oldest goes, but for those of the last second.
+const GUESTS: usize = 256;
+const GRACE_MS: u64 = 1000;
+/// For so long.
+const PATIENCE_MS: u64 = 10_000;
+/// How long nobody is accepted after that failed for want of descriptors.
+const PAUSE_MS: u64 = 100;
+/// Connections accepted in one go.
+const BURST: usize = 64;
+
+const LISTENER: u64 = u64::MAX;
+
+/// A connection whose dialer has said hello.
+pub(super) struct Arrival {
+    pub socket: ParentFd,
+    pub hello: Hello,
+    /// Where it came from.
+    pub from: SocketAddr,
+}
+
+/// Where the connections for one context are laid down.
+pub(super) struct Desk {
+    arrivals: Mutex<Vec<Arrival>>,
+    /// There are some.
+    pub has_arrivals: AtomicBool,
+    /// Readable when something was laid down, or somebody wants the context to wake.
+    pub bell: EventFd,
+}
+
+struct Guest {
+    socket: ParentFd,
+    from: SocketAddr,
+    hello: [u8; Hello::SIZE],
+    got: usize,
+    since: u64,
+}
+
+#[derive(Default)]
+struct Lobby {
+    guests: HashMap<u64, Guest>,
+    next: u64,
+    /// Nobody is accepted until then.
+    closed_until: Option<u64>,
+    told_shortage: bool,
+    told_strangers: u32,
+}
+
+pub(super) struct Listener {
+    socket: ParentFd,
+    pub place: SocketAddr,
+    /// Readable when there is something to serve.
+    epoll: Epoll,
+    lobby: Mutex<Lobby>,
+    /// When somebody's time is over; 0: nobody waits.
+    deadline: AtomicU64,
+    desks: Mutex<HashMap<u16, Arc<Desk>>>,
+}
+
+/// All of this process, by their addresses.
+static ALL: Mutex<Vec<(Vec<u8>, Weak<Listener>)>> = Mutex::new(Vec::new());
+
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listener {
+    pub(super) fn open(at: SocketAddr, config: &Config) -> Result<Arc<Listener>, OpenError> {
+        let (socket, place) = sockets::listen(at, config).map_err(|error| OpenError::of("listening", error))?;
+        let epoll = Epoll::new().map_err(|error| OpenError::of("epoll", error))?;
+        epoll
+            .add_with_key(socket.as_fd().as_raw_fd(), LISTENER)
+            .map_err(|error| OpenError::of("epoll", error))?;
+        let listener = Arc::new(Listener {
+            socket,
+            place,
+            epoll,
+            lobby: Mutex::default(),
+            deadline: AtomicU64::new(0),
+            desks: Mutex::default(),
+        });
+        let mut all = locked(&ALL);
+        all.retain(|(_, known)| known.strong_count() > 0);
+        all.push((address::of(&place), Arc::downgrade(&listener)));
+        Ok(listener)
+    }
+
+    /// The listener that another context of the same scalable endpoint has opened.
+    pub(super) fn find(address: &[u8]) -> Option<Arc<Listener>> {
+        let all = locked(&ALL);
+        let known = all.iter().filter(|(known, _)| known == address);
+        known
+            .filter_map(|(_, listener)| listener.upgrade())
+            .find(|listener| listener.socket.is_ours())
+    }
+
+    /// None: another context has this number.
+    pub(super) fn add_desk(&self, context: u16) -> Result<Arc<Desk>, OpenError> {
+        let bell = EventFd::new().map_err(|error| OpenError::of("eventfd", error))?;
+        let mut desks = locked(&self.desks);
+        if desks.contains_key(&context) {
+            return Err(OpenError::InUse);
+        }
+        let desk = Arc::new(Desk {
+            arrivals: Mutex::default(),
+            has_arrivals: AtomicBool::new(false),
+            bell,
+        });
+        desks.insert(context, desk.clone());
+        Ok(desk)
+    }
+
+    pub(super) fn remove_desk(&self, context: u16) {
+        let desk = locked(&self.desks).remove(&context);
+        drop(desk.map(|desk| desk.take()));
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+
+    /// When it must be served though nothing is readable.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        Some(self.deadline.load(Ordering::Relaxed)).filter(|deadline| *deadline != 0)
+    }
+
+    /// Accepts who has come and hears what they say, unless another thread is at it.
+    #[cold]
+    pub(super) fn serve(&self, own_instance: u64, config: &Config) {
+        let mut lobby = match self.lobby.try_lock() {
+            Ok(lobby) => lobby,
+            Err(TryLockError::Poisoned(lobby)) => lobby.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let now = clock::monotonic_ms();
+        lobby.reopen(self, now);
+        let mut events = Events::new();
+        self.epoll.look(&mut events);
+        for event in events.iter() {
+            if event.key == LISTENER {
+                self.accept(&mut lobby, now, own_instance, config);
+            } else {
+                self.hear(&mut lobby, event.key, own_instance, config);
+            }
+        }
+        lobby.guests.retain(|_, guest| now < guest.since + PATIENCE_MS);
+        let oldest = lobby.guests.values().map(|guest| guest.since + PATIENCE_MS).min();
+        let deadline = oldest.into_iter().chain(lobby.closed_until).min();
+        self.deadline.store(deadline.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    fn accept(&self, lobby: &mut Lobby, now: u64, own_instance: u64, config: &Config) {
+        for _ in 0..BURST {
+            if lobby.guests.len() >= GUESTS && !lobby.send_oldest_away(now) {
+                return lobby.close(self, now);
+            }
+            match sockets::accept(&self.socket, config) {
+                Ok(Some((socket, from))) => {
+                    let key = lobby.next;
+                    lobby.next += 1;
+                    if self.epoll.add_with_key(socket.as_fd().as_raw_fd(), key).is_err() {
+                        continue;
+                    }
+                    lobby.guests.insert(
+                        key,
+                        Guest {
+                            socket,
+                            from,
+                            hello: [0; Hello::SIZE],
+                            got: 0,
+                            since: now,
+                        },
+                    );
+                    // Most have spoken already.
+                    self.hear(lobby, key, own_instance, config);
+                }
+                Ok(None) => return,
+                Err(error) if sockets::is_shortage(&error) => {
+                    if !core::mem::replace(&mut lobby.told_shortage, true) {
+                        (config.warn)(&format!(
+                            "cannot accept a connection: {}",
+                            OpenError::of("accept", error)
+                        ));
+                    }
+                    return lobby.close(self, now);
+                }
+                // One that went away again.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// A guest has said something, or gone.
+    fn hear(&self, lobby: &mut Lobby, key: u64, own_instance: u64, config: &Config) {
+        let Some(guest) = lobby.guests.get_mut(&key) else {
+            return;
+        };
+        let place = guest.hello.get_mut(guest.got..).unwrap_or_default();
+        match stream::receive(guest.socket.as_fd(), First::Memory(Part::NONE), place) {
+            Ok(came @ 1..) => guest.got += came,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            _ => return drop(lobby.guests.remove(&key)),
+        }
+        if guest.got < Hello::SIZE {
+            // A stranger is known by its first word; what it sends besides is not waited for.
+            let foreign = guest.got >= 8 && Hello::decode(&guest.hello) == Err(Stranger::Magic);
+            if !foreign {
+                return;
+            }
+        }
+        let Some(guest) = lobby.guests.remove(&key) else { return };
+        let _ = self.epoll.remove(guest.socket.as_fd().as_raw_fd());
+        match Hello::decode(&guest.hello) {
+            Ok(hello) => self.hand_over(guest, hello, own_instance),
+            Err(why) => {
+                if why != Stranger::Magic {
+                    answer(&guest.socket, Verdict::Foreign, own_instance);
+                }
+                lobby.tell(&guest.from, why, config);
+            }
+        }
+    }
+
+    fn hand_over(&self, guest: Guest, hello: Hello, own_instance: u64) {
+        let desk = locked(&self.desks).get(&hello.context).cloned();
+        match desk.filter(|desk| desk.has_room()) {
+            Some(desk) => desk.lay_down(Arrival {
+                socket: guest.socket,
+                hello,
+                from: guest.from,
+            }),
+            None => {
+                answer(&guest.socket, Verdict::Later, own_instance);
+            }
+        }
+    }
+}
+
+impl Lobby {
+    /// False: even the oldest has come only now.
+    fn send_oldest_away(&mut self, now: u64) -> bool {
+        let oldest = self.guests.iter().min_by_key(|(_, guest)| guest.since);
+        let key = oldest
+            .filter(|(_, guest)| guest.since + GRACE_MS < now)
+            .map(|(key, _)| *key);
+        key.is_some_and(|key| self.guests.remove(&key).is_some())
+    }
+
+    /// Nobody is accepted for a while, without looking again and again.
+    fn close(&mut self, listener: &Listener, now: u64) {
+        let _ = listener.epoll.remove(listener.socket.as_fd().as_raw_fd());
+        self.closed_until = Some(now + PAUSE_MS);
+    }
+
+    fn reopen(&mut self, listener: &Listener, now: u64) {
+        if self.closed_until.is_some_and(|until| until <= now) {
+            let fd = listener.socket.as_fd().as_raw_fd();
+            self.closed_until = match listener.epoll.add_with_key(fd, LISTENER) {
+                Ok(()) => None,
+                Err(_) => Some(now + PAUSE_MS),
+            };
+        }
+    }
+
+    /// Some lines are enough to know that somebody tries.
+    fn tell(&mut self, from: &SocketAddr, why: Stranger, config: &Config) {
+        const LINES: u32 = 10;
+        self.told_strangers += 1;
+        if self.told_strangers > LINES {
+            return;
+        }
+        let what = match why {
+            Stranger::Magic => "it is no endpoint of provider tcp of this library".to_owned(),
+            Stranger::ByteOrder => "its machine has another byte order".to_owned(),
+            Stranger::Version(protocol, engine) => format!(
+                "it has another version of this library (protocol {protocol}.{engine}): use the same on all machines"
+            ),
+            Stranger::Address => "it says an address that nobody can have".to_owned(),
+        };
+        let last = if self.told_strangers == LINES {
+            "; no more of this is told"
+        } else {
+            ""
+        };
+        (config.warn)(&format!("a connection from {from} is refused: {what}{last}"));
+    }
+}
+
+impl Desk {
+    /// A context that does not poll is not given connections without end.
+    fn has_room(&self) -> bool {
+        locked(&self.arrivals).len() < GUESTS
+    }
+
+    fn lay_down(&self, arrival: Arrival) {
+        locked(&self.arrivals).push(arrival);
+        // SYNC POINT: whoever sees the flag finds the arrival under the lock.
+        self.has_arrivals.store(true, Ordering::Release);
+        self.bell.set();
+    }
+
+    pub(super) fn take(&self) -> Vec<Arrival> {
+        let mut arrivals = locked(&self.arrivals);
+        self.has_arrivals.store(false, Ordering::Relaxed);
+        core::mem::take(&mut *arrivals)
+    }
+}
+
+/// Tells a dialer what becomes of its connection. A fresh socket takes that; if not, its end says enough.
+pub(super) fn answer(socket: &ParentFd, verdict: Verdict, instance: u64) -> bool {
+    let bytes = Answer { verdict, instance }.encode();
+    stream::send(socket.as_fd(), &bytes, &[], &Part::NONE).is_ok_and(|sent| sent == bytes.len())
+}

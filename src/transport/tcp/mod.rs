@@ -1,0 +1,392 @@
+//! Packets through TCP, between endpoints of any machines.
+//!
+//! **A connection.** Each endpoint listens on one port, which with the interface's address is its own (`listener`,
+//! `address`). The first push to a peer dials it (`dialing`) and answers `Full` until both ends have agreed
+//! (`handshake`, `arrivals`); so nothing is ever sent that might be lost to a connection that did not come about. Two
+//! peers have one connection, whoever made it (`peers`).
+//!
+//! **A packet.** `link` is the connection, `send_buffer` what waits to leave, `receive` the stream taken apart. Small
+//! packets that follow one another between two polls leave together, long bodies from the application's memory; what
+//! comes is read into one buffer for all peers, long bodies into their places. While the application polls, peers that
+//! sent lately are read without asking the kernel who has news; all others are found by epoll (`active`).
+//!
+//! **Sleep.** The epoll instance is what a program sleeps on (`sleeping`). Deadlines are looked at now and then by polls,
+//! and by a timer while nobody polls (`deadlines`).
+//!
+//! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
+//! is broken; the peer is dialed to find out whether it lives. What peers send is checked; bad bytes end their
+//! connection and nothing else.
+//!
+//! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
+
+mod active;
+mod address;
+mod arrivals;
+mod closing;
+mod config;
+mod deadlines;
+mod dialing;
+mod handshake;
+mod link;
+mod listener;
+mod own_lane;
+mod peers;
+mod receive;
+mod send_buffer;
+mod sleeping;
+mod sockets;
+
+#[cfg(test)]
+mod tests;
+
+use crate::engine::port::{
+    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+};
+use crate::engine::wire::Header;
+use crate::sys::epoll::Epoll;
+use crate::sys::forks::Process;
+use crate::sys::timerfd::TimerFd;
+use crate::sys::{open_files, resolve, shared};
+use crate::util::user::UserIov;
+use core::sync::atomic::Ordering;
+use link::End;
+use listener::{Desk, Listener};
+use own_lane::OwnLane;
+use peers::{Peers, Way};
+use std::sync::Arc;
+
+pub use address::{base, context, raw};
+pub use config::{Config, OpenError};
+
+/// Bytes of the one buffer that all peers are read into.
+const BUFFER: usize = 64 << 10;
+
+/// Keys of the epoll instance that are no peer's.
+mod key {
+    pub(crate) const LOBBY: u64 = u64::MAX;
+    pub(crate) const BELL: u64 = u64::MAX - 1;
+    pub(crate) const TIMER: u64 = u64::MAX - 2;
+    /// Of a peer's sockets.
+    pub(crate) const WAY: u64 = 0;
+    pub(crate) const LINK: u64 = 1;
+}
+
+fn key_of(peer: PeerId, role: u64) -> u64 {
+    u64::from(peer) << 1 | role
+}
+
+/// An endpoint's transport.
+pub struct TcpTransport {
+    config: Config,
+    peers: Peers,
+    /// Links that may have news, or had lately.
+    active: Vec<PeerId>,
+    /// Links with something to flush, or whose senders are to be told.
+    unsent: Vec<PeerId>,
+    /// Peers with a connection under way.
+    ways: Vec<PeerId>,
+    /// Peers for whose connections under way something has come, seen before a sleep.
+    news_of_ways: Vec<PeerId>,
+    /// A deadline is over, seen before a sleep.
+    tick_is_due: bool,
+    /// Peers of which the engine must be told something in the next poll.
+    ended: Vec<PeerId>,
+    /// Counts polls, from 1.
+    polls: u64,
+    /// The engine calls `flush` before it returns.
+    flush_follows: bool,
+    /// Somebody may sleep: what is pushed leaves at once.
+    armed: bool,
+    buffer: Box<[u8]>,
+    own_lane: OwnLane,
+    /// Drawn at random, to tell this endpoint from others that have, or had, its address.
+    instance: u64,
+    own: Vec<u8>,
+    context: u16,
+    epoll: Epoll,
+    timer: TimerFd,
+    /// The timer runs.
+    timed: bool,
+    desk: Arc<Desk>,
+    listener: Arc<Listener>,
+    process: Process,
+    told_shortage: bool,
+}
+
+impl TcpTransport {
+    /// Makes the endpoint that others reach by `address`, of a socket; with port 0 at a port that is free. With the
+    /// address of a scalable endpoint's context it shares that endpoint's port.
+    pub fn open(address: &[u8], config: &Config) -> Result<TcpTransport, OpenError> {
+        open_files::raise_limit();
+        let address = address::normal(address).ok_or(OpenError::Address)?;
+        let place = address::place(address).ok_or(OpenError::Address)?;
+        let context = address::context_number(address);
+        let shared = if place.port() == 0 {
+            None
+        } else {
+            Listener::find(address::base(address))
+        };
+        let listener = match shared {
+            Some(listener) => listener,
+            None => Listener::open(place, config)?,
+        };
+        let desk = listener.add_desk(context)?;
+        let system = |error| OpenError::of("epoll", error);
+        let (epoll, timer) = (Epoll::new().map_err(system)?, TimerFd::new().map_err(system)?);
+        epoll.add_with_key(listener.fd(), key::LOBBY).map_err(system)?;
+        epoll.add_with_key(desk.bell.fd(), key::BELL).map_err(system)?;
+        epoll.add_with_key(timer.fd(), key::TIMER).map_err(system)?;
+        Ok(TcpTransport {
+            config: config.clone(),
+            peers: Peers::default(),
+            active: Vec::new(),
+            unsent: Vec::new(),
+            ways: Vec::new(),
+            news_of_ways: Vec::new(),
+            tick_is_due: false,
+            ended: Vec::new(),
+            polls: 1,
+            flush_follows: false,
+            armed: false,
+            buffer: vec![0; BUFFER].into(),
+            own_lane: OwnLane::default(),
+            instance: shared::random().map_err(|error| OpenError::of("random numbers", error))?,
+            own: address::context(&address::of(&listener.place), context.into()),
+            context,
+            epoll,
+            timer,
+            timed: false,
+            desk,
+            listener,
+            process: Process::this(),
+            told_shortage: false,
+        })
+    }
+
+    /// As a socket address.
+    pub fn local_address(&self) -> Vec<u8> {
+        resolve::to_bytes(&self.listener.place)
+    }
+
+    /// The address behind a number.
+    pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
+        self.peers.get(peer).map(|peer| &*peer.address)
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process.is_this()
+    }
+
+    /// There is no connection: makes one, or says what became of it.
+    #[cold]
+    fn push_unconnected(&mut self, to: PeerId, header: &Header, body: &Body<'_>) -> Push {
+        let Some(peer) = self.peers.get_mut(to) else {
+            return Push::Unreachable;
+        };
+        if peer.is_self {
+            return self.own_lane.push(header, body);
+        }
+        if peer.died {
+            return Push::Gone;
+        }
+        if let Some(failure) = peer.failure.take() {
+            return failure;
+        }
+        if matches!(peer.way, Way::None) {
+            self.dial(to);
+        }
+        Push::Full
+    }
+
+    /// A link of ours is to be read, as it has ended or may have.
+    fn activate(&mut self, peer: PeerId) {
+        if let Some(link) = self.peers.link(peer).filter(|link| !link.in_active) {
+            link.in_active = true;
+            link.idle = 0;
+            self.active.push(peer);
+        }
+    }
+
+    fn note_unsent(&mut self, peer: PeerId) {
+        if let Some(link) = self.peers.link(peer).filter(|link| !link.in_unsent) {
+            link.in_unsent = true;
+            self.unsent.push(peer);
+        }
+    }
+
+    /// What was gathered leaves. Who waits for that is told by the next poll.
+    fn flush_links(&mut self) {
+        let peers = &mut self.peers;
+        self.unsent.retain(|number| {
+            peers.link(*number).is_some_and(|link| {
+                link.flush();
+                link.in_unsent = link.broken || !link.out.told.is_empty() || !link.out.is_empty() && !link.out.blocked;
+                link.in_unsent
+            })
+        });
+    }
+
+    /// What was gathered leaves; who waits for that is told.
+    fn flush_unsent<S: Sink>(&mut self, sink: &mut S) {
+        let mut at = 0;
+        while let Some(peer) = self.unsent.get(at).copied() {
+            let mut failed = false;
+            let stays = self.peers.link(peer).is_some_and(|link| {
+                link.flush();
+                link.out.told.drain(..).for_each(|token| sink.sent(token, Ok(())));
+                failed = link.broken;
+                link.in_unsent = !link.out.is_empty() && !link.out.blocked && !failed;
+                link.in_unsent
+            });
+            if failed {
+                self.activate(peer);
+            }
+            if stays {
+                at += 1;
+            } else {
+                self.unsent.swap_remove(at);
+            }
+        }
+    }
+
+    /// Tells the engine of links that came to their end, and of peers that were found dead.
+    #[cold]
+    fn tell_ends<S: Sink>(&mut self, sink: &mut S) {
+        for number in core::mem::take(&mut self.ended) {
+            let Some(peer) = self.peers.get_mut(number) else {
+                continue;
+            };
+            if core::mem::take(&mut peer.died) {
+                peer.instance = 0;
+                peer.was_connected = false;
+                sink.gone(number, Loss::Died);
+            }
+            let Some(link) = peer.link.take_if(|link| link.is_over()) else {
+                continue;
+            };
+            let replaced = matches!(peer.way, Way::Agreed { instance, .. } if instance != peer.instance);
+            let loss = match link.end {
+                Some(End::Goodbye) => Loss::Died,
+                _ if replaced => Loss::Died,
+                _ => Loss::Broken,
+            };
+            peer.was_connected = loss == Loss::Broken;
+            if loss == Loss::Died {
+                peer.instance = 0;
+            }
+            sink.gone(number, loss);
+            self.after_link(number, link.end, sink);
+        }
+    }
+
+    /// A link is gone: the next one takes its place, or it is found out whether the peer lives.
+    fn after_link<S: Sink>(&mut self, number: PeerId, end: Option<End>, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        if let Some(End::Bad(what)) = end {
+            let from = config::shown(address::place(&peer.address));
+            (self.config.warn)(&format!("{from} sent {what}: its connection is closed"));
+        }
+        match peer.way {
+            Way::Agreed { .. } => self.settle(number, sink),
+            Way::None if peer.was_connected && matches!(end, Some(End::Bad(_))) => {
+                self.rest(number, dialing::LONG_REST)
+            }
+            Way::None if peer.was_connected => self.dial(number),
+            _ => {}
+        }
+    }
+}
+
+impl Transport for TcpTransport {
+    const PUSHES_LATER: bool = true;
+
+    fn limits(&self) -> Limits {
+        self.config.limits()
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        let number = self.peers.number(address)?;
+        if let Some(peer) = self.peers.get_mut(number).filter(|peer| *peer.address == *self.own) {
+            peer.is_self = true;
+        }
+        Some(number)
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.peers.is_crowded()
+    }
+
+    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let ended = &self.ended;
+        self.peers.reuse(&|peer| held(peer) || ended.contains(&peer))
+    }
+
+    #[inline(always)]
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+        if !self.is_ours() || body.len() > config::MAX_BODY {
+            return Push::Gone;
+        }
+        let poll = if self.armed { 0 } else { self.polls };
+        let Some(link) = self.peers.link(to) else {
+            return self.push_unconnected(to, header, &body);
+        };
+        let pushed = link.push(header, &body, notice, poll, self.flush_follows);
+        if link.broken {
+            self.activate(to);
+        } else if !(link.in_unsent || link.out.is_empty() && link.out.told.is_empty()) {
+            self.note_unsent(to);
+        }
+        pushed
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.flush_follows = false;
+        if !self.unsent.is_empty() {
+            self.flush_links();
+        }
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        if let Some(link) = self.peers.link(peer) {
+            link.cut();
+            self.activate(peer);
+        }
+        true
+    }
+
+    #[inline]
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        if !self.is_ours() {
+            return 0;
+        }
+        self.polls += 1;
+        self.flush_follows = true;
+        let slept = core::mem::replace(&mut self.armed, false);
+        if !self.unsent.is_empty() {
+            self.flush_unsent(sink);
+        }
+        let mut done = self.read_active(sink, budget);
+        if !self.own_lane.is_empty() {
+            done += self.deliver_own(sink, budget.saturating_sub(done));
+        }
+        if self.polls % active::LOOK == 0 || slept || self.active.is_empty() {
+            self.look(sink);
+        }
+        if self.desk.has_arrivals.load(Ordering::Acquire) {
+            self.receive_arrivals(sink);
+        }
+        if !self.ended.is_empty() {
+            self.tell_ends(sink);
+        }
+        done
+    }
+
+    fn expose(&mut self, _: PeerId, _: &UserIov, _: ExposedName) -> Option<Exposed> {
+        None
+    }
+
+    fn get(&mut self, _: PeerId, _: &Remote, _: &UserIov, _: usize, _: usize, _: Option<Token>) -> Get {
+        Get::Unsupported
+    }
+}

@@ -1,0 +1,111 @@
+//! TCP between endpoints of one process, on the loopback interface; with children, attackers and the kernel's limits.
+//!
+//! - `suite`: the suite of all transports. `meeting`: how connections come about and end.
+//! - `strangers`: whoever means ill, and children of fork. `sleeping`: who sleeps, and what wakes them.
+
+mod meeting;
+mod sleeping;
+mod strangers;
+mod suite;
+
+use super::*;
+use crate::engine::port::{NotDone, Placement};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+fn config() -> Config {
+    Config {
+        warn: |line| eprintln!("{line}"),
+        info: |line| eprintln!("{line}"),
+        ..Config::default()
+    }
+}
+
+fn open_at(place: &str, config: &Config) -> TcpTransport {
+    let place: SocketAddr = place.parse().unwrap();
+    TcpTransport::open(&address::of(&place), config).unwrap()
+}
+
+fn open() -> TcpTransport {
+    open_at("127.0.0.1:0", &config())
+}
+
+/// What the engine was told, and all packets, kept whole.
+#[derive(Default)]
+struct Kept {
+    packets: Vec<(PeerId, Header, Vec<u8>)>,
+    gone: Vec<(PeerId, Loss)>,
+    met: Vec<(PeerId, PeerId)>,
+    sent: Vec<Token>,
+    refuse: bool,
+    waiting: std::collections::HashMap<Token, (PeerId, Header)>,
+    next: Token,
+}
+
+impl Sink for Kept {
+    fn met(&mut self, peer: PeerId, source: PeerId) {
+        self.met.push((peer, source));
+    }
+
+    fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
+        if self.refuse {
+            return Placement::Refuse;
+        }
+        self.next += 1;
+        self.waiting.insert(self.next, (from, *header));
+        Placement::Keep {
+            buffer: vec![0; len],
+            token: self.next,
+        }
+    }
+
+    fn placed(&mut self, token: Token, buffer: Option<Vec<u8>>) {
+        let (from, header) = self.waiting.remove(&token).unwrap();
+        self.packets.push((from, header, buffer.unwrap()));
+    }
+
+    fn sent(&mut self, token: Token, result: Result<(), crate::engine::op::Error>) {
+        assert_eq!(result, Ok(()));
+        self.sent.push(token);
+    }
+
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {
+        unreachable!("nothing is fetched");
+    }
+
+    fn gone(&mut self, peer: PeerId, loss: Loss) {
+        self.gone.push((peer, loss));
+    }
+}
+
+/// Far more than anything here takes, for busy machines.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn until(what: &str, mut step: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !step() {
+        assert!(start.elapsed() < PATIENCE, "waited too long: {what}");
+    }
+}
+
+/// What two ends call each other.
+fn numbers(a: &mut TcpTransport, b: &mut TcpTransport) -> (PeerId, PeerId) {
+    (a.peer(&b.local_address()).unwrap(), b.peer(&a.local_address()).unwrap())
+}
+
+fn is_connected(end: &mut TcpTransport, peer: PeerId) -> bool {
+    end.peers.link(peer).is_some()
+}
+
+/// Connects two ends, as a first push would.
+fn connect(a: &mut TcpTransport, b_of_a: PeerId, b: &mut TcpTransport, a_of_b: PeerId) {
+    let mut sinks = [Kept::default(), Kept::default()];
+    until("a connection", || {
+        if matches!(a.peers.get(b_of_a).unwrap().way, Way::None) && !is_connected(a, b_of_a) {
+            a.dial(b_of_a);
+        }
+        a.poll(&mut sinks[0], 10);
+        b.poll(&mut sinks[1], 10);
+        is_connected(a, b_of_a) && is_connected(b, a_of_b)
+    });
+}

@@ -1,0 +1,191 @@
+//! Whoever connects and is no endpoint: noise, silence, crowds, lies. None of it touches anybody else.
+
+use super::*;
+use crate::engine::wire::Packet;
+use handshake::{Answer, Hello, Verdict, frame};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+fn stranger(end: &TcpTransport) -> TcpStream {
+    let stream = TcpStream::connect(end.listener.place).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    stream
+}
+
+/// Polls until the other side of a stream has ended it; returns what it said.
+fn last_words(end: &mut TcpTransport, sink: &mut Kept, stream: &mut TcpStream) -> Vec<u8> {
+    let (mut said, mut bytes) = (Vec::new(), [0; 100]);
+    until("the end of a stranger", || {
+        end.poll(sink, 10);
+        match stream.read(&mut bytes) {
+            Ok(0) => true,
+            Ok(came) => {
+                said.extend(&bytes[..came]);
+                false
+            }
+            Err(error) => !matches!(
+                error.kind(),
+                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+            ),
+        }
+    });
+    said
+}
+
+/// A stranger who knows the protocol, up to the confirmation, as if it listened at `port` of this machine.
+fn impostor(end: &mut TcpTransport, sink: &mut Kept, from: SocketAddr, instance: u64) -> (TcpStream, Option<Answer>) {
+    let mut stream = stranger(end);
+    let hello = Hello {
+        from: address::of(&from),
+        instance,
+        context: 0,
+    };
+    stream.write_all(&hello.encode()).unwrap();
+    let (mut answer, mut got) = ([0; Answer::SIZE], 0);
+    until("an answer", || {
+        end.poll(sink, 10);
+        got += stream.read(&mut answer[got..]).unwrap_or(0);
+        got == Answer::SIZE
+    });
+    (stream, Answer::decode(&answer))
+}
+
+fn nobody() -> SocketAddr {
+    open().listener.place
+}
+
+#[test]
+fn noise_is_closed() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let foreign = Hello {
+        from: address::of(&nobody()),
+        instance: 5,
+        context: 0,
+    };
+    let mut other_version = foreign.encode();
+    other_version[12] = 99;
+    let rows: [(&[u8], bool); 4] = [
+        (b"GET / HTTP/1.1\r\n\r\n", false),
+        (&[0; 500], false),
+        (&[255; 64], false),
+        (&other_version, true),
+    ];
+    for (noise, answered) in rows {
+        let mut stream = stranger(&end);
+        stream.write_all(noise).unwrap();
+        let said = last_words(&mut end, &mut sink, &mut stream);
+        let answer = said.first_chunk().and_then(Answer::decode).map(|answer| answer.verdict);
+        assert_eq!(answer, answered.then_some(Verdict::Foreign));
+    }
+    assert!(sink.packets.is_empty() && sink.gone.is_empty() && sink.met.is_empty());
+}
+
+/// More silent strangers than there may be: those that came first go, and an endpoint still gets in.
+#[test]
+fn silent_strangers_are_bounded() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let crowd: Vec<TcpStream> = (0..300).map(|_| stranger(&end)).collect();
+    let mut b = open();
+    let (end_of_b, b_of_end) = numbers(&mut b, &mut end);
+    connect(&mut b, end_of_b, &mut end, b_of_end);
+    end.poll(&mut sink, 10);
+    drop(crowd);
+}
+
+#[test]
+fn bad_bytes_end_their_connection_and_no_other() {
+    let too_long = (config::MAX_BODY as u32 + 1).to_le_bytes();
+    let no_packet = [&4u32.to_le_bytes()[..], &[99; 36]].concat();
+    let confirmed_again = frame::CONFIRM.to_le_bytes();
+    for bad in [&[0xff; 4][..], &too_long, &no_packet, &confirmed_again] {
+        let (mut end, mut other, mut sink) = (open(), open(), Kept::default());
+        let (other_of_end, end_of_other) = numbers(&mut end, &mut other);
+        connect(&mut end, other_of_end, &mut other, end_of_other);
+        let from = nobody();
+        let (mut stream, answer) = impostor(&mut end, &mut sink, from, 9);
+        assert_eq!(answer.unwrap().verdict, Verdict::Welcome);
+        let number = end.peer(&address::of(&from)).unwrap();
+        let good = Header::new(Packet::Eager, 3);
+        let packet = [&0u32.to_le_bytes()[..], &good.encode()].concat();
+        stream
+            .write_all(&[&frame::CONFIRM.to_le_bytes()[..], &packet, bad].concat())
+            .unwrap();
+        last_words(&mut end, &mut sink, &mut stream);
+        assert_eq!(sink.packets, [(number, good, vec![])]);
+        assert_eq!(sink.gone[0], (number, Loss::Broken));
+        assert!(is_connected(&mut end, other_of_end));
+    }
+}
+
+/// Half of a packet, and nothing more: nobody waits for it.
+#[test]
+fn a_packet_that_never_ends_holds_nobody_up() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let from = nobody();
+    let (mut stream, _) = impostor(&mut end, &mut sink, from, 9);
+    let header = Header::new(Packet::Eager, 3);
+    let half = [
+        &frame::CONFIRM.to_le_bytes()[..],
+        &1000u32.to_le_bytes(),
+        &header.encode(),
+        &[7; 500],
+    ]
+    .concat();
+    stream.write_all(&half).unwrap();
+    until("half a packet", || {
+        end.poll(&mut sink, 10);
+        !sink.waiting.is_empty()
+    });
+    drop(stream);
+    until("its end", || {
+        end.poll(&mut sink, 10);
+        sink.gone.len() == 2
+    });
+    let number = end.peer(&address::of(&from)).unwrap();
+    // The connection broke; whoever was asked whether it lives has refused.
+    assert_eq!(sink.gone, [(number, Loss::Broken), (number, Loss::Died)]);
+    assert!(sink.packets.is_empty());
+}
+
+/// A hello alone changes nothing for the peer whose name it takes.
+#[test]
+fn a_hello_without_confirmation_ends_nothing() {
+    let (mut end, mut other, mut sink) = (open(), open(), Kept::default());
+    let (other_of_end, end_of_other) = numbers(&mut end, &mut other);
+    connect(&mut end, other_of_end, &mut other, end_of_other);
+    let (stream, answer) = impostor(&mut end, &mut sink, other.listener.place, 9);
+    assert_eq!(answer.unwrap().verdict, Verdict::Welcome);
+    drop(stream);
+    let header = Header::new(Packet::Eager, 3);
+    assert_eq!(other.push(end_of_other, &header, Body::Empty, None), Push::Done);
+    until("a packet", || {
+        end.poll(&mut sink, 10);
+        !sink.packets.is_empty()
+    });
+    assert!(sink.gone.is_empty());
+}
+
+/// The sockets are the parent's alone: its end is noticed though a child lives, and a child's end is nothing.
+#[test]
+fn a_child_of_fork_leaves_the_parents_connections_alone() {
+    use crate::sys::child::Child;
+    let (mut a, mut b) = (open(), open());
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+    let header = Header::new(Packet::Eager, 3);
+    let child = Child::run(|| {
+        let mut sink = Kept::default();
+        assert_eq!(a.push(b_of_a, &header, Body::Empty, None), Push::Gone);
+        assert_eq!(a.poll(&mut sink, 10), 0);
+        assert!(a.arm() && sink.gone.is_empty());
+        drop(core::mem::replace(&mut a, open()));
+    });
+    assert_eq!(child.wait(), 0);
+    assert_eq!(a.push(b_of_a, &header, Body::Empty, None), Push::Done);
+    let mut sink = Kept::default();
+    until("a packet", || {
+        b.poll(&mut sink, 10);
+        !sink.packets.is_empty()
+    });
+    assert!(sink.gone.is_empty());
+}
