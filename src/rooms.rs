@@ -87,7 +87,7 @@ fn nobody_else_knows_a_provider() {
     let names = folders.map(|entry| entry.expect("a name").file_name().into_string().expect("text"));
     let list = source.join("abi/built_in.rs");
     let listed = shipped(&list);
-    let providers: Vec<String> = names.filter(|name| lines_with(&listed, name).count() == 1).collect();
+    let providers: Vec<String> = names.filter(|name| lines_with(&listed, name).count() > 0).collect();
     assert!(!providers.is_empty(), "no provider was found");
     let mut files = Vec::new();
     for room in ROOMS.iter().filter(|room| !["provider", "transport"].contains(room)) {

@@ -21,6 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
+    BuiltIn::on_engine::<crate::provider::tcp::Tcp>(c"tcp"),
+    BuiltIn::on_engine::<crate::provider::tcp::TcpRxm>(c"ofi_rxm"),
     #[cfg(test)]
     BuiltIn::on_engine::<super::example::Example>(c"example"),
     #[cfg(test)]
@@ -30,7 +32,7 @@ static ALL: [BuiltIn; COUNT] = [
 ];
 
 /// In tests there are two examples and a stand-in for a card besides.
-const COUNT: usize = 1 + 3 * cfg!(test) as usize;
+const COUNT: usize = 3 + 3 * cfg!(test) as usize;
 
 /// fi_passive_ep of a provider.
 pub(super) type OpenPassive =

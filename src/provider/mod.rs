@@ -16,6 +16,7 @@ pub mod getinfo;
 pub mod on_engine;
 pub mod registry;
 pub mod shm;
+pub mod tcp;
 
 /// What a provider is to the core, told by its name and by whether it answers getinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,184 @@
+//! What a user may set of provider `tcp`: the variables FI_TCP_*. docs/environment.md tells the same.
+//!
+//! Read once, when the core comes up. The names that the C library's tcp has too mean the same.
+
+use crate::api::params::{self, Found, Owner, ParamType, Value};
+use crate::transport::tcp::Config;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// No address of a plug-in's struct.
+const OWNER: Owner = Owner(2);
+
+const VARIABLES: [(&str, ParamType, &str); 9] = [
+    (
+        "iface",
+        ParamType::String,
+        "The network interface to use, by its name (default: all)",
+    ),
+    (
+        "port_low_range",
+        ParamType::Int,
+        "The lowest port that an endpoint listens on which names none (default: the system's choice)",
+    ),
+    (
+        "port_high_range",
+        ParamType::Int,
+        "The highest one (default: the system's choice)",
+    ),
+    (
+        "tx_size",
+        ParamType::Size,
+        "How many sends an endpoint can have under way (default: 4096)",
+    ),
+    (
+        "rx_size",
+        ParamType::Size,
+        "How many receives an endpoint can have posted (default: 4096)",
+    ),
+    (
+        "eager_size",
+        ParamType::Size,
+        "Messages up to this many bytes are sent without asking the receiver (default: 65536)",
+    ),
+    (
+        "connect_timeout",
+        ParamType::Size,
+        "Milliseconds in which a peer must be reached before operations to it fail (default: 10000)",
+    ),
+    (
+        "silence_timeout",
+        ParamType::Size,
+        "Milliseconds that a peer's machine may be silent before it counts as lost (default: 30000)",
+    ),
+    (
+        "linger_timeout",
+        ParamType::Size,
+        "Milliseconds that fi_close of an endpoint waits for peers to take what was sent (default: 2000)",
+    ),
+];
+
+/// What an endpoint's queues can be asked to hold.
+const QUEUE_MAX: usize = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub tx_size: usize,
+    pub rx_size: usize,
+    pub interface: Option<String>,
+    pub config: Config,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            tx_size: 4096,
+            rx_size: 4096,
+            interface: None,
+            config: Config::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
+    fn read(find: impl Fn(&str) -> Found) -> Settings {
+        let mut settings = Settings::default();
+        let size = |name: &str| match find(name) {
+            Ok(Value::Size(size)) => Some(size),
+            _ => None,
+        };
+        let time = |name: &str, default: Duration| {
+            // An hour is for ever here.
+            let ms = size(name).map(|ms| ms.clamp(1, 3_600_000) as u64);
+            ms.map_or(default, Duration::from_millis)
+        };
+        let queue = |name: &str, default: usize| size(name).map_or(default, |size| size.clamp(1, QUEUE_MAX));
+        settings.tx_size = queue("tx_size", settings.tx_size);
+        settings.rx_size = queue("rx_size", settings.rx_size);
+        let config = &mut settings.config;
+        config.eager = size("eager_size").unwrap_or(config.eager);
+        config.connect_timeout = time("connect_timeout", config.connect_timeout);
+        config.silence = time("silence_timeout", config.silence);
+        config.linger = time("linger_timeout", config.linger);
+        let port = |name: &str| match find(name) {
+            Ok(Value::Int(port)) => u16::try_from(port).ok().filter(|port| *port != 0),
+            _ => None,
+        };
+        config.ports = match (port("port_low_range"), port("port_high_range")) {
+            (Some(low), Some(high)) if low <= high => Some((low, high)),
+            (Some(low), None) => Some((low, u16::MAX)),
+            _ => None,
+        };
+        if let Ok(Value::Text(name)) = find("iface") {
+            settings.interface = String::from_utf8(name).ok().filter(|name| !name.is_empty());
+        }
+        settings
+    }
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Makes the variables known, and reads them. Once, though two providers call it.
+pub(super) fn init() {
+    SETTINGS.get_or_init(|| {
+        for (name, kind, help) in VARIABLES {
+            // The names are none of an application's, so nothing can be wrong with them.
+            let _ = params::define(OWNER, super::NAME, name, kind, help);
+        }
+        Settings::read(|name| {
+            let found = params::get(OWNER, name);
+            params::tell(name, &found);
+            found
+        })
+    });
+}
+
+pub(super) fn get() -> Settings {
+    SETTINGS.get().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::params::Miss;
+
+    #[test]
+    fn what_makes_sense_is_used() {
+        let read = |rows: &[(&str, Value)]| {
+            let row = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.1.clone());
+            Settings::read(|name| row(name).ok_or(Miss::Unset))
+        };
+        let set = read(&[
+            ("tx_size", Value::Size(7)),
+            ("rx_size", Value::Size(0)),
+            ("iface", Value::Text(b"eth7".to_vec())),
+            ("eager_size", Value::Size(5)),
+            ("connect_timeout", Value::Size(9)),
+            ("port_low_range", Value::Int(5000)),
+            ("port_high_range", Value::Int(5010)),
+        ]);
+        assert_eq!((set.tx_size, set.rx_size), (7, 1));
+        assert_eq!((set.interface.as_deref(), set.config.eager), (Some("eth7"), 5));
+        assert_eq!(set.config.connect_timeout, Duration::from_millis(9));
+        assert_eq!(set.config.ports, Some((5000, 5010)));
+        for (low, high) in [(5000, 4000), (0, 5), (-1, 70000)] {
+            let odd = read(&[
+                ("port_low_range", Value::Int(low)),
+                ("port_high_range", Value::Int(high)),
+            ]);
+            assert_eq!(odd.config.ports, None, "{low} {high}");
+        }
+        let usual = Settings::read(|_| Err(Miss::Bad("no number".into())));
+        assert_eq!((usual.tx_size, usual.config.ports, usual.interface), (4096, None, None));
+    }
+
+    #[test]
+    fn the_page_names_every_variable() {
+        let page = include_str!("../../../docs/environment.md");
+        for (name, _, _) in VARIABLES {
+            let row = format!("| `FI_TCP_{}` |", name.to_ascii_uppercase());
+            assert!(page.contains(&row), "no row {row}");
+        }
+    }
+}
