@@ -114,8 +114,8 @@ static void what_is_done_in_place_starts_the_next(void)
 	QUEUE(&second.work);
 	fill(here, SIZE, 8);
 	OK(fi_cntr_add(trigger, 1));
-	/* The call before has done it all; the C library does it later. */
-	CHECK(!strict || memcmp(shared + 64, here + 64, 8) == 0, "the second was not started");
+	/* The call before has done it all; the C library, and whoever has a network between, does it later. */
+	CHECK(!strict || is_ip(&bed) || memcmp(shared + 64, here + 64, 8) == 0, "the second was not started");
 	BECOMES(done, 2);
 	CHECK(memcmp(shared, here, 8) == 0 && memcmp(shared + 64, here + 64, 8) == 0, "not what was written");
 	silence();
