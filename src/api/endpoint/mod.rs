@@ -151,12 +151,16 @@ impl<T: EndpointTransport> OneEndpoint<T> {
 
 /// Reports completions while the engine works, unless their source address must be looked up in the transport, which is
 /// borrowed meanwhile. Such a completion stays pending, and so do those after it, to keep their order.
-struct Reporter<'a> {
+///
+/// Each kind of transport has a reporter of its own, and with it the engine's code for a packet that has come: the
+/// compiler inlines that where it has one caller, and not where several transports share it.
+struct Reporter<'a, T> {
     state: &'a mut EndpointState,
     pending: &'a mut PendingCompletions,
+    transport: PhantomData<fn() -> T>,
 }
 
-impl Report for Reporter<'_> {
+impl<T> Report for Reporter<'_, T> {
     #[inline(always)]
     fn report(&mut self, completion: Completion) {
         match self.state.known_source(&completion) {
@@ -181,15 +185,16 @@ impl<T: EndpointTransport> Owners for OneEndpoint<T> {
     type Transport = T;
 
     type Reporter<'a>
-        = Reporter<'a>
+        = Reporter<'a, T>
     where
         T: 'a;
 
     #[inline]
-    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> Reporter<'a> {
+    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> Reporter<'a, T> {
         Reporter {
             state: &mut self.state,
             pending,
+            transport: PhantomData,
         }
     }
 
