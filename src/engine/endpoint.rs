@@ -375,12 +375,10 @@ impl<T: Transport> Engine<T> {
             _ => self.push_packet(to, &packet),
         };
         match push {
-            Push::Later if T::PUSHES_LATER => {
-                self.core.kept_by_transport(&packet);
-                self.core.pushed(to, &packet, report);
-                Step::Pushed
-            }
             Push::Done | Push::Later => {
+                if T::PUSHES_LATER && push == Push::Later {
+                    self.core.kept_by_transport(&packet);
+                }
                 self.core.pushed(to, &packet, report);
                 Step::Pushed
             }

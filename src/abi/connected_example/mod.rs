@@ -294,6 +294,8 @@ impl Connects for Phone {
 }
 
 impl EndpointTransport for Phone {
+    const WATCHED: bool = true;
+
     fn local_address(&self) -> Vec<u8> {
         raw(self.line.name())
     }

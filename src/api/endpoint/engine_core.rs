@@ -157,6 +157,19 @@ impl<O: Owners> EndpointCore<O> {
             let (engine, mut reporter) = self.parts();
             engine.progress(&mut reporter);
         }
+        self.progressed();
+    }
+
+    /// `progress` for callers other than the read of a queue. Another reporter leaves that the only caller of the engine's
+    /// own, so that an empty poll is one function.
+    #[cold]
+    pub(super) fn progress_apart(&mut self) {
+        self.engine.progress(&mut &mut self.pending);
+        self.progressed();
+    }
+
+    #[inline(always)]
+    fn progressed(&mut self) {
         self.runner.retry();
         self.report();
         if self.pending.rare {

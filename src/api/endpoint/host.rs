@@ -87,7 +87,7 @@ impl<O: Owners> EngineHost<O> {
     pub(super) fn with_core<R>(&self, use_it: impl FnOnce(&mut EndpointCore<O>) -> Result<R>) -> Result<R> {
         let mut core = self.enter()?;
         let result = use_it(&mut core);
-        core.progress();
+        core.progress_apart();
         core.begun(self.domain.driver.as_ref());
         drop(core);
         self.deferred.run();

@@ -62,6 +62,9 @@ pub use state::EndpointState;
 pub trait EndpointTransport: Transport + core::marker::Send {
     /// Whether the domain's registrar is to be shown the descriptors that programs pass: see `api::mr::registrar`.
     const DESCRIPTORS: bool = false;
+    /// Whether `watched_by` may ever give something. Known to the compiler, so that the read of a queue has `progress` of
+    /// other transports for itself, and inlines it.
+    const WATCHED: bool = false;
 
     /// The endpoint's own address, by which peers send to it.
     fn local_address(&self) -> Vec<u8>;
@@ -95,7 +98,7 @@ pub trait EndpointTransport: Transport + core::marker::Send {
     /// when something has come, when there is room again after `Push::Full`, when a connection has news, when a poll
     /// leaves something (its budget was used up, or the engine refused a packet). It returns what finds that out for all
     /// endpoints of the domain, always the same, which is driven, armed and slept on in their place. None: `poll` must be
-    /// called to find out.
+    /// called to find out. Not asked unless `WATCHED`.
     fn watched_by(&mut self, _mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
         None
     }
@@ -151,12 +154,16 @@ impl<T: EndpointTransport> OneEndpoint<T> {
 
 /// Reports completions while the engine works, unless their source address must be looked up in the transport, which is
 /// borrowed meanwhile. Such a completion stays pending, and so do those after it, to keep their order.
-struct Reporter<'a> {
+///
+/// Each kind of transport has a reporter of its own, and with it the engine's code for a packet that has come: the
+/// compiler inlines that where it has one caller, and not where several transports share it.
+struct Reporter<'a, T> {
     state: &'a mut EndpointState,
     pending: &'a mut PendingCompletions,
+    transport: PhantomData<fn() -> T>,
 }
 
-impl Report for Reporter<'_> {
+impl<T> Report for Reporter<'_, T> {
     #[inline(always)]
     fn report(&mut self, completion: Completion) {
         match self.state.known_source(&completion) {
@@ -181,15 +188,16 @@ impl<T: EndpointTransport> Owners for OneEndpoint<T> {
     type Transport = T;
 
     type Reporter<'a>
-        = Reporter<'a>
+        = Reporter<'a, T>
     where
         T: 'a;
 
     #[inline]
-    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> Reporter<'a> {
+    fn reporter<'a>(&'a mut self, pending: &'a mut PendingCompletions) -> Reporter<'a, T> {
         Reporter {
             state: &mut self.state,
             pending,
+            transport: PhantomData,
         }
     }
 
@@ -330,7 +338,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         // counted is settled when its memory is opened.
         self.with_state(|state| state.check())?;
         self.open_memory(self.number());
-        if !self.with_state(|state| state.enabled) {
+        if T::WATCHED && !self.with_state(|state| state.enabled) {
             self.host.begin_watch(T::watched_by);
         }
         ops::start(self)
@@ -465,7 +473,7 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
     }
 
     fn turn(&self) -> bool {
-        self.host.turn()
+        T::WATCHED && self.host.turn()
     }
 }
 

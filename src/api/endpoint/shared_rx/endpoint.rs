@@ -249,7 +249,7 @@ impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
     /// Asks the lane's transport whether it says itself when there is something to do.
     fn begin_watch(&self, shared: &SharedRx<T>, lane: usize) {
-        if self.domain.driver.is_some() || self.watch.get().is_some() {
+        if !T::WATCHED || self.domain.driver.is_some() || self.watch.get().is_some() {
             return;
         }
         let Some(mut core) = shared.host.try_enter() else {
