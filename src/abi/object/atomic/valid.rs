@@ -64,7 +64,8 @@ pub(super) unsafe extern "C" fn compwritevalid<V: EndpointOps>(
     unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
 }
 
-/// fi_query_atomic. FI_TAGGED makes no difference: the buffer of a tagged receive can be the target of any operation.
+/// fi_query_atomic: what the engine does. Whether an endpoint has a card's atomics instead is settled when it is made, so
+/// fi_atomicvalid alone knows. FI_TAGGED makes no difference: a tagged receive's buffer can be the target of any operation.
 ///
 /// # Safety
 /// `attr` is NULL or a place for attributes.
