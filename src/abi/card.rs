@@ -406,18 +406,18 @@ fn a_counter_is_not_promised_for_what_a_card_does() {
 #[test]
 fn an_atomic_that_the_card_lacks_is_refused() {
     let program = Program::new();
-    let (mut local, mut remote) = ([1u8; 8], 5u64.to_le_bytes());
+    let (mut local, mut remote) = ([1u8; 16], 5u64.to_le_bytes());
     let ours = program.register(&mut local, FI_WRITE | FI_READ);
     let theirs = program.register(&mut remote, FI_REMOTE_WRITE | FI_REMOTE_READ);
     // SAFETY: live regions, and memory that lives until the completion was read.
     unsafe {
         let (desc, key, addr) = (fi_mr_desc(ours), fi_mr_key(theirs), remote.as_ptr() as u64);
-        let atomic = |op| {
+        let atomic = |op, count| {
             let buf = local.as_ptr().cast();
             fi_atomic(
                 program.ep,
                 buf,
-                1,
+                count,
                 desc,
                 program.peer,
                 addr,
@@ -427,15 +427,23 @@ fn an_atomic_that_the_card_lacks_is_refused() {
                 null_mut(),
             )
         };
-        assert_eq!(atomic(FI_PROD), -(FI_EOPNOTSUPP as isize));
+        assert_eq!(atomic(FI_PROD, 1), -(FI_EOPNOTSUPP as isize));
+        assert_eq!(
+            atomic(FI_SUM, 2),
+            -(FI_EMSGSIZE as isize),
+            "the card adds one at a time"
+        );
         let mut most = 0;
         let valid = |op, most| fi_atomicvalid(program.ep, FI_UINT64, op, most);
         assert_eq!((valid(FI_PROD, &mut most), most), (-FI_EOPNOTSUPP, 0));
         assert_eq!((valid(FI_SUM, &mut most), most), (0, 1));
-        assert_eq!(atomic(FI_SUM), 0);
+        assert_eq!(atomic(FI_SUM, 1), 0);
     }
     assert!(program.completion().is_ok());
-    assert_eq!(u64::from_le_bytes(remote), 5 + u64::from_le_bytes(local));
+    assert_eq!(
+        u64::from_le_bytes(remote),
+        5 + u64::from_le_bytes(local[..8].try_into().unwrap())
+    );
     close(ours);
     close(theirs);
 }
