@@ -218,6 +218,7 @@ impl Program {
             let hints = fi_allocinfo();
             (*(*hints).fabric_attr).prov_name = libc::strdup(c"stand_in".as_ptr());
             (*(*hints).domain_attr).mr_mode = MR_MODE;
+            (*hints).caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_TRIGGER;
             let found = fi_getinfo(fi_version(), null(), null(), 0, hints, &mut new.info);
             fi_freeinfo(hints);
             good(found);
@@ -405,18 +406,18 @@ fn a_counter_is_not_promised_for_what_a_card_does() {
 #[test]
 fn an_atomic_that_the_card_lacks_is_refused() {
     let program = Program::new();
-    let (mut local, mut remote) = ([1u8; 8], 5u64.to_le_bytes());
+    let (mut local, mut remote) = ([1u8; 16], 5u64.to_le_bytes());
     let ours = program.register(&mut local, FI_WRITE | FI_READ);
     let theirs = program.register(&mut remote, FI_REMOTE_WRITE | FI_REMOTE_READ);
     // SAFETY: live regions, and memory that lives until the completion was read.
     unsafe {
         let (desc, key, addr) = (fi_mr_desc(ours), fi_mr_key(theirs), remote.as_ptr() as u64);
-        let atomic = |op| {
+        let atomic = |op, count| {
             let buf = local.as_ptr().cast();
             fi_atomic(
                 program.ep,
                 buf,
-                1,
+                count,
                 desc,
                 program.peer,
                 addr,
@@ -426,15 +427,76 @@ fn an_atomic_that_the_card_lacks_is_refused() {
                 null_mut(),
             )
         };
-        assert_eq!(atomic(FI_PROD), -(FI_EOPNOTSUPP as isize));
+        assert_eq!(atomic(FI_PROD, 1), -(FI_EOPNOTSUPP as isize));
+        assert_eq!(
+            atomic(FI_SUM, 2),
+            -(FI_EMSGSIZE as isize),
+            "the card adds one at a time"
+        );
         let mut most = 0;
         let valid = |op, most| fi_atomicvalid(program.ep, FI_UINT64, op, most);
         assert_eq!((valid(FI_PROD, &mut most), most), (-FI_EOPNOTSUPP, 0));
         assert_eq!((valid(FI_SUM, &mut most), most), (0, 1));
-        assert_eq!(atomic(FI_SUM), 0);
+        assert_eq!(atomic(FI_SUM, 1), 0);
     }
     assert!(program.completion().is_ok());
-    assert_eq!(u64::from_le_bytes(remote), 5 + u64::from_le_bytes(local));
+    assert_eq!(
+        u64::from_le_bytes(remote),
+        5 + u64::from_le_bytes(local[..8].try_into().unwrap())
+    );
+    close(ours);
+    close(theirs);
+}
+
+/// Deferred work names its memory when it is queued, as the arrays are the program's again after that.
+#[test]
+fn descriptors_of_deferred_work_reach_the_transport() {
+    let program = Program::new();
+    let (mut local, mut remote) = (vec![7u8; 100], vec![0u8; 100]);
+    let ours = program.register(&mut local, FI_WRITE);
+    let theirs = program.register(&mut remote, FI_REMOTE_WRITE);
+    // SAFETY: the calls of a C program that keeps to the manual pages; all memory lives until the work is done.
+    unsafe {
+        let (mut attr, mut cntr): (fi_cntr_attr, _) = (core::mem::zeroed(), null_mut());
+        good(fi_cntr_open(program.domain, &mut attr, &mut cntr, null_mut()));
+        let iov = libc::iovec {
+            iov_base: local.as_mut_ptr().cast(),
+            iov_len: local.len(),
+        };
+        let target = fi_rma_iov {
+            addr: remote.as_ptr() as u64,
+            len: remote.len(),
+            key: fi_mr_key(theirs),
+        };
+        let mut descs = [fi_mr_desc(theirs)];
+        let desc = descs.as_mut_ptr();
+        let mut op = fi_op_rma {
+            ep: program.ep,
+            msg: fi_msg_rma {
+                msg_iov: &iov,
+                desc,
+                iov_count: 1,
+                addr: program.peer,
+                rma_iov: &target,
+                rma_iov_count: 1,
+                context: null_mut(),
+                data: 0,
+            },
+            flags: FI_COMPLETION,
+        };
+        let mut work: fi_deferred_work = core::mem::zeroed();
+        (work.threshold, work.triggering_cntr) = (1, cntr);
+        (work.op_type, work.op.rma) = (FI_OP_WRITE, &mut op);
+        let mut queue = || fi_control(program.domain.cast(), FI_QUEUE_WORK as c_int, (&raw mut work).cast());
+        assert_eq!(queue(), -FI_EINVAL, "another's descriptor");
+        desc.write(fi_mr_desc(ours));
+        assert_eq!(queue(), 0);
+        desc.write(null_mut());
+        good(fi_cntr_add(cntr, 1));
+        assert!(program.completion().is_ok());
+        assert_eq!(remote, local);
+        good(fi_close(cntr.cast()));
+    }
     close(ours);
     close(theirs);
 }

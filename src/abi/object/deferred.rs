@@ -5,6 +5,7 @@
 //! that FI_CANCEL_WORK takes. Called by `domain`, `endpoint` and `posting`.
 
 use super::atomic::{self, vector};
+use super::descriptors::{Buffers, Given, note};
 use super::posting::Request;
 use super::{cntr, messaging, rma, size_status, status};
 use crate::abi::types::*;
@@ -12,7 +13,7 @@ use crate::api::cntr::Cntr;
 use crate::api::deferred::work::{Call, Change};
 use crate::api::deferred::{self, Terms};
 use crate::api::domain::Domain;
-use crate::api::endpoint::EndpointOps;
+use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
 use crate::engine::op::{Access, Form};
@@ -153,6 +154,10 @@ pub unsafe fn queue_on<V: EndpointOps>(endpoint: &V, fid: *const fid, work: *con
         };
         let result = operation(work, fid).and_then(|call| {
             let terms = terms(endpoint.domain(), work)?;
+            // Now, as the arrays of descriptors are the program's again when this returns.
+            if <V::Transport as EndpointTransport>::DESCRIPTORS {
+                given(work).lend(endpoint.domain())?;
+            }
             deferred::queue_operation(endpoint, call, &terms)
         });
         status(result)
@@ -195,6 +200,49 @@ unsafe fn operation(work: &fi_deferred_work, fid: *const fid) -> Result<Call> {
             }
             _ => Err(Errno(FI_ENOSYS)),
         }
+    }
+}
+
+/// The buffers and descriptors of an operation.
+///
+/// # Safety
+/// As `terms`; `operation` has found the description to be good.
+unsafe fn given(work: &fi_deferred_work) -> Given {
+    let (mut given, op) = (Given::NONE, &work.op);
+    // SAFETY: the type says which description it is.
+    unsafe {
+        match work.op_type {
+            FI_OP_SEND | FI_OP_RECV => note!(of_msg, given, (&raw const (*op.msg).msg)),
+            FI_OP_TSEND | FI_OP_TRECV => note!(of_msg, given, (&raw const (*op.tagged).msg)),
+            FI_OP_READ | FI_OP_WRITE => note!(of_msg, given, (&raw const (*op.rma).msg)),
+            FI_OP_ATOMIC => note!(of_msg, given, (&raw const (*op.atomic).msg)),
+            FI_OP_FETCH_ATOMIC => {
+                note!(of_msg, given, (&raw const (*op.fetch_atomic).msg));
+                given.result = result_of(&(*op.fetch_atomic).fetch);
+            }
+            FI_OP_COMPARE_ATOMIC => {
+                let op = &*op.compare_atomic;
+                note!(of_msg, given, (&raw const op.msg));
+                given.result = result_of(&op.fetch);
+                given.compare = Buffers {
+                    array: op.compare.msg_iov.cast(),
+                    count: op.compare.iov_count,
+                    descs: op.compare.desc,
+                    ..Buffers::NONE
+                };
+            }
+            _ => {}
+        }
+    }
+    given
+}
+
+fn result_of(fetch: &fi_msg_fetch) -> Buffers {
+    Buffers {
+        array: fetch.msg_iov.cast_const().cast(),
+        count: fetch.iov_count,
+        descs: fetch.desc,
+        ..Buffers::NONE
     }
 }
 

@@ -151,7 +151,7 @@ macro_rules! note {
     (msg_atomic, $given:ident, $value:ident) => {
         note!(of_msg, $given, $value)
     };
-    (of_msg, $given:ident, $value:ident) => {
+    (of_msg, $given:ident, $value:expr) => {
         if let Some(msg) = $value.as_ref() {
             $given.main.array = msg.msg_iov.cast();
             $given.main.count = msg.iov_count;

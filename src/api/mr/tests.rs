@@ -251,6 +251,77 @@ fn a_part_lies_in_its_whole_and_keeps_it_open() {
     assert_eq!(whole.close(), Ok(()));
 }
 
+/// A card that notes what it is told, and chooses no keys.
+#[derive(Default)]
+struct Card {
+    rights: Mutex<Vec<Rights>>,
+    known: AtomicUsize,
+}
+
+impl registrar::Registrar for Card {
+    fn register(&self, _: &UserIov, _: u64, rights: Rights) -> Result<Registered> {
+        self.known.fetch_add(1, Ordering::SeqCst);
+        self.rights.lock().unwrap().push(rights);
+        Ok(Registered { desc: 1, key: None })
+    }
+
+    fn deregister(&self, _: &Registered) {
+        self.known.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn lend(&self, _: usize, _: usize) -> bool {
+        true
+    }
+}
+
+fn domain_of(card: &Arc<Card>) -> Arc<Domain> {
+    let info = Info {
+        domain: Some(DomainAttr {
+            mr_key_size: 8,
+            ..DomainAttr::default()
+        }),
+        ..Info::default()
+    };
+    let registrar = Some(card.clone() as Arc<dyn registrar::Registrar>);
+    let opened = crate::api::domain::Opened {
+        registrar,
+        ..Default::default()
+    };
+    Domain::sharing(&Fabric::new("any", 0), &info, |_| Ok(opened))
+        .ok()
+        .unwrap()
+}
+
+#[test]
+fn a_card_knows_what_is_registered_and_nothing_else() {
+    let card = Arc::new(Card::default());
+    let domain = domain_of(&card);
+    let known = || card.known.load(Ordering::SeqCst);
+    let (local, remote) = (register(&domain, FI_SEND, 0, 0), register(&domain, REMOTE, 7, 0));
+    assert_eq!(known(), 2);
+    assert_eq!(error(register(&domain, REMOTE, 7, 0)), FI_ENOKEY as i32);
+    assert_eq!(known(), 2, "what got no key is not registered");
+    for mr in [local, remote] {
+        mr.ok().unwrap().close().unwrap();
+    }
+    assert_eq!(known(), 0);
+}
+
+#[test]
+fn peers_do_not_reach_through_a_card_what_is_counted() {
+    let card = Arc::new(Card::default());
+    let domain = domain_of(&card);
+    for (flags, rights) in [
+        (0, Rights::BOTH),
+        (FI_RMA_EVENT, Rights::default()),
+        (FI_MR_SINGLE_USE, Rights::default()),
+    ] {
+        let mr = register(&domain, REMOTE, 7, flags).ok().unwrap();
+        assert_eq!(card.rights.lock().unwrap().pop(), Some(rights));
+        mr.close().unwrap();
+    }
+}
+
 #[test]
 fn numbers_of_endpoints_differ() {
     let memory = Memory::new(0, 8, true);

@@ -120,3 +120,59 @@ impl Progress for Marked {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::ready::Ready;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Its first turns find another thread at it.
+    struct Busy {
+        turns: AtomicUsize,
+        busy: usize,
+        mark: Arc<Ready>,
+    }
+
+    impl Progress for Busy {
+        fn progress(&self) {}
+
+        fn arm(&self) -> bool {
+            true
+        }
+
+        fn wake_fd(&self) -> Option<RawFd> {
+            None
+        }
+
+        fn turn(&self) -> bool {
+            self.turns.fetch_add(1, Ordering::SeqCst) < self.busy
+        }
+    }
+
+    #[test]
+    fn who_could_not_be_driven_is_driven_again_until_it_leaves() {
+        let marked = Marked::new(None);
+        let mark = Arc::new(Ready::default());
+        let busy = Arc::new(Busy {
+            turns: AtomicUsize::new(0),
+            busy: 2,
+            mark: mark.clone(),
+        });
+        let endpoint: Arc<dyn Progress> = busy.clone();
+        let poller = endpoint.clone();
+        let watch = Watch { mark, poller };
+        marked.add(endpoint.clone(), watch);
+        for turns in [1, 2, 3, 3] {
+            marked.progress();
+            assert_eq!(busy.turns.load(Ordering::SeqCst), turns);
+        }
+        assert!(marked.arm(), "nobody has anything to do");
+        busy.mark.set();
+        assert!(!marked.arm());
+        marked.progress();
+        assert!(marked.remove(&endpoint).is_some() && marked.remove(&endpoint).is_none());
+        busy.mark.set();
+        assert!(marked.arm(), "it has left");
+    }
+}

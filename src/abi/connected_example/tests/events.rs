@@ -181,6 +181,11 @@ fn calls_out_of_turn_are_refused() {
         assert_eq!(reject(pep, null_mut(), &[]), -FI_EINVAL);
         assert_eq!(fi_pep_bind(pep, program.eq.cast(), 1), -(FI_EBADFLAGS as c_int));
         assert_eq!(fi_pep_bind(pep, program.cq.cast(), 0), -FI_EINVAL);
+        let (mut attr, mut other) = (core::mem::zeroed(), null_mut());
+        assert_eq!(fi_eq_open(program.fabric, &mut attr, &mut other, null_mut()), 0);
+        assert_eq!(fi_pep_bind(pep, other.cast(), 0), -FI_EINVAL, "it has a queue");
+        assert_eq!(fi_pep_bind(pep, program.eq.cast(), 0), 0);
+        close_all(&[other.cast()]);
         let mut backlog = 1;
         let set = |backlog: *mut c_int| fi_control(pep.cast(), FI_BACKLOG as c_int, backlog.cast());
         assert_eq!(set(&mut backlog), 0);
@@ -225,6 +230,75 @@ fn calls_out_of_turn_are_refused() {
     }
     assert!(refused <= 1, "the queue is read between the two at most");
     close_all(&[a.cast(), b.cast(), pep.cast()]);
+}
+
+#[test]
+fn a_connection_is_asked_for_once() {
+    let program = Program::new();
+    let pep = program.listening();
+    let a = program.endpoint(program.info);
+    assert_eq!(connect(a, &name_of(pep.cast()), &[]), 0);
+    assert_eq!(
+        connect(a, &name_of(pep.cast()), &[]),
+        -FI_EINVAL,
+        "it waits for the answer"
+    );
+    let request = program.next();
+    program.silence();
+    let b = program.endpoint(request.info);
+    // SAFETY: the event's.
+    unsafe { fi_freeinfo(request.info) };
+    assert_eq!(accept(b, &[]), 0);
+    assert_eq!(accept(b, &[]), -FI_EINVAL);
+    close_all(&[a.cast(), b.cast(), pep.cast()]);
+}
+
+#[test]
+fn a_request_is_rejected_where_it_came_to() {
+    let program = Program::new();
+    let (pep, other) = (program.listening(), program.listening());
+    let a = program.endpoint(program.info);
+    assert_eq!(connect(a, &name_of(pep.cast()), &[]), 0);
+    let request = program.next();
+    // SAFETY: the event's.
+    let handle = unsafe { (*request.info).handle };
+    assert_eq!(reject(other, handle, &[]), -FI_EINVAL);
+    program.silence();
+    assert_eq!(reject(pep, handle, &[]), 0);
+    assert_eq!(program.error().2, FI_ECONNREFUSED);
+    // SAFETY: the event's.
+    unsafe { fi_freeinfo(request.info) };
+    close_all(&[a.cast(), pep.cast(), other.cast()]);
+}
+
+/// With room for one request that waits, the second is refused, and only then is the queue read.
+#[test]
+fn a_backlog_holds_for_a_passive_endpoint_that_listens_already() {
+    let program = Program::new();
+    let pep = program.listening();
+    let mut backlog: c_int = 1;
+    // SAFETY: a live passive endpoint, and FI_BACKLOG's argument.
+    let set = unsafe { fi_control(pep.cast(), FI_BACKLOG as c_int, (&raw mut backlog).cast()) };
+    assert_eq!(set, 0);
+    let ends = [0; 2].map(|_| program.endpoint(program.info));
+    for end in ends {
+        assert_eq!(connect(end, &name_of(pep.cast()), &[]), 0);
+    }
+    let heard: Vec<_> = (0..1000)
+        .map(|_| program.event())
+        .filter(|event| *event != Err(-(FI_EAGAIN as isize)))
+        .take(2)
+        .map(|event| match event {
+            // SAFETY: the event's.
+            Ok(request) => unsafe {
+                fi_freeinfo(request.info);
+                FI_CONNREQ as c_int
+            },
+            Err(_) => program.error().2,
+        })
+        .collect();
+    assert!(heard.contains(&FI_ECONNREFUSED), "{heard:?}");
+    close_all(&[ends[0].cast(), ends[1].cast(), pep.cast()]);
 }
 
 #[test]

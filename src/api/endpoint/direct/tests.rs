@@ -290,8 +290,20 @@ fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
         context: 4,
     };
     assert_eq!(a.rma(&write), Ok(()));
+    assert_eq!(a.unfinished(), (1, 0));
     assert_eq!(completions(&cq), [(4, 4, 0)]);
+    assert_eq!(a.unfinished(), (0, 0));
     assert_eq!(target.bytes(), b"abcd");
+
+    let peek = RecvCall {
+        kind: MessageKind::Tagged,
+        source: FI_ADDR_UNSPEC,
+        tag: 0,
+        ignore: 0,
+        flags: Flags::Call(FI_PEEK),
+        context: 5,
+    };
+    assert_eq!(b.recv(&peek, &UserIov::default()), Err(Errno(FI_EOPNOTSUPP).into()));
 
     assert_eq!(receive(b, &into, 6), Ok(()));
     assert_eq!(shutdown(a), Ok(()));

@@ -3,11 +3,12 @@
 //! Opens vectors and message structs, counts bytes where C counts elements, nothing more: what a call may ask for is
 //! checked by `api`. `op_table` says how a row reads. Deferred work opens its message structs here too.
 
-use super::descriptors::{Given, note};
-use super::endpoint::OpTables;
-use super::op_table::{c_type, op_table};
-use super::posting::{NULL, Post, counted, elements, one};
-use super::status;
+mod valid;
+
+use crate::abi::object::descriptors::{Given, note};
+use crate::abi::object::endpoint::OpTables;
+use crate::abi::object::op_table::{c_type, op_table};
+use crate::abi::object::posting::{NULL, Post, counted, elements, one};
 use crate::abi::types::*;
 use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
@@ -15,8 +16,10 @@ use crate::api::messaging::Flags;
 use crate::api::one_sided::{AtomicCall, AtomicKind};
 use crate::engine::op::{AtomicTarget, Form, RemoteIov, RemotePart};
 use crate::util::user::{IOV_LIMIT, UserIov};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use libc::ssize_t;
+pub use valid::query;
+use valid::{compwritevalid, readwritevalid, writevalid};
 
 impl<V: EndpointOps> OpTables<V> {
     pub const ATOMIC: fi_ops_atomic = op_table! { fi_ops_atomic {
@@ -407,97 +410,4 @@ pub(super) unsafe fn by_msg(
             context: msg.context as usize,
         })
     }
-}
-
-// ---- which operations there are ----
-
-/// # Safety
-/// `ep` is a live endpoint of this kind, `count` NULL or a place for a number.
-unsafe fn tell_most<V: EndpointOps>(
-    ep: *mut fid_ep,
-    form: Form,
-    datatype: fi_datatype,
-    op: fi_op,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: a live endpoint of this kind.
-    let amos = unsafe { super::endpoint::of::<V>(ep.cast()) }.with_state(|state| state.amos);
-    let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
-        let most = match amos {
-            [] => kind.most(),
-            amos if amos.contains(&kind.op) => 1,
-            _ => return Err(Errno(FI_EOPNOTSUPP)),
-        };
-        if !count.is_null() {
-            // SAFETY: the caller's count is a place for a number.
-            unsafe { count.write(most) };
-        }
-        Ok(())
-    });
-    status(told)
-}
-
-unsafe extern "C" fn writevalid<V: EndpointOps>(
-    ep: *mut fid_ep,
-    datatype: fi_datatype,
-    op: fi_op,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: the manual page asks for a live endpoint, and NULL or a place for a number.
-    unsafe { tell_most::<V>(ep, Form::Base, datatype, op, count) }
-}
-
-unsafe extern "C" fn readwritevalid<V: EndpointOps>(
-    ep: *mut fid_ep,
-    datatype: fi_datatype,
-    op: fi_op,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: as in `writevalid`.
-    unsafe { tell_most::<V>(ep, Form::Fetch, datatype, op, count) }
-}
-
-unsafe extern "C" fn compwritevalid<V: EndpointOps>(
-    ep: *mut fid_ep,
-    datatype: fi_datatype,
-    op: fi_op,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: as in `writevalid`.
-    unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
-}
-
-/// fi_query_atomic. FI_TAGGED makes no difference: the buffer of a tagged receive can be the target of any operation.
-///
-/// # Safety
-/// `attr` is NULL or a place for attributes.
-pub unsafe extern "C" fn query(
-    _domain: *mut fid_domain,
-    datatype: fi_datatype,
-    op: fi_op,
-    attr: *mut fi_atomic_attr,
-    flags: u64,
-) -> c_int {
-    const FORMS: u64 = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
-    if flags & !(FORMS | FI_TAGGED) != 0 {
-        return -(FI_EBADFLAGS as c_int);
-    }
-    let form = match flags & FORMS {
-        0 => Form::Base,
-        FI_FETCH_ATOMIC => Form::Fetch,
-        FI_COMPARE_ATOMIC => Form::Compare,
-        _ => return -FI_EINVAL,
-    };
-    if attr.is_null() {
-        return -FI_EINVAL;
-    }
-    let told = AtomicKind::new(form, datatype, op).map(|kind| {
-        let found = fi_atomic_attr {
-            count: kind.most(),
-            size: kind.size,
-        };
-        // SAFETY: a place for attributes, by the manual page.
-        unsafe { attr.write(found) };
-    });
-    status(told)
 }

@@ -1,0 +1,101 @@
+//! Which atomics there are: fi_atomicvalid and its siblings of an endpoint, and fi_query_atomic of a domain.
+
+use crate::abi::object::status;
+use crate::abi::types::*;
+use crate::api::endpoint::EndpointOps;
+use crate::api::errno::Errno;
+use crate::api::one_sided::AtomicKind;
+use crate::engine::op::Form;
+use core::ffi::c_int;
+
+/// # Safety
+/// `ep` is a live endpoint of this kind, `count` NULL or a place for a number.
+unsafe fn tell_most<V: EndpointOps>(
+    ep: *mut fid_ep,
+    form: Form,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: a live endpoint of this kind.
+    let amos = unsafe { crate::abi::object::endpoint::of::<V>(ep.cast()) }.with_state(|state| state.amos);
+    let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
+        let most = match amos {
+            [] => kind.most(),
+            amos if amos.contains(&kind.op) => 1,
+            _ => return Err(Errno(FI_EOPNOTSUPP)),
+        };
+        if !count.is_null() {
+            // SAFETY: the caller's count is a place for a number.
+            unsafe { count.write(most) };
+        }
+        Ok(())
+    });
+    status(told)
+}
+
+pub(super) unsafe extern "C" fn writevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the manual page asks for a live endpoint, and NULL or a place for a number.
+    unsafe { tell_most::<V>(ep, Form::Base, datatype, op, count) }
+}
+
+pub(super) unsafe extern "C" fn readwritevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as in `writevalid`.
+    unsafe { tell_most::<V>(ep, Form::Fetch, datatype, op, count) }
+}
+
+pub(super) unsafe extern "C" fn compwritevalid<V: EndpointOps>(
+    ep: *mut fid_ep,
+    datatype: fi_datatype,
+    op: fi_op,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as in `writevalid`.
+    unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
+}
+
+/// fi_query_atomic: what the engine does. Whether an endpoint has a card's atomics instead is settled when it is made, so
+/// fi_atomicvalid alone knows. FI_TAGGED makes no difference: a tagged receive's buffer can be the target of any operation.
+///
+/// # Safety
+/// `attr` is NULL or a place for attributes.
+pub unsafe extern "C" fn query(
+    _domain: *mut fid_domain,
+    datatype: fi_datatype,
+    op: fi_op,
+    attr: *mut fi_atomic_attr,
+    flags: u64,
+) -> c_int {
+    const FORMS: u64 = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
+    if flags & !(FORMS | FI_TAGGED) != 0 {
+        return -(FI_EBADFLAGS as c_int);
+    }
+    let form = match flags & FORMS {
+        0 => Form::Base,
+        FI_FETCH_ATOMIC => Form::Fetch,
+        FI_COMPARE_ATOMIC => Form::Compare,
+        _ => return -FI_EINVAL,
+    };
+    if attr.is_null() {
+        return -FI_EINVAL;
+    }
+    let told = AtomicKind::new(form, datatype, op).map(|kind| {
+        let found = fi_atomic_attr {
+            count: kind.most(),
+            size: kind.size,
+        };
+        // SAFETY: a place for attributes, by the manual page.
+        unsafe { attr.write(found) };
+    });
+    status(told)
+}
