@@ -256,8 +256,13 @@ impl TcpTransport {
         }
         if over || timed_out {
             if !shortage {
+                // Whoever refuses was reached, so that another interface would not help.
+                let hint = match error.kind() {
+                    ErrorKind::ConnectionRefused => "nobody listens there",
+                    _ => "FI_TCP_IFACE chooses another interface",
+                };
                 (self.config.warn)(&format!(
-                    "{place} cannot be reached from {own} within {timeout:?}: {error}; FI_TCP_IFACE chooses another interface"
+                    "{place} cannot be reached from {own} within {timeout:?}: {error}; {hint}"
                 ));
             }
             return self.give_up(to, if shortage { Push::NoMemory } else { Push::Unreachable });

@@ -12,6 +12,7 @@ use crate::sys::clock;
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::eventfd::EventFd;
 use crate::sys::forks::ParentFd;
+use crate::sys::lock::{Held, Lock};
 use crate::sys::stream::{self, First, Part};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::HashMap;
@@ -79,7 +80,10 @@ pub(super) struct Listener {
 }
 
 /// All of this process, by their addresses.
-static ALL: Mutex<Vec<(Vec<u8>, Weak<Listener>)>> = Mutex::new(Vec::new());
+static ALL: Lock<Vec<(Vec<u8>, Weak<Listener>)>> = Lock::new(Vec::new());
+
+/// Held across fork, so that a child can open endpoints of its own.
+pub static LOCK: &dyn Held = &ALL;
 
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -100,7 +104,7 @@ impl Listener {
             deadline: AtomicU64::new(0),
             desks: Mutex::default(),
         });
-        let mut all = locked(&ALL);
+        let mut all = ALL.lock();
         all.retain(|(_, known)| known.strong_count() > 0);
         all.push((address::of(&place), Arc::downgrade(&listener)));
         Ok(listener)
@@ -108,7 +112,7 @@ impl Listener {
 
     /// The listener that another context of the same scalable endpoint has opened.
     pub(super) fn find(address: &[u8]) -> Option<Arc<Listener>> {
-        let all = locked(&ALL);
+        let all = ALL.lock();
         let known = all.iter().filter(|(known, _)| known == address);
         known
             .filter_map(|(_, listener)| listener.upgrade())

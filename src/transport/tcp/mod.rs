@@ -57,6 +57,7 @@ use std::sync::Arc;
 
 pub use address::{base, context, raw};
 pub use config::{Config, OpenError};
+pub use listener::LOCK;
 
 /// Bytes of the one buffer that all peers are read into.
 const BUFFER: usize = 64 << 10;

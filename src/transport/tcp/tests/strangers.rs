@@ -189,3 +189,22 @@ fn a_child_of_fork_leaves_the_parents_connections_alone() {
     });
     assert!(sink.gone.is_empty());
 }
+
+/// A child can open endpoints of its own, whatever another thread of the parent was doing at the fork.
+#[test]
+fn a_child_of_fork_finds_the_list_of_listeners_free() {
+    use crate::sys::child::Child;
+    use core::sync::atomic::AtomicBool;
+    static STOP: AtomicBool = AtomicBool::new(false);
+    crate::abi::process::at_fork();
+    let look = || assert!(Listener::find(&[]).is_none());
+    let busy = std::thread::spawn(move || {
+        while !STOP.load(Ordering::Relaxed) {
+            look();
+        }
+    });
+    let stuck = (0..200).find(|_| Child::run(look).wait() != 0);
+    STOP.store(true, Ordering::Relaxed);
+    busy.join().unwrap();
+    assert_eq!(stuck, None, "a child waited for ever");
+}
