@@ -16,6 +16,7 @@ use crate::api::log::Speaker;
 use crate::provider::Provider;
 use crate::provider::connected::Connected;
 use crate::provider::on_engine::OnEngine;
+use crate::sys::lock::Held;
 use core::ffi::{CStr, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
@@ -33,6 +34,9 @@ static ALL: [BuiltIn; COUNT] = [
 
 /// In tests there are two examples and a stand-in for a card besides.
 const COUNT: usize = 3 + 3 * cfg!(test) as usize;
+
+/// The lock of what providers keep for the whole process, which fork waits for.
+pub(super) static LOCK: &dyn Held = crate::transport::tcp::LOCK;
 
 /// fi_passive_ep of a provider.
 pub(super) type OpenPassive =

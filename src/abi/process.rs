@@ -11,7 +11,7 @@ static LOCKS: &[&dyn Held] = &[
     crate::api::log::LOCK,
     crate::api::params::LOCK,
     super::params::LOCK,
-    crate::transport::tcp::LOCK,
+    super::built_in::LOCK,
 ];
 
 /// Makes fork wait for these locks, so that a child finds them free and what they guard whole. Cheap after the first

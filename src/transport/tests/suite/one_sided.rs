@@ -27,9 +27,10 @@ fn nothing_is_left<T: Transport>(sides: &mut [Side<T>; 2]) {
 pub fn engines_write_with_remote_data<P: Pair>() {
     let (mut sides, _keep) = sides::<P>(Config::default());
     let Limits { max_body, eager, .. } = sides[0].engine.transport().limits();
-    let memory = Lent::new(&[100_000], 0);
+    let longest = max_body.max(eager + 1).max(100_000);
+    let memory = Lent::new(&[longest], 0);
     open(&mut sides[1], &memory, Rights::BOTH);
-    for (number, len) in [0, 8, max_body, eager + 1, 100_000, 0, 8].into_iter().enumerate() {
+    for (number, len) in [0, 8, max_body, eager + 1, longest, 0, 8].into_iter().enumerate() {
         let local = Lent::new(&[len / 2, len - len / 2], 0);
         local.set(&bytes(number as u32, len));
         let message = Lent::new(&[8], 0);
