@@ -12,6 +12,7 @@ static LOCKS: &[&dyn Held] = &[
     crate::api::params::LOCK,
     super::params::LOCK,
     super::built_in::LOCK,
+    super::object::request::LOCK,
 ];
 
 /// Makes fork wait for these locks, so that a child finds them free and what they guard whole. Cheap after the first

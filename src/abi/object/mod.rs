@@ -35,7 +35,7 @@ pub mod pep;
 pub mod poll_set;
 pub mod posting;
 pub mod raw_key;
-mod request;
+pub mod request;
 pub mod rma;
 pub mod scalable;
 pub mod srx;

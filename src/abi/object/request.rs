@@ -8,10 +8,10 @@ use super::head;
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
+use crate::sys::lock::{Guard, Held, Lock};
 use core::any::Any;
 use core::ptr::null_mut;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static OPS: fi_ops = lacking::FID;
 
@@ -37,10 +37,13 @@ struct Handle(Box<fid>);
 // SAFETY: its pointers are to constants and NULL.
 unsafe impl Send for Handle {}
 
-static REQUESTS: Mutex<Option<Requests>> = Mutex::new(None);
+static REQUESTS: Lock<Option<Requests>> = Lock::new(None);
 
-fn requests() -> MutexGuard<'static, Option<Requests>> {
-    REQUESTS.lock().unwrap_or_else(PoisonError::into_inner)
+/// For fork, which waits for it.
+pub static LOCK: &dyn Held = &REQUESTS;
+
+fn requests() -> Guard<'static, Option<Requests>> {
+    REQUESTS.lock()
 }
 
 /// Gives a request a handle.
