@@ -15,6 +15,7 @@ pub mod filter;
 pub mod getinfo;
 pub mod on_engine;
 pub mod registry;
+mod settings;
 pub mod shm;
 pub mod tcp;
 

@@ -2,14 +2,15 @@
 //!
 //! Read once, when the core comes up. The names that the C library's shm has too mean the same.
 
-use crate::api::params::{self, Found, Owner, ParamType, Value};
+use crate::api::params::{Found, Owner, ParamType, Value};
+use crate::provider::settings::{Variable, define, queue, size};
 use crate::transport::shm::Config;
 use std::sync::OnceLock;
 
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(1);
 
-const VARIABLES: [(&str, ParamType, &str); 5] = [
+const VARIABLES: [Variable; 5] = [
     (
         "tx_size",
         ParamType::Size,
@@ -36,9 +37,6 @@ const VARIABLES: [(&str, ParamType, &str); 5] = [
         "From this many bytes on, sender and receiver copy a message together (default: 32768)",
     ),
 ];
-
-/// What an endpoint's queues can be asked to hold.
-const QUEUE_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
@@ -70,13 +68,9 @@ impl Settings {
     /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
     fn read(find: impl Fn(&str) -> Found) -> Settings {
         let mut settings = Settings::default();
-        let size = |name: &str| match find(name) {
-            Ok(Value::Size(size)) => Some(size),
-            _ => None,
-        };
-        let queue = |name: &str, default: usize| size(name).map_or(default, |size| size.clamp(1, QUEUE_MAX));
-        settings.tx_size = queue("tx_size", settings.tx_size);
-        settings.rx_size = queue("rx_size", settings.rx_size);
+        let size = |name: &str| size(find(name));
+        settings.tx_size = queue(find("tx_size")).unwrap_or(settings.tx_size);
+        settings.rx_size = queue(find("rx_size")).unwrap_or(settings.rx_size);
         settings.eager = size("eager_size").unwrap_or(settings.eager);
         settings.together = size("together_size").unwrap_or(settings.together);
         if let Ok(Value::Bool(disabled)) = find("disable_cma") {
@@ -90,15 +84,7 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them.
 pub(super) fn init() {
-    for (name, kind, help) in VARIABLES {
-        // The names are none of an application's, so nothing can be wrong with them.
-        let _ = params::define(OWNER, super::NAME, name, kind, help);
-    }
-    let _ = SETTINGS.set(Settings::read(|name| {
-        let found = params::get(OWNER, name);
-        params::tell(name, &found);
-        found
-    }));
+    let _ = SETTINGS.set(define(OWNER, super::NAME, &VARIABLES, |find| Settings::read(find)));
 }
 
 pub(super) fn get() -> Settings {
@@ -109,6 +95,7 @@ pub(super) fn get() -> Settings {
 mod tests {
     use super::*;
     use crate::api::params::Miss;
+    use crate::provider::settings::QUEUE_MAX;
 
     #[test]
     fn what_makes_sense_is_used() {

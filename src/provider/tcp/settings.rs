@@ -2,7 +2,8 @@
 //!
 //! Read once, when the core comes up. The names that the C library's tcp has too mean the same.
 
-use crate::api::params::{self, Found, Owner, ParamType, Value};
+use crate::api::params::{Found, Owner, ParamType, Value};
+use crate::provider::settings::{Variable, define, queue, size};
 use crate::transport::tcp::Config;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(2);
 
-const VARIABLES: [(&str, ParamType, &str); 9] = [
+const VARIABLES: [Variable; 9] = [
     (
         "iface",
         ParamType::String,
@@ -58,9 +59,6 @@ const VARIABLES: [(&str, ParamType, &str); 9] = [
     ),
 ];
 
-/// What an endpoint's queues can be asked to hold.
-const QUEUE_MAX: usize = 1 << 20;
-
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub tx_size: usize,
@@ -84,18 +82,14 @@ impl Settings {
     /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
     fn read(find: impl Fn(&str) -> Found) -> Settings {
         let mut settings = Settings::default();
-        let size = |name: &str| match find(name) {
-            Ok(Value::Size(size)) => Some(size),
-            _ => None,
-        };
+        let size = |name: &str| size(find(name));
         let time = |name: &str, default: Duration| {
             // An hour is for ever here.
             let ms = size(name).map(|ms| ms.clamp(1, 3_600_000) as u64);
             ms.map_or(default, Duration::from_millis)
         };
-        let queue = |name: &str, default: usize| size(name).map_or(default, |size| size.clamp(1, QUEUE_MAX));
-        settings.tx_size = queue("tx_size", settings.tx_size);
-        settings.rx_size = queue("rx_size", settings.rx_size);
+        settings.tx_size = queue(find("tx_size")).unwrap_or(settings.tx_size);
+        settings.rx_size = queue(find("rx_size")).unwrap_or(settings.rx_size);
         let config = &mut settings.config;
         config.eager = size("eager_size").unwrap_or(config.eager);
         config.connect_timeout = time("connect_timeout", config.connect_timeout);
@@ -121,17 +115,7 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them. Once, though two providers call it.
 pub(super) fn init() {
-    SETTINGS.get_or_init(|| {
-        for (name, kind, help) in VARIABLES {
-            // The names are none of an application's, so nothing can be wrong with them.
-            let _ = params::define(OWNER, super::NAME, name, kind, help);
-        }
-        Settings::read(|name| {
-            let found = params::get(OWNER, name);
-            params::tell(name, &found);
-            found
-        })
-    });
+    SETTINGS.get_or_init(|| define(OWNER, super::NAME, &VARIABLES, |find| Settings::read(find)));
 }
 
 pub(super) fn get() -> Settings {
