@@ -5,9 +5,8 @@
 use super::resolve::from_bytes;
 use core::ptr;
 use std::ffi::CStr;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::{fs, io};
 
 /// An IP address of an interface that is up and running.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,16 +73,6 @@ fn leading_ones(mask: IpAddr) -> u32 {
     }
 }
 
-/// In megabits a second; None: it has none, or does not tell.
-pub fn speed(name: &str) -> Option<u64> {
-    // A name is one part of a path.
-    if name.contains('/') || name.starts_with('.') {
-        return None;
-    }
-    let text = fs::read_to_string(PathBuf::from("/sys/class/net").join(name).join("speed")).ok()?;
-    text.trim().parse().ok().filter(|speed| *speed > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,9 +86,5 @@ mod tests {
             .unwrap();
         assert_eq!((found.prefix, found.loopback, found.address.port()), (8, true, 0));
         assert!(!found.point_to_point);
-        assert_eq!(
-            (speed("../../etc"), speed("no such"), speed(&found.name)),
-            (None, None, None)
-        );
     }
 }

@@ -7,13 +7,15 @@
 //!   processes).
 //! - Threads: `thread`, `lock` (a lock that fork leaves whole), `mutex_cond` (for programs in C to wait on), `errno`.
 //! - Waiting: `epoll`, `eventfd`, `timerfd`, `datagram` (waking by a path), `clock`.
-//! - Networks: `stream` (bytes through sockets), `open_files` (how many descriptors there may be), `interfaces`.
+//! - Limits: `open_files` (how many descriptors there may be), `locked_memory`.
+//! - Networks: `stream` (bytes through sockets), `interfaces`, `card` (what is behind one), `rdma` (RDMA devices and connections).
 //! - Others: `dl` (the dynamic loader), `resolve` (names of hosts), `child` (children of fork, in tests).
 //!
 //! Knows nothing of libfabric. Called by `abi`, `provider`, `api` and `transport`.
 
 pub mod backing;
 pub mod barrier;
+pub mod card;
 #[cfg(test)]
 pub mod child;
 pub mod clock;
@@ -27,10 +29,12 @@ pub mod home;
 pub mod identity;
 pub mod interfaces;
 pub mod lock;
+pub mod locked_memory;
 pub mod mutex_cond;
 pub mod open_files;
 pub mod output;
 pub mod process_vm;
+pub mod rdma;
 pub mod resolve;
 pub mod shared;
 pub mod shared_table;

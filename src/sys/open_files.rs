@@ -1,22 +1,28 @@
 //! How many descriptors this process may have. Knows nothing of what they are for. Called by `transport`.
 
-use std::sync::Once;
-
-/// Raises the soft limit to the hard one, once. The soft limit is low by default for programs that use select(2).
-pub fn raise_limit() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        if let Some(mut limit) = limit().filter(|limit| limit.rlim_cur < limit.rlim_max) {
-            limit.rlim_cur = limit.rlim_max;
-            // SAFETY: a structure of ours, read by the call.
-            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
-        }
-    });
+/// Raises the soft limit to the hard one, which then is the new one; None: it stays as it is. The soft limit is low by
+/// default for programs that use select(2), so it is raised only for those that need more.
+pub fn raise_limit() -> Option<u64> {
+    let mut limit = limit().filter(|limit| limit.rlim_cur < limit.rlim_max)?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: a structure of ours, read by the call.
+    (unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0).then_some(limit.rlim_max)
 }
 
 /// The soft limit.
 pub fn most() -> u64 {
     limit().map_or(0, |limit| limit.rlim_cur)
+}
+
+/// Both limits of this process.
+#[cfg(test)]
+pub fn set_limits(soft: u64, hard: u64) {
+    let limits = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: a structure of ours, read by the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) }, 0);
 }
 
 fn limit() -> Option<libc::rlimit> {
@@ -36,14 +42,8 @@ mod tests {
     #[test]
     fn the_soft_limit_is_raised_to_the_hard_one() {
         let child = Child::run(|| {
-            let low = libc::rlimit {
-                rlim_cur: 32,
-                rlim_max: 64,
-            };
-            // SAFETY: a structure of ours, read by the call.
-            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &low) }, 0);
-            raise_limit();
-            assert_eq!(most(), 64);
+            set_limits(32, 64);
+            assert_eq!((most(), raise_limit(), most(), raise_limit()), (32, Some(64), 64, None));
         });
         assert_eq!(child.wait(), 0);
     }

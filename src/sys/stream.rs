@@ -140,6 +140,51 @@ pub fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<usize> {
     }
 }
 
+/// What the kernel knows of the other machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hearing {
+    /// Something was sent, data or a probe, and nothing was heard since. A machine that has no room for data says so.
+    pub waits: bool,
+    /// Milliseconds since anything was acknowledged.
+    pub heard_ms: u64,
+}
+
+/// Only for a socket of TCP.
+pub fn hearing(socket: BorrowedFd<'_>) -> io::Result<Hearing> {
+    // The beginning of struct tcp_info, in words: the first two are single bytes.
+    const WORDS: usize = 15;
+    const PROBES: usize = 3;
+    const UNACKED: usize = 6;
+    const LAST_SENT: usize = 11;
+    const LAST_ACK: usize = 14;
+    let mut info = [0u32; WORDS];
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    let place = info.as_mut_ptr().cast();
+    // SAFETY: the kernel writes at most `len` bytes, which is what `info` has.
+    match unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_TCP, libc::TCP_INFO, place, &mut len) } {
+        0 => {
+            let probes = info[0].to_ne_bytes()[PROBES];
+            Ok(Hearing {
+                waits: probes > 0 || info[UNACKED] > 0 && info[LAST_ACK] > info[LAST_SENT],
+                heard_ms: info[LAST_ACK].into(),
+            })
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The longest pause between two tries to reach a machine that does not answer; kernels before 6.15 do not know it.
+pub fn set_longest_pause(socket: BorrowedFd<'_>, ms: u32) -> io::Result<()> {
+    const TCP_RTO_MAX_MS: libc::c_int = 44;
+    let value = ms as libc::c_int;
+    let (place, len) = ((&raw const value).cast(), size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: the option is one int, which lives through the call.
+    match unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_TCP, TCP_RTO_MAX_MS, place, len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! - `closable`: a value behind a lock that can be closed while others still have references to it: endpoints.
 //! - `hash`: the hash of tables whose keys are numbers.
 //! - `lock`: a lock that is there only when the threading level asks for it. `raw_lock`: who goes first at it.
+//! - `mutex`: the standard library's, or loom's where it is modelled.
 //! - `patience`: when a thread that polls in vain yields its processor.
 //! - `ready`: who has something to do.
 //! - `regions`: the registered memory of a domain, by key, and what peers may do with it.
@@ -15,6 +16,7 @@
 pub mod closable;
 pub mod hash;
 pub mod lock;
+pub mod mutex;
 pub mod patience;
 mod raw_lock;
 pub mod ready;

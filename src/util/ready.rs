@@ -1,12 +1,14 @@
 //! Who has something to do: a mark for each, and lists of those that are marked.
 //!
-//! A reader that drives many takes its list and drives those alone. Whoever finds work sets the mark: a poller that many
-//! share, or a call that leaves something to be done later. A mark may be on several lists, as one endpoint is driven by
+//! A reader that drives many takes its list and drives those alone. Whoever finds work sets the mark: who looks at many at
+//! once, or a call that leaves something to be done later. A mark may be on several lists, as one endpoint is driven by
 //! several queues. No mark is lost: one that is set while its owner is driven puts it on the list again, and one that is
 //! set while a reader sleeps wakes the reader. Knows nobody; used by `api::progress`, set by transports too.
 
+use super::mutex::{Mutex, lock};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What wakes the sleeper of a list.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
@@ -15,12 +17,26 @@ pub type Wake = Box<dyn Fn() + Send + Sync>;
 #[derive(Default)]
 pub struct Ready {
     places: Mutex<Vec<(Arc<ReadyList>, u64)>>,
+    readable: AtomicBool,
 }
 
 impl Ready {
     /// There is something to do, or may be.
     pub fn set(&self) {
         lock(&self.places).iter().for_each(|(list, name)| list.add(*name));
+    }
+
+    /// The same, as its descriptor is readable.
+    pub fn set_readable(&self) {
+        self.readable.store(true, Ordering::Relaxed);
+        self.set();
+    }
+
+    /// Whether its descriptor was found readable since the last call. Whoever is driven for the mark sees it, as the list
+    /// orders both.
+    #[inline]
+    pub fn take_readable(&self) -> bool {
+        self.readable.load(Ordering::Relaxed) && self.readable.swap(false, Ordering::Relaxed)
     }
 
     /// From now on a mark puts `name` on this list, beginning with one: there may be work already.
@@ -94,14 +110,117 @@ impl ReadyList {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Tries every order in which markers and readers come: `abi-tests/loom/run`. A reader that sleeps past a mark is a
+/// deadlock, which loom finds.
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::sync::Notify;
+    use loom::sync::atomic::AtomicUsize;
+
+    /// Work that is counted before its mark is set.
+    #[derive(Default)]
+    struct Worker {
+        work: AtomicUsize,
+        mark: Ready,
+    }
+
+    impl Worker {
+        fn give(&self) {
+            self.work.fetch_add(1, Ordering::Relaxed);
+            self.mark.set();
+        }
+    }
+
+    /// A list, and what its reader sleeps on.
+    fn list() -> (Arc<ReadyList>, Arc<Notify>) {
+        let bell = Arc::new(Notify::new());
+        let rung = bell.clone();
+        (ReadyList::new(Some(Box::new(move || rung.notify()))), bell)
+    }
+
+    /// Does so much work, and sleeps whenever there is no mark.
+    fn read(list: &ReadyList, bell: &Notify, workers: &[Arc<Worker>], wanted: usize) {
+        let (mut names, mut done) = (Vec::new(), 0);
+        while done < wanted {
+            list.take(&mut names);
+            for name in names.drain(..) {
+                done += workers[name as usize].work.swap(0, Ordering::Relaxed);
+            }
+            if done < wanted && list.arm() {
+                bell.wait();
+            }
+        }
+    }
+
+    fn model(check: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(check);
+    }
+
+    #[test]
+    fn no_mark_is_slept_past() {
+        for each in [[1, 1], [2, 0]] {
+            model(move || {
+                let (list, bell) = list();
+                let workers = [0, 1].map(|_| Arc::new(Worker::default()));
+                (0..)
+                    .zip(&workers)
+                    .for_each(|(name, worker)| worker.mark.join(&list, name));
+                let threads = [0, 1].map(|at| {
+                    let worker = workers[at].clone();
+                    loom::thread::spawn(move || (0..each[at]).for_each(|_| worker.give()))
+                });
+                read(&list, &bell, &workers, 2);
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+            });
+        }
+    }
+
+    /// Work that came before the mark was on the list is found, too.
+    #[test]
+    fn a_mark_may_join_late() {
+        model(|| {
+            let (list, bell) = list();
+            let worker = Arc::new(Worker::default());
+            let giver = worker.clone();
+            let thread = loom::thread::spawn(move || (0..2).for_each(|_| giver.give()));
+            worker.mark.join(&list, 0);
+            read(&list, &bell, &[worker], 2);
+            thread.join().unwrap();
+        });
+    }
+
+    /// Each list has the mark, whoever takes it from the other.
+    #[test]
+    fn two_lists_have_it() {
+        model(|| {
+            let (first, second) = (list(), list());
+            let worker = Arc::new(Worker::default());
+            worker.mark.join(&first.0, 0);
+            worker.mark.join(&second.0, 0);
+            let giver = worker.clone();
+            let thread = loom::thread::spawn(move || giver.give());
+            let mut names = Vec::new();
+            first.0.take(&mut names);
+            names.clear();
+            while worker.work.load(Ordering::Relaxed) == 0 {
+                second.0.take(&mut names);
+                names.clear();
+                if worker.work.load(Ordering::Relaxed) == 0 && second.0.arm() {
+                    second.1.wait();
+                }
+            }
+            thread.join().unwrap();
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::sync::atomic::AtomicUsize;
 
     fn taken(list: &ReadyList) -> Vec<u64> {
         let mut names = Vec::new();
