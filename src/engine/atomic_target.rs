@@ -122,19 +122,31 @@ impl Core {
             // Our peers' cards execute atomics here, which a processor's are not atomic against.
             _ => Err((Core::some_part(&remote), Error::NoSuchAtomic)),
         };
-        let (found, result) = match done {
-            Ok(done) => done,
+        match done {
+            Ok((found, result)) => self.atomic_done(from, header, &atomic, &found, result, report),
             Err((part, error)) => {
                 let refusal = Refusal { from, part, error };
                 match form {
                     Form::Base => self.refuse_short(&refusal, report),
                     Form::Fetch | Form::Compare => self.refuse(header.id, &refusal, report),
                 }
-                return Ok(());
             }
-        };
+        }
+        Ok(())
+    }
+
+    /// Answers an atomic that was executed, and reports it to those who count.
+    fn atomic_done(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        atomic: &IncomingAtomic,
+        found: &RegionMemory,
+        result: Vec<u8>,
+        report: &mut impl Report,
+    ) {
         let mut data = None;
-        if form == Form::Base {
+        if atomic.form == Form::Base {
             data = short_data(header);
             self.recycle(result);
             self.ack(from);
@@ -147,11 +159,10 @@ impl Core {
                 atomic.access(),
                 found.part.key,
                 true,
-                len,
+                atomic.len,
                 data,
             ));
         }
-        Ok(())
     }
 
     /// Executes an atomic. Returns the memory it worked on and its result.

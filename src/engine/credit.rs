@@ -21,9 +21,17 @@ use super::wire::{Header, Packet, flag};
 /// About what an unexpected message takes besides its bytes.
 pub(super) const ENTRY: usize = 256;
 
-/// The longest eager message: several fit a window, so that the lane does not stand still.
+/// Eager messages of the longest kind that fit a window: several, so that the lane does not stand still.
+const FIT: usize = 4;
+
+/// The longest eager message.
 pub(super) fn largest(window: usize) -> usize {
-    (window / 4).saturating_sub(ENTRY)
+    (window / FIT).saturating_sub(ENTRY)
+}
+
+/// The window in which that is the longest eager message.
+pub(super) const fn window(largest: usize) -> usize {
+    FIT * (largest + ENTRY)
 }
 
 /// The credit that an eager message of this length costs. Lengths are at most `largest`.

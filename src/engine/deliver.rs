@@ -106,6 +106,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         let error = match loss {
             Loss::Died => Error::PeerGone,
             Loss::Broken => Error::Broken,
+            Loss::Silent => Error::Silent,
         };
         self.core.peer_gone(peer, error, self.report);
         self.core.newly_shunned.retain(|shunned| *shunned != peer);

@@ -6,7 +6,9 @@
 
 use super::credit;
 use super::deliver::EngineSink;
-use super::op::{CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send};
+use super::op::{
+    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send, Unreached,
+};
 use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
 use super::outgoing_op::OutgoingOp;
 #[cfg(test)]
@@ -123,7 +125,7 @@ impl<T: Transport> Engine<T> {
                 report.report(ended(send, Some(Error::PeerGone)));
                 Ok(())
             }
-            Push::Unreachable => Err(Refused::Unreachable),
+            Push::Unreachable(why) => Err(Refused::Unreachable(why)),
             Push::NoMemory => Err(Refused::NoMemory),
         }
     }
@@ -157,7 +159,7 @@ impl<T: Transport> Engine<T> {
         let room = self.core.sends.len() < Id::SHORT_MAX;
         let peer = self.core.peer(to);
         if peer.shunned {
-            return Err(Refused::Unreachable);
+            return Err(Refused::Unreachable(Unreached::Nobody));
         }
         if peer.unfinished as usize >= most || !room {
             return Err(Refused::Again);
@@ -384,7 +386,7 @@ impl<T: Transport> Engine<T> {
             }
             Push::Full => Step::Full,
             Push::Gone => self.unreached(to, Error::PeerGone, report),
-            Push::Unreachable => self.unreached(to, Error::Unreachable, report),
+            Push::Unreachable(why) => self.unreached(to, Error::Unreachable(why), report),
             Push::NoMemory => self.unreached(to, Error::NoMemory, report),
             Push::TooLong => {
                 // Retried with smaller packets or by rendezvous; a packet that cannot be made smaller fails.

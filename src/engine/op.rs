@@ -76,6 +76,15 @@ pub struct Send {
     pub tell: Tell,
 }
 
+/// What a caller says of an operation besides what it does, for transports that give operations straight to a card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PostHint {
+    /// FI_MORE: another call follows at once, and what can wait for it may.
+    pub more: bool,
+    /// Nobody hears of its success: no queue, no counter, no part of this library.
+    pub silent: bool,
+}
+
 /// A receive.
 #[derive(Clone, Copy, Debug)]
 pub struct Recv {
@@ -104,6 +113,8 @@ pub enum Peek {
     ReceiveClaimed,
     /// FI_CLAIM | FI_DISCARD: drops the message reserved with this context.
     DiscardClaimed,
+    /// No flag, but no more will come: receives a message that has come, and is not posted if there is none.
+    Arrived,
 }
 
 /// A piece of a peer's registered memory.
@@ -274,10 +285,11 @@ pub enum Error {
     PeerGone,
     /// FI_ECONNRESET: the connection to the peer was lost. What begins after this goes over a new one.
     Broken,
+    /// FI_ETIMEDOUT: as `Broken`, because nothing was heard of the peer's machine.
+    Silent,
     /// FI_ENOMEM
     NoMemory,
-    /// FI_EHOSTUNREACH: there is nobody at that address.
-    Unreachable,
+    Unreachable(Unreached),
     /// FI_EPROTO: the peer violated the protocol.
     Protocol,
     /// FI_EKEYREJECTED: the peer has no region with this key.
@@ -292,6 +304,30 @@ pub enum Error {
     NotRegistered,
 }
 
+impl Error {
+    /// The connection was lost, and the peer may live.
+    pub fn is_break(self) -> bool {
+        matches!(self, Error::Broken | Error::Silent)
+    }
+}
+
+/// Why there is no way to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreached {
+    /// FI_EHOSTUNREACH: there is nobody at that address, or the network says that the host cannot be reached.
+    Nobody,
+    /// FI_ENETUNREACH
+    NoNetwork,
+    /// FI_ECONNREFUSED: the host answers, and nobody listens there.
+    Refused,
+    /// FI_ETIMEDOUT: nothing was heard.
+    TimedOut,
+    /// FI_ECONNRESET: the connection ended before both sides had agreed on it.
+    Reset,
+    /// FI_EACCES: one side does not prove the secret of the other. Trying again does not help.
+    Denied,
+}
+
 /// Why an operation was not accepted: it has no effect and no completion follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -303,8 +339,9 @@ pub enum Refused {
     Invalid,
     /// -FI_EOPNOTSUPP
     Unsupported,
-    /// -FI_EHOSTUNREACH
-    Unreachable,
+    Unreachable(Unreached),
+    /// -FI_ENOTCONN
+    NotConnected,
     NoMemory,
 }
 

@@ -10,7 +10,7 @@ impl Core {
     pub(super) fn lacks(&mut self, peek: Peek, recv: &Recv) -> bool {
         match peek {
             Peek::Only | Peek::Claim | Peek::Discard => self.matcher(recv.kind).find_unexpected(&want(recv)).is_none(),
-            Peek::ReceiveClaimed | Peek::DiscardClaimed => false,
+            Peek::ReceiveClaimed | Peek::DiscardClaimed | Peek::Arrived => false,
         }
     }
 
@@ -19,7 +19,18 @@ impl Core {
         match peek {
             Peek::Only | Peek::Claim | Peek::Discard => self.find(peek, recv, report),
             Peek::ReceiveClaimed | Peek::DiscardClaimed => self.claimed(peek, recv, report),
+            Peek::Arrived => self.receive_arrived(recv, report),
         }
+    }
+
+    /// A multi-receive is refused, as it would wait for more.
+    fn receive_arrived(&mut self, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
+        let has_come = self.matcher(recv.kind).find_unexpected(&want(recv)).is_some();
+        if !has_come || recv.multi.is_some() {
+            return Err(Refused::NotConnected);
+        }
+        self.receive(recv, report);
+        Ok(true)
     }
 
     fn find(&mut self, peek: Peek, recv: &Recv, report: &mut impl Report) -> Result<bool, Refused> {
@@ -53,7 +64,7 @@ impl Core {
                 }
                 return Ok(true);
             }
-            Peek::Only | Peek::ReceiveClaimed | Peek::DiscardClaimed => {}
+            Peek::Only | Peek::ReceiveClaimed | Peek::DiscardClaimed | Peek::Arrived => {}
         }
         Ok(false)
     }

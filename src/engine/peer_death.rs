@@ -130,6 +130,21 @@ impl Core {
     }
 
     fn end_messages(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        self.end_direct_landings(peer, error, report);
+        let arrivals: Vec<Id> = self
+            .arrivals
+            .iter()
+            .filter(|(_, m)| m.from == peer)
+            .map(|(id, _)| id)
+            .collect();
+        for id in arrivals {
+            self.end_arrival(peer, id, error, report);
+        }
+        self.drop_stale_landings(peer);
+    }
+
+    /// Whole messages that the transport is moving into their receives.
+    fn end_direct_landings(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let direct = |landing: &Landing| matches!(landing, Landing::Direct(delivery) if delivery.from == peer);
         let landings: Vec<Id> = self
             .landings
@@ -142,37 +157,36 @@ impl Core {
                 self.deliver(&delivery, Some(error), report);
             }
         }
-        let arrivals: Vec<Id> = self
-            .arrivals
-            .iter()
-            .filter(|(_, m)| m.from == peer)
-            .map(|(id, _)| id)
-            .collect();
-        for id in arrivals {
-            let Some(message) = self.arrivals.get_mut(id) else {
-                continue;
-            };
-            message.ack = false; // its sender no longer waits for `Done`
-            if message.complete() && message.unexpected_id.is_some() {
-                continue;
-            }
-            let (kind, held, kept) = (message.kind, message.unexpected_id, message.kept);
-            if let Some(held) = held {
-                self.matcher(kind).take_unexpected(held);
-                self.release_kept(peer, kept);
-                let claims = self.claims.values_mut();
-                for claim in claims.filter(|claim| claim.kind == kind && claim.unexpected == held) {
-                    claim.lost = Some(error);
-                }
-            }
-            let Some(message) = self.arrivals.remove(id) else {
-                continue;
-            };
-            if let Some(matched) = &message.matched {
-                self.deliver(&message.delivery(matched), Some(error), report);
+    }
+
+    /// A message that was coming. One that is here whole and waits for its receive stays.
+    fn end_arrival(&mut self, peer: PeerId, id: Id, error: Error, report: &mut impl Report) {
+        let Some(message) = self.arrivals.get_mut(id) else {
+            return;
+        };
+        message.ack = false; // its sender no longer waits for `Done`
+        if message.complete() && message.unexpected_id.is_some() {
+            return;
+        }
+        let (kind, held, kept) = (message.kind, message.unexpected_id, message.kept);
+        if let Some(held) = held {
+            self.matcher(kind).take_unexpected(held);
+            self.release_kept(peer, kept);
+            let claims = self.claims.values_mut();
+            for claim in claims.filter(|claim| claim.kind == kind && claim.unexpected == held) {
+                claim.lost = Some(error);
             }
         }
-        // The transport will not finish these placements.
+        let Some(message) = self.arrivals.remove(id) else {
+            return;
+        };
+        if let Some(matched) = &message.matched {
+            self.deliver(&message.delivery(matched), Some(error), report);
+        }
+    }
+
+    /// Placements that the transport will not finish.
+    fn drop_stale_landings(&mut self, peer: PeerId) {
         let (arrivals, sends) = (&self.arrivals, &self.sends);
         let stale = |landing: &Landing| match landing {
             Landing::Direct(_) => false,
@@ -194,7 +208,7 @@ impl Core {
     }
 
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        let waits = |kind: &MessageKind| error != Error::Broken || *kind == MessageKind::Collective;
+        let waits = |kind: &MessageKind| !error.is_break() || *kind == MessageKind::Collective;
         for kind in MessageKind::ALL.into_iter().filter(waits) {
             for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
                 self.withdraw(kind, id, error, report);

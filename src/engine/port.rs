@@ -15,7 +15,7 @@
 //! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The engine
 //! reports no completion before that.
 
-use super::op::{Access, AtomicOp, Error, RemotePart};
+use super::op::{Access, AtomicOp, Error, RemotePart, Unreached};
 use super::wire::Header;
 use crate::util::regions::{Lease, Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
@@ -29,7 +29,7 @@ pub type PeerId = u32;
 pub type Token = u64;
 
 /// What a transport can do. Asked once, when the endpoint is enabled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The most body bytes in one packet. Below 256, operations on several remote pieces are refused.
     pub max_body: usize,
@@ -98,13 +98,13 @@ pub enum Push {
     /// memory of `Body::User`; the header and `Body::Bytes` were copied. Never without a `Notice`.
     Later,
     /// No room towards this peer now: try again after a poll. Also the answer between the end of a connection and
-    /// `Sink::gone` with `Loss::Broken`.
+    /// `Sink::gone` with `Loss::Broken` or `Loss::Silent`.
     Full,
     /// The peer is dead and nothing more will reach it. What it sent before is still delivered, followed by
     /// `Sink::gone` unless that was called already.
     Gone,
-    /// There is nobody at this peer's address.
-    Unreachable,
+    /// There is nobody at this peer's address, or no way there.
+    Unreachable(Unreached),
     /// The transport has no memory for so long a packet to this peer; one of `Limits::guaranteed_body` bytes would go.
     TooLong,
     /// The transport has no memory to connect to this peer.
@@ -254,6 +254,8 @@ pub enum Loss {
     /// - each end is told before it is given a packet of the next connection, and before it pushes one there;
     /// - of the broken connection nothing is delivered after `gone`, and what was pushed to it is sent on no other.
     Broken,
+    /// The same, because nothing was heard of the peer's machine.
+    Silent,
 }
 
 pub trait Transport {
@@ -290,6 +292,11 @@ pub trait Transport {
     /// push now, and may not be called again soon.
     #[inline(always)]
     fn flush(&mut self) {}
+
+    /// Whether anything that was pushed, and reported as `Done`, leaves only when `poll` is called. Asked seldom.
+    fn has_unsent(&self) -> bool {
+        false
+    }
 
     /// The engine treats this peer as dead, because it violated the protocol. True: the transport touches none of the
     /// application's memory on its account any more, and will name no token of its packets, bodies and gets; a connection

@@ -285,7 +285,7 @@ impl<T: Transport> Engine<T> {
     #[cold]
     pub(super) fn not_started(push: Push, end: Completion, report: &mut impl Report) -> Result<(), Refused> {
         match push {
-            Push::Unreachable => Err(Refused::Unreachable),
+            Push::Unreachable(why) => Err(Refused::Unreachable(why)),
             Push::NoMemory | Push::TooLong => Err(Refused::NoMemory),
             Push::Done | Push::Later | Push::Full | Push::Gone => {
                 report.report(end);

@@ -1,6 +1,8 @@
 //! Which operations wait for which, and what fails when a region is closed or a peer dies.
 
 use super::*;
+use crate::engine::deliver::ANSWERS;
+use crate::engine::rma_peer::ExposedRead;
 use crate::engine::wire::{Header, flag};
 
 const WRITE: CompletedOp = CompletedOp::Rma(Access::Write);
@@ -214,6 +216,31 @@ fn all_operations_end_when_the_peer_does() {
             assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
         }
     }
+}
+
+/// A peer that never says that it has fetched is answered with bytes before long, as each leave to fetch takes memory.
+#[test]
+fn a_peer_that_says_nothing_of_its_fetches_is_let_fetch_no_more() {
+    let mut bed = Bed::new(2, 5, manners()[0], small());
+    let memory = Lent::new(&[3000], 1);
+    register(&bed, 1, 1, &memory, Rights::BOTH);
+    let earlier = (1..ANSWERS as u32).map(|number| ExposedRead { number, id: 0 });
+    bed.node(1).engine.core.peer(0).rma_mut().exposed_reads.extend(earlier);
+    for number in [1 << 20, 2 << 20] {
+        let header = Header {
+            flags: flag::GET,
+            data: 1,
+            total: 2900,
+            ..Header::new(Packet::Read, number)
+        };
+        bed.world.borrow_mut().put(0, 1, header, &[]);
+        for _ in 0..20 {
+            bed.progress(1);
+        }
+    }
+    let world = bed.world.borrow();
+    assert_eq!((world.exposed.len(), world.count(Packet::Exposed)), (1, 1));
+    assert_eq!(world.count(Packet::Reply), 2900usize.div_ceil(300));
 }
 
 /// Packets that no engine writes are their sender's end, and touch nothing.

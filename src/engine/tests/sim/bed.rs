@@ -76,6 +76,11 @@ pub trait Connected: Transport + Sized {
     /// It has nothing under way that goes on by itself.
     fn is_quiet(&self) -> bool;
 
+    /// How much memory its peers may still fetch from.
+    fn exposed(&self) -> usize {
+        0
+    }
+
     /// This endpoint is killed. It is not polled any more.
     fn die(&mut self);
 
@@ -140,6 +145,11 @@ impl Connected for Wire {
 
     fn is_quiet(&self) -> bool {
         self.moving.is_empty() && self.owed.is_empty() && self.world.borrow().quiet()
+    }
+
+    fn exposed(&self) -> usize {
+        let exposed = &self.world.borrow().exposed;
+        exposed.values().filter(|(owner, _)| *owner == self.me).count()
     }
 
     /// Of what it sent, the last is lost.

@@ -9,6 +9,7 @@ use crate::util::user::UserBuf;
 enum Use {
     Placement(Token),
     Push(Token),
+    Copy(Token),
 }
 
 /// What the transport has: of which peer, and how often.
@@ -43,6 +44,16 @@ impl<T> Watch<T> {
             world,
             tokens,
         }
+    }
+}
+
+impl<T> Watch<T> {
+    /// A copy was begun: the transport is to name its token once if it is `Later`.
+    fn begun(&mut self, get: Get, peer: PeerId, token: Token) -> Get {
+        if get == Get::Later {
+            has(&mut self.tokens, Use::Copy(token), peer);
+        }
+        get
     }
 }
 
@@ -127,6 +138,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 
     fn finished(&mut self, token: Token, result: Result<(), NotDone>) {
+        names(self.tokens, Use::Copy(token));
         self.sink.finished(token, result);
     }
 
@@ -195,7 +207,11 @@ impl<T: Transport> Transport for Watch<T> {
         len: usize,
         token: Option<Token>,
     ) -> Get {
-        self.inner.get(from, remote, local, at, len, token)
+        let get = self.inner.get(from, remote, local, at, len, token);
+        if get == Get::Later {
+            has(&mut self.tokens, Use::Copy(token.expect("Later without a token")), from);
+        }
+        get
     }
 
     fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
@@ -227,11 +243,13 @@ impl<T: Transport> Transport for Watch<T> {
     }
 
     fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
-        self.inner.copy(to, copy, token)
+        let copied = self.inner.copy(to, copy, token);
+        self.begun(copied, to, token)
     }
 
     fn amo(&mut self, to: PeerId, amo: &Amo<'_>, token: Token) -> Get {
-        self.inner.amo(to, amo, token)
+        let done = self.inner.amo(to, amo, token);
+        self.begun(done, to, token)
     }
 
     fn poll_mark(&self, to: PeerId) -> u64 {

@@ -1,6 +1,7 @@
 //! One end of all lanes: what the engine under test has as its transport.
 
 use super::*;
+use crate::engine::op::Unreached;
 
 /// A body on the way to its place, or a get or copy in flight.
 pub(super) enum Moving {
@@ -44,7 +45,7 @@ impl Transport for Wire {
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let mut world = self.world.borrow_mut();
         if to >= self.peers {
-            return Push::Unreachable;
+            return Push::Unreachable(Unreached::Nobody);
         }
         if world.dead.contains(&to) {
             world.knocks += 1;

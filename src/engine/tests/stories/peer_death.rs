@@ -61,7 +61,10 @@ fn the_dead_leave_nothing_waiting() {
         [gone]
     );
     assert!(bed.send(letter(0, 3, 1, 8)).is_ok());
-    assert_eq!(bed.send(letter(0, 3, 1, 8)), Err(Refused::Unreachable));
+    assert_eq!(
+        bed.send(letter(0, 3, 1, 8)),
+        Err(Refused::Unreachable(Unreached::Nobody))
+    );
     let sent = bed.send(letter(2, 0, 3, 8)).unwrap();
     bed.settle();
     check(&bed, anyone, sent);
@@ -85,8 +88,11 @@ fn nobody_there_yet_ends_sends_but_not_receives() {
         .iter()
         .map(|end| (end.op, end.failure.unwrap().error))
         .collect();
-    assert_eq!(ends, [(CompletedOp::Send, Error::Unreachable)]);
-    assert_eq!(bed.send(letter(0, nobody, 1, 8)), Err(Refused::Unreachable));
+    assert_eq!(ends, [(CompletedOp::Send, Error::Unreachable(Unreached::Nobody))]);
+    assert_eq!(
+        bed.send(letter(0, nobody, 1, 8)),
+        Err(Refused::Unreachable(Unreached::Nobody))
+    );
     assert_eq!(bed.found(recv).len(), 0);
     assert_eq!(bed.nodes[0].engine.posted(), 1);
 }
@@ -265,7 +271,10 @@ fn nonsense_from_a_peer_ends_what_it_has_to_do_with_and_nothing_else() {
             (CompletedOp::Recv, directed, Error::Protocol),
         ];
         assert_eq!(failed, expected, "{header:?}");
-        assert_eq!(bed.send(letter(0, 1, 1, 8)), Err(Refused::Unreachable));
+        assert_eq!(
+            bed.send(letter(0, 1, 1, 8)),
+            Err(Refused::Unreachable(Unreached::Nobody))
+        );
         let sent = bed.send(letter(2, 0, 2, 8)).unwrap();
         bed.settle();
         check(&bed, any, sent);

@@ -19,10 +19,12 @@ impl<T: Connected> Story<T> {
             assert_eq!(end.engine.leftovers(), [0; 5], "node {node}");
             let nonsense = self.bed.world.borrow().nonsense.len() as u64;
             assert!(end.engine.malformed() <= nonsense, "node {node}");
+            assert_eq!(
+                end.engine.transport().inner.exposed(),
+                0,
+                "node {node} still exposes memory"
+            );
         }
-        let world = self.bed.world.borrow();
-        let left = world.exposed.values().filter(|(node, _)| !world.dead.contains(node));
-        assert_eq!(left.count(), 0, "memory is still exposed");
     }
 
     fn judge_ends(&self) {
@@ -85,8 +87,12 @@ impl<T: Connected> Story<T> {
         }
     }
 
-    /// When a message comes, nothing that was begun after it was sent may be there.
+    /// When a message comes, nothing that was begun after it was sent may be there. That only holds where the processor
+    /// that takes the message also executes the rest: what a card writes may be there before anybody looks at packets.
     fn judge_arrivals(&self) {
+        if T::ONE_SIDED {
+            return;
+        }
         let world = self.bed.world.borrow();
         for (header, memory) in &world.offered {
             let (from, to, model) = &self.sent[header.tag as usize];
