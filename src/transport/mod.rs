@@ -2,6 +2,7 @@
 //!
 //! - `shm`: between processes of one machine, through shared memory.
 //! - `tcp`: between machines, through TCP.
+//! - `verbs`: RDMA devices, which do themselves what the engine does for others, so it is no `Transport`.
 //! - `tests`: the suite that every transport must pass, and three small transports that are compiled for tests only.
 //!
 //! A new transport begins as a copy of `tests::loopback` and is done when `tests::suite` passes on it. Knows
@@ -11,3 +12,4 @@ pub mod shm;
 pub mod tcp;
 #[cfg(test)]
 pub mod tests;
+pub mod verbs;

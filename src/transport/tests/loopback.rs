@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::engine::op::Unreached;
 use crate::engine::port::{
     Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Placement, Push, Remote, Sink, Token, Transport,
 };
@@ -155,7 +156,7 @@ impl Transport for Loopback {
         match self.is_open(to) {
             Some(true) => {}
             Some(false) => return Push::Gone,
-            None => return Push::Unreachable,
+            None => return Push::Unreachable(Unreached::Nobody),
         }
         let mut lanes = self.hub.lanes();
         let lane = lanes.packets.entry((self.me, to)).or_default();

@@ -28,10 +28,16 @@ pub type Outcome = Result<(), NotDone>;
 pub struct Manner {
     /// Of 16 requests that touch memory, how many fail, with `Error::NoMemory`.
     pub failing: u64,
+    /// Of 16 such requests, how many are refused at once, with the same error.
+    pub refusing: u64,
     /// Of 16 requests, how many find no room.
     pub full: u64,
     /// Requests on memory of ours fail unless it is registered with our card (FI_MR_LOCAL).
     pub local_keys: bool,
+    /// The cards have no atomics: those are left to processors.
+    pub no_atomics: bool,
+    /// What was requested after a write may overtake it, as it may overtake a read.
+    pub loose_writes: bool,
 }
 
 /// Our side of a request.
@@ -66,6 +72,10 @@ pub enum Request {
 impl Request {
     fn answers_later(&self) -> bool {
         matches!(self, Request::Read(..) | Request::Fetch(..) | Request::Amo(..))
+    }
+
+    fn touches_memory(&self) -> bool {
+        !matches!(self, Request::Packet(..))
     }
 
     /// Whether it takes a buffer of the receiver.
@@ -236,9 +246,12 @@ impl Hardware {
         self.cards[to].closed || self.pair(from, to).broken
     }
 
-    /// Whether an end that knows of a break waits for the other to know too.
-    pub fn reconnects(&mut self, from: usize, to: usize) -> bool {
-        !self.cards[to].closed && self.pair(from, to).told
+    /// Whether nothing is under way from one card to another, nor what it has to hear of it.
+    pub fn is_quiet(&mut self, me: usize, peer: usize) -> bool {
+        let untold = self.is_broken(me, peer) && !self.pair(me, peer).told;
+        let sent = self.pair(me, peer);
+        let idle = sent.queue.is_empty() && sent.answering.is_empty() && sent.completed.is_empty();
+        idle && !untold && self.pair(peer, me).arrived.is_empty()
     }
 
     /// An end knows that its connection to another is broken. When both do, they are connected again.
@@ -250,8 +263,17 @@ impl Hardware {
         }
     }
 
-    /// Whether there is room for a request, now.
+    /// Whether the card refuses a request at once.
+    pub fn refuses(&mut self, request: &Request) -> bool {
+        let refusing = self.manner.refusing;
+        request.touches_memory() && self.roll(16) < refusing
+    }
+
+    /// Whether there is room for a request, now. There is none from a break until both ends know of it.
     pub fn has_room(&mut self, from: usize, to: usize, request: &Request) -> bool {
+        if self.pair(from, to).broken {
+            return false;
+        }
         let full = self.manner.full;
         let pair = self.pair(from, to);
         let reads = pair.queue.iter().filter(|(_, request)| request.answers_later()).count() + pair.answering.len();
@@ -285,9 +307,13 @@ impl Hardware {
     }
 
     fn flush(&mut self, from: usize, to: usize) {
+        let why = match self.cards[to].closed {
+            true => Error::PeerGone,
+            false => Error::Broken,
+        };
         let pair = self.pair(from, to);
         let ended = pair.answering.drain(..).chain(pair.queue.drain(..));
-        let ended = ended.filter_map(|(token, _)| Some((token?, Err(NotDone::Failed(Error::Broken)))));
+        let ended = ended.filter_map(|(token, _)| Some((token?, Err(NotDone::Failed(why)))));
         let ended: Vec<_> = ended.collect();
         self.pair(from, to).completed.extend(ended);
     }
@@ -312,7 +338,7 @@ impl Hardware {
                 self.flush(from, to);
             }
             for _ in 0..self.roll(5) {
-                let answer = self.roll(2) == 0;
+                let answer = self.roll(8) == 0;
                 self.step(from, to, answer);
             }
         }
@@ -320,6 +346,7 @@ impl Hardware {
 
     /// The next thing that one card does for another. False: there is none. `answer`: reads are due.
     fn step(&mut self, from: usize, to: usize, answer: bool) -> bool {
+        let loose = self.manner.loose_writes;
         let pair = self.pair(from, to);
         if pair.broken {
             return false;
@@ -331,7 +358,7 @@ impl Hardware {
         let Some((token, request)) = pair.queue.pop_front() else {
             return false;
         };
-        if request.answers_later() {
+        if request.answers_later() || loose && matches!(request, Request::Write(..)) {
             pair.answering.push_back((token, request));
         } else {
             self.carry_out(from, to, token, request);
@@ -358,8 +385,7 @@ impl Hardware {
 
     fn try_request(&mut self, from: usize, to: usize, request: &Request) -> Outcome {
         let failing = self.manner.failing;
-        let touches = !matches!(request, Request::Packet(..));
-        if touches && self.roll(16) < failing {
+        if request.touches_memory() && self.roll(16) < failing {
             return Err(NotDone::Failed(Error::NoMemory));
         }
         if let Some(ours) = request.ours().filter(|_| self.manner.local_keys) {

@@ -11,7 +11,7 @@ mod card;
 mod story;
 mod tests;
 
-use crate::engine::op::Access;
+use crate::engine::op::{Access, Error};
 use crate::engine::port::*;
 use crate::engine::wire::Header;
 use crate::mem::atomic::{AtomicOp, Datatype, Form, Op};
@@ -23,7 +23,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 pub const LIMITS: Limits = Limits {
     max_body: 256,
-    eager: 2000,
+    eager: 500,
     can_get: true,
     guaranteed_body: 256,
     sync_placement: false,
@@ -76,11 +76,6 @@ impl Fabric {
     pub fn break_pair(&self, a: PeerId, b: PeerId) {
         self.hardware().break_pair(a as usize, b as usize);
     }
-
-    /// How much memory an endpoint has exposed.
-    pub fn exposed(&self, of: PeerId) -> usize {
-        self.hardware().cards[of as usize].exposed.len()
-    }
 }
 
 /// A body that is being moved from a buffer to its place.
@@ -114,24 +109,46 @@ impl QueuePair {
     fn request(&mut self, to: PeerId, token: Token, request: Request) -> Get {
         let mut hardware = self.fabric.hardware();
         let to = to as usize;
-        if hardware.is_broken(self.me, to) {
-            // Whoever knows waits for the other to know too.
-            return if hardware.reconnects(self.me, to) {
-                Get::Full
-            } else {
-                Get::Gone
-            };
+        if hardware.cards[to].closed {
+            return Get::Gone;
         }
         if !hardware.has_room(self.me, to, &request) {
             return Get::Full;
+        }
+        if hardware.refuses(&request) {
+            return Get::Failed(Error::NoMemory);
         }
         hardware.request(self.me, to, Some(token), request);
         Get::Later
     }
 
-    /// Whether a peer's card may be asked: it has opened its regions. For one that has not, the engine asks the peer.
+    /// How much memory peers may fetch from.
+    pub fn exposed(&self) -> usize {
+        self.fabric.hardware().cards[self.me].exposed.len()
+    }
+
+    /// Nothing is under way here that goes on by itself.
+    pub fn is_quiet(&self) -> bool {
+        let mut hardware = self.fabric.hardware();
+        let mut others = (0..hardware.cards.len()).filter(|peer| !self.told.contains(peer));
+        self.moving.is_empty() && others.all(|peer| hardware.is_quiet(self.me, peer))
+    }
+
+    /// The endpoint ends as if its process had died.
+    pub fn die(&mut self) {
+        self.fabric.hardware().close(self.me);
+    }
+
+    /// The connection to a peer breaks.
+    pub fn break_off(&mut self, peer: PeerId) {
+        self.fabric.hardware().break_pair(self.me, peer as usize);
+    }
+
+    /// Whether a peer's card may be asked: it has opened its regions, or is gone and says so. For one that has not, the
+    /// engine asks the peer.
     fn is_open(&self, peer: PeerId) -> bool {
-        self.fabric.hardware().cards[peer as usize].regions.is_some()
+        let card = &self.fabric.hardware().cards[peer as usize];
+        card.closed || card.regions.is_some()
     }
 
     /// Tells the engine of some of the requests that have completed.
@@ -210,7 +227,7 @@ impl QueuePair {
         let mut hardware = self.fabric.hardware();
         let died = hardware.cards[peer].closed;
         let knows = self.told.contains(&peer) || hardware.pair(self.me, peer).told;
-        let over = peer != self.me && hardware.is_broken(self.me, peer) && !knows;
+        let over = hardware.is_broken(self.me, peer) && !knows;
         let rest = self.moving.iter().any(|(from, ..)| *from == peer);
         let rest = rest || !hardware.pair(peer, self.me).arrived.is_empty();
         drop(hardware);
@@ -228,7 +245,7 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        self.fabric.hardware().close(self.me);
+        self.die();
     }
 }
 
@@ -244,10 +261,15 @@ impl Transport for QueuePair {
     }
 
     fn one_sided(&self) -> OneSided {
+        let Manner {
+            no_atomics,
+            loose_writes,
+            ..
+        } = self.fabric.hardware().manner;
         OneSided {
             copies: true,
-            atomics: &AMOS,
-            ordered_after_write: true,
+            atomics: if no_atomics { &[] } else { &AMOS },
+            ordered_after_write: !loose_writes,
             ordered_after_read: false,
         }
     }
@@ -267,12 +289,8 @@ impl Transport for QueuePair {
         }
         let (mut hardware, to) = (self.fabric.hardware(), to as usize);
         let request = Request::Packet(*header, bytes);
-        if hardware.is_broken(self.me, to) {
-            return if hardware.reconnects(self.me, to) {
-                Push::Full
-            } else {
-                Push::Gone
-            };
+        if hardware.cards[to].closed {
+            return Push::Gone;
         }
         if !hardware.has_room(self.me, to, &request) {
             return Push::Full;
@@ -282,8 +300,9 @@ impl Transport for QueuePair {
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
-        self.fabric.hardware().break_pair(self.me, peer as usize);
+        self.break_off(peer);
         self.moving.retain(|(from, ..)| *from != peer as usize);
+        self.fabric.hardware().pair(self.me, peer as usize).completed.clear();
         true
     }
 
@@ -328,7 +347,7 @@ impl Transport for QueuePair {
             (Access::Write, Local::User(iov)) => Request::Write(Ours::User(*iov), parts, copy.data),
             (Access::Write, Local::Bytes(bytes)) => Request::Write(Ours::Taken(bytes.to_vec()), parts, copy.data),
             (Access::Read, Local::User(iov)) => Request::Read(*iov, parts),
-            (Access::Read, Local::Bytes(_)) => return Get::Failed(crate::engine::op::Error::OutOfRange),
+            (Access::Read, Local::Bytes(_)) => return Get::Failed(Error::OutOfRange),
         };
         self.request(to, token, request)
     }

@@ -1,8 +1,9 @@
-//! Generated runs of operations between cards that fail, judged by what each operation must come to.
+//! Generated runs on cards whose requests fail, at once or later, and with an endpoint that does nothing by its card:
+//! what the stories for all transports (`engine::tests::random::over`) can't say, as an operation that failed may have
+//! been done or not.
 //!
-//! Every operation has memory of its own at its target, so what it did can be told whatever the order: nothing, or all
-//! of it. Buffers and regions are overwritten as soon as their operation has ended or they are closed, and looked at again
-//! in the end.
+//! Every operation has memory of its own at its target, so what it did can be told: nothing, or all of it. Its buffer is
+//! overwritten as soon as it has ended, and looked at again in the end.
 
 use super::*;
 use crate::engine::op::*;
@@ -18,8 +19,6 @@ const SLOTS: usize = 120;
 const OPEN: u64 = 1;
 /// Reading only.
 const SHUT: u64 = 2;
-/// Is closed in the middle.
-const BRIEF: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
@@ -42,11 +41,16 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn manner() -> impl Strategy<Value = Manner> {
-    (prop_oneof![Just(0u64), 0u64..8], 0u64..8).prop_map(|(failing, full)| Manner {
-        failing,
-        full,
-        local_keys: false,
-    })
+    let some = || prop_oneof![Just(0u64), 0u64..8];
+    (some(), prop_oneof![some(), Just(16)], 0u64..8, any::<bool>()).prop_map(
+        |(failing, refusing, full, loose_writes)| Manner {
+            failing,
+            refusing,
+            full,
+            loose_writes,
+            ..Manner::default()
+        },
+    )
 }
 
 /// An operation that was begun.
@@ -57,7 +61,8 @@ struct Asked {
     slot: usize,
     local: Lent,
     data: Option<u64>,
-    ends: usize,
+    /// How it has ended.
+    end: Option<Completion>,
 }
 
 struct Node {
@@ -65,22 +70,16 @@ struct Node {
     engine: Engine<QueuePair>,
     ends: Vec<Completion>,
     memory: Lent,
-    brief: Lent,
-    regions: Arc<Regions>,
     /// FI_RMA_EVENT: it does nothing by its card, and lets nobody else.
     counts: bool,
 }
 
 struct Story {
-    fabric: Fabric,
     nodes: Vec<Node>,
     asked: Vec<Asked>,
     /// Data that targets were told.
     told: Vec<(PeerId, Completion)>,
-    broken: Vec<(PeerId, PeerId)>,
-    closed: bool,
-    dead: Option<PeerId>,
-    failing: bool,
+    fails: bool,
 }
 
 fn fill(number: usize) -> u8 {
@@ -98,15 +97,8 @@ impl Story {
             };
             let mut engine = Engine::with(fabric.open(&[node as u8]), config);
             let regions = Arc::new(Regions::new(false, false));
-            let (memory, brief) = (
-                Lent::new(&[1000, SLOTS * SLOT - 1000], 0),
-                Lent::new(&[SLOTS * SLOT], 0),
-            );
-            for (key, memory, rights) in [
-                (OPEN, &memory, Rights::BOTH),
-                (SHUT, &memory, Rights::READ),
-                (BRIEF, &brief, Rights::BOTH),
-            ] {
+            let memory = Lent::new(&[1000, SLOTS * SLOT - 1000], 0);
+            for (key, rights) in [(OPEN, Rights::BOTH), (SHUT, Rights::READ)] {
                 let region = Region {
                     memory: memory.iov(),
                     rights,
@@ -117,46 +109,31 @@ impl Story {
                 };
                 regions.add(region, key).unwrap();
             }
-            engine.expose_regions(regions.clone(), 0, counts);
+            engine.expose_regions(regions, 0, counts);
             Node {
                 at: node,
                 engine,
                 ends: Vec::new(),
                 memory,
-                brief,
-                regions,
                 counts,
             }
         });
         Story {
             nodes: nodes.collect(),
-            fabric,
             asked: Vec::new(),
             told: Vec::new(),
-            broken: Vec::new(),
-            closed: false,
-            dead: None,
-            failing: manner.failing > 0,
+            fails: manner.failing + manner.refusing > 0,
         }
     }
 
     fn act(&mut self, step: &Step) {
-        if self.dead.is_some_and(|dead| dead == step.node) {
+        if step.what < 12 && self.asked.len() == SLOTS {
             return;
         }
         match step.what {
-            0..7 => self.access(step),
-            7..10 => self.add(step),
-            10 => self.message(step),
-            11 if step.how < 48 => {
-                self.fabric.break_pair(step.node, step.peer);
-                self.broken.push((step.node, step.peer));
-            }
-            12 if step.how < 40 && !self.closed => self.close(),
-            13 if step.how < 16 && self.dead.is_none() => {
-                // It ends as a program does that is killed: with operations under way.
-                self.dead = Some(NODES - 1);
-            }
+            0..8 => self.access(step),
+            8..11 => self.add(step),
+            11 => self.message(step),
             _ => (0..step.how % 8).for_each(|_| self.progress(step.node)),
         }
     }
@@ -172,15 +149,8 @@ impl Story {
 
     fn access(&mut self, step: &Step) {
         let number = self.asked.len();
-        if number == SLOTS {
-            return;
-        }
         let access = if step.what < 4 { Access::Write } else { Access::Read };
-        let key = match step.how & 7 {
-            0 => SHUT,
-            1 | 2 => BRIEF,
-            _ => OPEN,
-        };
+        let key = if step.how & 7 == 0 { SHUT } else { OPEN };
         let byte = if access == Access::Write { fill(number) } else { 0 };
         let local = Lent::new(&[step.len / 2, step.len - step.len / 2], byte);
         let data = (access == Access::Write && step.how & 8 != 0).then_some(number as u64);
@@ -195,9 +165,8 @@ impl Story {
             context: number,
             tell: Tell::Queue,
         };
-        if access == Access::Read && !(key == BRIEF && self.closed) {
-            let node = &self.nodes[step.peer as usize];
-            let memory = if key == BRIEF { &node.brief } else { &node.memory };
+        if access == Access::Read {
+            let memory = &self.nodes[step.peer as usize].memory;
             memory.iov().write(number * SLOT, &vec![fill(number); step.len]);
         }
         let node = &mut self.nodes[step.node as usize];
@@ -213,9 +182,6 @@ impl Story {
     /// Adds to a slot of its own, or swaps it.
     fn add(&mut self, step: &Step) {
         let number = self.asked.len();
-        if number == SLOTS {
-            return;
-        }
         let word = |value: u64| {
             let lent = Lent::new(&[8], 0);
             lent.set(&value.to_le_bytes());
@@ -248,11 +214,9 @@ impl Story {
         }
     }
 
+    /// A get that fails ends no message.
     fn message(&mut self, step: &Step) {
         let number = self.asked.len();
-        if number == SLOTS {
-            return;
-        }
         let memory = Lent::new(&[step.len], fill(number));
         let send = Send {
             kind: MessageKind::Tagged,
@@ -282,10 +246,8 @@ impl Story {
             return;
         }
         self.note(step, CompletedOp::Send, OPEN, memory, None);
-        if self.dead != Some(step.peer) {
-            let node = &mut self.nodes[to];
-            node.engine.recv(&recv, &mut node.ends).unwrap();
-        }
+        let node = &mut self.nodes[to];
+        node.engine.recv(&recv, &mut node.ends).unwrap();
     }
 
     fn note(&mut self, step: &Step, op: CompletedOp, key: u64, local: Lent, data: Option<u64>) {
@@ -296,146 +258,114 @@ impl Story {
             slot: self.asked.len(),
             local,
             data,
-            ends: 0,
+            end: None,
         });
     }
 
-    /// All nodes close a region. Its memory is the application's again.
-    fn close(&mut self) {
-        self.closed = true;
-        for node in &self.nodes {
-            node.regions.remove(BRIEF).expect("nobody is stopped");
-            node.brief.set(&vec![0xaa; SLOTS * SLOT]);
-        }
-    }
-
     fn progress(&mut self, at: PeerId) {
-        if self.dead == Some(at) {
-            return;
-        }
         let node = &mut self.nodes[at as usize];
         node.engine.progress(&mut node.ends);
         let counts = node.counts;
         for end in node.ends.drain(..) {
             match end.op {
                 CompletedOp::Target { .. } => self.told.push((at, end)),
-                CompletedOp::Recv => {}
-                _ => {
-                    let asked = &mut self.asked[end.context];
-                    let (node, peer) = (asked.step.node, asked.step.peer);
-                    let between = |pair: &(PeerId, PeerId)| [(node, peer), (peer, node)].contains(pair);
-                    let circumstances = Circumstances {
-                        failing: self.failing,
-                        apart: self.broken.iter().any(between) || self.dead == Some(peer),
-                        closed: self.closed,
-                        asks: counts,
-                    };
-                    ended(asked, at, &end, &circumstances);
-                }
+                CompletedOp::Recv => assert_eq!(end.failure, None),
+                _ => self.asked[end.context].ended(at, end, self.fails, counts),
             }
         }
-    }
-
-    fn living(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().filter(|node| Some(node.at) != self.dead)
     }
 
     fn finish(&mut self) {
         for _ in 0..3000 {
             (0..NODES).for_each(|node| self.progress(node));
-            if self.living().all(|node| node.engine.leftovers() == [0; 5]) {
+            let done = |engine: &Engine<QueuePair>| engine.leftovers() == [0; 5] && engine.transport().is_quiet();
+            if self.nodes.iter().all(|node| done(&node.engine)) {
                 break;
             }
         }
-        for (at, asked) in self.asked.iter().enumerate() {
-            let all = asked.ends == 1 || asked.ends == 0 && Some(asked.step.node) == self.dead;
-            assert!(
-                all,
-                "operation {at}: {} ends of {:?} {:?}",
-                asked.ends, asked.op, asked.step
-            );
-        }
-        for node in self.living() {
+        for node in &self.nodes {
+            let left = (node.engine.leftovers(), node.engine.malformed());
+            assert_eq!(left, ([0; 5], 0), "node {}", node.at);
             assert_eq!(
-                (node.engine.leftovers(), node.engine.malformed()),
-                ([0; 5], 0),
-                "node {}",
+                node.engine.transport().exposed(),
+                0,
+                "node {} still exposes memory",
                 node.at
             );
-            assert_eq!(self.fabric.exposed(node.at), 0, "node {} still exposes memory", node.at);
         }
-        self.judge_memory();
-        self.judge_data();
+        for asked in &self.asked {
+            let end = asked.end.unwrap_or_else(|| panic!("{:?} has no end", asked.step));
+            self.judge_memory(asked, end.failure.is_none());
+            self.judge_data(asked, end.failure.is_none());
+        }
     }
 
-    /// All of each write, or nothing; nothing that was not written; nothing in a region after it was closed.
-    fn judge_memory(&self) {
-        for asked in &self.asked {
-            let node = &self.nodes[asked.step.peer as usize];
-            let mut found = vec![0; SLOT];
-            let memory = if asked.key == BRIEF { &node.brief } else { &node.memory };
-            memory.iov().read(asked.slot * SLOT, &mut found);
-            if asked.key == BRIEF && self.closed {
-                assert!(found.iter().all(|byte| *byte == 0xaa), "a closed region was written to");
-            }
-            if asked.op == CompletedOp::Rma(Access::Write) && asked.key == SHUT {
+    /// All of each write or atomic, if it has ended well; else all, or nothing.
+    fn judge_memory(&self, asked: &Asked, well: bool) {
+        let Step { peer, len, .. } = asked.step;
+        let number = asked.slot as u64 + 1;
+        let (all, nothing) = match asked.op {
+            CompletedOp::Rma(Access::Write) => (vec![fill(asked.slot); len], vec![0; len]),
+            CompletedOp::Rma(Access::Read) => (vec![fill(asked.slot); len], vec![fill(asked.slot); len]),
+            CompletedOp::Atomic(_) => (number.to_le_bytes().to_vec(), vec![0; 8]),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let mut found = vec![0; SLOT];
+        self.nodes[peer as usize]
+            .memory
+            .iov()
+            .read(asked.slot * SLOT, &mut found);
+        let (found, behind) = found.split_at(all.len());
+        assert!(behind.iter().all(|byte| *byte == 0), "{:?}: too much", asked.step);
+        assert!(
+            found == all || found == nothing && !well,
+            "{:?} {:?} in {:?}",
+            asked.end,
+            found,
+            asked.step
+        );
+    }
+
+    /// Each datum comes once if its write has ended well, and else not at all.
+    fn judge_data(&self, asked: &Asked, well: bool) {
+        if let Some(data) = asked.data {
+            let told = self.told.iter().filter(|(_, end)| end.data == Some(data));
+            let expected = [(asked.step.peer, asked.step.len)];
+            let told: Vec<_> = told.map(|(at, end)| (*at, end.len)).collect();
+            assert_eq!(told, expected[..usize::from(well)], "{:?}", asked.step);
+        }
+    }
+}
+
+impl Asked {
+    /// It has ended: once, with an error that it may have, and with its bytes in place. Its buffer is overwritten.
+    fn ended(&mut self, at: PeerId, end: Completion, fails: bool, counts: bool) {
+        let Step { node, len, .. } = self.step;
+        assert!(self.end.replace(end).is_none(), "two ends of {:?}", self.step);
+        assert_eq!((at, end.op), (node, self.op), "{:?}", self.step);
+        let refused = self.key == SHUT && self.op == CompletedOp::Rma(Access::Write);
+        match end.failure.map(|failure| failure.error) {
+            None => {
+                assert!(!refused, "{:?}", self.step);
+                let expected = match self.op {
+                    CompletedOp::Rma(Access::Read) => Some(vec![fill(self.slot); len]),
+                    CompletedOp::Atomic(Form::Fetch | Form::Compare) => Some(vec![0; 8]),
+                    _ => None,
+                };
                 assert!(
-                    found.iter().all(|byte| *byte == 0),
-                    "a region was written to that is shut"
+                    expected.is_none_or(|bytes| bytes == self.local.bytes()),
+                    "{:?}",
+                    self.step
                 );
             }
+            Some(Error::NoMemory) => assert!(fails && self.op != CompletedOp::Send, "{:?}", self.step),
+            Some(Error::NoRights) => assert!(refused, "{:?}", self.step),
+            // A processor's atomics and a card's do not mix.
+            Some(Error::NoSuchAtomic) => assert!(counts && matches!(self.op, CompletedOp::Atomic(_))),
+            other => panic!("{other:?} {:?}", self.step),
         }
+        self.local.set(&vec![0xee; self.local.iov().len()]);
     }
-
-    /// Each datum comes at most once, and once if its write has ended well.
-    fn judge_data(&self) {
-        for (number, asked) in self.asked.iter().enumerate().filter(|(_, asked)| asked.data.is_some()) {
-            let told = self
-                .told
-                .iter()
-                .filter(|(at, end)| *at == asked.step.peer && end.data == asked.data);
-            let many = told.count();
-            assert!(many <= 1, "data of {number} came {many} times");
-        }
-    }
-}
-
-/// What may have gone wrong by the end of an operation.
-struct Circumstances {
-    failing: bool,
-    /// Its peer is dead, or the connection is broken.
-    apart: bool,
-    closed: bool,
-    /// Its initiator does nothing by its card.
-    asks: bool,
-}
-
-/// An operation has ended: once, with an error that it may have, and with its bytes in place. Its buffer is overwritten.
-fn ended(asked: &mut Asked, at: PeerId, end: &Completion, now: &Circumstances) {
-    asked.ends += 1;
-    let Step { node, len, .. } = asked.step;
-    assert_eq!((asked.ends, at, end.op), (1, node, asked.op), "{:?}", asked.step);
-    match end.failure.map(|failure| failure.error) {
-        None => {
-            assert!(asked.op != CompletedOp::Rma(Access::Write) || asked.key != SHUT);
-            let expected = match asked.op {
-                CompletedOp::Rma(Access::Read) => Some(vec![fill(asked.slot); len]),
-                CompletedOp::Atomic(Form::Fetch | Form::Compare) => Some(vec![0; 8]),
-                _ => None,
-            };
-            if let Some(expected) = expected {
-                assert_eq!(asked.local.bytes(), expected, "{:?}", asked.step);
-            }
-        }
-        Some(Error::PeerGone | Error::Broken) => assert!(now.apart, "{:?}", asked.step),
-        Some(Error::NoMemory) => assert!(now.failing && asked.op != CompletedOp::Send, "{:?}", asked.step),
-        Some(Error::NoRights) => assert!(asked.key == SHUT && asked.op == CompletedOp::Rma(Access::Write)),
-        Some(Error::NoKey) => assert!(asked.key == BRIEF && now.closed),
-        // A processor's atomics and a card's do not mix.
-        Some(Error::NoSuchAtomic) => assert!(now.asks && matches!(asked.op, CompletedOp::Atomic(_))),
-        other => panic!("{other:?} {:?}", asked.step),
-    }
-    asked.local.set(&vec![0xee; asked.local.iov().len()]);
 }
 
 proptest! {
@@ -446,19 +376,10 @@ proptest! {
         seed: u64, manner in manner(), counting: u8, steps in proptest::collection::vec(step(), 0..160)
     ) {
         let mut story = Story::new(seed, manner, counting);
-        for step in &steps {
-            let alive = story.dead;
-            story.act(step);
-            if let (None, Some(dead)) = (alive, story.dead) {
-                let node = &mut story.nodes[dead as usize];
-                let fresh = Fabric::default().open(b"nobody");
-                drop(std::mem::replace(&mut node.engine, Engine::new(fresh)));
-            }
-        }
+        steps.iter().for_each(|step| story.act(step));
         story.finish();
         for asked in &story.asked {
-            let found = asked.local.bytes();
-            let whole = asked.ends == 0 || found.iter().all(|byte| *byte == 0xee);
+            let whole = asked.local.bytes().iter().all(|byte| *byte == 0xee);
             prop_assert!(whole, "a buffer was written to after the end of its operation");
         }
     }

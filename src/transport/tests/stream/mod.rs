@@ -7,7 +7,7 @@
 mod link;
 mod tests;
 
-use crate::engine::op::Error;
+use crate::engine::op::{Error, Unreached};
 use crate::engine::port::{
     Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
@@ -146,7 +146,7 @@ impl Transport for Stream {
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let (dead, called) = (self.is_dead(to), self.call(to).is_some());
         let Some(link) = self.links.get_mut(to as usize) else {
-            return Push::Unreachable;
+            return Push::Unreachable(Unreached::Nobody);
         };
         if dead {
             // One that was not connected would not hear of its end.

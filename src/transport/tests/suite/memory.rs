@@ -101,7 +101,7 @@ pub fn engines_reach_each_others_memory<P: Pair>() {
     let (mut sides, _keep) = sides::<P>(Config::default());
     let Limits { max_body, eager, .. } = sides[0].engine.transport().limits();
     let native = sides[0].engine.transport().one_sided().copies;
-    let most = 300_000;
+    let most = 300_000.max(max_body + 1);
     let memory = Lent::new(&[1000, most], 0);
     open(&mut sides[1], &memory, Rights::BOTH);
     let lens = [0, 1, 8, max_body - 1, max_body, max_body + 1, eager, eager + 1, most];
