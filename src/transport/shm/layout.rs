@@ -21,6 +21,7 @@
 //! Called by the other files of this module. Knows nothing of what records and regions mean.
 
 use super::attention::AttentionWord;
+use super::bells::{self, BellWord, BellWords};
 use super::name::ADDRESS_MAX;
 use super::ring::LINE;
 use crate::sys::shared::{self, FileMap};
@@ -87,6 +88,39 @@ impl AttentionWord for AtomicU64 {
     #[inline]
     fn replace(&self, seen: u64, new: u64) {
         let _ = self.compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl BellWord for AtomicU64 {
+    fn looks_set(&self) -> bool {
+        self.load(Ordering::Relaxed) != 0
+    }
+
+    fn load(&self) -> u64 {
+        self.load(Ordering::SeqCst)
+    }
+
+    fn set(&self, bits: u64) {
+        self.fetch_or(bits, Ordering::SeqCst);
+    }
+
+    fn take(&self) -> u64 {
+        self.swap(0, Ordering::SeqCst)
+    }
+}
+
+impl BellWords for FileHeader {
+    type Word = AtomicU64;
+
+    fn bells(&self, group: usize) -> &AtomicU64 {
+        assert!(group < BELLS);
+        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
+        unsafe { &*self.bells.as_ptr().add(group * 8).cast::<AtomicU64>() }
+    }
+
+    fn rung(&self, word: usize) -> &AtomicU64 {
+        assert!(word < RUNG);
+        self.map.word(AT_RUNG + word * 8)
     }
 }
 
@@ -324,47 +358,19 @@ impl FileHeader {
         self.map.word(AT_USED).fetch_max(used as u64, Ordering::Release);
     }
 
-    fn bells(&self, group: usize) -> &AtomicU64 {
-        assert!(group < BELLS);
-        // SAFETY: within the mapping, as asserted, and aligned; every process uses it as an atomic.
-        unsafe { &*self.bells.as_ptr().add(group * 8).cast::<AtomicU64>() }
-    }
-
-    fn rung(&self, word: usize) -> &AtomicU64 {
-        assert!(word < RUNG);
-        self.map.word(AT_RUNG + word * 8)
-    }
-
-    /// Tells the owner that a ring has news. SYNC POINT bell: the bit of the ring is set first, then that of its word.
-    /// If the latter is set already, the owner has yet to look at the word.
+    /// Tells the owner that a ring has news.
     pub(super) fn ring_bell(&self, index: usize) {
-        let group = index / 64;
-        self.bells(group).fetch_or(1 << (index % 64), Ordering::SeqCst);
-        let (word, bit) = (self.rung(group / 64), 1 << (group % 64));
-        if word.load(Ordering::SeqCst) & bit == 0 {
-            word.fetch_or(bit, Ordering::SeqCst);
-        }
+        bells::ring(self, index);
     }
 
     /// Whether any bell was rung.
     pub(super) fn has_rung(&self) -> bool {
-        (0..self.used().div_ceil(64 * 64)).any(|word| self.rung(word).load(Ordering::Relaxed) != 0)
+        bells::has_rung(self, self.used())
     }
 
-    /// Clears the bells, and adds the rings that had rung. SYNC POINT bell: the words' bits are cleared first, then
-    /// those of the rings.
+    /// Clears the bells, and adds the rings that had rung.
     pub(super) fn take_bells(&self, rung: &mut Vec<usize>) {
-        let used = self.used();
-        for word in 0..used.div_ceil(64 * 64) {
-            if self.rung(word).load(Ordering::Relaxed) == 0 {
-                continue;
-            }
-            for group in bits(self.rung(word).swap(0, Ordering::SeqCst)).map(|bit| word * 64 + bit) {
-                if group < used.div_ceil(64) {
-                    rung.extend(bits(self.bells(group).swap(0, Ordering::SeqCst)).map(|bit| group * 64 + bit));
-                }
-            }
-        }
+        bells::take(self, self.used(), rung);
     }
 
     fn state_word(&self, index: usize) -> &AtomicU32 {
@@ -469,11 +475,6 @@ pub(super) fn instance_in(fd: BorrowedFd<'_>) -> Option<u64> {
     let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).ok();
     let whole = shared::read_start(fd, &mut bytes) && word(bytes.get(magic)?)? == MAGIC;
     whole.then(|| word(bytes.get(instance)?))?
-}
-
-/// The numbers of the bits that are set.
-fn bits(word: u64) -> impl Iterator<Item = usize> {
-    (0..64).filter(move |bit| word & 1 << bit != 0)
 }
 
 pub(super) fn read_address(map: &FileMap, len_at: usize, at: usize) -> Option<Vec<u8>> {

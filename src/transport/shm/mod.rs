@@ -23,6 +23,7 @@
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
 
 mod attention;
+mod bells;
 mod config;
 mod direct_access;
 mod doorbell;
@@ -50,7 +51,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::op::RemotePart;
+use crate::engine::op::{RemotePart, Unreached};
 use crate::engine::port::{
     self, Body, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
 };
@@ -143,7 +144,7 @@ impl ShmTransport {
     /// Connects to a peer on the first push to it.
     #[cold]
     fn connect(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
-        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
+        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
         if peer.ending {
             return Err(Push::Gone);
         }
@@ -151,12 +152,12 @@ impl ShmTransport {
         let out = match Outbound::connect(&peer.address, peer.instance, &self.own, &self.config) {
             Ok(out) => out,
             Err(ConnectError::NoRing) => return Err(Push::NoMemory),
-            Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable),
+            Err(ConnectError::Nobody) if stranger => return Err(Push::Unreachable(Unreached::Nobody)),
             // The endpoint that we knew by this address is gone, which the engine must be told.
             Err(ConnectError::Nobody | ConnectError::OtherInstance) => return Err(self.push_failed(to, Written::Gone)),
         };
         peer.instance = out.instance();
-        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable)?;
+        let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
         Ok(peer.out.insert(out))
     }
 

@@ -71,6 +71,14 @@ pub(crate) struct PendingCopy {
     ok: bool,
 }
 
+/// What has become of asking a peer to help.
+enum Asked {
+    /// It was asked, for the copy of this number.
+    Helper(u32),
+    /// It is gone.
+    Nobody,
+}
+
 impl ShmTransport {
     /// Whether a peer still does its part of an earlier copy.
     pub(in super::super) fn is_copying_with(&self, peer: PeerId) -> bool {
@@ -93,6 +101,37 @@ impl ShmTransport {
             // messages of 4 MiB in flight, each then took 2.4 ms instead of 1.6.
             return Some(Get::Full);
         }
+        let number = match self.ask_to_help(from, memory, local, &cut)? {
+            Asked::Helper(number) => number,
+            Asked::Nobody => return Some(Get::Gone),
+        };
+        let peer = self.peers.get_mut(from)?;
+        let (ring, out) = (self.inbox.ring(peer.ring?)?, peer.out.as_mut()?);
+        let mut pending = PendingCopy {
+            peer: from,
+            token,
+            number,
+            cut,
+            memory: *memory,
+            local: *local,
+            front: 0,
+            ok: true,
+        };
+        if !pending.copy_front(ring, out) {
+            return Some(Get::Gone);
+        }
+        for _ in 0..SPINS {
+            if let Some(got) = pending.result(ring, out) {
+                return Some(got);
+            }
+            core::hint::spin_loop();
+        }
+        self.pending_copies.push(pending);
+        Some(Get::Later)
+    }
+
+    /// Lays the pieces out and asks the peer to copy from the back. None: it cannot be asked now.
+    fn ask_to_help(&mut self, from: PeerId, memory: &PeerMemory, local: &UserIov, cut: &Cut) -> Option<Asked> {
         let peer = self.peers.get_mut(from)?;
         let (ring, out) = (self.inbox.ring(peer.ring?)?, peer.out.as_mut()?);
         let helper = HelperWord::of(ring.helped().load(Ordering::Acquire));
@@ -102,7 +141,7 @@ impl ShmTransport {
         let number = peer.last_dual_copy.wrapping_add(1).max(1);
         let back = cut.count;
         let ours = get::expose(self.own.instance, self.own.pid, local, ExposedName::Nothing);
-        let (words, body) = encode_request(number, &cut, &ours, &memory.requested())?;
+        let (words, body) = encode_request(number, cut, &ours, &memory.requested())?;
         // SYNC POINT pieces: stored before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };
         ring.pieces().store(left.word(), Ordering::Release);
@@ -111,43 +150,10 @@ impl ShmTransport {
             Written::Full | Written::TooLong => return None,
             Written::Gone => {
                 let _ = self.push_failed(from, Written::Gone);
-                return Some(Get::Gone);
+                return Some(Asked::Nobody);
             }
         }
-        let (mut front, mut ok) = (0, true);
-        while let Some(piece) = take_piece(ring.pieces(), number, TakeFrom::Front) {
-            if piece != front || piece >= cut.count {
-                break; // the peer broke the protocol; `result` copies what it cannot have done
-            }
-            front += 1;
-            let (at, len) = cut.range(piece);
-            if !ok {
-                continue; // our part has failed: the rest is taken only to keep it from the helper
-            }
-            match memory.copy(out, local, at, len) {
-                Get::Done => {}
-                Get::Gone => return Some(Get::Gone),
-                Get::Unsupported | Get::Later | Get::Full | Get::Failed(_) => ok = false,
-            }
-        }
-        let pending = PendingCopy {
-            peer: from,
-            token,
-            number,
-            cut,
-            memory: *memory,
-            local: *local,
-            front,
-            ok,
-        };
-        for _ in 0..SPINS {
-            if let Some(got) = pending.result(ring, out) {
-                return Some(got);
-            }
-            core::hint::spin_loop();
-        }
-        self.pending_copies.push(pending);
-        Some(Get::Later)
+        Some(Asked::Helper(number))
     }
 
     /// Reports the copies of which the helper has done its part by now. Says how many.
@@ -219,6 +225,26 @@ impl ShmTransport {
 }
 
 impl PendingCopy {
+    /// Copies from the front until no piece is left to take. False: the peer is gone.
+    fn copy_front(&mut self, ring: &Ring, out: &mut Outbound) -> bool {
+        while let Some(piece) = take_piece(ring.pieces(), self.number, TakeFrom::Front) {
+            if piece != self.front || piece >= self.cut.count {
+                break; // the peer broke the protocol; `result` copies what it cannot have done
+            }
+            self.front += 1;
+            let (at, len) = self.cut.range(piece);
+            if !self.ok {
+                continue; // our part has failed: the rest is taken only to keep it from the helper
+            }
+            match self.memory.copy(out, &self.local, at, len) {
+                Get::Done => {}
+                Get::Gone => return false,
+                Get::Unsupported | Get::Later | Get::Full | Get::Failed(_) => self.ok = false,
+            }
+        }
+        true
+    }
+
     /// How the copy has ended, if it has. Copies what the helper failed at.
     fn result(&self, ring: &Ring, out: &mut Outbound) -> Option<Get> {
         let theirs = self.cut.count.saturating_sub(self.front);

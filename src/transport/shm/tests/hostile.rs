@@ -102,7 +102,7 @@ fn files_that_are_no_endpoints_are_nobody() {
         let to = a.peer(address.as_bytes()).unwrap();
         assert_eq!(
             a.push(to, &header(0), Body::Empty, None),
-            Push::Unreachable,
+            Push::Unreachable(Unreached::Nobody),
             "{address}"
         );
     }

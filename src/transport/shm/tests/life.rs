@@ -81,14 +81,17 @@ fn killed_receivers_are_noticed_and_replaced() {
             match end.push(to, &header(sent), Body::Bytes(&body(sent)), None) {
                 Push::Done => sent += 1,
                 Push::Full if sent > 100 => break,
-                Push::Full | Push::Unreachable | Push::TooLong | Push::NoMemory => std::thread::yield_now(),
+                Push::Full | Push::Unreachable(_) | Push::TooLong | Push::NoMemory => std::thread::yield_now(),
                 Push::Later | Push::Gone => panic!("life {life} after {sent}"),
             }
             assert!(start.elapsed() < PATIENCE);
         }
         child.kill();
         poll_until(&mut end, &mut kept, |kept| kept.gone == [to]);
-        assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Unreachable);
+        assert_eq!(
+            end.push(to, &header(0), Body::Empty, None),
+            Push::Unreachable(Unreached::Nobody)
+        );
     }
 }
 
@@ -124,7 +127,10 @@ fn closing_is_noticed_at_once_and_loses_nothing() {
     assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Gone);
     let before = kept.gone.len();
     poll_until(&mut end, &mut kept, |kept| kept.gone.len() == before + 1);
-    assert_eq!(end.push(to, &header(0), Body::Empty, None), Push::Unreachable);
+    assert_eq!(
+        end.push(to, &header(0), Body::Empty, None),
+        Push::Unreachable(Unreached::Nobody)
+    );
 }
 
 /// Even if we did not poll before we noticed the end: a reply must not be lost to the end of its sender.

@@ -113,8 +113,14 @@ fn nobody_there() {
     let dir = Dir::new();
     let mut a = dir.open("a");
     let nobody = a.peer(b"nobody").unwrap();
-    assert_eq!(a.push(nobody, &header(0), Body::Empty, None), Push::Unreachable);
-    assert_eq!(a.push(77, &header(0), Body::Empty, None), Push::Unreachable);
+    assert_eq!(
+        a.push(nobody, &header(0), Body::Empty, None),
+        Push::Unreachable(Unreached::Nobody)
+    );
+    assert_eq!(
+        a.push(77, &header(0), Body::Empty, None),
+        Push::Unreachable(Unreached::Nobody)
+    );
     assert_eq!(a.peer(b""), None);
     assert_eq!(a.peer(&[b'x'; 257]), None);
     let mut b = dir.open("nobody");

@@ -66,7 +66,7 @@ fn waking_the_dead_does_no_harm() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     assert_eq!(
         end.push(to, &header(0), Body::Empty, None),
-        Push::Unreachable,
+        Push::Unreachable(Unreached::Nobody),
         "it is dead, and its file removed"
     );
     end.own.bell.ring(7);
