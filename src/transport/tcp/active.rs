@@ -1,6 +1,7 @@
 //! Who is read in a poll: links that had news lately are asked directly, all others are found by epoll.
 //!
-//! A poll costs one system call when nothing has come, however many peers there are. Part of `TcpTransport`.
+//! What a poll costs when nothing has come does not depend on how many peers there are: a read of at most `BLIND` links,
+//! or one look at epoll, and now and then both. Part of `TcpTransport`.
 
 use super::deadlines::TICK;
 use super::{TcpTransport, key, key_of};
@@ -10,8 +11,11 @@ use crate::sys::epoll::Events;
 /// Polls from one look at epoll to the next while links are asked directly.
 pub(super) const LOOK: u64 = 8;
 
-/// Links without known news that are read in one poll.
+/// Links without known news that are read in a poll. Where there are more, only epoll is asked, in every poll.
 const BLIND: usize = 2;
+
+/// For so many polls after there were more.
+const CROWDED: u64 = 2000;
 
 /// Polls without news after which a link is no longer asked.
 const COOL: u32 = 2000;
@@ -23,7 +27,9 @@ impl TcpTransport {
     /// Reads links that have news, and some that had lately.
     #[inline]
     pub(super) fn read_active<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        let (mut done, mut blind, mut at) = (0, BLIND, 0);
+        let (mut done, mut at) = (0, 0);
+        let crowded = self.many_are_active();
+        let mut blind = if crowded { 0 } else { BLIND };
         // So that with many of them each comes first now and then.
         if self.active.len() > 1 {
             let first = self.polls as usize % self.active.len();
@@ -39,7 +45,11 @@ impl TcpTransport {
             };
             let news = link.has_news();
             if !news && blind == 0 {
-                at += 1;
+                link.in_active = false;
+                self.active.swap_remove(at);
+                if !crowded {
+                    self.crowded_until = self.polls + CROWDED;
+                }
                 continue;
             }
             blind -= usize::from(!news);
@@ -62,6 +72,12 @@ impl TcpTransport {
         done
     }
 
+    /// More links had news lately than are read without.
+    #[inline]
+    pub(super) fn many_are_active(&self) -> bool {
+        self.polls < self.crowded_until
+    }
+
     /// Asks the kernel who has news, and sees to connections that are being made.
     pub(super) fn look<S: Sink>(&mut self, sink: &mut S) {
         let mut tick = self.polls % TICK == 0 || core::mem::take(&mut self.tick_is_due);
@@ -72,9 +88,14 @@ impl TcpTransport {
         self.epoll.look(&mut events);
         for event in events.iter() {
             match event.key {
-                key::LOBBY => self.listener.serve(self.instance, &self.config),
+                key::LOBBY => self.serve_guests(),
+                // Whoever was to be woken has been, by this poll.
+                key::BELL if self.watched.is_watched() => self.desk.quieten(),
                 key::BELL => {}
-                key::TIMER => tick = true,
+                key::TIMER => {
+                    tick = true;
+                    self.silence_timer();
+                }
                 _ if event.key & 1 == key::LINK => self.link_has_news(event),
                 _ => self.way_has_news((event.key >> 1) as PeerId, sink),
             }
@@ -84,10 +105,20 @@ impl TcpTransport {
         }
     }
 
+    /// While somebody sleeps, `arm` does so.
+    fn silence_timer(&mut self) {
+        if self.watched.is_watched() {
+            self.timer.clear();
+            self.timed_for = None;
+        }
+    }
+
     pub(super) fn link_has_news(&mut self, event: crate::sys::epoll::Event) {
         let number = (event.key >> 1) as PeerId;
         debug_assert_eq!(event.key, key_of(number, key::LINK));
-        let Some(link) = self.peers.link(number) else { return };
+        let Some(link) = self.peers.link(number) else {
+            return self.leaving_has_room();
+        };
         if event.writable {
             link.writable();
             if !link.out.is_empty() {

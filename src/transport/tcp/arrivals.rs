@@ -3,7 +3,7 @@
 //! The rule for two that connect at once stands in `handshake`.
 
 use super::handshake::{Verdict, frame, keeps_own};
-use super::listener::{Arrival, answer};
+use super::listener::Arrival;
 use super::peers::Way;
 use super::{TcpTransport, address, key, key_of};
 use crate::engine::port::{PeerId, Sink};
@@ -19,18 +19,20 @@ impl TcpTransport {
     #[cold]
     pub(super) fn receive_arrivals<S: Sink>(&mut self, sink: &mut S) {
         for arrival in self.desk.take() {
-            let socket = &arrival.socket;
             match self.judge(&arrival) {
-                (Verdict::Welcome, Some(from)) => self.welcome(from, arrival, sink),
+                (Verdict::Welcome, Some(from)) => {
+                    self.welcome(from, arrival, &[]);
+                    self.hear_confirmation(from, sink);
+                }
                 (verdict, _) => {
-                    answer(socket, verdict, self.instance);
+                    arrival.answer(verdict, self.instance, &[]);
                 }
             }
         }
     }
 
     fn judge(&mut self, arrival: &Arrival) -> (Verdict, Option<PeerId>) {
-        let hello = &arrival.hello;
+        let hello = &arrival.said.hello;
         if hello.instance == self.instance {
             return (Verdict::Yourself, None);
         }
@@ -51,30 +53,40 @@ impl TcpTransport {
             return (Verdict::Impostor, None);
         }
         match &peer.way {
-            Way::Dialing { said: Some(said), .. } if keeps_own(said, &hello.from) => (Verdict::Wait, None),
+            Way::Dialing { said: Some(said), .. } if keeps_own(&said.from, &hello.from) => (Verdict::Wait, None),
             _ => (Verdict::Welcome, Some(number)),
         }
     }
 
-    /// Our own try is given up; so is what the peer has begun before, as it would not begin anew otherwise.
-    fn welcome<S: Sink>(&mut self, from: PeerId, arrival: Arrival, sink: &mut S) {
-        let Some(peer) = self.peers.get_mut(from) else { return };
+    /// Accepts who has come, unless anybody else is at it.
+    pub(super) fn serve_guests(&self) {
+        if let Some(listener) = &self.listener {
+            listener.serve(self.instance, &self.config);
+        }
+    }
+
+    /// Our own try is given up; so is what the peer has begun before, as it would not begin anew otherwise. `behind`: what
+    /// stands behind the answer. False: the peer is gone.
+    pub(super) fn welcome(&mut self, from: PeerId, arrival: Arrival, behind: &[u8]) -> bool {
+        let Some(peer) = self.peers.get_mut(from) else {
+            return false;
+        };
         let fd = arrival.socket.as_fd().as_raw_fd();
         peer.way = Way::None;
         if self.epoll.add_edges(fd, key_of(from, key::WAY)).is_err()
-            || !answer(&arrival.socket, Verdict::Welcome, self.instance)
+            || !arrival.answer(Verdict::Welcome, self.instance, behind)
         {
-            return;
+            return false;
         }
         peer.way = Way::Welcomed {
             socket: arrival.socket,
-            instance: arrival.hello.instance,
+            instance: arrival.said.hello.instance,
             until: clock::monotonic_ms() + PATIENCE_MS,
             word: [0; frame::WORD],
             got: 0,
         };
         self.note_way(from);
-        self.hear_confirmation(from, sink);
+        true
     }
 
     pub(super) fn hear_confirmation<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
@@ -87,18 +99,17 @@ impl TcpTransport {
             Ok(came @ 1..) => *got += came,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
             // It has changed its mind.
-            _ => return peer.way = Way::None,
+            _ => return self.unconfirmed(from, ErrorKind::ConnectionReset),
         }
         if *got < frame::WORD {
             return;
         }
-        let confirmed = u32::from_le_bytes(*word) == frame::CONFIRM;
+        if u32::from_le_bytes(*word) != frame::CONFIRM {
+            return self.unconfirmed(from, ErrorKind::InvalidData);
+        }
         let Way::Welcomed { socket, instance, .. } = core::mem::take(&mut peer.way) else {
             return;
         };
-        if !confirmed {
-            return;
-        }
         peer.way = Way::Agreed { socket, instance };
         if let Some(link) = &mut peer.link {
             // The peer has given it up. What it sent on it before is delivered first.

@@ -17,10 +17,13 @@ impl Drop for TcpTransport {
         if !self.is_ours() {
             return;
         }
-        self.listener.remove_desk(self.context);
+        if let Some(listener) = &self.listener {
+            listener.remove_desk(self.context);
+        }
         let until = clock::monotonic_ms().saturating_add(self.config.linger.as_millis() as u64);
         self.peers.links().for_each(Link::say_goodbye);
-        let mut open: Vec<&mut Link> = self.peers.links().collect();
+        let leaving = self.one_peer.iter_mut().filter_map(|one| one.leaving.as_deref_mut());
+        let mut open: Vec<&mut Link> = self.peers.links().chain(leaving).collect();
         loop {
             open.retain_mut(|link| !has_left(link, &mut self.buffer));
             if open.is_empty() || clock::monotonic_ms() >= until {

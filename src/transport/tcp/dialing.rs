@@ -3,10 +3,14 @@
 //! A peer that refuses, or that nothing is heard of, is tried again after pauses that grow, until its time is over; then
 //! operations to it fail. One that we were connected with before, and that refuses, is dead.
 
-use super::handshake::{Answer, Hello, Verdict, frame};
+use super::config::ONE_SECRET;
+use super::handshake::{Answer, CALL, Hello, Verdict, frame};
+use super::introduction::{Dialogue, Heard};
 use super::link::Link;
-use super::peers::Way;
+use super::peers::{Said, Way};
+use super::secret::dialed;
 use super::{TcpTransport, address, config, key, key_of, sockets};
+use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, PeerId, Push, Sink};
 use crate::sys::clock;
 use crate::sys::stream::{self, First, Part};
@@ -23,6 +27,8 @@ pub(super) const LONG_REST: u64 = 1000;
 /// As many connections are made at the same time.
 const AT_ONCE: usize = 1024;
 
+const NO_ENDPOINT: &str = "whoever answers there is no endpoint of this library";
+
 impl TcpTransport {
     /// Begins to connect. Whatever comes of it, the next push or poll tells.
     #[cold]
@@ -38,21 +44,22 @@ impl TcpTransport {
         let Some(place) = address::place(&peer.address) else {
             return;
         };
-        let own = self.listener.place.ip();
-        // Others may not be told to answer to an address that only this machine has.
-        let from = Some(own).filter(|own| !own.is_unspecified() && !own.is_loopback());
-        let dialed = sockets::dial(from, place, &self.config).and_then(|socket| {
+        let own = self.place.ip();
+        // The peer knows by it that our address is ours. Other machines may not be told to answer to a loopback address.
+        let from = Some(own).filter(|own| !own.is_unspecified() && (!own.is_loopback() || place.ip().is_loopback()));
+        let dialed = match &mut self.one_peer {
+            Some(one) => one.dial(place),
+            None => sockets::dial(from, place, &self.config),
+        };
+        let dialed = dialed.and_then(|socket| {
             let fd = socket.as_fd().as_raw_fd();
             self.epoll.add_edges(fd, key_of(to, key::WAY)).map(|()| socket)
         });
         match dialed {
             Ok(socket) => {
-                peer.way = Way::Dialing {
-                    socket,
-                    said: None,
-                    answer: [0; Answer::SIZE],
-                    got: 0,
-                };
+                let place = sockets::own_place(&socket).filter(|_| self.one_peer.is_some());
+                peer.way = Way::Dialing { socket, said: None };
+                place.into_iter().for_each(|place| self.learn_place(place));
                 self.note_way(to);
                 self.say_hello(to);
             }
@@ -82,7 +89,7 @@ impl TcpTransport {
             return self.dial_failed(to, &error);
         }
         let mut from = self.own.clone();
-        if self.listener.place.ip().is_unspecified() {
+        if self.place.ip().is_unspecified() {
             // It is known by the address that this peer can reach it by.
             let Some(mut place) = sockets::own_place(socket) else {
                 return;
@@ -90,16 +97,30 @@ impl TcpTransport {
             if place.ip().is_unspecified() {
                 return;
             }
-            place.set_port(self.listener.place.port());
+            place.set_port(self.place.port());
             from = address::context(&address::of(&place), self.context.into());
         }
+        let (context, data) = match &self.one_peer {
+            Some(one) => (CALL, one.said()),
+            None => (address::context_number(&peer.address), &[][..]),
+        };
         let hello = Hello {
             from: from.clone(),
             instance: self.instance,
-            context: address::context_number(&peer.address),
+            context,
+            nonce: None,
         };
-        match stream::send(socket.as_fd(), &hello.encode(), &[], &Part::NONE) {
-            Ok(Hello::SIZE) => *said = Some(from),
+        let Some(place) = sockets::other_place(socket) else {
+            return;
+        };
+        let begun = Dialogue::begin(hello, data, dialed(Some(place), context), self.config.secret.as_ref());
+        let dialogue = match begun {
+            Ok(dialogue) => dialogue,
+            Err(error) => return self.dial_failed(to, &error),
+        };
+        let (hello, data) = dialogue.hello();
+        match stream::send(socket.as_fd(), hello, data, &Part::NONE) {
+            Ok(sent) if sent == hello.len() + data.len() => *said = Some(Box::new(Said { from, dialogue })),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => {}
             Err(error) => self.dial_failed(to, &error),
             // A fresh socket has room for it.
@@ -118,58 +139,83 @@ impl TcpTransport {
     }
 
     fn hear_answer<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
-        let Some(peer) = self.peers.get_mut(to) else { return };
-        let Way::Dialing {
-            socket, answer, got, ..
-        } = &mut peer.way
-        else {
-            return;
+        let heard = loop {
+            let Some(peer) = self.peers.get_mut(to) else { return };
+            let Way::Dialing {
+                socket,
+                said: Some(said),
+            } = &mut peer.way
+            else {
+                return;
+            };
+            let dialogue = &mut said.dialogue;
+            let came = match stream::receive(socket.as_fd(), First::Memory(Part::NONE), dialogue.room()) {
+                Ok(0) => return self.dial_failed(to, &ErrorKind::UnexpectedEof.into()),
+                Ok(came) => came,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => return self.dial_failed(to, &error),
+            };
+            match dialogue.came(came) {
+                Heard::Part => {}
+                Heard::Say(proof) => match stream::send(socket.as_fd(), &proof, &[], &Part::NONE) {
+                    Ok(sent) if sent == proof.len() => {}
+                    _ => return self.dial_failed(to, &ErrorKind::ConnectionReset.into()),
+                },
+                heard => break heard,
+            }
         };
-        let place = answer.get_mut(*got..).unwrap_or_default();
-        match stream::receive(socket.as_fd(), First::Memory(Part::NONE), place) {
-            Ok(0) => return self.dial_failed(to, &ErrorKind::UnexpectedEof.into()),
-            Ok(came) => *got += came,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
-            Err(error) => return self.dial_failed(to, &error),
-        }
-        if *got == Answer::SIZE {
-            let answer = Answer::decode(answer);
-            self.answered(to, answer, sink);
+        match heard {
+            Heard::Answer(answer, data) => self.answered(to, answer, data, sink),
+            Heard::Unproven => self.denied(to, "it does not prove the secret of this endpoint"),
+            Heard::BadData => self.dial_failed(to, &ErrorKind::InvalidData.into()),
+            Heard::Nonsense if self.one_peer.is_some() => self.refused(to, NO_ENDPOINT),
+            // An endpoint may take that place yet.
+            Heard::Part | Heard::Say(_) | Heard::Nonsense => self.dial_failed(to, &io::Error::other(NO_ENDPOINT)),
         }
     }
 
-    fn answered<S: Sink>(&mut self, to: PeerId, answer: Option<Answer>, sink: &mut S) {
-        let Some(answer) = answer else {
-            return self.dial_failed(
-                to,
-                &io::Error::other("whoever answers there is no endpoint of this library"),
-            );
-        };
+    fn answered<S: Sink>(&mut self, to: PeerId, answer: Answer, data: Vec<u8>, sink: &mut S) {
+        if self.one_peer.is_some() && !matches!(answer.verdict, Verdict::Foreign | Verdict::Denied) {
+            return self.call_answered(to, answer, data, sink);
+        }
         let Some(peer) = self.peers.get_mut(to) else { return };
         match answer.verdict {
-            Verdict::Welcome => {
-                let Way::Dialing { socket, .. } = core::mem::take(&mut peer.way) else {
-                    return;
-                };
-                let confirm = frame::CONFIRM.to_le_bytes();
-                if stream::send(socket.as_fd(), &confirm, &[], &Part::NONE).is_ok_and(|sent| sent == confirm.len()) {
-                    peer.way = Way::Agreed {
-                        socket,
-                        instance: answer.instance,
-                    };
-                    self.settle(to, sink);
-                } else {
-                    self.dial_failed(to, &ErrorKind::ConnectionReset.into());
-                }
-            }
+            Verdict::Welcome => self.confirm(to, answer.instance, sink),
             Verdict::Wait => self.rest(to, LONG_REST),
             Verdict::Yourself => {
                 peer.is_self = true;
                 peer.way = Way::None;
             }
             Verdict::Later => self.dial_failed(to, &io::Error::other("it has no room, or no such context, now")),
-            Verdict::Foreign => self.refused(to, "it has another version of this library, or another byte order"),
-            Verdict::Impostor => self.refused(to, "it is connected with another endpoint that says it has our address"),
+            Verdict::Foreign => self.refused(
+                to,
+                "it has another version of this library, or another byte order; all machines need the same",
+            ),
+            Verdict::Impostor => self.refused(
+                to,
+                "it is connected with another endpoint that says it has our address; is it on two machines?",
+            ),
+            Verdict::Rejected => self.refused(to, "it answers as a passive endpoint"),
+            Verdict::Denied => self.denied(
+                to,
+                "it has another secret than this endpoint, or only one of both has one",
+            ),
+        }
+    }
+
+    /// The peer has welcomed us: the connection is agreed on. `instance`: what the peer calls itself.
+    pub(super) fn confirm<S: Sink>(&mut self, to: PeerId, instance: u64, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let Way::Dialing { socket, .. } = core::mem::take(&mut peer.way) else {
+            return;
+        };
+        let confirm = frame::CONFIRM.to_le_bytes();
+        if stream::send(socket.as_fd(), &confirm, &[], &Part::NONE).is_ok_and(|sent| sent == confirm.len()) {
+            peer.way = Way::Agreed { socket, instance };
+            self.settle(to, sink);
+        } else {
+            self.dial_failed(to, &ErrorKind::ConnectionReset.into());
         }
     }
 
@@ -190,8 +236,9 @@ impl TcpTransport {
             .rename(socket.as_fd().as_raw_fd(), key_of(to, key::LINK))
             .is_err()
         {
-            return;
+            return self.unconfirmed(to, ErrorKind::Other);
         }
+        sockets::watch_by_ourselves(&socket, &self.config);
         if peer.instance != 0 && peer.instance != instance {
             sink.gone(to, Loss::Died);
         }
@@ -202,6 +249,8 @@ impl TcpTransport {
         let source = self.peers.source(to);
         sink.met(to, source);
         self.activate(to);
+        self.one_peer.iter_mut().for_each(|one| one.stands());
+        self.start_watch();
     }
 
     /// Not before a while.
@@ -214,11 +263,25 @@ impl TcpTransport {
     }
 
     /// Trying again would not help.
-    fn refused(&mut self, to: PeerId, why: &str) {
+    pub(super) fn refused(&mut self, to: PeerId, why: &str) {
         if let Some(peer) = self.peers.get_mut(to) {
             let place = config::shown(address::place(&peer.address));
             (self.config.warn)(&format!("{place} refuses the connection: {why}"));
-            self.give_up(to, Push::Unreachable);
+            if self.one_peer.is_some() {
+                return self.call_failed(&ErrorKind::ConnectionRefused.into());
+            }
+            self.give_up(to, Push::Unreachable(Unreached::Refused));
+        }
+    }
+
+    fn denied(&mut self, to: PeerId, why: &str) {
+        if let Some(peer) = self.peers.get_mut(to) {
+            let place = config::shown(address::place(&peer.address));
+            (self.config.warn)(&format!("no connection with {place}: {why}; {ONE_SECRET}"));
+            if self.one_peer.is_some() {
+                return self.call_failed(&ErrorKind::PermissionDenied.into());
+            }
+            self.give_up(to, Push::Unreachable(Unreached::Denied));
         }
     }
 
@@ -236,12 +299,17 @@ impl TcpTransport {
 
     #[cold]
     pub(super) fn dial_failed(&mut self, to: PeerId, error: &io::Error) {
+        if self.one_peer.is_some() {
+            return self.call_failed(error);
+        }
         let Some(peer) = self.peers.get_mut(to) else { return };
         peer.way = Way::None;
         let place = config::shown(address::place(&peer.address));
-        let (own, timeout) = (self.listener.place.ip(), self.config.connect_timeout);
+        let (own, timeout) = (self.place.ip(), self.config.connect_timeout);
+        let failure = Push::Unreachable(reason(error));
         if peer.was_connected && error.kind() == ErrorKind::ConnectionRefused {
-            return self.give_up(to, Push::Unreachable);
+            (self.config.info)(&format!("nobody listens at {place} any more: that endpoint has ended"));
+            return self.give_up(to, failure);
         }
         let began = peer.trying_since.unwrap_or(peer.tried_at);
         let timed_out = error.kind() == ErrorKind::TimedOut;
@@ -258,16 +326,30 @@ impl TcpTransport {
             if !shortage {
                 // Whoever refuses was reached, so that another interface would not help.
                 let hint = match error.kind() {
-                    ErrorKind::ConnectionRefused => "nobody listens there",
-                    _ => "FI_TCP_IFACE chooses another interface",
+                    ErrorKind::ConnectionRefused => "nobody listens there: is it up, and was it told this address?",
+                    _ => "FI_TCP_IFACE chooses another interface, if a firewall is not the cause",
                 };
                 (self.config.warn)(&format!(
-                    "{place} cannot be reached from {own} within {timeout:?}: {error}; {hint}"
+                    "{place} cannot be reached from {own} within {timeout:?} (FI_TCP_CONNECT_TIMEOUT): {error}; {hint}"
                 ));
             }
-            return self.give_up(to, if shortage { Push::NoMemory } else { Push::Unreachable });
+            return self.give_up(to, if shortage { Push::NoMemory } else { failure });
         }
         let rest = (REST_MS << peer.tries.min(10)).min(MOST_REST_MS);
         self.rest(to, rest);
+    }
+}
+
+/// What a program is told when connecting came to nothing for this.
+fn reason(error: &io::Error) -> Unreached {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Unreached::Refused,
+        ErrorKind::TimedOut => Unreached::TimedOut,
+        ErrorKind::NetworkUnreachable => Unreached::NoNetwork,
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::UnexpectedEof
+        | ErrorKind::BrokenPipe => Unreached::Reset,
+        _ => Unreached::Nobody,
     }
 }

@@ -1,21 +1,32 @@
 //! What two ends say before the first packet, and what follows from it: no socket, no clock.
 //!
-//! Who connects says `Hello`; the other answers `Answer`, with a `Verdict`; if that is a welcome, who connected confirms
-//! it with the first word of its stream (`frame::CONFIRM`). Only then is the connection one: until its dialer has
-//! confirmed, the acceptor sends nothing on it and ends nothing for it, so a dialer that went away changes nothing.
+//! Who connects says `Hello`; the other answers `Answer`, with a `Verdict` (between the two, `introduction` has the dialer
+//! prove the secret if there is one); if that is a welcome, who connected confirms it with the first word of its stream
+//! (`frame::CONFIRM`). Only then is the connection one: until its dialer has confirmed, the acceptor sends nothing on it
+//! and ends nothing for it, so a dialer that went away changes nothing.
 //!
 //! When both connect at once, an end that has said hello and hears the other's keeps its own if its address is the
 //! smaller one, and tells the other to wait (`Verdict::Wait`); else it gives its own up and welcomes the other's.
 //! Neither says hello while it waits for a confirmation. So of two connections at most one is ever confirmed.
+//!
+//! An FI_EP_MSG endpoint that connects to a passive one asks for the context `CALL`. Behind its hello stands the data that
+//! the program gave fi_connect, and behind `Verdict::Welcome` and `Verdict::Rejected` that of the other side
+//! (`program_data`).
 
 use super::address;
+use super::secret::{NONCE, Nonce};
 use crate::engine::wire::Header;
 
 /// The version of this protocol, and of the engine's beside it.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const ENGINE: u16 = Header::SIZE as u16;
 /// Reads otherwise on a machine of the other byte order.
 const ORDER: u32 = 0x0102_0304;
+
+/// Bytes of a hello before what is not alike in all versions.
+const BEGINNING: usize = 16;
+/// Room for the longest address before it.
+const NONCE_AT: usize = 64;
 
 /// Words of the stream: what it is in the upper byte, a length in the others.
 pub(super) mod frame {
@@ -29,6 +40,9 @@ pub(super) mod frame {
     pub(crate) const KIND: u32 = 0xff << 24;
 }
 
+/// What a connection to a passive endpoint asks for instead of a scalable endpoint's context, of which there are fewer.
+pub(super) const CALL: u16 = u16::MAX;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     /// The dialer's address, as its peers' vectors have it.
@@ -37,6 +51,8 @@ pub(super) struct Hello {
     pub instance: u64,
     /// The context that is wanted.
     pub context: u16,
+    /// The dialer has a secret, and drew this for the proofs.
+    pub nonce: Option<Nonce>,
 }
 
 /// Why a hello is no hello.
@@ -47,46 +63,73 @@ pub(super) enum Stranger {
     Version(u16, u16),
     ByteOrder,
     Address,
+    /// What stands behind the hello of a call is no program's data.
+    Data,
+    /// It has a secret, and we have none.
+    HasSecret,
+    NoSecret,
+    WrongSecret,
+    /// Our system has no random numbers.
+    NoRandom,
 }
 
 impl Hello {
-    pub(super) const SIZE: usize = 64;
+    pub(super) const SIZE: usize = NONCE_AT + NONCE;
     const MAGIC: [u8; 8] = *b"lfrs-tcp";
 
     pub(super) fn encode(&self) -> [u8; Hello::SIZE] {
         let mut bytes = [0; Hello::SIZE];
+        let secret = [u8::from(self.nonce.is_some())];
         let len = [self.from.len() as u8];
-        let fields: [&[u8]; 8] = [
+        let fields: [&[u8]; 9] = [
             &Hello::MAGIC,
             &ORDER.to_ne_bytes(),
             &VERSION.to_le_bytes(),
             &ENGINE.to_le_bytes(),
             &self.instance.to_le_bytes(),
             &self.context.to_le_bytes(),
+            &secret,
             &len,
             &self.from,
         ];
         let all = fields.into_iter().flatten();
         bytes.iter_mut().zip(all).for_each(|(place, byte)| *place = *byte);
+        let place = bytes.iter_mut().skip(NONCE_AT);
+        place
+            .zip(self.nonce.iter().flatten())
+            .for_each(|(place, byte)| *place = *byte);
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; Hello::SIZE]) -> Result<Hello, Stranger> {
-        let mut rest = &bytes[..];
-        if take(&mut rest) != Some(Hello::MAGIC) {
+    /// Whether the bytes that have come may be a hello's. The beginning is alike in all versions.
+    pub(super) fn begins(bytes: &[u8]) -> Result<(), Stranger> {
+        let mut rest = bytes;
+        let Some(magic) = take(&mut rest) else { return Ok(()) };
+        if magic != Hello::MAGIC {
             return Err(Stranger::Magic);
         }
-        if take(&mut rest).map(u32::from_ne_bytes) != Some(ORDER) {
+        let Some(order) = take(&mut rest) else { return Ok(()) };
+        if u32::from_ne_bytes(order) != ORDER {
             return Err(Stranger::ByteOrder);
         }
-        let mut number = || take(&mut rest).map_or(0, u16::from_le_bytes);
-        match (number(), number()) {
-            (VERSION, ENGINE) => {}
-            (version, engine) => return Err(Stranger::Version(version, engine)),
+        let mut number = || take(&mut rest).map(u16::from_le_bytes);
+        let (Some(version), Some(engine)) = (number(), number()) else {
+            return Ok(());
+        };
+        if (version, engine) == (VERSION, ENGINE) {
+            Ok(())
+        } else {
+            Err(Stranger::Version(version, engine))
         }
+    }
+
+    pub(super) fn decode(bytes: &[u8; Hello::SIZE]) -> Result<Hello, Stranger> {
+        Hello::begins(bytes)?;
+        let mut rest = bytes.get(BEGINNING..NONCE_AT).unwrap_or_default();
         let instance = take(&mut rest).map_or(0, u64::from_le_bytes);
         let context = take(&mut rest).map_or(0, u16::from_le_bytes);
-        let [len] = take(&mut rest).unwrap_or([0u8; 1]);
+        let [secret, len] = take(&mut rest).unwrap_or([0u8; 2]);
+        let nonce = bytes.last_chunk().filter(|_| secret != 0).copied();
         let from = rest.get(..len.into()).and_then(|from| {
             let whole = address::normal(from) == Some(from);
             let usable = address::place(from).is_some_and(|place| place.port() != 0 && !place.ip().is_unspecified());
@@ -97,6 +140,7 @@ impl Hello {
                 from,
                 instance,
                 context,
+                nonce,
             }),
             _ => Err(Stranger::Address),
         }
@@ -122,6 +166,10 @@ pub(super) enum Verdict {
     Foreign = 5,
     /// The address belongs to somebody else.
     Impostor = 6,
+    /// The program at a passive endpoint does not accept the connection.
+    Rejected = 7,
+    /// The dialer does not prove our secret, or has one and we have none.
+    Denied = 8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +204,8 @@ impl Answer {
             4 => Verdict::Later,
             5 => Verdict::Foreign,
             6 => Verdict::Impostor,
+            7 => Verdict::Rejected,
+            8 => Verdict::Denied,
             _ => return None,
         };
         let instance = take(&mut rest).map(u64::from_le_bytes)?;
@@ -177,6 +227,7 @@ mod tests {
             from: address::of(&from.parse().unwrap()),
             instance: 0x0102_0304_0506_0708,
             context: 9,
+            nonce: None,
         }
     }
 
@@ -186,6 +237,9 @@ mod tests {
             let mut hello = hello(from);
             assert_eq!(Hello::decode(&hello.encode()), Ok(hello.clone()));
             hello.from = address::context(&hello.from, 300);
+            hello.nonce = Some([0; NONCE]);
+            assert_eq!(Hello::decode(&hello.encode()), Ok(hello.clone()));
+            hello.nonce = Some(core::array::from_fn(|at| at as u8));
             assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
         }
         for verdict in [
@@ -195,6 +249,8 @@ mod tests {
             Verdict::Later,
             Verdict::Foreign,
             Verdict::Impostor,
+            Verdict::Rejected,
+            Verdict::Denied,
         ] {
             let answer = Answer { verdict, instance: 7 };
             assert_eq!(Answer::decode(&answer.encode()), Some(answer));
@@ -204,6 +260,11 @@ mod tests {
     #[test]
     fn nothing_else_is() {
         let good = hello("10.1.2.3:77").encode();
+        assert!((0..Hello::SIZE).all(|len| Hello::begins(&good[..len]) == Ok(())));
+        assert_eq!(Hello::begins(b"GET / HT"), Err(Stranger::Magic));
+        // One of the version before, which is shorter.
+        let older = [&good[..12], &[1, 0], &good[14..16]].concat();
+        assert_eq!(Hello::begins(&older), Err(Stranger::Version(1, ENGINE)));
         let changed = |at: usize, byte: u8| {
             let mut bytes = good;
             bytes[at] = byte;
@@ -213,7 +274,7 @@ mod tests {
         assert_eq!(changed(8, 0x7f), Err(Stranger::ByteOrder));
         assert_eq!(changed(12, 9), Err(Stranger::Version(9, ENGINE)));
         assert_eq!(changed(14, 9), Err(Stranger::Version(VERSION, 9)));
-        for (at, byte) in [(26, 0), (26, 7), (26, 9), (26, 255), (27, 99)] {
+        for (at, byte) in [(27, 0), (27, 7), (27, 9), (27, 255), (28, 99)] {
             assert_eq!(changed(at, byte), Err(Stranger::Address), "{at} {byte}");
         }
         for from in ["10.1.2.3:0", "0.0.0.0:77"] {

@@ -8,7 +8,9 @@ use super::send_buffer::{COPIED, SendBuffer};
 use crate::engine::port::{Body, Notice, PeerId, Push, Sink};
 use crate::engine::wire::Header;
 use crate::sys::forks::ParentFd;
-use std::io::ErrorKind;
+use crate::sys::stream;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 
 /// Reads of one link before others have their turn.
 const READS: usize = 4;
@@ -20,6 +22,8 @@ pub(super) enum End {
     Goodbye,
     /// The peer, or its machine, or the network, ended it.
     Cut,
+    /// Nothing was heard of the peer's machine.
+    Silent,
     /// The peer broke the protocol.
     Bad(&'static str),
 }
@@ -45,6 +49,10 @@ pub(super) struct Link {
     pub superseded: bool,
     /// Writing failed.
     pub broken: bool,
+    /// Because nothing was heard of the peer's machine.
+    silent: bool,
+    /// When something was first seen to wait for the other machine, with nothing heard of it since.
+    waits_since: Option<u64>,
     /// Nothing more is written: the kernel says so to the other side.
     pub said_all: bool,
 }
@@ -64,6 +72,8 @@ impl Link {
             end: None,
             superseded: false,
             broken: false,
+            silent: false,
+            waits_since: None,
             said_all: false,
         }
     }
@@ -105,8 +115,8 @@ impl Link {
         match self.out.send_behind(&self.socket, header, body, notice) {
             Ok(true) => Push::Later,
             Ok(false) => Push::Done,
-            Err(_) => {
-                self.fail();
+            Err(error) => {
+                self.fail(&error);
                 Push::Full
             }
         }
@@ -115,15 +125,16 @@ impl Link {
     /// What is gathered leaves as far as there is room.
     #[inline]
     pub(super) fn flush(&mut self) {
-        if self.out.flush(&self.socket).is_err() {
-            self.fail();
+        if let Err(error) = self.out.flush(&self.socket) {
+            self.fail(&error);
         }
     }
 
     /// What the peer sent before can still be read.
     #[cold]
-    fn fail(&mut self) {
+    fn fail(&mut self, error: &io::Error) {
         self.broken = true;
+        self.silent |= is_silence(error);
         self.readable = true;
     }
 
@@ -199,11 +210,14 @@ impl Link {
         let (came, ended) = match came {
             Ok(came @ 1..) => (came, false),
             Ok(0) => (0, true),
-            Err(error) => (0, error.kind() != ErrorKind::WouldBlock),
+            Err(error) => {
+                self.silent |= is_silence(&error);
+                (0, error.kind() != ErrorKind::WouldBlock)
+            }
         };
         self.readable = came == first + most || self.ending && !ended;
         if ended {
-            self.end = Some(End::Cut);
+            self.end = Some(if self.silent { End::Silent } else { End::Cut });
         }
         let placed = came.min(first);
         let bytes = buffer.get(..held + came - placed).unwrap_or_default();
@@ -217,9 +231,37 @@ impl Link {
         self.finish(End::Cut);
     }
 
+    /// How long something has waited for the other machine to acknowledge it, in milliseconds, as far as it was asked.
+    pub(super) fn silent_for(&mut self, now: u64) -> u64 {
+        let heard = match stream::hearing(self.socket.as_fd()) {
+            Ok(hearing) if hearing.waits => now.saturating_sub(hearing.heard_ms),
+            _ => {
+                self.waits_since = None;
+                return 0;
+            }
+        };
+        let since = self.waits_since.map_or(now, |since| since.max(heard));
+        self.waits_since = Some(since);
+        now - since
+    }
+
+    /// As `cut`, because the other machine is silent.
+    pub(super) fn give_up(&mut self) {
+        self.out.clear();
+        self.finish(End::Silent);
+    }
+
     /// The last word: nothing follows.
     pub(super) fn say_goodbye(&mut self) {
         self.out.add_word(frame::GOODBYE);
         self.flush();
     }
+}
+
+/// Whether the kernel has given a connection up; by a message of a router it may know more.
+fn is_silence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable
+    )
 }

@@ -1,12 +1,14 @@
-//! The socket that others connect to, and those who have connected and not yet said hello.
+//! The socket that others connect to, and those who have connected and not yet said who they are.
 //!
-//! The contexts of a scalable endpoint share one: whichever polls accepts for all, reads the hellos, and lays each
-//! connection on the desk of the context that is wanted. A process-wide list finds it by its address. Strangers who say
-//! nothing are bounded in number and time. Decides nothing about peers. Called by `arrivals` and `mod`.
+//! The contexts of a scalable endpoint share one: whichever polls accepts for all, hears them (`introduction`), and lays
+//! each connection on the desk of the context that is wanted. A process-wide list finds it by its address. Strangers who
+//! say nothing are bounded in number and time. Decides nothing about peers. Called by `arrivals`, `passive` and `mod`.
 
 use super::address;
-use super::config::{Config, OpenError};
-use super::handshake::{Answer, Hello, Stranger, Verdict};
+use super::config::{Config, ONE_SECRET, OpenError};
+use super::handshake::{Answer, Stranger, Verdict};
+use super::introduction::{Interview, Introduced, Told};
+use super::secret::{Secret, dialed};
 use super::sockets;
 use crate::sys::clock;
 use crate::sys::epoll::{Epoll, Events};
@@ -14,7 +16,7 @@ use crate::sys::eventfd::EventFd;
 use crate::sys::forks::ParentFd;
 use crate::sys::lock::{Held, Lock};
 use crate::sys::stream::{self, First, Part};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -33,12 +35,24 @@ const BURST: usize = 64;
 
 const LISTENER: u64 = u64::MAX;
 
-/// A connection whose dialer has said hello.
+/// A connection whose dialer has said hello, and proven the secret if there is one.
 pub(super) struct Arrival {
     pub socket: ParentFd,
-    pub hello: Hello,
     /// Where it came from.
     pub from: SocketAddr,
+    pub said: Introduced,
+    /// What answers prove.
+    secret: Option<Secret>,
+}
+
+impl Arrival {
+    /// Tells the dialer what becomes of its connection. A fresh socket takes that; if not, its end says enough.
+    /// `data`: what the program at a passive endpoint says.
+    pub(super) fn answer(&self, verdict: Verdict, instance: u64, data: &[u8]) -> bool {
+        let answer = Answer { verdict, instance };
+        let bytes = self.said.answer(&answer, data, self.secret.as_ref());
+        stream::send(self.socket.as_fd(), &bytes, &[], &Part::NONE).is_ok_and(|sent| sent == bytes.len())
+    }
 }
 
 /// Where the connections for one context are laid down.
@@ -46,6 +60,8 @@ pub(super) struct Desk {
     arrivals: Mutex<Vec<Arrival>>,
     /// There are some.
     pub has_arrivals: AtomicBool,
+    /// The bell is set for a sleeper, and not only for arrivals.
+    woken: AtomicBool,
     /// Readable when something was laid down, or somebody wants the context to wake.
     pub bell: EventFd,
 }
@@ -53,8 +69,7 @@ pub(super) struct Desk {
 struct Guest {
     socket: ParentFd,
     from: SocketAddr,
-    hello: [u8; Hello::SIZE],
-    got: usize,
+    interview: Interview,
     since: u64,
 }
 
@@ -71,12 +86,37 @@ struct Lobby {
 pub(super) struct Listener {
     socket: ParentFd,
     pub place: SocketAddr,
+    pub secret: Option<Secret>,
     /// Readable when there is something to serve.
     epoll: Epoll,
     lobby: Mutex<Lobby>,
     /// When somebody's time is over; 0: nobody waits.
     deadline: AtomicU64,
     desks: Mutex<HashMap<u16, Arc<Desk>>>,
+    pub calls: Calls,
+}
+
+/// The calls of a passive endpoint that its program has not answered. While there are too many, nobody is accepted, so
+/// that others wait in the kernel, as many as it lets.
+pub(super) struct Calls {
+    pub waiting: Arc<AtomicUsize>,
+    pub most: AtomicUsize,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls {
+            waiting: Arc::default(),
+            most: AtomicUsize::new(usize::MAX),
+        }
+    }
+}
+
+impl Calls {
+    /// `coming`: who may have something to ask soon.
+    fn have_room(&self, coming: usize) -> bool {
+        self.waiting.load(Ordering::Relaxed) + coming < self.most.load(Ordering::Relaxed)
+    }
 }
 
 /// All of this process, by their addresses.
@@ -92,22 +132,34 @@ fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Listener {
     pub(super) fn open(at: SocketAddr, config: &Config) -> Result<Arc<Listener>, OpenError> {
         let (socket, place) = sockets::listen(at, config).map_err(|error| OpenError::of("listening", error))?;
-        let epoll = Epoll::new().map_err(|error| OpenError::of("epoll", error))?;
-        epoll
-            .add_with_key(socket.as_fd().as_raw_fd(), LISTENER)
-            .map_err(|error| OpenError::of("epoll", error))?;
-        let listener = Arc::new(Listener {
-            socket,
-            place,
-            epoll,
-            lobby: Mutex::default(),
-            deadline: AtomicU64::new(0),
-            desks: Mutex::default(),
-        });
+        let listener = Listener::over(socket, place, config)?;
         let mut all = ALL.lock();
         all.retain(|(_, known)| known.strong_count() > 0);
         all.push((address::of(&place), Arc::downgrade(&listener)));
         Ok(listener)
+    }
+
+    /// Of a socket that listens already.
+    pub(super) fn over(socket: ParentFd, place: SocketAddr, config: &Config) -> Result<Arc<Listener>, OpenError> {
+        let epoll = Epoll::new().map_err(|error| OpenError::of("epoll", error))?;
+        epoll
+            .add_with_key(socket.as_fd().as_raw_fd(), LISTENER)
+            .map_err(|error| OpenError::of("epoll", error))?;
+        Ok(Arc::new(Listener {
+            socket,
+            place,
+            secret: config.secret.clone(),
+            epoll,
+            lobby: Mutex::default(),
+            deadline: AtomicU64::new(0),
+            desks: Mutex::default(),
+            calls: Calls::default(),
+        }))
+    }
+
+    /// `backlog` connections may wait in the kernel, if it lets so many.
+    pub(super) fn resize(&self, backlog: i32) -> std::io::Result<()> {
+        sockets::begin_to_listen(&self.socket, backlog)
     }
 
     /// The listener that another context of the same scalable endpoint has opened.
@@ -121,16 +173,11 @@ impl Listener {
 
     /// None: another context has this number.
     pub(super) fn add_desk(&self, context: u16) -> Result<Arc<Desk>, OpenError> {
-        let bell = EventFd::new().map_err(|error| OpenError::of("eventfd", error))?;
+        let desk = Desk::new()?;
         let mut desks = locked(&self.desks);
         if desks.contains_key(&context) {
             return Err(OpenError::InUse);
         }
-        let desk = Arc::new(Desk {
-            arrivals: Mutex::default(),
-            has_arrivals: AtomicBool::new(false),
-            bell,
-        });
         desks.insert(context, desk.clone());
         Ok(desk)
     }
@@ -142,6 +189,18 @@ impl Listener {
 
     pub(super) fn fd(&self) -> RawFd {
         self.epoll.fd()
+    }
+
+    /// How many have connected and not said who they are.
+    #[cfg(test)]
+    pub(super) fn guests(&self) -> usize {
+        locked(&self.lobby).guests.len()
+    }
+
+    /// Nobody is accepted for a while.
+    #[cfg(test)]
+    pub(super) fn is_closed(&self) -> bool {
+        locked(&self.lobby).closed_until.is_some()
     }
 
     /// When it must be served though nothing is readable.
@@ -176,28 +235,16 @@ impl Listener {
 
     fn accept(&self, lobby: &mut Lobby, now: u64, own_instance: u64, config: &Config) {
         for _ in 0..BURST {
-            if lobby.guests.len() >= GUESTS && !lobby.send_oldest_away(now) {
+            let full = lobby.guests.len() >= GUESTS && !lobby.send_oldest_away(now);
+            if full || !self.calls.have_room(lobby.guests.len()) {
                 return lobby.close(self, now);
             }
             match sockets::accept(&self.socket, config) {
                 Ok(Some((socket, from))) => {
-                    let key = lobby.next;
-                    lobby.next += 1;
-                    if self.epoll.add_with_key(socket.as_fd().as_raw_fd(), key).is_err() {
-                        continue;
-                    }
-                    lobby.guests.insert(
-                        key,
-                        Guest {
-                            socket,
-                            from,
-                            hello: [0; Hello::SIZE],
-                            got: 0,
-                            since: now,
-                        },
-                    );
                     // Most have spoken already.
-                    self.hear(lobby, key, own_instance, config);
+                    if let Some(key) = self.welcome(lobby, socket, from, now) {
+                        self.hear(lobby, key, own_instance, config);
+                    }
                 }
                 Ok(None) => return,
                 Err(error) if sockets::is_shortage(&error) => {
@@ -215,47 +262,93 @@ impl Listener {
         }
     }
 
+    /// Somebody has connected.
+    fn welcome(&self, lobby: &mut Lobby, socket: ParentFd, from: SocketAddr, since: u64) -> Option<u64> {
+        let key = lobby.next;
+        self.epoll.add_with_key(socket.as_fd().as_raw_fd(), key).ok()?;
+        lobby.next += 1;
+        let interview = Interview::new();
+        lobby.guests.insert(
+            key,
+            Guest {
+                socket,
+                from,
+                interview,
+                since,
+            },
+        );
+        Some(key)
+    }
+
+    /// As if it had connected.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn admit(&self, socket: ParentFd, from: SocketAddr) {
+        self.welcome(&mut locked(&self.lobby), socket, from, clock::monotonic_ms());
+    }
+
     /// A guest has said something, or gone.
     fn hear(&self, lobby: &mut Lobby, key: u64, own_instance: u64, config: &Config) {
-        let Some(guest) = lobby.guests.get_mut(&key) else {
-            return;
-        };
-        let place = guest.hello.get_mut(guest.got..).unwrap_or_default();
-        match stream::receive(guest.socket.as_fd(), First::Memory(Part::NONE), place) {
-            Ok(came @ 1..) => guest.got += came,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            _ => return drop(lobby.guests.remove(&key)),
-        }
-        if guest.got < Hello::SIZE {
-            // A stranger is known by its first word; what it sends besides is not waited for.
-            let foreign = guest.got >= 8 && Hello::decode(&guest.hello) == Err(Stranger::Magic);
-            if !foreign {
+        let told = loop {
+            let Some(guest) = lobby.guests.get_mut(&key) else {
                 return;
+            };
+            let socket = &guest.socket;
+            let came = match stream::receive(socket.as_fd(), First::Memory(Part::NONE), guest.interview.room()) {
+                Ok(came @ 1..) => came,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                _ => return drop(lobby.guests.remove(&key)),
+            };
+            let place = |context| dialed(sockets::own_place(socket), context);
+            match guest.interview.came(came, self.secret.as_ref(), place) {
+                Told::Part => {}
+                Told::Ask(question) => match stream::send(socket.as_fd(), &question, &[], &Part::NONE) {
+                    Ok(sent) if sent == question.len() => {}
+                    _ => return drop(lobby.guests.remove(&key)),
+                },
+                told => break told,
             }
-        }
+        };
         let Some(guest) = lobby.guests.remove(&key) else { return };
         let _ = self.epoll.remove(guest.socket.as_fd().as_raw_fd());
-        match Hello::decode(&guest.hello) {
-            Ok(hello) => self.hand_over(guest, hello, own_instance),
-            Err(why) => {
-                if why != Stranger::Magic {
-                    answer(&guest.socket, Verdict::Foreign, own_instance);
+        match told {
+            Told::Known(said) => self.hand_over(guest, *said, own_instance),
+            Told::Stranger(why) => {
+                let verdict = match why {
+                    Stranger::Magic => None,
+                    Stranger::HasSecret | Stranger::NoSecret | Stranger::WrongSecret => Some(Verdict::Denied),
+                    Stranger::NoRandom => Some(Verdict::Later),
+                    Stranger::ByteOrder | Stranger::Version(..) | Stranger::Address | Stranger::Data => {
+                        Some(Verdict::Foreign)
+                    }
+                };
+                if let Some(verdict) = verdict {
+                    let instance = own_instance;
+                    let _ = stream::send(
+                        guest.socket.as_fd(),
+                        &Answer { verdict, instance }.encode(),
+                        &[],
+                        &Part::NONE,
+                    );
                 }
                 lobby.tell(&guest.from, why, config);
             }
+            Told::Part | Told::Ask(_) => {}
         }
     }
 
-    fn hand_over(&self, guest: Guest, hello: Hello, own_instance: u64) {
-        let desk = locked(&self.desks).get(&hello.context).cloned();
+    fn hand_over(&self, guest: Guest, said: Introduced, own_instance: u64) {
+        let desk = locked(&self.desks).get(&said.hello.context).cloned();
+        let arrival = Arrival {
+            socket: guest.socket,
+            from: guest.from,
+            said,
+            secret: self.secret.clone(),
+        };
         match desk.filter(|desk| desk.has_room()) {
-            Some(desk) => desk.lay_down(Arrival {
-                socket: guest.socket,
-                hello,
-                from: guest.from,
-            }),
+            Some(desk) => desk.lay_down(arrival),
             None => {
-                answer(&guest.socket, Verdict::Later, own_instance);
+                arrival.answer(Verdict::Later, own_instance, &[]);
             }
         }
     }
@@ -301,6 +394,11 @@ impl Lobby {
                 "it has another version of this library (protocol {protocol}.{engine}): use the same on all machines"
             ),
             Stranger::Address => "it says an address that nobody can have".to_owned(),
+            Stranger::Data => "it says that a program gave it more data than there may be".to_owned(),
+            Stranger::HasSecret => format!("it has a secret, and this endpoint has none; {ONE_SECRET}"),
+            Stranger::NoSecret => format!("it has no secret, and this endpoint has one; {ONE_SECRET}"),
+            Stranger::WrongSecret => format!("it does not prove the secret of this endpoint; {ONE_SECRET}"),
+            Stranger::NoRandom => "the system has no random numbers".to_owned(),
         };
         let last = if self.told_strangers == LINES {
             "; no more of this is told"
@@ -312,6 +410,15 @@ impl Lobby {
 }
 
 impl Desk {
+    pub(super) fn new() -> Result<Arc<Desk>, OpenError> {
+        Ok(Arc::new(Desk {
+            arrivals: Mutex::default(),
+            has_arrivals: AtomicBool::new(false),
+            woken: AtomicBool::new(false),
+            bell: EventFd::new().map_err(|error| OpenError::of("eventfd", error))?,
+        }))
+    }
+
     /// A context that does not poll is not given connections without end.
     fn has_room(&self) -> bool {
         locked(&self.arrivals).len() < GUESTS
@@ -327,12 +434,24 @@ impl Desk {
     pub(super) fn take(&self) -> Vec<Arrival> {
         let mut arrivals = locked(&self.arrivals);
         self.has_arrivals.store(false, Ordering::Relaxed);
+        // Or each look at epoll would find it.
+        self.bell.clear();
+        if self.woken.load(Ordering::SeqCst) {
+            self.bell.set();
+        }
         core::mem::take(&mut *arrivals)
     }
-}
 
-/// Tells a dialer what becomes of its connection. A fresh socket takes that; if not, its end says enough.
-pub(super) fn answer(socket: &ParentFd, verdict: Verdict, instance: u64) -> bool {
-    let bytes = Answer { verdict, instance }.encode();
-    stream::send(socket.as_fd(), &bytes, &[], &Part::NONE).is_ok_and(|sent| sent == bytes.len())
+    /// Whoever sleeps is woken.
+    pub(super) fn wake(&self) {
+        // SYNC POINT: `take` sees this, or clears the bell before it is set here.
+        self.woken.store(true, Ordering::SeqCst);
+        self.bell.set();
+    }
+
+    /// Somebody will sleep.
+    pub(super) fn quieten(&self) {
+        self.woken.store(false, Ordering::SeqCst);
+        self.bell.clear();
+    }
 }

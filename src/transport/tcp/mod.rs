@@ -2,16 +2,21 @@
 //!
 //! **A connection.** Each endpoint listens on one port, which with the interface's address is its own (`listener`,
 //! `address`). The first push to a peer dials it (`dialing`) and answers `Full` until both ends have agreed
-//! (`handshake`, `arrivals`); so nothing is ever sent that might be lost to a connection that did not come about. Two
-//! peers have one connection, whoever made it (`peers`).
+//! (`handshake`, `introduction`, `arrivals`); so nothing is ever sent that might be lost to a connection that did not
+//! come about. Two peers have one connection, whoever made it (`peers`).
 //!
 //! **A packet.** `link` is the connection, `send_buffer` what waits to leave, `receive` the stream taken apart. Small
 //! packets that follow one another between two polls leave together, long bodies from the application's memory; what
 //! comes is read into one buffer for all peers, long bodies into their places. While the application polls, peers that
 //! sent lately are read without asking the kernel who has news; all others are found by epoll (`active`).
 //!
-//! **Sleep.** The epoll instance is what a program sleeps on (`sleeping`). Deadlines are looked at now and then by polls,
-//! and by a timer while nobody polls (`deadlines`).
+//! **Sleep.** The epoll instance is what a program sleeps on (`sleeping`), and what says that an endpoint has news which
+//! nobody polls until then (`watched`). Deadlines are looked at now and then by polls, and by a timer while nobody polls
+//! (`deadlines`).
+//!
+//! **One peer.** An endpoint of FI_EP_MSG has the connection that its program asked for (`one_peer`), or that it was asked
+//! for at a passive endpoint (`passive`), with that program's data (`program_data`). What is told of one connection does not overtake what came
+//! before on others (`causes`). The rest is the same.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
 //! is broken; the peer is dialed to find out whether it lives. What peers send is checked; bad bytes end their
@@ -22,23 +27,33 @@
 mod active;
 mod address;
 mod arrivals;
+mod causes;
 mod closing;
 mod config;
 mod deadlines;
 mod dialing;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod handshake;
+mod introduction;
 mod link;
 mod listener;
+mod one_peer;
 mod own_lane;
+mod passive;
 mod peers;
+mod program_data;
 mod receive;
+mod secret;
 mod send_buffer;
 mod sleeping;
 mod sockets;
+mod watched;
 
 #[cfg(test)]
 mod tests;
 
+use crate::engine::op::Unreached;
 use crate::engine::port::{
     Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
@@ -46,18 +61,25 @@ use crate::engine::wire::Header;
 use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
-use crate::sys::{open_files, resolve, shared};
+use crate::sys::{resolve, shared};
 use crate::util::user::UserIov;
 use core::sync::atomic::Ordering;
 use link::End;
 use listener::{Desk, Listener};
+use one_peer::OnePeer;
 use own_lane::OwnLane;
 use peers::{Peers, Way};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use watched::Watched;
 
 pub use address::{base, context, raw};
 pub use config::{Config, OpenError};
 pub use listener::LOCK;
+pub use one_peer::Event;
+pub use passive::{Call, Passive};
+pub use program_data::MOST as DATA_SIZE;
+pub use secret::Secret;
 
 /// Bytes of the one buffer that all peers are read into.
 const BUFFER: usize = 64 << 10;
@@ -94,6 +116,8 @@ pub struct TcpTransport {
     ended: Vec<PeerId>,
     /// Counts polls, from 1.
     polls: u64,
+    /// Until that poll only epoll is asked who has news.
+    crowded_until: u64,
     /// The engine calls `flush` before it returns.
     flush_follows: bool,
     /// Somebody may sleep: what is pushed leaves at once.
@@ -106,10 +130,19 @@ pub struct TcpTransport {
     context: u16,
     epoll: Epoll,
     timer: TimerFd,
-    /// The timer runs.
-    timed: bool,
+    /// When links are looked at next for silent machines; None: there were no links.
+    watch_at: Option<u64>,
+    /// What the timer runs for.
+    timed_for: Option<u64>,
     desk: Arc<Desk>,
-    listener: Arc<Listener>,
+    /// None: nobody connects to it, as it has one peer.
+    listener: Option<Arc<Listener>>,
+    /// Where others find it.
+    place: SocketAddr,
+    /// Of an endpoint of FI_EP_MSG.
+    one_peer: Option<Box<OnePeer>>,
+    /// Of an endpoint that nobody polls until it has something to do.
+    watched: Watched,
     process: Process,
     told_shortage: bool,
 }
@@ -118,7 +151,15 @@ impl TcpTransport {
     /// Makes the endpoint that others reach by `address`, of a socket; with port 0 at a port that is free. With the
     /// address of a scalable endpoint's context it shares that endpoint's port.
     pub fn open(address: &[u8], config: &Config) -> Result<TcpTransport, OpenError> {
-        open_files::raise_limit();
+        match TcpTransport::try_open(address, config) {
+            Err(OpenError::Descriptors(error)) if sockets::has_raised_limit(&error, config) => {
+                TcpTransport::try_open(address, config)
+            }
+            opened => opened,
+        }
+    }
+
+    fn try_open(address: &[u8], config: &Config) -> Result<TcpTransport, OpenError> {
         let address = address::normal(address).ok_or(OpenError::Address)?;
         let place = address::place(address).ok_or(OpenError::Address)?;
         let context = address::context_number(address);
@@ -132,9 +173,28 @@ impl TcpTransport {
             None => Listener::open(place, config)?,
         };
         let desk = listener.add_desk(context)?;
+        let place = listener.place;
+        // What one context was given is the secret of all.
+        let config = Config {
+            secret: listener.secret.clone(),
+            ..config.clone()
+        };
+        TcpTransport::new(desk, Some(listener), place, context, None, &config)
+    }
+
+    fn new(
+        desk: Arc<Desk>,
+        listener: Option<Arc<Listener>>,
+        place: SocketAddr,
+        context: u16,
+        one_peer: Option<OnePeer>,
+        config: &Config,
+    ) -> Result<TcpTransport, OpenError> {
         let system = |error| OpenError::of("epoll", error);
         let (epoll, timer) = (Epoll::new().map_err(system)?, TimerFd::new().map_err(system)?);
-        epoll.add_with_key(listener.fd(), key::LOBBY).map_err(system)?;
+        if let Some(listener) = &listener {
+            epoll.add_with_key(listener.fd(), key::LOBBY).map_err(system)?;
+        }
         epoll.add_with_key(desk.bell.fd(), key::BELL).map_err(system)?;
         epoll.add_with_key(timer.fd(), key::TIMER).map_err(system)?;
         Ok(TcpTransport {
@@ -147,18 +207,23 @@ impl TcpTransport {
             tick_is_due: false,
             ended: Vec::new(),
             polls: 1,
+            crowded_until: 0,
             flush_follows: false,
             armed: false,
             buffer: vec![0; BUFFER].into(),
             own_lane: OwnLane::default(),
             instance: shared::random().map_err(|error| OpenError::of("random numbers", error))?,
-            own: address::context(&address::of(&listener.place), context.into()),
+            own: address::context(&address::of(&place), context.into()),
             context,
             epoll,
             timer,
-            timed: false,
+            watch_at: None,
+            timed_for: None,
+            watched: Watched::default(),
             desk,
             listener,
+            place,
+            one_peer: one_peer.map(Box::new),
             process: Process::this(),
             told_shortage: false,
         })
@@ -166,7 +231,12 @@ impl TcpTransport {
 
     /// As a socket address.
     pub fn local_address(&self) -> Vec<u8> {
-        resolve::to_bytes(&self.listener.place)
+        resolve::to_bytes(&self.place)
+    }
+
+    /// What its peers must prove.
+    pub fn secret(&self) -> Option<Secret> {
+        self.config.secret.clone()
     }
 
     /// The address behind a number.
@@ -182,7 +252,7 @@ impl TcpTransport {
     #[cold]
     fn push_unconnected(&mut self, to: PeerId, header: &Header, body: &Body<'_>) -> Push {
         let Some(peer) = self.peers.get_mut(to) else {
-            return Push::Unreachable;
+            return Push::Unreachable(Unreached::Nobody);
         };
         if peer.is_self {
             return self.own_lane.push(header, body);
@@ -261,21 +331,31 @@ impl TcpTransport {
                 peer.instance = 0;
                 peer.was_connected = false;
                 sink.gone(number, Loss::Died);
+                self.one_peer.iter_mut().for_each(|one| one.has_ended());
             }
-            let Some(link) = peer.link.take_if(|link| link.is_over()) else {
+            let is_over = peer.link.as_ref().is_some_and(|link| link.is_over());
+            if is_over && self.one_peer.as_mut().is_some_and(|one| !one.may_end()) {
+                if !self.ended.contains(&number) {
+                    self.ended.push(number);
+                }
+                continue;
+            }
+            let Some(link) = peer.link.take_if(|_| is_over) else {
                 continue;
             };
             let replaced = matches!(peer.way, Way::Agreed { instance, .. } if instance != peer.instance);
             let loss = match link.end {
                 Some(End::Goodbye) => Loss::Died,
-                _ if replaced => Loss::Died,
+                _ if replaced || self.one_peer.is_some() => Loss::Died,
+                Some(End::Silent) => Loss::Silent,
                 _ => Loss::Broken,
             };
-            peer.was_connected = loss == Loss::Broken;
+            peer.was_connected = loss != Loss::Died;
             if loss == Loss::Died {
                 peer.instance = 0;
             }
             sink.gone(number, loss);
+            self.one_peer.iter_mut().for_each(|one| one.has_ended());
             self.after_link(number, link.end, sink);
         }
     }
@@ -283,9 +363,19 @@ impl TcpTransport {
     /// A link is gone: the next one takes its place, or it is found out whether the peer lives.
     fn after_link<S: Sink>(&mut self, number: PeerId, end: Option<End>, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(number) else { return };
-        if let Some(End::Bad(what)) = end {
-            let from = config::shown(address::place(&peer.address));
-            (self.config.warn)(&format!("{from} sent {what}: its connection is closed"));
+        let place = config::shown(address::place(&peer.address));
+        match end {
+            Some(End::Bad(what)) => (self.config.warn)(&format!(
+                "{place} sent {what}: its connection is closed; does it run the same version of this library?"
+            )),
+            Some(End::Cut) => (self.config.info)(&format!(
+                "the connection with {place} broke off, and is made anew if it still answers"
+            )),
+            Some(End::Silent) => (self.config.warn)(&format!(
+                "nothing was heard of {place} for {:?} (FI_TCP_SILENCE_TIMEOUT): its connection is given up",
+                self.config.silence
+            )),
+            Some(End::Goodbye) | None => {}
         }
         match peer.way {
             Way::Agreed { .. } => self.settle(number, sink),
@@ -334,8 +424,12 @@ impl Transport for TcpTransport {
         let pushed = link.push(header, &body, notice, poll, self.flush_follows);
         if link.broken {
             self.activate(to);
+            self.watched.mark();
         } else if !(link.in_unsent || link.out.is_empty() && link.out.told.is_empty()) {
             self.note_unsent(to);
+            if !self.flush_follows {
+                self.watched.mark();
+            }
         }
         pushed
     }
@@ -345,13 +439,21 @@ impl Transport for TcpTransport {
         self.flush_follows = false;
         if !self.unsent.is_empty() {
             self.flush_links();
+            if !self.unsent.is_empty() {
+                self.watched.mark();
+            }
         }
+    }
+
+    fn has_unsent(&self) -> bool {
+        !(self.unsent.is_empty() && self.own_lane.is_empty()) || self.peers.any_link(|link| !link.out.is_empty())
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
         if let Some(link) = self.peers.link(peer) {
             link.cut();
             self.activate(peer);
+            self.watched.mark();
         }
         true
     }
@@ -362,6 +464,7 @@ impl Transport for TcpTransport {
             return 0;
         }
         self.polls += 1;
+        let found = self.watched.begin_poll();
         self.flush_follows = true;
         let slept = core::mem::replace(&mut self.armed, false);
         if !self.unsent.is_empty() {
@@ -371,7 +474,7 @@ impl Transport for TcpTransport {
         if !self.own_lane.is_empty() {
             done += self.deliver_own(sink, budget.saturating_sub(done));
         }
-        if self.polls % active::LOOK == 0 || slept || self.active.is_empty() {
+        if self.polls % active::LOOK == 0 || found || slept || self.active.is_empty() || self.many_are_active() {
             self.look(sink);
         }
         if self.desk.has_arrivals.load(Ordering::Acquire) {
@@ -379,6 +482,9 @@ impl Transport for TcpTransport {
         }
         if !self.ended.is_empty() {
             self.tell_ends(sink);
+        }
+        if self.watched.is_watched() {
+            self.after_watched_poll();
         }
         done
     }

@@ -3,7 +3,7 @@
 //! Only the table; what is done with it stands in `dialing` (we connect), `arrivals` (they do) and `mod`.
 
 use super::address;
-use super::handshake::Answer;
+use super::introduction::Dialogue;
 use super::link::Link;
 use crate::engine::port::{PeerId, Push};
 use crate::sys::forks::ParentFd;
@@ -20,10 +20,8 @@ pub(super) enum Way {
     /// Our own connection.
     Dialing {
         socket: ParentFd,
-        /// The address that our hello said; None: the kernel has not connected yet, so it was not said.
-        said: Option<Vec<u8>>,
-        answer: [u8; Answer::SIZE],
-        got: usize,
+        /// None: the kernel has not connected yet, so nothing was said.
+        said: Option<Box<Said>>,
     },
     /// Until then nobody is dialed: the last try failed, or the peer connects to us.
     Resting { until: u64 },
@@ -37,6 +35,12 @@ pub(super) enum Way {
     },
     /// Agreed on; it becomes the link when the one before it has come to its end.
     Agreed { socket: ParentFd, instance: u64 },
+}
+
+pub(super) struct Said {
+    /// The address that our hello said.
+    pub from: Vec<u8>,
+    pub dialogue: Dialogue,
 }
 
 #[derive(Default)]
@@ -137,6 +141,16 @@ impl Peers {
 
     pub(super) fn links(&mut self) -> impl Iterator<Item = &mut Link> {
         self.table.iter_mut().filter_map(|peer| peer.link.as_deref_mut())
+    }
+
+    pub(super) fn any_link(&self, is_so: impl FnMut(&Link) -> bool) -> bool {
+        let mut links = self.table.iter().filter_map(|peer| peer.link.as_deref());
+        links.any(is_so)
+    }
+
+    pub(super) fn numbered_links(&mut self) -> impl Iterator<Item = (PeerId, &mut Link)> {
+        let all = (0..).zip(&mut self.table);
+        all.filter_map(|(number, peer)| Some((number, peer.link.as_deref_mut()?)))
     }
 
     /// Whether there are twice as many peers as the last `reuse` left, which makes its cost for each peer small.

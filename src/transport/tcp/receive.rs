@@ -52,6 +52,23 @@ enum Target {
     Drop,
 }
 
+impl Target {
+    /// None: the engine refuses it.
+    fn of(placement: Placement) -> Option<Target> {
+        match placement {
+            Placement::Into { iov, at, token } => Some(Target::Into { iov, at, token }),
+            Placement::Leased { lease, token } => Some(Target::Leased {
+                lease,
+                token,
+                holds: true,
+            }),
+            Placement::Keep { buffer, token } => Some(Target::Keep { buffer, token }),
+            Placement::Drop => Some(Target::Drop),
+            Placement::Refuse => None,
+        }
+    }
+}
+
 /// A body of which a part has come.
 struct Arriving {
     target: Target,
@@ -93,6 +110,24 @@ impl Arriving {
             Target::Drop => {}
         }
     }
+}
+
+/// What stands before a body, which has this length, and what follows. `Stop::Empty`: it has not come whole.
+fn take_prefix(bytes: &[u8]) -> Result<(Header, usize, &[u8]), Stop> {
+    let (word, after) = bytes.split_first_chunk().ok_or(Stop::Empty)?;
+    let word = u32::from_le_bytes(*word);
+    match word & frame::KIND {
+        frame::PACKET => {}
+        frame::GOODBYE => return Err(Stop::Goodbye),
+        _ => return Err(Stop::Bad("an unknown word")),
+    }
+    let len = word as usize;
+    if len > MAX_BODY {
+        return Err(Stop::Bad("a packet that is too long"));
+    }
+    let (header, after) = after.split_first_chunk().ok_or(Stop::Empty)?;
+    let header = Header::decode(header).ok_or(Stop::Bad("an unknown packet"))?;
+    Ok((header, len, after))
 }
 
 #[derive(Default)]
@@ -228,24 +263,9 @@ impl Input {
                     break Stop::Empty;
                 }
             }
-            let Some((word, after)) = rest.split_first_chunk() else {
-                break Stop::Empty;
-            };
-            let word = u32::from_le_bytes(*word);
-            match word & frame::KIND {
-                frame::PACKET => {}
-                frame::GOODBYE => break Stop::Goodbye,
-                _ => break Stop::Bad("an unknown word"),
-            }
-            let len = word as usize;
-            if len > MAX_BODY {
-                break Stop::Bad("a packet that is too long");
-            }
-            let Some((header, after)) = after.split_first_chunk() else {
-                break Stop::Empty;
-            };
-            let Some(header) = Header::decode(header) else {
-                break Stop::Bad("an unknown packet");
+            let (header, len, after) = match take_prefix(rest) {
+                Ok(prefix) => prefix,
+                Err(stop) => break stop,
             };
             if *done >= budget {
                 break Stop::Budget;
@@ -253,21 +273,13 @@ impl Input {
             if after.get(..len).is_some_and(|body| sink.take(from, &header, body)) {
                 *done += 1;
                 rest = after.get(len..).unwrap_or_default();
-                continue;
+            } else {
+                let Some(target) = Target::of(sink.place(from, &header, len)) else {
+                    break Stop::Refused;
+                };
+                rest = after;
+                self.body = Some(Arriving { target, done: 0, len });
             }
-            let target = match sink.place(from, &header, len) {
-                Placement::Into { iov, at, token } => Target::Into { iov, at, token },
-                Placement::Leased { lease, token } => Target::Leased {
-                    lease,
-                    token,
-                    holds: true,
-                },
-                Placement::Keep { buffer, token } => Target::Keep { buffer, token },
-                Placement::Drop => Target::Drop,
-                Placement::Refuse => break Stop::Refused,
-            };
-            rest = after;
-            self.body = Some(Arriving { target, done: 0, len });
         };
         (bytes.len() - rest.len(), stop)
     }

@@ -252,6 +252,14 @@ impl SendBuffer {
         }
     }
 
+    /// Copies what was lent, as its owner is not told any more when it has left.
+    #[cold]
+    pub(super) fn keep_lent(&mut self) {
+        if let Some(Lent { iov, at, len, .. }) = self.lent.take() {
+            self.copy_part(&Part { iov: &iov, at, len });
+        }
+    }
+
     /// The connection is over: memory that was lent is not read any more, and nobody is told.
     pub(super) fn clear(&mut self) {
         *self = SendBuffer::default();

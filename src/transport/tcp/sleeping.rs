@@ -6,7 +6,6 @@
 use super::{TcpTransport, key};
 use crate::engine::port::PeerId;
 use crate::sys::epoll::Events;
-use core::sync::atomic::Ordering;
 use std::os::fd::RawFd;
 
 impl TcpTransport {
@@ -17,7 +16,7 @@ impl TcpTransport {
 
     /// Makes that descriptor readable.
     pub fn wake(&self) {
-        self.desk.bell.set();
+        self.desk.wake();
     }
 
     /// Sends what was gathered, and looks whether there is something to poll. From now on nothing is gathered.
@@ -26,7 +25,7 @@ impl TcpTransport {
             return true;
         }
         self.armed = true;
-        self.desk.bell.clear();
+        self.desk.quieten();
         self.timer.clear();
         self.flush_links();
         let mut events = Events::new();
@@ -39,13 +38,6 @@ impl TcpTransport {
                 _ => self.news_of_ways.push((event.key >> 1) as PeerId),
             }
         }
-        let peers = &mut self.peers;
-        let news = self
-            .active
-            .iter()
-            .any(|number| peers.link(*number).is_some_and(|link| link.has_news()));
-        let idle = self.own_lane.is_empty() && self.unsent.is_empty() && self.ended.is_empty();
-        let settled = self.news_of_ways.is_empty() && self.set_timer();
-        quiet && !news && idle && settled && !self.desk.has_arrivals.load(Ordering::Acquire)
+        self.set_timer() && quiet && !self.has_left_something()
     }
 }

@@ -1,7 +1,7 @@
 //! Sockets as everybody here wants them: never waiting, without delay, watched by the kernel for a silent other side, and
 //! not for children of fork.
 //!
-//! Owns no protocol. Called by `listener` and `dialing`.
+//! Owns no protocol. Called by `listener`, `dialing`, `passive` and `one_peer`.
 
 use super::config::Config;
 use crate::sys::forks::ParentFd;
@@ -12,18 +12,28 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// As many connections as the kernel lets wait (net.core.somaxconn).
-const BACKLOG: i32 = 1 << 16;
+/// More than the kernel lets wait, so as many as it does (net.core.somaxconn).
+const BACKLOG: i32 = i32::MAX;
 
-fn new(place: &SocketAddr) -> io::Result<Socket> {
+fn new(place: &SocketAddr, config: &Config) -> io::Result<Socket> {
     let make = || Socket::new(Domain::for_address(*place), Type::STREAM.nonblocking(), None);
     match make() {
-        Err(error) if is_shortage(&error) => {
-            open_files::raise_limit();
-            make()
-        }
+        Err(error) if has_raised_limit(&error, config) => make(),
         made => made,
     }
+}
+
+/// Whether a call that failed may do better now, because the process may have more descriptors than before.
+pub(super) fn has_raised_limit(error: &io::Error, config: &Config) -> bool {
+    let raised = (error.raw_os_error() == Some(libc::EMFILE))
+        .then(open_files::raise_limit)
+        .flatten();
+    if let Some(most) = raised {
+        (config.info)(&format!(
+            "the process had as many open files as it may: its soft limit is raised to the hard one, {most} (ulimit -n)"
+        ));
+    }
+    raised.is_some()
 }
 
 /// Whether the process or the machine has no descriptors or memory left.
@@ -60,15 +70,38 @@ fn size_buffers(socket: &Socket, config: &Config) -> io::Result<()> {
 
 /// A socket that others connect to, and where.
 pub(super) fn listen(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, SocketAddr)> {
+    at_port_of_range(at, config, |at| {
+        let (socket, place) = to_listen_at(at, config)?;
+        begin_to_listen(&socket, BACKLOG)?;
+        Ok((socket, place))
+    })
+}
+
+/// A socket that others will be able to connect to, and where.
+pub(super) fn to_listen(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, SocketAddr)> {
+    at_port_of_range(at, config, |at| to_listen_at(at, config))
+}
+
+/// Lets others connect; `backlog` connections may wait, if the kernel lets so many.
+pub(super) fn begin_to_listen(socket: &ParentFd, backlog: i32) -> io::Result<()> {
+    SockRef::from(socket).listen(backlog)
+}
+
+/// Opens a socket at a port of those that may be taken, if the address has none.
+fn at_port_of_range(
+    at: SocketAddr,
+    config: &Config,
+    open: impl Fn(SocketAddr) -> io::Result<(ParentFd, SocketAddr)>,
+) -> io::Result<(ParentFd, SocketAddr)> {
     match config.ports.filter(|_| at.port() == 0) {
-        None => listen_at(at, config),
+        None => open(at),
         Some((low, high)) => {
             let count = u64::from(high - low) + 1;
             let first = shared::random().unwrap_or(0) % count;
             let ports = (0..count).map(|step| low + ((first + step) % count) as u16);
             let mut last = io::Error::from_raw_os_error(libc::EADDRINUSE);
             for port in ports {
-                match listen_at(SocketAddr::new(at.ip(), port), config) {
+                match open(SocketAddr::new(at.ip(), port)) {
                     Err(error) if error.kind() == ErrorKind::AddrInUse => last = error,
                     listens => return listens,
                 }
@@ -78,8 +111,8 @@ pub(super) fn listen(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, S
     }
 }
 
-fn listen_at(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, SocketAddr)> {
-    let socket = new(&at)?;
+fn to_listen_at(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, SocketAddr)> {
+    let socket = new(&at, config)?;
     // The address of an endpoint that has closed can be used again at once.
     socket.set_reuse_address(true)?;
     if at.is_ipv6() {
@@ -87,30 +120,51 @@ fn listen_at(at: SocketAddr, config: &Config) -> io::Result<(ParentFd, SocketAdd
     }
     size_buffers(&socket, config)?;
     socket.bind(&SockAddr::from(at))?;
-    socket.listen(BACKLOG)?;
     let place = socket.local_addr()?.as_socket().ok_or(ErrorKind::Unsupported)?;
     Ok((owned(socket), place))
 }
 
 /// Begins to connect. `from`: the interface whose address the other side sees.
 pub(super) fn dial(from: Option<IpAddr>, to: SocketAddr, config: &Config) -> io::Result<ParentFd> {
-    let socket = new(&to)?;
+    let from = from.filter(|ip| ip.is_ipv4() == to.is_ipv4());
+    let socket = to_connect(from.map(|ip| SocketAddr::new(ip, 0)), &to, config)?;
+    connect(&socket, to)?;
+    Ok(socket)
+}
+
+/// A socket to connect with, which the other side sees as `from`, to an address of the family of `like`.
+pub(super) fn to_connect(from: Option<SocketAddr>, like: &SocketAddr, config: &Config) -> io::Result<ParentFd> {
+    let socket = new(like, config)?;
     prepare(&SockRef::from(&socket), config)?;
     size_buffers(&socket, config)?;
-    if let Some(ip) = from.filter(|ip| ip.is_ipv4() == to.is_ipv4()) {
-        // The port is chosen when the other side is known, so that each peer can have all of them.
-        stream::choose_port_late(socket.as_fd())?;
-        socket.bind(&SockAddr::from(SocketAddr::new(ip, 0)))?;
+    if let Some(from) = from {
+        if from.port() == 0 {
+            // The port is chosen when the other side is known, so that each peer can have all of them.
+            stream::choose_port_late(socket.as_fd())?;
+        } else {
+            socket.set_reuse_address(true)?;
+        }
+        socket.bind(&SockAddr::from(from))?;
     }
-    match socket.connect(&SockAddr::from(to)) {
+    Ok(owned(socket))
+}
+
+/// Begins to connect.
+pub(super) fn connect(socket: &ParentFd, to: SocketAddr) -> io::Result<()> {
+    match SockRef::from(socket).connect(&SockAddr::from(to)) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(owned(socket)),
+        _ => Ok(()),
     }
 }
 
 /// A connection that waits to be accepted, and who made it; None: there is none.
 pub(super) fn accept(listener: &ParentFd, config: &Config) -> io::Result<Option<(ParentFd, SocketAddr)>> {
-    match SockRef::from(listener).accept() {
+    let accept = || SockRef::from(listener).accept();
+    let accepted = match accept() {
+        Err(error) if has_raised_limit(&error, config) => accept(),
+        accepted => accepted,
+    };
+    match accepted {
         Ok((socket, from)) => {
             socket.set_nonblocking(true)?;
             prepare(&SockRef::from(&socket), config)?;
@@ -122,9 +176,23 @@ pub(super) fn accept(listener: &ParentFd, config: &Config) -> io::Result<Option<
     }
 }
 
+/// The connection is agreed on: whether the other machine is silent is looked at here (`deadlines`), and no more by the
+/// kernel. It goes on asking a machine whose process reads nothing, often enough for that.
+pub(super) fn watch_by_ourselves(socket: &ParentFd, config: &Config) {
+    let _ = SockRef::from(socket).set_tcp_user_timeout(None);
+    let pause = (config.silence / 4).clamp(Duration::from_secs(1), Duration::from_secs(120));
+    // Older kernels ask less and less often.
+    let _ = stream::set_longest_pause(socket.as_fd(), pause.as_millis() as u32);
+}
+
 /// Why connecting failed, if it did.
 pub(super) fn error_of(socket: &ParentFd) -> Option<io::Error> {
     SockRef::from(socket).take_error().unwrap_or_else(Some)
+}
+
+/// The other end of a connection, as it was dialed; None: there is no connection yet.
+pub(super) fn other_place(socket: &ParentFd) -> Option<SocketAddr> {
+    SockRef::from(socket).peer_addr().ok()?.as_socket()
 }
 
 /// Our own end of a connection.

@@ -1,12 +1,23 @@
 //! TCP between endpoints of one process, on the loopback interface; with children, attackers and the kernel's limits.
 //!
 //! - `suite`: the suite of all transports. `meeting`: how connections come about and end.
+//! - `causes`: what is told first.
+//! - `one_peer`: connections that programs ask for, and how they fail.
 //! - `strangers`: whoever means ill, and children of fork. `sleeping`: who sleeps, and what wakes them.
+//! - `watched`: who is polled only when there is something to do.
+//! - `silence`: peers that nothing is heard of, and what is told of them. `secrets`: who must prove one. `shortage`: no
+//!   descriptors, and many peers.
 
+mod causes;
 mod meeting;
+mod one_peer;
+mod secrets;
+mod shortage;
+mod silence;
 mod sleeping;
 mod strangers;
 mod suite;
+mod watched;
 
 use super::*;
 use crate::engine::port::{NotDone, Placement};

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 fn stranger(end: &TcpTransport) -> TcpStream {
-    let stream = TcpStream::connect(end.listener.place).unwrap();
+    let stream = TcpStream::connect(end.place).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     stream
 }
@@ -39,6 +39,7 @@ fn impostor(end: &mut TcpTransport, sink: &mut Kept, from: SocketAddr, instance:
         from: address::of(&from),
         instance,
         context: 0,
+        nonce: None,
     };
     stream.write_all(&hello.encode()).unwrap();
     let (mut answer, mut got) = ([0; Answer::SIZE], 0);
@@ -51,7 +52,7 @@ fn impostor(end: &mut TcpTransport, sink: &mut Kept, from: SocketAddr, instance:
 }
 
 fn nobody() -> SocketAddr {
-    open().listener.place
+    open().place
 }
 
 #[test]
@@ -61,6 +62,7 @@ fn noise_is_closed() {
         from: address::of(&nobody()),
         instance: 5,
         context: 0,
+        nonce: None,
     };
     let mut other_version = foreign.encode();
     other_version[12] = 99;
@@ -89,6 +91,11 @@ fn silent_strangers_are_bounded() {
     let (end_of_b, b_of_end) = numbers(&mut b, &mut end);
     connect(&mut b, end_of_b, &mut end, b_of_end);
     end.poll(&mut sink, 10);
+    assert!(
+        (200..=256).contains(&end.listener.as_ref().unwrap().guests()),
+        "{}",
+        end.listener.as_ref().unwrap().guests()
+    );
     drop(crowd);
 }
 
@@ -147,13 +154,33 @@ fn a_packet_that_never_ends_holds_nobody_up() {
     assert!(sink.packets.is_empty());
 }
 
+/// A peer that connects anew has given its connection up, though that does not end.
+#[test]
+fn a_second_connection_takes_the_place_of_the_first() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let from = nobody();
+    let mut streams = Vec::new();
+    for count in 1..=2 {
+        let (mut stream, answer) = impostor(&mut end, &mut sink, from, 9);
+        assert_eq!(answer.unwrap().verdict, Verdict::Welcome);
+        stream.write_all(&frame::CONFIRM.to_le_bytes()).unwrap();
+        until("a connection", || {
+            end.poll(&mut sink, 10);
+            sink.met.len() == count
+        });
+        streams.push(stream);
+    }
+    let number = end.peer(&address::of(&from)).unwrap();
+    assert_eq!(sink.gone, [(number, Loss::Broken)]);
+}
+
 /// A hello alone changes nothing for the peer whose name it takes.
 #[test]
 fn a_hello_without_confirmation_ends_nothing() {
     let (mut end, mut other, mut sink) = (open(), open(), Kept::default());
     let (other_of_end, end_of_other) = numbers(&mut end, &mut other);
     connect(&mut end, other_of_end, &mut other, end_of_other);
-    let (stream, answer) = impostor(&mut end, &mut sink, other.listener.place, 9);
+    let (stream, answer) = impostor(&mut end, &mut sink, other.place, 9);
     assert_eq!(answer.unwrap().verdict, Verdict::Welcome);
     drop(stream);
     let header = Header::new(Packet::Eager, 3);

@@ -1,4 +1,5 @@
-//! The suite of all transports, over IPv4, over IPv6, and where the kernel takes a few KiB at a time.
+//! The suite of all transports, over IPv4, over IPv6, where the kernel takes a few KiB at a time, and between endpoints
+//! with one peer.
 
 use super::*;
 use crate::transport::tests::suite::{Ends, Pair};
@@ -38,7 +39,7 @@ mod ipv4 {
 
 /// Another type for the same transport with other settings.
 macro_rules! variant {
-    ($module:ident, $place:literal, $config:expr) => {
+    ($module:ident, $ends:expr) => {
         mod $module {
             use super::*;
 
@@ -74,7 +75,7 @@ macro_rules! variant {
 
             impl Pair for Other {
                 fn pair() -> Ends<Other> {
-                    let ends = ends($place, &$config);
+                    let ends = $ends;
                     Ends {
                         a: Other(ends.a),
                         b: Other(ends.b),
@@ -90,12 +91,17 @@ macro_rules! variant {
     };
 }
 
-variant!(ipv6, "[::1]:0", some_room());
+variant!(ipv6, ends("[::1]:0", &some_room()));
+variant!(one_peer, super::super::one_peer::ends(&some_room()));
 variant!(
     little_by_little,
-    "127.0.0.1:0",
-    Config {
-        kernel_buffer: Some(4 << 10),
-        ..config()
-    }
+    ends(
+        "127.0.0.1:0",
+        &Config {
+            kernel_buffer: Some(4 << 10),
+            // Both ends are in one thread: while one closes, nobody reads what it has left to send.
+            linger: Duration::from_millis(10),
+            ..config()
+        }
+    )
 );
