@@ -1,0 +1,175 @@
+//! The seam over a real device.
+
+use super::seam::{Link, News, Nic, Receives, Registration};
+use crate::sys::epoll::Epoll;
+use crate::sys::rdma::{
+    Access, Done, EventKind, Id, Memory, Pd, Piece, Queues, Request, SharedReceives, Sizes, Stopped, Trouble,
+};
+use crate::util::user::UserBuf;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// Milliseconds to find an address or a route, as the C library's provider waits.
+const RESOLVE: i32 = 2000;
+
+pub struct DeviceLink {
+    /// Before `spare`, as its queue pair uses queues.
+    id: Id,
+    /// The queues, until the queue pair has them.
+    spare: Option<Queues>,
+    receives: Option<Arc<SharedReceives>>,
+    pd: Arc<Pd>,
+    /// Of the identifier's and the queues' descriptors.
+    epoll: Epoll,
+}
+
+impl DeviceLink {
+    /// A connection that this side is to begin. `room`: completions that nobody has looked at.
+    pub fn open(pd: &Arc<Pd>, room: usize) -> io::Result<DeviceLink> {
+        DeviceLink::of(Id::open()?, pd, room)
+    }
+
+    /// The connection of a request. -EINVAL: it came to another device than the protection domain's.
+    pub fn of(id: Id, pd: &Arc<Pd>, room: usize) -> io::Result<DeviceLink> {
+        if id.device().is_some_and(|device| device != pd.device()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (queues, epoll) = (Queues::open(pd, room)?, Epoll::new()?);
+        epoll.add(id.event_fd())?;
+        epoll.add(pd.device().event_fd())?;
+        epoll.add(queues.fd())?;
+        Ok(DeviceLink {
+            id,
+            spare: Some(queues),
+            receives: None,
+            pd: pd.clone(),
+            epoll,
+        })
+    }
+
+    fn queues(&self) -> io::Result<&Queues> {
+        match self.spare.as_ref() {
+            Some(spare) => Ok(spare),
+            None => self.id.queues().ok_or_else(|| io::ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+impl Link for DeviceLink {
+    type Receives = SharedReceives;
+
+    fn share(&mut self, receives: &Arc<SharedReceives>) {
+        self.receives = Some(receives.clone());
+    }
+
+    fn make_room(&mut self, completions: usize) -> io::Result<()> {
+        let larger = Queues::open(&self.pd, completions)?;
+        self.epoll.add(larger.fd())?;
+        // Those before it leave the set when they are closed.
+        self.spare = Some(larger);
+        Ok(())
+    }
+
+    fn resolve_address(&mut self, from: Option<&SocketAddr>, to: &SocketAddr) -> io::Result<()> {
+        self.id.resolve_address(from, to, RESOLVE)
+    }
+
+    fn resolve_route(&mut self) -> io::Result<()> {
+        self.id.resolve_route(RESOLVE)
+    }
+
+    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<u32> {
+        let queues = self.spare.take().ok_or(io::ErrorKind::AlreadyExists)?;
+        self.id.make_pair(queues, self.receives.as_ref(), sizes)
+    }
+
+    fn set_retry_timer(&mut self, code: u8) -> io::Result<()> {
+        self.id.set_retry_timer(code)
+    }
+
+    fn connect(&mut self, data: &[u8]) -> io::Result<()> {
+        self.id.connect(data)
+    }
+
+    fn accept(&mut self, data: &[u8]) -> io::Result<()> {
+        self.id.accept(data)
+    }
+
+    fn disconnect(&mut self) -> io::Result<()> {
+        self.id.disconnect()
+    }
+
+    fn news(&mut self) -> Option<News> {
+        if let Some(event) = self.id.event() {
+            return Some(News {
+                kind: event.kind,
+                data: event.data,
+            });
+        }
+        let kind = match self.id.trouble()? {
+            Trouble::Broken => EventKind::Failed,
+            Trouble::DeviceGone => EventKind::Removed,
+            Trouble::PortDown => EventKind::PortDown,
+            Trouble::PortUp => EventKind::PortUp,
+        };
+        Some(News { kind, data: Vec::new() })
+    }
+
+    unsafe fn post_sends(&mut self, requests: &[Request<'_>]) -> Result<(), Stopped> {
+        // SAFETY: forwarded.
+        unsafe { self.id.post_sends(requests) }
+    }
+
+    unsafe fn post_receive(&mut self, id: u64, pieces: &[Piece]) -> io::Result<()> {
+        // SAFETY: forwarded.
+        unsafe { self.id.post_receive(id, pieces) }
+    }
+
+    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
+        self.queues()?.poll(room)
+    }
+
+    fn notify(&mut self) -> io::Result<()> {
+        self.queues()?.notify()
+    }
+
+    fn wake_fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.id.local_address()
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.id.peer_address()
+    }
+}
+
+impl Receives for SharedReceives {
+    unsafe fn post(&self, id: u64, pieces: &[Piece]) -> io::Result<()> {
+        // SAFETY: forwarded.
+        unsafe { SharedReceives::post(self, id, pieces) }
+    }
+}
+
+impl Nic for Arc<Pd> {
+    fn register(&self, memory: &UserBuf, access: Access) -> io::Result<Box<dyn Registration>> {
+        // SAFETY: registered memory is the program's until it closes the region, by fi_mr(3), and `UserBuf` was made with
+        // that promise.
+        let registered = unsafe { Pd::register(self, memory.addr(), memory.len(), access) }?;
+        Ok(Box::new(registered))
+    }
+}
+
+impl Registration for Memory {
+    fn local_key(&self) -> u32 {
+        Memory::local_key(self)
+    }
+
+    fn remote_key(&self) -> u32 {
+        Memory::remote_key(self)
+    }
+}

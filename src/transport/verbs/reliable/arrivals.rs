@@ -1,0 +1,91 @@
+//! Peers that connect to us: who is accepted, who waits, and what becomes of our own try. Part of `Reliable`.
+//!
+//! The rule for two that connect at once stands in `handshake`. Until its dialer has confirmed it, a connection changes
+//! nothing: a request may be of a try that the peer has given up.
+
+use super::Reliable;
+use super::dialing::shown;
+use super::handshake::{Hello, Verdict, keeps_own};
+use super::link::End;
+use super::peers::Way;
+use super::seam::{Device, Request, Wire};
+use crate::engine::port::{PeerId, Sink};
+use std::net::SocketAddr;
+
+impl<D: Device> Reliable<D> {
+    pub(super) fn arrived(&mut self, mut request: Request<D::Wire>) {
+        let hello = match Hello::decode(&request.data) {
+            Ok(hello) => hello,
+            Err(stranger) => {
+                (self.config.warn)(&format!(
+                    "a connection from {} is refused, which speaks another protocol or version ({stranger:?}): is it \
+                     `verbs;ofi_rxm` of the C library?",
+                    shown(request.from)
+                ));
+                return request.wire.reject(&Verdict::Foreign.encode());
+            }
+        };
+        let Some(mut place) = request.from.filter(|_| hello.port != 0) else {
+            return request.wire.reject(&Verdict::Impostor.encode());
+        };
+        place.set_port(hello.port);
+        let Some(from) = self.peers.number(place) else {
+            return request.wire.reject(&Verdict::Later.encode());
+        };
+        self.judge(from, &place, request, hello);
+    }
+
+    fn judge(&mut self, from: PeerId, place: &SocketAddr, mut request: Request<D::Wire>, hello: Hello) {
+        let own = self.place;
+        match self.peers.get(from).map(|peer| &peer.way) {
+            Some(Way::Resolving(_) | Way::Asked(_)) if keeps_own(&own, place) => {
+                request.wire.reject(&Verdict::Wait.encode());
+            }
+            // What was under way before is given up, as the peer would not begin anew otherwise.
+            _ => self.accept(from, request, hello),
+        }
+    }
+
+    /// The peer has confirmed. What it sent on a connection before, which it has given up, is delivered first.
+    pub(super) fn agreed<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(from) else { return };
+        let Some(link) = &mut peer.link else {
+            return self.settle(from, sink);
+        };
+        link.cut(End::Cut);
+        if let Way::Accepted(link) = core::mem::replace(&mut peer.way, Way::None) {
+            peer.way = Way::Agreed(link);
+        }
+        self.note_end(from);
+    }
+
+    fn accept(&mut self, from: PeerId, request: Request<D::Wire>, hello: Hello) {
+        self.set_way(from, Way::None);
+        let mut link = match self.equip(from, request.wire) {
+            Ok(link) => link,
+            Err((mut wire, error)) => {
+                wire.reject(&Verdict::Later.encode());
+                return self.tell_shortage(&error);
+            }
+        };
+        link.heard_hello(hello);
+        let answer = self.hello(&link).encode();
+        let accepted = self
+            .device
+            .watch(&link.wire, u64::from(from))
+            .and_then(|()| link.wire.accept(&answer));
+        match accepted {
+            Ok(()) => self.set_way(from, Way::Accepted(Box::new(link))),
+            // It has gone away meanwhile.
+            Err(_) => self.close(link),
+        }
+    }
+
+    fn tell_shortage(&mut self, error: &std::io::Error) {
+        if !core::mem::replace(&mut self.told_shortage, true) {
+            (self.config.warn)(&format!(
+                "a peer's connection is refused, as this endpoint has no room for it: {error}"
+            ));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The end of an endpoint: what was sent arrives, peers are told, all is closed. Part of `Reliable`.
+
+use super::Reliable;
+use super::link::End;
+use super::seam::{Device, Wire};
+use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
+use crate::engine::wire::Header;
+use crate::sys::clock;
+use crate::sys::rdma::EventKind;
+
+impl<D: Device> Reliable<D> {
+    /// Says goodbye behind all that was sent, and waits until peers' devices have acknowledged it, but not longer than
+    /// `Config::linger`.
+    pub(super) fn close_all(&mut self) {
+        let until = clock::monotonic_ms().saturating_add(self.config.linger.as_millis() as u64);
+        for peer in self.peers.all() {
+            peer.link.iter_mut().for_each(|link| link.say_goodbye());
+        }
+        while self.has_unacknowledged() && clock::monotonic_ms() < until {
+            self.take_completions(&mut Nobody, usize::MAX);
+        }
+        for peer in self.peers.all() {
+            peer.links().for_each(|link| link.cut(End::Cut));
+        }
+    }
+
+    fn has_unacknowledged(&mut self) -> bool {
+        let links = self.peers.all().filter_map(|peer| peer.link.as_deref_mut());
+        let mut waits = false;
+        for link in links {
+            while let Some(news) = link.wire.news() {
+                if matches!(news.kind, EventKind::Disconnected | EventKind::Removed) {
+                    link.cut(End::Cut);
+                }
+            }
+            waits |= link.end.is_none() && !link.is_idle();
+        }
+        waits
+    }
+}
+
+impl<D: Device> Drop for Reliable<D> {
+    fn drop(&mut self) {
+        if self.device.is_ours() {
+            self.close_all();
+        }
+    }
+}
+
+/// The engine has gone: nobody hears what comes now.
+struct Nobody;
+
+impl Sink for Nobody {
+    fn place(&mut self, _: PeerId, _: &Header, _: usize) -> Placement {
+        Placement::Drop
+    }
+
+    fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
+
+    fn gone(&mut self, _: PeerId, _: Loss) {}
+}

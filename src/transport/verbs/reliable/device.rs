@@ -1,0 +1,214 @@
+//! The seam over a real device.
+
+use super::seam::{Device, PairMade, Request, Wire};
+use super::{Config, Reliable};
+use crate::sys::epoll::{Epoll, Events};
+use crate::sys::eventfd::EventFd;
+use crate::sys::rdma::{self, Done, Id, Pd, Piece, Queues, SharedReceives, Sizes, Work};
+use crate::transport::verbs::seam::{News, Nic};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// Milliseconds to find an address or a route, as the C library's provider waits.
+const RESOLVE: i32 = 2000;
+
+/// Requests that wait to be looked at.
+const BACKLOG: usize = 1024;
+
+/// Completions besides those of receives that may wait to be looked at.
+const COMPLETIONS: usize = 16 << 10;
+
+/// Keys of the epoll instance that are no connection's.
+const LISTENER: u64 = u64::MAX;
+const QUEUES: u64 = u64::MAX - 1;
+const BELL: u64 = u64::MAX - 2;
+
+/// The queues of all connections of an endpoint.
+struct Shared {
+    queues: Arc<Queues>,
+    receives: Arc<SharedReceives>,
+}
+
+pub struct Card {
+    pd: Arc<Pd>,
+    listener: Id,
+    place: SocketAddr,
+    shared: Arc<Shared>,
+    epoll: Epoll,
+    bell: EventFd,
+}
+
+impl Card {
+    /// Listens at an address of the protection domain's device. `receives`, `completions`: how many the queues of the
+    /// endpoint hold.
+    pub fn open(pd: &Arc<Pd>, at: &SocketAddr, receives: u32, completions: usize) -> io::Result<Card> {
+        let mut listener = Id::open()?;
+        listener.bind(at)?;
+        if listener.device() != Some(pd.device()) {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        listener.listen(BACKLOG)?;
+        let place = listener.local_address().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let queues = Arc::new(Queues::open(pd, completions)?);
+        let receives = Arc::new(SharedReceives::open(pd, receives, 1)?);
+        let (epoll, bell) = (Epoll::new()?, EventFd::new()?);
+        epoll.add_with_key(listener.event_fd(), LISTENER)?;
+        epoll.add_with_key(queues.fd(), QUEUES)?;
+        epoll.add_with_key(bell.fd(), BELL)?;
+        Ok(Card {
+            pd: pd.clone(),
+            listener,
+            place,
+            shared: Arc::new(Shared { queues, receives }),
+            epoll,
+            bell,
+        })
+    }
+}
+
+impl Reliable<Card> {
+    /// Makes the endpoint that others reach by `at`; with port 0 at a port that is free.
+    pub fn open(pd: &Arc<Pd>, at: &SocketAddr, config: &Config) -> io::Result<Reliable<Card>> {
+        let most = pd.device().attributes()?;
+        let receives = config.receives.min(most.shared_receives);
+        let completions = (receives + COMPLETIONS).min(most.completions);
+        let card = Card::open(pd, at, receives as u32, completions)?;
+        let sends = config.sends.min(most.requests.saturating_sub(1));
+        Reliable::new(
+            card,
+            &Config {
+                receives,
+                sends,
+                ..*config
+            },
+        )
+    }
+
+    /// What its device registers memory with.
+    pub fn pd(&self) -> &Arc<Pd> {
+        &self.device.pd
+    }
+}
+
+impl Device for Card {
+    type Wire = CardWire;
+
+    fn nic(&self) -> &dyn Nic {
+        &self.pd
+    }
+
+    fn place(&self) -> SocketAddr {
+        self.place
+    }
+
+    fn dial(&mut self) -> io::Result<CardWire> {
+        let (id, shared) = (Id::open()?, self.shared.clone());
+        Ok(CardWire { id, shared })
+    }
+
+    fn request(&mut self) -> Option<Request<CardWire>> {
+        loop {
+            let event = self.listener.event()?;
+            // Nothing else concerns who listens.
+            let Some(id) = event.request else { continue };
+            let (from, shared) = (id.peer_address(), self.shared.clone());
+            return Some(Request {
+                wire: CardWire { id, shared },
+                from,
+                data: event.data,
+            });
+        }
+    }
+
+    fn watch(&mut self, wire: &CardWire, key: u64) -> io::Result<()> {
+        self.epoll.add_with_key(wire.id.event_fd(), key)
+    }
+
+    fn look(&mut self, keys: &mut Vec<u64>) {
+        let mut events = Events::new();
+        self.epoll.look(&mut events);
+        keys.extend(events.iter().map(|event| event.key).filter(|key| *key < BELL));
+    }
+
+    unsafe fn post_receive(&mut self, id: u64, piece: Piece) -> io::Result<()> {
+        // SAFETY: forwarded.
+        unsafe { self.shared.receives.post(id, &[piece]) }
+    }
+
+    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
+        self.shared.queues.poll(room)
+    }
+
+    fn notify(&mut self) -> io::Result<()> {
+        self.shared.queues.notify()
+    }
+
+    fn wake_fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+
+    fn wake(&self) {
+        self.bell.set();
+    }
+
+    fn quieten(&self) {
+        self.bell.clear();
+    }
+}
+
+pub struct CardWire {
+    id: Id,
+    shared: Arc<Shared>,
+}
+
+impl Wire for CardWire {
+    fn resolve_address(&mut self, from: &SocketAddr, to: &SocketAddr) -> io::Result<()> {
+        self.id.resolve_address(Some(from), to, RESOLVE)
+    }
+
+    fn resolve_route(&mut self) -> io::Result<()> {
+        self.id.resolve_route(RESOLVE)
+    }
+
+    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
+        let Shared { queues, receives } = &*self.shared;
+        let inline = self.id.make_pair(queues.clone(), Some(receives), sizes)?;
+        let number = self.id.number().ok_or(io::ErrorKind::NotConnected)?;
+        let inline = inline as usize;
+        Ok(PairMade { number, inline })
+    }
+
+    fn connect(&mut self, data: &[u8]) -> io::Result<()> {
+        self.id.connect(data)
+    }
+
+    fn accept(&mut self, data: &[u8]) -> io::Result<()> {
+        self.id.accept(data)
+    }
+
+    fn reject(&mut self, data: &[u8]) {
+        // The other side may have given up meanwhile.
+        let _ = self.id.reject(data);
+    }
+
+    fn disconnect(&mut self) {
+        // It puts the queue pair into error first, which cannot fail in a way that matters here.
+        let _ = self.id.disconnect();
+    }
+
+    fn news(&mut self) -> Option<News> {
+        let event = self.id.event()?;
+        Some(News {
+            kind: event.kind,
+            data: event.data,
+        })
+    }
+
+    unsafe fn post_send(&mut self, work: &Work, pieces: &[Piece]) -> io::Result<()> {
+        let request = rdma::Request { work: *work, pieces };
+        // SAFETY: forwarded.
+        unsafe { self.id.post_sends(&[request]) }.map_err(|stopped| stopped.why)
+    }
+}

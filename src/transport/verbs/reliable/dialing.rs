@@ -1,0 +1,321 @@
+//! Connecting to a peer: the first push begins it, polls carry it on. Part of `Reliable`.
+//!
+//! A peer that nobody answers for is tried again after pauses that grow, until its time is over; then operations to it
+//! fail. One that we were connected with before, and that does not answer, is dead.
+
+use super::Reliable;
+use super::buffers::Words;
+use super::handshake::{Hello, Verdict};
+use super::link::{End, Link};
+use super::peers::Way;
+use super::seam::{Device, Wire};
+use crate::engine::op::Unreached;
+use crate::engine::port::{Loss, PeerId, Push, Sink};
+use crate::sys::clock;
+use crate::sys::rdma::{EventKind, Sizes};
+use crate::transport::verbs::seam::News;
+use std::io;
+use std::net::SocketAddr;
+
+/// The first pause after a try that failed, and the longest.
+const REST_MS: u64 = 5;
+const MOST_REST_MS: u64 = 500;
+
+/// After nonsense, and for a peer that said that it connects to us.
+pub(super) const LONG_REST: u64 = 1000;
+
+/// Why a try has failed.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Nobody listens there.
+    Nobody,
+    /// The peer has no room now.
+    Later,
+    NoAnswer,
+    /// There is no way there.
+    NoWay(io::Error),
+    /// This end has no memory for it.
+    NoMemory(io::Error),
+}
+
+impl<D: Device> Reliable<D> {
+    #[cold]
+    pub(super) fn dial(&mut self, to: PeerId) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let Some(place) = peer.place() else { return };
+        peer.trying_since.get_or_insert_with(clock::monotonic_ms);
+        peer.tries = peer.tries.saturating_add(1);
+        // The peer knows by it that our address is ours.
+        let from = SocketAddr::new(self.place.ip(), 0);
+        let dialed = self.device.dial().and_then(|mut wire| {
+            wire.resolve_address(&from, &place)?;
+            self.device.watch(&wire, u64::from(to))?;
+            Ok(wire)
+        });
+        match dialed {
+            Ok(wire) => self.set_way(to, Way::Resolving(wire)),
+            Err(error) => self.dial_failed(to, &Trouble::NoWay(error)),
+        }
+    }
+
+    pub(super) fn set_way(&mut self, to: PeerId, way: Way<D::Wire>) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let before = core::mem::replace(&mut peer.way, way);
+        if let Way::Asked(link) | Way::Accepted(link) | Way::Agreed(link) = before {
+            self.close(*link);
+        }
+        if !self.ways.contains(&to) {
+            self.ways.push(to);
+        }
+    }
+
+    /// Gives a connection its queue pair, with receives of this end. Or the connection again, and why there is no room.
+    pub(super) fn equip(&mut self, to: PeerId, mut wire: D::Wire) -> Result<Link<D::Wire>, (D::Wire, io::Error)> {
+        let Some(window) = self.grant() else {
+            let why = "all receives are given to other peers";
+            return Err((wire, io::Error::new(io::ErrorKind::OutOfMemory, why)));
+        };
+        let sizes = Sizes {
+            // One more to end with.
+            sends: self.config.sends as u32 + 1,
+            receives: 0,
+            send_pieces: 1,
+            receive_pieces: 0,
+            inline: self.config.inline as u32,
+        };
+        let made = Words::new(self.device.nic()).and_then(|words| Ok((words, wire.make_pair(&sizes)?)));
+        match made {
+            Ok((words, pair)) => {
+                self.pairs.insert(pair.number, to);
+                Ok(Link::new(wire, pair, words, self.config.sends, window))
+            }
+            Err(error) => {
+                self.spare += window;
+                Err((wire, error))
+            }
+        }
+    }
+
+    pub(super) fn hello(&self, link: &Link<D::Wire>) -> Hello {
+        Hello {
+            port: self.place.port(),
+            window: link.window() as u16,
+            longest: self.config.buffer as u32,
+            instance: self.instance,
+            word: link.word(),
+        }
+    }
+
+    /// Looks what has become of connections, and who has come.
+    #[cold]
+    pub(super) fn look<S: Sink>(&mut self, sink: &mut S) {
+        let mut keys = core::mem::take(&mut self.news);
+        self.device.look(&mut keys);
+        for key in keys {
+            self.hear_all(key as PeerId, sink);
+        }
+        while let Some(request) = self.visitors.pop_front().or_else(|| self.device.request()) {
+            self.arrived(request);
+        }
+        let (peers, now) = (&mut self.peers, clock::monotonic_ms());
+        self.ways.retain(|number| {
+            let Some(peer) = peers.get_mut(*number) else {
+                return false;
+            };
+            if matches!(peer.way, Way::Resting { until } if until <= now) {
+                peer.way = Way::None;
+            }
+            !matches!(peer.way, Way::None)
+        });
+    }
+
+    fn hear_all<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
+        while let Some(news) = self.peers.get_mut(from).and_then(|peer| peer.way.news()) {
+            self.hear(from, news, sink);
+        }
+        let link = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut());
+        let Some(link) = link else { return };
+        while let Some(news) = link.wire.news() {
+            if matches!(
+                news.kind,
+                EventKind::Disconnected | EventKind::Failed | EventKind::Removed
+            ) {
+                link.cut(End::Cut);
+            }
+        }
+        self.note_end(from);
+    }
+
+    fn hear<S: Sink>(&mut self, from: PeerId, news: News, sink: &mut S) {
+        use EventKind::{AddressResolved, Disconnected, Established, Failed, Rejected, Removed, RouteResolved};
+        let Some(peer) = self.peers.get_mut(from) else { return };
+        match (&mut peer.way, news.kind) {
+            (Way::Resolving(wire), AddressResolved) => {
+                if let Err(error) = wire.resolve_route() {
+                    self.dial_failed(from, &Trouble::NoWay(error));
+                }
+            }
+            (Way::Resolving(_), RouteResolved) => self.ask(from),
+            (Way::Resolving(_), Failed | Removed | Disconnected | Rejected) => {
+                let error = io::ErrorKind::HostUnreachable.into();
+                self.dial_failed(from, &Trouble::NoWay(error));
+            }
+            (Way::Asked(_), Established) => self.answered(from, &news.data, sink),
+            (Way::Asked(_), Rejected) => self.rejected(from, &news.data),
+            (Way::Asked(_), Failed | Removed | Disconnected) => self.dial_failed(from, &Trouble::NoAnswer),
+            (Way::Accepted(_), Established) => self.agreed(from, sink),
+            (Way::Accepted(_) | Way::Agreed(_), Failed | Removed | Disconnected | Rejected) => {
+                self.set_way(from, Way::None);
+            }
+            // What comes late, or in an order that makes no sense, changes nothing.
+            _ => {}
+        }
+    }
+
+    /// There is a way: asks the peer.
+    fn ask(&mut self, to: PeerId) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let Way::Resolving(wire) = core::mem::replace(&mut peer.way, Way::None) else {
+            return;
+        };
+        let link = match self.equip(to, wire) {
+            Ok(link) => link,
+            Err((_, error)) => return self.dial_failed(to, &Trouble::NoMemory(error)),
+        };
+        let hello = self.hello(&link).encode();
+        self.set_way(to, Way::Asked(Box::new(link)));
+        let link = self.peers.get_mut(to).and_then(|peer| peer.way.link());
+        let asked = link.map(|link| link.wire.connect(&hello));
+        if let Some(Err(error)) = asked {
+            self.dial_failed(to, &Trouble::NoWay(error));
+        }
+    }
+
+    fn answered<S: Sink>(&mut self, to: PeerId, data: &[u8], sink: &mut S) {
+        match Hello::decode(data) {
+            Ok(hello) => {
+                let link = self.peers.get_mut(to).and_then(|peer| peer.way.link());
+                link.into_iter().for_each(|link| link.heard_hello(hello));
+                self.settle(to, sink);
+            }
+            Err(_) => self.refused(to, FOREIGN),
+        }
+    }
+
+    /// There is a connection. None is made while another one stands.
+    pub(super) fn settle<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let link = match core::mem::replace(&mut peer.way, Way::None) {
+            Way::Asked(link) | Way::Accepted(link) | Way::Agreed(link) => link,
+            other => {
+                peer.way = other;
+                return;
+            }
+        };
+        let instance = link.instance();
+        if peer.instance != 0 && peer.instance != instance {
+            sink.gone(to, Loss::Died);
+        }
+        peer.instance = instance;
+        peer.was_connected = true;
+        (peer.died, peer.failure, peer.trying_since, peer.tries) = (false, None, None, 0);
+        let waits = !link.arrived.is_empty();
+        peer.link = Some(link);
+        sink.met(to, to);
+        if waits {
+            self.ready.push(to);
+        }
+    }
+
+    fn rejected(&mut self, to: PeerId, data: &[u8]) {
+        match Verdict::decode(data) {
+            Some(Verdict::Wait) => self.rest(to, LONG_REST),
+            Some(Verdict::Later) => self.dial_failed(to, &Trouble::Later),
+            Some(Verdict::Foreign) => self.refused(to, FOREIGN),
+            Some(Verdict::Impostor) => {
+                self.refused(to, "it does not believe our address; is there an address translation?")
+            }
+            None if data.iter().all(|byte| *byte == 0) => self.dial_failed(to, &Trouble::Nobody),
+            None => self.refused(to, FOREIGN),
+        }
+    }
+
+    /// Not before a while.
+    pub(super) fn rest(&mut self, to: PeerId, ms: u64) {
+        let until = clock::monotonic_ms() + ms;
+        self.set_way(to, Way::Resting { until });
+    }
+
+    /// Trying again would not help.
+    fn refused(&mut self, to: PeerId, why: &str) {
+        let place = self.peers.get(to).and_then(|peer| peer.place());
+        (self.config.warn)(&format!("{} refuses the connection: {why}", shown(place)));
+        self.give_up(to, Push::Unreachable(Unreached::Refused));
+    }
+
+    fn give_up(&mut self, to: PeerId, failure: Push) {
+        self.set_way(to, Way::None);
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        (peer.trying_since, peer.tries) = (None, 0);
+        if peer.was_connected {
+            peer.died = true;
+            self.ended.push(to);
+        } else {
+            peer.failure = Some(failure);
+        }
+    }
+
+    #[cold]
+    pub(super) fn dial_failed(&mut self, to: PeerId, trouble: &Trouble) {
+        self.set_way(to, Way::None);
+        let Some(peer) = self.peers.get_mut(to) else { return };
+        let now = clock::monotonic_ms();
+        let tried = now - peer.trying_since.unwrap_or(now);
+        let (place, tries) = (peer.place(), peer.tries);
+        let (failure, why) = match trouble {
+            Trouble::Nobody => (
+                Unreached::Refused,
+                "nobody listens there: is it up, and was it told this address?".into(),
+            ),
+            Trouble::Later => (Unreached::Refused, "it has no room for another connection".into()),
+            Trouble::NoAnswer => (Unreached::TimedOut, "it does not answer".into()),
+            Trouble::NoWay(error) => (Unreached::Nobody, format!("there is no way there: {error}")),
+            Trouble::NoMemory(error) => (Unreached::Nobody, format!("this endpoint cannot connect: {error}")),
+        };
+        let dead = peer.was_connected && matches!(trouble, Trouble::Nobody | Trouble::NoAnswer);
+        let over = u128::from(tried) >= self.config.connect_timeout.as_millis();
+        if !(dead || over || matches!(trouble, Trouble::NoAnswer)) {
+            let rest = (REST_MS << tries.min(10)).min(MOST_REST_MS);
+            return self.rest(to, rest);
+        }
+        if dead {
+            (self.config.info)(&format!("{}: {why}; that endpoint has ended", shown(place)));
+        } else {
+            (self.config.warn)(&format!("{} cannot be reached: {why}", shown(place)));
+        }
+        self.give_up(
+            to,
+            match trouble {
+                Trouble::NoMemory(_) => Push::NoMemory,
+                _ => Push::Unreachable(failure),
+            },
+        );
+    }
+}
+
+const FOREIGN: &str = "it has another version of this library, or is of another: the C library's `verbs;ofi_rxm` speaks \
+                       a protocol of its own, so all processes of a job need the same library";
+
+impl<W: Wire> Way<W> {
+    fn news(&mut self) -> Option<News> {
+        match self {
+            Way::Resolving(wire) => wire.news(),
+            Way::Asked(link) | Way::Accepted(link) | Way::Agreed(link) => link.wire.news(),
+            Way::None | Way::Resting { .. } => None,
+        }
+    }
+}
+
+pub(super) fn shown(place: Option<SocketAddr>) -> String {
+    place.map_or_else(|| "no address".into(), |place| place.to_string())
+}

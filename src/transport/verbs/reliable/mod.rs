@@ -1,0 +1,302 @@
+//! Packets through reliable queue pairs of an RDMA device: what the engine needs to run over a card.
+//!
+//! **A connection.** Each endpoint listens at an address of librdmacm's. The first push to a peer dials it (`dialing`) and
+//! answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection, whoever made it
+//! (`peers`, `link`).
+//!
+//! **A packet** is header and body in one message, from a registered buffer (`buffers`) or within the request, into one of
+//! the receives that all connections share. Credit keeps a peer from sending what there is no receive for (`link`), so
+//! that the device never has to send anything again for want of one. `receive` moves bodies to their places at once.
+//!
+//! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`).
+//!
+//! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
+//! is broken; the peer is dialed to find out whether it lives (`ends`). What peers say is checked; nonsense ends their
+//! connection and nothing else.
+//!
+//! `seam` is all that is asked of the device. `device` answers with `sys::rdma`, in tests a stand-in. Knows `engine::port`,
+//! `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
+
+mod arrivals;
+mod buffers;
+mod closing;
+mod config;
+mod device;
+mod dialing;
+mod ends;
+mod fetch;
+mod handshake;
+mod link;
+mod own_lane;
+mod peers;
+mod receive;
+mod seam;
+mod send;
+mod sleeping;
+
+#[cfg(test)]
+mod tests;
+
+use crate::engine::port::{
+    Body, Exposed, ExposedName, Get, Limits, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+};
+use crate::engine::wire::Header;
+use crate::sys::forks::Process;
+use crate::sys::rdma::{Access, Done};
+use crate::sys::{resolve, shared};
+use crate::util::user::UserIov;
+use buffers::Buffers;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use fetch::Exposures;
+use own_lane::OwnLane;
+use peers::Peers;
+use seam::Request;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+
+pub use config::Config;
+pub use device::Card;
+pub use seam::Device;
+
+/// While nothing is under way, every how manieth poll looks for connections' news, which is a system call.
+const LOOK_EVERY: u64 = 64;
+
+/// What the kernel and a device keep for one process. A child of fork leaves its copy alone, as ending it there would end
+/// what the parent has.
+struct OfProcess<T> {
+    value: ManuallyDrop<T>,
+    process: Process,
+}
+
+impl<T> OfProcess<T> {
+    fn new(value: T) -> OfProcess<T> {
+        OfProcess {
+            value: ManuallyDrop::new(value),
+            process: Process::this(),
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process.is_this()
+    }
+}
+
+impl<T> Deref for OfProcess<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for OfProcess<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // SAFETY: dropped here only, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
+/// An endpoint's transport. The fields that a device works on come first, in the order in which they must end.
+pub struct Reliable<D: Device> {
+    peers: OfProcess<Peers<D::Wire>>,
+    device: OfProcess<D>,
+    receives: OfProcess<Buffers>,
+    sends: OfProcess<Buffers>,
+    exposures: OfProcess<Exposures>,
+    config: Config,
+    place: SocketAddr,
+    /// Drawn at random, to tell this endpoint from others that have, or had, its address.
+    instance: u64,
+    /// Receives that were posted, and those of them that are no connection's.
+    posted: usize,
+    spare: usize,
+    free_sends: Vec<u32>,
+    made_sends: usize,
+    /// Whose queue pair has this number.
+    pairs: HashMap<u32, PeerId>,
+    /// Peers with packets that were not delivered.
+    ready: Vec<PeerId>,
+    /// Peers with a connection under way.
+    ways: Vec<PeerId>,
+    /// Peers of which the engine must be told something.
+    ended: Vec<PeerId>,
+    own_lane: OwnLane,
+    /// What was found on the way to sleep.
+    found: VecDeque<Done>,
+    news: Vec<u64>,
+    visitors: VecDeque<Request<D::Wire>>,
+    polls: u64,
+    armed: bool,
+    /// Memory was not exposed, which the engine answers with packets in its next turn.
+    turn_is_due: bool,
+    told_shortage: bool,
+    told_memory: bool,
+}
+
+impl<D: Device> Reliable<D> {
+    /// On a device that listens.
+    pub fn new(device: D, config: &Config) -> io::Result<Reliable<D>> {
+        let place = device.place();
+        let access = |local_write| Access {
+            local_write,
+            ..Access::default()
+        };
+        Ok(Reliable {
+            peers: OfProcess::new(Peers::default()),
+            receives: OfProcess::new(Buffers::new(config.buffer, access(true))),
+            sends: OfProcess::new(Buffers::new(config.buffer, access(false))),
+            exposures: OfProcess::new(Exposures::default()),
+            device: OfProcess::new(device),
+            config: *config,
+            place,
+            instance: shared::random()?,
+            posted: 0,
+            spare: 0,
+            free_sends: Vec::new(),
+            made_sends: 0,
+            pairs: HashMap::new(),
+            ready: Vec::new(),
+            ways: Vec::new(),
+            ended: Vec::new(),
+            own_lane: OwnLane::default(),
+            found: VecDeque::new(),
+            news: Vec::new(),
+            visitors: VecDeque::new(),
+            polls: 0,
+            armed: false,
+            turn_is_due: false,
+            told_shortage: false,
+            told_memory: false,
+        })
+    }
+
+    /// As a socket address.
+    pub fn local_address(&self) -> Vec<u8> {
+        resolve::to_bytes(&self.place)
+    }
+
+    /// Where others find it.
+    pub fn place(&self) -> SocketAddr {
+        self.place
+    }
+
+    /// The address behind a number.
+    pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
+        self.peers.get(peer)?.at.as_ref().map(|(address, _)| &**address)
+    }
+
+    /// A connection of this peer has ended, or may have.
+    fn note_end(&mut self, peer: PeerId) {
+        let over = self
+            .peers
+            .get(peer)
+            .and_then(|peer| peer.link.as_ref())
+            .is_some_and(|link| link.end.is_some());
+        if over && !self.ended.contains(&peer) {
+            self.ended.push(peer);
+        }
+    }
+}
+
+/// The place of an address as an endpoint tells it, or as vectors keep it: without the zeros at its end.
+pub fn place_of(address: &[u8]) -> Option<SocketAddr> {
+    const SHORTEST: usize = size_of::<libc::sockaddr_in>();
+    let mut whole = address.to_vec();
+    whole.resize(whole.len().max(SHORTEST), 0);
+    resolve::from_bytes(&whole)
+}
+
+impl<D: Device> Transport for Reliable<D> {
+    fn limits(&self) -> Limits {
+        self.config.limits()
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        let place = place_of(address)?;
+        let number = self.peers.number(place)?;
+        if place == self.place
+            && let Some(peer) = self.peers.get_mut(number)
+        {
+            peer.is_self = true;
+        }
+        Some(number)
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.peers.is_crowded()
+    }
+
+    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let ended = &self.ended;
+        self.peers.reuse(&|peer| held(peer) || ended.contains(&peer))
+    }
+
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
+        if !self.device.is_ours() {
+            return Push::Gone;
+        }
+        self.send_packet(to, header, &body)
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.own_lane.is_empty()
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        self.abandon_link(peer)
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        if !self.device.is_ours() {
+            return 0;
+        }
+        self.polls += 1;
+        let slept = core::mem::replace(&mut self.armed, false);
+        let drained = self.take_completions(sink, budget);
+        let mut done = self.deliver_ready(sink, budget);
+        if !self.own_lane.is_empty() {
+            done += self.deliver_own(sink, budget.saturating_sub(done));
+        }
+        if slept || !self.ways.is_empty() || self.polls % LOOK_EVERY == 0 {
+            self.look(sink);
+        }
+        if !self.ended.is_empty() {
+            self.tell_ends(sink, drained);
+        }
+        done
+    }
+
+    fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        self.expose_memory(to, iov, name)
+    }
+
+    fn unexpose(&mut self, _: PeerId, id: u64) {
+        self.exposures.end(id);
+    }
+
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Option<Token>,
+    ) -> Get {
+        match token {
+            Some(token) if self.device.is_ours() => self.fetch(from, remote, local, (at, len), token),
+            // It would go on after the call.
+            _ => Get::Unsupported,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Sleeping until something comes. Part of `Reliable`.
+
+use super::Reliable;
+use super::peers::Way;
+use super::seam::Device;
+use std::os::fd::RawFd;
+
+impl<D: Device> Reliable<D> {
+    /// The descriptor that becomes readable when there may be something to poll, after `arm` returned true.
+    pub fn wake_fd(&self) -> RawFd {
+        self.device.wake_fd()
+    }
+
+    /// Makes that descriptor readable.
+    pub fn wake(&self) {
+        self.device.wake();
+    }
+
+    /// Looks whether there is something to poll.
+    pub fn arm(&mut self) -> bool {
+        if !self.device.is_ours() {
+            return true;
+        }
+        self.armed = true;
+        self.device.quieten();
+        let told = self.device.notify().is_ok();
+        self.visitors.extend(self.device.request());
+        self.device.look(&mut self.news);
+        let idle = self.own_lane.is_empty() && self.ready.is_empty() && self.ended.is_empty();
+        let came = self.has_completions() || !self.visitors.is_empty() || !self.news.is_empty();
+        let due = core::mem::take(&mut self.turn_is_due);
+        told && idle && !came && !due && !self.must_look()
+    }
+
+    /// Something waits that makes nothing readable: credit, which peers write without a word, or a pause.
+    fn must_look(&mut self) -> bool {
+        let ways = self.ways.iter().filter_map(|number| self.peers.get(*number));
+        let mut rests = ways.map(|peer| matches!(peer.way, Way::Resting { .. }));
+        if rests.any(|rests| rests) {
+            return true;
+        }
+        let mut links = self.peers.all().filter_map(|peer| peer.link.as_deref_mut());
+        links.any(|link| link.is_starved())
+    }
+}

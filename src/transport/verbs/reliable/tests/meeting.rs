@@ -1,0 +1,265 @@
+//! How connections come about and end: both at once, with strangers, with whoever comes again, and by nonsense.
+
+use super::*;
+use crate::engine::port::{Loss, NotDone, Placement};
+use crate::engine::wire::Packet;
+use crate::engine::{Config as EngineConfig, Engine};
+use crate::sys::rdma::Sizes;
+use crate::util::user::Lent;
+use seam::Wire;
+
+/// What the engine was told, and all packets.
+#[derive(Default)]
+struct Kept {
+    packets: Vec<(PeerId, u32)>,
+    gone: Vec<(PeerId, Loss)>,
+    refuse: bool,
+}
+
+impl Sink for Kept {
+    fn place(&mut self, from: PeerId, header: &Header, _: usize) -> Placement {
+        if self.refuse {
+            return Placement::Refuse;
+        }
+        self.packets.push((from, header.id));
+        Placement::Drop
+    }
+
+    fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
+
+    fn gone(&mut self, peer: PeerId, loss: Loss) {
+        self.gone.push((peer, loss));
+    }
+}
+
+fn until(what: &str, mut step: impl FnMut() -> bool) {
+    for _ in 0..100_000 {
+        if step() {
+            return;
+        }
+    }
+    panic!("waited too long: {what}");
+}
+
+fn header(number: u32) -> Header {
+    Header::new(Packet::Segment, number)
+}
+
+/// Any that begins, whatever the order, and whoever has the smaller address.
+#[test]
+fn two_that_connect_at_once_have_one_connection() {
+    for seed in 0..200 {
+        let net = Net::new(seed, Manner::default());
+        let mut ends = [0, 1].map(|number| open(&net, number));
+        let addresses = ends.each_ref().map(Reliable::local_address);
+        let mut kept = [Kept::default(), Kept::default()];
+        let mut pushed = [false; 2];
+        let mut turn = seed;
+        until("both packets", || {
+            turn = turn.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let at = (turn >> 40) as usize % 2;
+            let to = ends[at].peer(&addresses[1 - at]).unwrap();
+            pushed[at] = pushed[at] || ends[at].push(to, &header(7), Body::Empty, None) == Push::Done;
+            ends[at].poll(&mut kept[at], 10);
+            kept.iter().all(|kept| kept.packets.len() == 1)
+        });
+        for _ in 0..200 {
+            ends.iter_mut().zip(&mut kept).for_each(|(end, kept)| {
+                end.poll(kept, 10);
+            });
+        }
+        assert!(
+            kept.iter().all(|kept| kept.packets.len() == 1 && kept.gone.is_empty()),
+            "seed {seed}"
+        );
+        let standing = |end: &mut Reliable<NetDevice>| end.peers.all().filter(|peer| peer.link.is_some()).count();
+        assert_eq!(ends.each_mut().map(standing), [1, 1], "seed {seed}");
+    }
+}
+
+/// Vectors keep addresses in a shorter form than endpoints tell them.
+#[test]
+fn each_form_of_an_address_is_the_same_peer() {
+    let net = Net::new(6, Manner::default());
+    let mut a = open(&net, 0);
+    for text in ["10.0.0.2:7471", "[2001:db8::1]:7471"] {
+        let place: SocketAddr = text.parse().unwrap();
+        let told = resolve::to_bytes(&place);
+        let number = a.peer(&told).unwrap();
+        let kept = a.address(number).unwrap().to_vec();
+        assert_eq!((a.peer(&kept), place_of(&kept)), (Some(number), Some(place)));
+        let zeros = &told[kept.len()..];
+        assert!(told.starts_with(&kept) && zeros.iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(a.peer(&[]), None);
+}
+
+/// An endpoint has no connection with itself: a long message goes in packets.
+#[test]
+fn a_long_message_to_oneself_arrives() {
+    let net = Net::new(7, Manner::default());
+    let mut engine = Engine::with(open(&net, 0), EngineConfig::default());
+    let own = engine.transport().local_address();
+    assert_eq!(engine.transport_mut().peer(&own), Some(0));
+    for len in [8, config().eager, config().eager + 1, 100_000] {
+        let (from, into) = (Lent::new(&[len], 3), Lent::new(&[len], 0));
+        let mut done = Vec::new();
+        engine.recv(&counts::recv(0, &into), &mut done).unwrap();
+        engine.send(&counts::send(0, &from), &mut done).unwrap();
+        until("both ends", || {
+            engine.progress(&mut done);
+            done.len() == 2
+        });
+        assert!(done.iter().all(|end| end.failure.is_none()));
+        assert_eq!(into.bytes(), from.bytes());
+    }
+}
+
+/// A peer that sends without looking at its credit would take the receives of others.
+#[test]
+fn no_peer_gets_more_receives_than_it_was_given() {
+    let net = Net::new(3, Manner::default());
+    let mut ends = [0, 1].map(|number| open(&net, number));
+    meet(&mut ends);
+    let [mut a, mut b] = ends;
+    let (mut at_a, mut at_b) = (Kept::default(), Kept::default());
+    at_b.refuse = true;
+    let mut sent = 0;
+    for _ in 0..1000 {
+        sent += u32::from(a.push(1, &header(sent), Body::Empty, None) == Push::Done);
+        a.poll(&mut at_a, 10);
+        b.poll(&mut at_b, 10);
+    }
+    assert_eq!(sent as usize, config().window);
+    at_b.refuse = false;
+    until("all of a hundred", || {
+        if sent < 100 {
+            sent += u32::from(a.push(1, &header(sent), Body::Empty, None) == Push::Done);
+        }
+        a.poll(&mut at_a, 10);
+        b.poll(&mut at_b, 10);
+        at_b.packets.len() == 100
+    });
+    assert!(at_b.packets.iter().map(|(_, number)| *number).eq(0..100));
+}
+
+/// Credit comes without a sound, so who waits for it does not sleep, nor when it has just come.
+#[test]
+fn nobody_sleeps_over_credit() {
+    let net = Net::new(8, Manner::default());
+    let mut ends = [0, 1].map(|number| open(&net, number));
+    meet(&mut ends);
+    let [mut a, mut b] = ends;
+    let (mut at_a, mut at_b) = (Kept::default(), Kept::default());
+    let mut settle = |a: &mut Reliable<NetDevice>, b: &mut Reliable<NetDevice>| {
+        for _ in 0..200 {
+            a.poll(&mut at_a, 10);
+            b.poll(&mut at_b, 10);
+        }
+    };
+    for round in 0..10 {
+        settle(&mut a, &mut b);
+        assert!(a.arm(), "it has all credit, in round {round}");
+        while a.push(1, &header(1), Body::Empty, None) == Push::Done {}
+        assert!(!a.arm(), "it has none");
+        settle(&mut a, &mut b);
+        assert!(!a.arm(), "it has some and does not know");
+    }
+}
+
+/// A region is not exposed, and the engine sends its bytes when it is called next: nothing else would call it.
+#[test]
+fn nobody_sleeps_over_bytes_that_are_to_be_sent() {
+    let net = Net::new(9, Manner::default());
+    let mut a = open(&net, 0);
+    let memory = Lent::new(&[9], 0);
+    assert!(a.arm());
+    assert_eq!(a.expose(1, &memory.iov(), ExposedName::Nothing), None);
+    assert!(!a.arm());
+    assert!(a.arm());
+}
+
+/// An endpoint at the address of one that has ended is another one.
+#[test]
+fn who_comes_again_is_somebody_else() {
+    let net = Net::new(4, Manner::default());
+    let mut ends = [0, 1].map(|number| open(&net, number));
+    meet(&mut ends);
+    let [mut a, b] = ends;
+    let mut at_a = Kept::default();
+    drop(b);
+    until("its end", || {
+        a.poll(&mut at_a, 10);
+        !at_a.gone.is_empty()
+    });
+    assert_eq!(at_a.gone, [(1, Loss::Died)]);
+    let mut b = open(&net, 1);
+    let (mut at_b, address) = (Kept::default(), a.local_address());
+    assert_eq!(b.peer(&address), Some(0));
+    let mut pushed = false;
+    until("a packet of the other", || {
+        pushed = pushed || b.push(0, &header(9), Body::Empty, None) == Push::Done;
+        b.poll(&mut at_b, 10);
+        a.poll(&mut at_a, 10);
+        !at_a.packets.is_empty()
+    });
+    assert_eq!((&at_a.packets[..], at_a.gone.len()), (&[(1, 9)][..], 1));
+}
+
+/// Whoever else speaks over librdmacm is refused with a text, and nothing changes.
+#[test]
+fn strangers_are_refused() {
+    let net = Net::new(5, Manner::default());
+    let mut a = open(&net, 0);
+    let mut stranger = net.open("10.0.0.9:99");
+    let mut kept = Kept::default();
+    for said in [&[][..], &[1; 56], b"lfrs-rxm", &[b"lfrs-rxm", &[9; 40][..]].concat()] {
+        let mut wire = stranger.dial().unwrap();
+        wire.resolve_address(&a.place, &a.place).unwrap();
+        wire.make_pair(&Sizes {
+            sends: 1,
+            receives: 1,
+            send_pieces: 1,
+            receive_pieces: 1,
+            inline: 0,
+        })
+        .unwrap();
+        wire.connect(said).unwrap();
+        let mut heard = None;
+        until("an answer", || {
+            a.poll(&mut kept, 10);
+            heard = core::iter::from_fn(|| wire.news()).last().or(heard.take());
+            matches!(&heard, Some(news) if news.kind == crate::sys::rdma::EventKind::Rejected)
+        });
+        let verdict = handshake::Verdict::decode(&heard.unwrap().data);
+        assert_eq!(verdict, Some(handshake::Verdict::Foreign));
+    }
+    assert_eq!(a.peers.all().count(), 0);
+}
+
+/// A connection broke: both are told once, and packets go on.
+#[test]
+fn after_a_break_there_is_another_connection() {
+    for seed in 0..100 {
+        let net = Net::new(seed, Manner::default());
+        let mut ends = [0, 1].map(|number| open(&net, number));
+        meet(&mut ends);
+        let mut kept = [Kept::default(), Kept::default()];
+        ends[seed as usize % 2].break_off(1 - (seed % 2) as PeerId);
+        let mut pushed = [false; 2];
+        until("both packets", || {
+            for (at, (end, kept)) in ends.iter_mut().zip(&mut kept).enumerate() {
+                end.poll(kept, 10);
+                let told = !kept.gone.is_empty();
+                let to = 1 - at as PeerId;
+                pushed[at] = pushed[at] || told && end.push(to, &header(1), Body::Empty, None) == Push::Done;
+            }
+            kept.iter().all(|kept| kept.packets.len() == 1)
+        });
+        for (kept, other) in kept.iter().zip([1, 0]) {
+            assert_eq!(kept.gone, [(other, Loss::Broken)], "seed {seed}");
+        }
+    }
+}

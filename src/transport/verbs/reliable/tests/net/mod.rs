@@ -1,0 +1,319 @@
+//! Stand-ins for devices that reach each other: queue pairs, a shared receive queue and a completion queue for each, keys
+//! for memory, and connections as librdmacm makes them. What a real device would refuse, or answer by sending again, is an
+//! error here, or fails the test.
+//!
+//! Nothing happens but in `advance`, which every poll of any device calls: some queue pairs, in any order, carry out some
+//! of what was posted to them.
+
+mod device;
+
+use crate::sys::rdma::{Access, Done, DoneKind, EventKind, Failure, Opcode, Piece, Sizes, Work};
+use crate::transport::verbs::seam::News;
+use crate::util::user::UserBuf;
+pub use device::NetDevice;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+pub const INLINE: usize = 64;
+
+/// What tests ask of devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// Of 16 registrations of an application's memory, how many fail.
+    pub failing: u64,
+    /// A device has no room for more receives than this; 0: any number.
+    pub receives: usize,
+}
+
+/// What a network has seen, for counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub sends: usize,
+    pub inline: usize,
+    pub reads: usize,
+    pub writes: usize,
+    pub completions: usize,
+    pub registrations: usize,
+}
+
+#[derive(Default)]
+struct Card {
+    place: Option<SocketAddr>,
+    closed: bool,
+    requests: VecDeque<usize>,
+    receives: VecDeque<(u64, Piece)>,
+    done: VecDeque<Done>,
+    news: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Pair {
+    card: usize,
+    /// The queue pair at the other end, once there is one.
+    other: Option<usize>,
+    to: Option<SocketAddr>,
+    sizes: Option<Sizes>,
+    /// For whom the request was, and what it said.
+    data: Vec<u8>,
+    connected: bool,
+    broken: bool,
+    gone: bool,
+    posted: VecDeque<(Work, Vec<Piece>, Vec<u8>)>,
+    news: VecDeque<News>,
+    key: Option<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    cards: Vec<Card>,
+    pairs: Vec<Pair>,
+    memory: HashMap<u32, (UserBuf, Access)>,
+    keys: u32,
+    die: u64,
+    manner: Manner,
+    counts: Counts,
+}
+
+#[derive(Clone, Default)]
+pub struct Net(Arc<Mutex<State>>);
+
+impl Net {
+    pub fn new(seed: u64, manner: Manner) -> Net {
+        let net = Net::default();
+        (net.state().die, net.state().manner) = (seed, manner);
+        net
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    pub fn open(&self, place: &str) -> NetDevice {
+        let place: SocketAddr = place.parse().unwrap();
+        let mut state = self.state();
+        state.cards.push(Card {
+            place: Some(place),
+            ..Card::default()
+        });
+        let me = state.cards.len() - 1;
+        NetDevice::new(self, me, place)
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.state().counts
+    }
+
+    pub fn set_manner(&self, manner: Manner) {
+        self.state().manner = manner;
+    }
+
+    /// Registrations that there are.
+    pub fn registered(&self) -> usize {
+        self.state().memory.len()
+    }
+
+    /// Connections of two places break.
+    pub fn break_off(&self, a: SocketAddr, b: SocketAddr) {
+        let mut state = self.state();
+        for pair in 0..state.pairs.len() {
+            let Pair { other, connected, .. } = state.pairs[pair];
+            let Some(other) = other.filter(|_| connected) else {
+                continue;
+            };
+            let ends = [pair, other].map(|pair| state.cards[state.pairs[pair].card].place);
+            if ends == [Some(a), Some(b)] || ends == [Some(b), Some(a)] {
+                state.disconnect(pair);
+            }
+        }
+    }
+
+    /// Whether nothing goes on by itself for a device.
+    pub fn is_quiet(&self, me: usize) -> bool {
+        let state = self.state();
+        let pairs = state.pairs.iter().filter(|pair| !pair.gone);
+        let quiet = |pair: &Pair| pair.posted.is_empty() && pair.news.is_empty();
+        let card = &state.cards[me];
+        let mine = |pair: &Pair| pair.card == me || pair.other.is_some_and(|other| state.pairs[other].card == me);
+        card.done.is_empty() && card.requests.is_empty() && pairs.filter(|pair| mine(pair)).all(quiet)
+    }
+}
+
+impl State {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.die = self
+            .die
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.die >> 33) % below.max(1)
+    }
+
+    fn tell(&mut self, pair: usize, kind: EventKind, data: &[u8]) {
+        let Pair { news, card, key, .. } = &mut self.pairs[pair];
+        let data = data.to_vec();
+        news.push_back(News { kind, data });
+        let card = &mut self.cards[*card];
+        card.news.extend(*key);
+    }
+
+    fn complete(&mut self, pair: usize, done: Done) {
+        self.counts.completions += 1;
+        let card = self.pairs[pair].card;
+        self.cards[card].done.push_back(done);
+    }
+
+    fn disconnect(&mut self, pair: usize) {
+        self.flush(pair);
+        let connected = core::mem::take(&mut self.pairs[pair].connected);
+        if let Some(other) = self.pairs[pair].other.filter(|_| connected) {
+            self.pairs[other].connected = false;
+            self.tell(pair, EventKind::Disconnected, &[]);
+            self.tell(other, EventKind::Disconnected, &[]);
+        }
+    }
+
+    fn flush(&mut self, pair: usize) {
+        self.pairs[pair].broken = true;
+        for (work, ..) in core::mem::take(&mut self.pairs[pair].posted) {
+            self.fail(pair, work.id, Failure::Flushed);
+        }
+    }
+
+    fn fail(&mut self, pair: usize, id: u64, failure: Failure) {
+        let done = Done {
+            id,
+            kind: DoneKind::Other,
+            failure: Some(failure),
+            len: 0,
+            data: None,
+            pair: pair as u32,
+        };
+        self.complete(pair, done);
+    }
+
+    fn advance(&mut self) {
+        for _ in 0..self.pairs.len() {
+            let pair = self.roll(self.pairs.len() as u64) as usize;
+            for _ in 0..self.roll(5) {
+                self.step(pair);
+            }
+        }
+    }
+
+    fn step(&mut self, pair: usize) {
+        if self.pairs[pair].broken {
+            return;
+        }
+        let Some((work, pieces, bytes)) = self.pairs[pair].posted.pop_front() else {
+            return;
+        };
+        match self.carry_out(pair, &work, &pieces, bytes) {
+            Ok(()) if work.signaled => {
+                let kind = DoneKind::Other;
+                let (id, pair_number) = (work.id, pair as u32);
+                self.complete(
+                    pair,
+                    Done {
+                        id,
+                        kind,
+                        failure: None,
+                        len: 0,
+                        data: None,
+                        pair: pair_number,
+                    },
+                );
+            }
+            Ok(()) => {}
+            Err(failure) => {
+                self.pairs[pair].broken = true;
+                self.fail(pair, work.id, failure);
+                self.flush(pair);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, pair: usize, work: &Work, pieces: &[Piece], bytes: Vec<u8>) -> Result<(), Failure> {
+        let other = self.pairs[pair].other.ok_or(Failure::NoAnswer)?;
+        if self.pairs[other].broken || self.pairs[other].gone {
+            return Err(Failure::NoAnswer);
+        }
+        let bytes = match work.opcode {
+            Opcode::Read => Vec::new(),
+            _ if work.inline => bytes,
+            _ => self.gather(pieces)?,
+        };
+        match work.opcode {
+            Opcode::Send => {
+                let card = self.pairs[other].card;
+                let receive = self.cards[card].receives.pop_front();
+                let (id, piece) = receive.expect("a receive for what was sent");
+                self.scatter(&[piece], &bytes, Failure::TooLong)?;
+                let done = Done {
+                    id,
+                    kind: DoneKind::Received,
+                    failure: None,
+                    len: bytes.len(),
+                    data: None,
+                    pair: other as u32,
+                };
+                self.complete(other, done);
+            }
+            Opcode::Write => {
+                let memory = self.remote(work.remote, bytes.len(), |access| access.remote_write)?;
+                memory.write(&bytes);
+            }
+            Opcode::Read => {
+                let len = pieces.iter().map(|piece| piece.len as usize).sum();
+                let memory = self.remote(work.remote, len, |access| access.remote_read)?;
+                let mut bytes = vec![0; len];
+                memory.read(&mut bytes);
+                self.scatter(pieces, &bytes, Failure::NotRegistered)?;
+            }
+            Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => unreachable!("the engine's atomics are packets"),
+        }
+        Ok(())
+    }
+
+    fn remote(&self, (addr, key): (u64, u32), len: usize, may: fn(&Access) -> bool) -> Result<UserBuf, Failure> {
+        let (memory, access) = self.memory.get(&key).ok_or(Failure::NoAccess)?;
+        let at = (addr as usize).checked_sub(memory.addr()).ok_or(Failure::NoAccess)?;
+        if !may(access) || at > memory.len() || len > memory.len() - at {
+            return Err(Failure::NoAccess);
+        }
+        Ok(memory.part(at, len))
+    }
+
+    fn local(&self, piece: &Piece) -> Result<UserBuf, Failure> {
+        let found = self.remote((piece.addr, piece.key), piece.len as usize, |_| true);
+        found.map_err(|_| Failure::NotRegistered)
+    }
+
+    fn gather(&self, pieces: &[Piece]) -> Result<Vec<u8>, Failure> {
+        let mut all = Vec::new();
+        for piece in pieces {
+            let mut bytes = vec![0; piece.len as usize];
+            self.local(piece)?.read(&mut bytes);
+            all.extend(bytes);
+        }
+        Ok(all)
+    }
+
+    fn scatter(&self, pieces: &[Piece], bytes: &[u8], too_long: Failure) -> Result<(), Failure> {
+        let mut left = bytes;
+        for piece in pieces {
+            let (now, rest) = left.split_at(left.len().min(piece.len as usize));
+            self.local(piece)?.write(now);
+            left = rest;
+        }
+        if left.is_empty() { Ok(()) } else { Err(too_long) }
+    }
+
+    fn reject(&mut self, pair: usize, data: &[u8]) {
+        self.pairs[pair].gone = true;
+        if let Some(asker) = self.pairs[pair].other.filter(|asker| !self.pairs[*asker].gone) {
+            let mut data = data.to_vec();
+            data.resize(148, 0);
+            self.tell(asker, EventKind::Rejected, &data);
+        }
+    }
+}
