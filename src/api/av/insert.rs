@@ -132,8 +132,13 @@ impl Av {
         let scope = self.scope(state, flags, input)?;
         self.check_text(address)?;
         self.kind.check(address)?;
-        let done = state.store.insert(scope, &self.ended(address))?;
+        let kept = self.kind.kept(address);
+        let done = state.store.insert(scope, &kept)?;
         if done.new {
+            if let Err(error) = self.kind.inserted(&kept) {
+                state.store.remove(done.index)?;
+                return Err(error);
+            }
             state.keys.note(done.index, scope);
             bump(&self.additions);
         }
@@ -162,14 +167,6 @@ impl Av {
         }
         let slot = self.key_slot(input.ok_or(Errno(FI_EINVAL))?)?;
         state.keys.scope(slot)
-    }
-
-    /// A string is kept with its NUL, even when it came without.
-    fn ended<'b>(&self, address: &'b [u8]) -> std::borrow::Cow<'b, [u8]> {
-        if self.kind.layout() == Layout::Strings && address.last() != Some(&0) {
-            return [address, &[0]].concat().into();
-        }
-        address.into()
     }
 }
 

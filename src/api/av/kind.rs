@@ -4,6 +4,7 @@
 use crate::abi::types::fi_addr_t;
 use crate::api::errno::Result;
 use crate::api::tostr::{Pointer, address};
+use std::borrow::Cow;
 
 /// How the addresses of one fi_av_insert lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +30,29 @@ pub trait AddressKind: Send + Sync {
     /// Whether a message could be sent there at all.
     fn check(&self, address: &[u8]) -> Result<()>;
 
-    /// The part of an address by which two are the same.
+    /// What a vector keeps of an address that `check` let pass: the form that the provider's transport knows.
+    fn kept<'a>(&self, address: &'a [u8]) -> Cow<'a, [u8]> {
+        address.into()
+    }
+
+    /// A kept address in the form of the format, as fi_av_lookup and fi_getname give it.
+    fn told<'a>(&self, kept: &'a [u8]) -> Cow<'a, [u8]> {
+        kept.into()
+    }
+
+    /// The part of a kept address by which two are the same.
     fn key<'a>(&self, address: &'a [u8]) -> &'a [u8];
 
     /// The address that node and service name, as fi_getinfo reads them.
     fn resolve(&self, node: Option<&str>, service: Option<&str>) -> Result<Vec<u8>>;
+
+    /// A vector has a kept address that it had not. An error: it is not to have it. May take its time.
+    fn inserted(&self, _kept: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    /// It has it no longer, and endpoints have been told. Not called for what a vector has when it is closed.
+    fn removed(&self, _kept: &[u8]) {}
 
     /// As fi_av_straddr writes it.
     fn text(&self, bytes: &[u8]) -> Option<Vec<u8>> {

@@ -4,7 +4,7 @@
 //! nothing of endpoints: they ask for addresses, hold the vector while they use it, and keep what they learned as long
 //! as `generation` stays the same. Called by `abi` and by `api::endpoint`.
 //!
-//! - `kind`: what an address format means; `string` and `socket` are the formats there are;
+//! - `kind`: what an address format means; `string`, `socket` and `uri`, which is both, are those that there are;
 //! - `table`: the addresses, `index`: found by their bytes; `shared`: the same for a named vector;
 //! - `names`: user identifiers and authorization keys; `sequence`: the names of fi_av_insertsym;
 //! - `events`: the event queue as seen from here; `insert`: the insertion calls.
@@ -19,12 +19,14 @@ mod shared;
 pub mod socket;
 pub mod string;
 mod table;
+pub mod uri;
 
 pub use events::Events;
 pub use insert::Insert;
 pub use kind::{AddressKind, Layout};
 pub use socket::SocketAddr;
 pub use string::StringAddr;
+pub use uri::SocketUri;
 
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
@@ -35,6 +37,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use kind::Shape;
 use names::{Keys, UserIds};
 use shared::{Shared, SharedStore};
+use std::borrow::Cow;
 use std::sync::Arc;
 use table::{Store, Table};
 
@@ -199,10 +202,14 @@ impl Av {
 
     fn remove_one(&self, state: &mut State, fi_addr: fi_addr_t) -> Result<()> {
         let index = self.shape.index(fi_addr).ok_or(Errno(FI_EINVAL))?;
+        let kept = state.store.address(index).map(Cow::into_owned);
         if state.store.remove(index)? {
             state.users.clear(index);
             state.keys.note(index, names::NO_KEY);
             bump(&self.removals);
+            if let Some(kept) = kept {
+                self.kind.removed(&kept);
+            }
         }
         Ok(())
     }
@@ -214,6 +221,7 @@ impl Av {
         let address = index
             .and_then(|index| state.store.address(index))
             .ok_or(Errno(FI_EINVAL))?;
+        let address = self.kind.told(&address);
         let fits = copy(&address, buffer);
         if fits < address.len() && self.kind.layout() == Layout::Strings {
             // A string ends in NUL even when it is cut off.

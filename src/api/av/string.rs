@@ -3,6 +3,7 @@
 use super::kind::{AddressKind, Layout};
 use crate::abi::types::{FI_ADDR_STR, FI_EINVAL};
 use crate::api::errno::{Errno, Result};
+use std::borrow::Cow;
 
 const NS_PREFIX: &str = "fi_ns://";
 
@@ -59,6 +60,15 @@ impl AddressKind for StringAddr {
             return Err(Errno(FI_EINVAL));
         }
         Ok(())
+    }
+
+    /// With its NUL, even when it came without.
+    fn kept<'a>(&self, address: &'a [u8]) -> Cow<'a, [u8]> {
+        if address.last() == Some(&0) {
+            address.into()
+        } else {
+            [address, &[0]].concat().into()
+        }
     }
 
     fn key<'a>(&self, address: &'a [u8]) -> &'a [u8] {

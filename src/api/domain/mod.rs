@@ -8,7 +8,7 @@ use super::deferred::Deferred;
 use super::driver::Driver;
 use super::eq::Eq;
 use super::errno::{Errno, Result};
-use super::info::model::Info;
+use super::info::model::{Info, KeySize};
 use super::log::Speaker;
 use super::mr::memory::Memory;
 use super::mr::registrar::Registrar;
@@ -136,7 +136,7 @@ impl Domain {
                 name: attr.name.clone().unwrap_or_default(),
                 av_type: attr.av_type,
                 // Keys are kept and compared, never interpreted, so they may have any length.
-                auth_key_size: (attr.auth_key.size == FI_AV_AUTH_KEY).then_some(0),
+                auth_key_size: (attr.auth_key.size == KeySize::Is(FI_AV_AUTH_KEY)).then_some(0),
                 user_ids: attr.caps & FI_AV_USER_ID != 0,
                 // With FI_THREAD_COMPLETION endpoints of several threads may share an address vector.
                 locked: crossed,

@@ -1,10 +1,10 @@
 //! FI_PROGRESS_AUTO: the thread that drives a domain's endpoints, and sleeps while they have nothing to do.
 //!
-//! Knows endpoints as `Progress` only. The thread starts with the first endpoint that is enabled, and ends with the
+//! Those that need not be polled are found by one look (`progress::Marked`). Knows endpoints as `Progress` only. The thread starts with the first endpoint that is enabled, and ends with the
 //! domain. Called by `domain` and `endpoint`.
 
 use super::errno::{Errno, Result};
-use super::progress::Progress;
+use super::progress::{Marked, Progress, Watch};
 use crate::abi::types::{FI_EAGAIN, FI_EINVAL};
 use crate::sys::epoll::Epoll;
 use crate::sys::eventfd::EventFd;
@@ -14,6 +14,7 @@ use crate::util::patience::Patience;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use once_cell::sync::OnceCell;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,9 @@ const WATCHFUL_MS: c_int = 220;
 /// The longest sleep while an endpoint has no descriptor that could wake the thread.
 const BLIND_MS: c_int = 1;
 const FOR_EVER: c_int = -1;
+
+/// The number of all that are driven when they have something to do, which is no endpoint's.
+const THE_MARKED: u64 = 0;
 
 #[derive(Default)]
 pub struct Driver {
@@ -51,6 +55,9 @@ struct DriverShared {
 #[derive(Default)]
 struct DriverState {
     endpoints: Vec<Driven>,
+    /// Those of them that are driven when they have something to do, by their numbers; to the thread they are one.
+    watched: HashMap<u64, Arc<dyn Progress>>,
+    marked: Option<Arc<Marked>>,
     attached: u64,
     end: bool,
 }
@@ -71,11 +78,18 @@ impl Driver {
     /// takes, here and in `detach`.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) -> Result<u64> {
         let shared = &self.started()?.shared;
-        let fd = endpoint.wake_fd().filter(|fd| shared.epoll.add(*fd).is_ok());
+        let watch = endpoint.watch();
+        let fd = match watch {
+            Some(_) => None,
+            None => endpoint.wake_fd().filter(|fd| shared.epoll.add(*fd).is_ok()),
+        };
         let id = shared.change(|state| {
             state.attached += 1;
             let id = state.attached;
-            state.endpoints.push(Driven { id, endpoint, fd });
+            match watch {
+                Some(watch) if shared.watch(state, &endpoint, &watch) => drop(state.watched.insert(id, endpoint)),
+                _ => state.endpoints.push(Driven { id, endpoint, fd }),
+            }
             id
         });
         Ok(id)
@@ -88,6 +102,10 @@ impl Driver {
         };
         let shared = &thread.shared;
         let gone = shared.change(|state| {
+            if let (Some(endpoint), Some(marked)) = (state.watched.remove(&id), &state.marked) {
+                marked.remove(&endpoint);
+                return None;
+            }
             let at = state.endpoints.iter().position(|driven| driven.id == id)?;
             Some(state.endpoints.swap_remove(at))
         });
@@ -157,6 +175,29 @@ impl DriverShared {
         self.callers.fetch_sub(1, Ordering::Relaxed);
         self.changed.set();
         result
+    }
+
+    /// From now on the endpoint is driven when it has something to do. False: it must be polled.
+    fn watch(self: &Arc<Self>, state: &mut DriverState, endpoint: &Arc<dyn Progress>, watch: &Watch) -> bool {
+        if let Some(marked) = &state.marked {
+            return marked.add(endpoint, watch);
+        }
+        let shared = Arc::downgrade(self);
+        let wake = move || shared.upgrade().iter().for_each(|shared| shared.changed.set());
+        let Ok(marked) = Marked::waking(Some(Box::new(wake))).map(Arc::new) else {
+            return false;
+        };
+        let fd = marked.fd();
+        if self.epoll.add(fd).is_err() {
+            return false;
+        }
+        state.marked = Some(marked.clone());
+        state.endpoints.push(Driven {
+            id: THE_MARKED,
+            endpoint: marked.clone(),
+            fd: Some(fd),
+        });
+        marked.add(endpoint, watch)
     }
 
     fn state(&self) -> MutexGuard<'_, DriverState> {

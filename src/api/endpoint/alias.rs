@@ -4,7 +4,7 @@
 
 use super::connection::Connects;
 use super::ops::{EndpointOps, can_be_default, is_transmit, wanted};
-use super::shared_rx::SharedRx;
+
 use super::state::EndpointState;
 use crate::api::collective::Collectives;
 use crate::api::domain::Domain;
@@ -15,6 +15,7 @@ use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context;
 use crate::util::user::UserIov;
+use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -114,8 +115,8 @@ impl<B: EndpointOps<Base = B> + Clone + Send + Sync> EndpointOps for Alias<B> {
         self.endpoint.unfinished()
     }
 
-    fn bind_srx(&self, srx: &Arc<SharedRx<B::Transport>>) -> Result<()> {
-        self.endpoint.bind_srx(srx)
+    fn bind_srx(&self, context: &(dyn Any + Send + Sync)) -> Result<()> {
+        self.endpoint.bind_srx(context)
     }
 
     fn with_connection<R>(&self, use_it: impl FnOnce(&mut dyn Connects, &mut EndpointState) -> R) -> Result<R> {

@@ -8,7 +8,7 @@ use crate::api::cq::{Cq, Entry, ErrorEntry};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use crate::engine::op::{Access, CompletedOp, Completion, Error, Failure, Form, MessageKind, Tell};
+use crate::engine::op::{Access, CompletedOp, Completion, Error, Failure, Form, MessageKind, Tell, Unreached};
 use std::sync::Arc;
 
 /// The counter bound for each kind of operation.
@@ -257,6 +257,12 @@ impl Bindings {
             .is_some_and(|bound| Arc::ptr_eq(bound, cntr))
     }
 
+    /// Whether anybody hears of the success of an operation that an endpoint starts.
+    pub fn hears(&self, op: CompletedOp, tell: Tell) -> bool {
+        let queue = tell == Tell::Queue && self.tx.is_some();
+        tell == Tell::Own || queue || self.cntrs.of(op).is_some()
+    }
+
     /// Whether a counter is bound for what peers read or write (FI_REMOTE_READ, FI_REMOTE_WRITE).
     pub fn counts_peers(&self) -> bool {
         self.cntrs.remote_read.is_some() || self.cntrs.remote_write.is_some()
@@ -406,6 +412,18 @@ fn error_entry(end: &Completion, err: i32, source: fi_addr_t) -> ErrorEntry {
     }
 }
 
+/// The fabric errno of a peer that there is no way to.
+fn unreached(why: Unreached) -> i32 {
+    match why {
+        Unreached::Nobody => FI_EHOSTUNREACH,
+        Unreached::NoNetwork => FI_ENETUNREACH,
+        Unreached::Refused => FI_ECONNREFUSED,
+        Unreached::TimedOut => FI_ETIMEDOUT,
+        Unreached::Reset => FI_ECONNRESET,
+        Unreached::Denied => FI_EACCES,
+    }
+}
+
 /// The fabric errno of a failed operation.
 pub fn errno(error: Error) -> i32 {
     match error {
@@ -415,7 +433,8 @@ pub fn errno(error: Error) -> i32 {
         Error::PeerGone => FI_EIO,
         Error::Broken => FI_ECONNRESET,
         Error::NoMemory => FI_ENOMEM,
-        Error::Unreachable => FI_EHOSTUNREACH,
+        Error::Silent => FI_ETIMEDOUT,
+        Error::Unreachable(why) => unreached(why),
         Error::Protocol => FI_EPROTO,
         Error::NoKey => FI_EKEYREJECTED,
         Error::NoRights => FI_EACCES,

@@ -15,6 +15,7 @@ use crate::engine::endpoint::Engine;
 use crate::engine::op::{Completion, Context, MessageKind, Report};
 use crate::engine::port::{PeerId, Transport};
 use crate::util::ready::Ready;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -65,11 +66,14 @@ pub(super) struct CollectiveQueues<'a> {
 pub(super) struct EndpointCore<O: Owners> {
     pub engine: Engine<O::Transport>,
     pub owners: O,
-    /// A waiter sleeps without a liveness timer, as nothing was unfinished; the next operation must wake it. Always set if
-    /// there is a mark, so that each operation comes by `wake_sleeper`.
+    /// Somebody is to be told when an operation is begun: a sleeper, a mark or siblings.
+    heard: bool,
+    /// A waiter sleeps without a liveness timer, as nothing was unfinished; the next operation must wake it.
     deep_sleep: bool,
-    /// Set when `progress` has something to do; None: it is called in any case.
+    /// Set when `progress` has something to do; None: only calling it finds out.
     mark: Option<Arc<Ready>>,
+    /// Set while an operation may be unfinished, for others that then drive this engine too; None: there are none.
+    busy: Option<Arc<AtomicBool>>,
     /// After the engine, which may still use its memory: fields are dropped in this order.
     pub runner: Runner,
     /// Completions that no queue has yet; empty between calls, kept for its memory.
@@ -81,8 +85,10 @@ impl<O: Owners> EndpointCore<O> {
         EndpointCore {
             engine,
             owners,
+            heard: false,
             deep_sleep: false,
             mark: None,
+            busy: None,
             runner: Runner::default(),
             pending: PendingCompletions::default(),
         }
@@ -213,7 +219,25 @@ impl<O: Owners> EndpointCore<O> {
     /// The transport says by this mark that there is something to do.
     pub(super) fn mark_with(&mut self, mark: Arc<Ready>) {
         self.mark = Some(mark);
-        self.deep_sleep = true;
+        self.heard = true;
+    }
+
+    /// Others drive this engine too, while this says that it is busy.
+    pub(super) fn share(&mut self, busy: &Arc<AtomicBool>) {
+        self.busy = Some(busy.clone());
+        self.heard = true;
+    }
+
+    /// `progress` for those others.
+    #[cold]
+    pub(super) fn progress_shared(&mut self) {
+        self.progress_apart();
+        let engine = &self.engine;
+        if let Some(busy) = &self.busy
+            && !(engine.has_work() || engine.sending() > 0 || engine.transport().has_unsent())
+        {
+            busy.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Whether `progress` could do something now, besides what the transport tells of.
@@ -229,33 +253,48 @@ impl<O: Owners> EndpointCore<O> {
     /// A waiter is about to sleep: whether it must look at its peers now and then, as those that die do not wake it.
     pub(super) fn must_watch(&mut self) -> bool {
         let unfinished = self.unfinished();
-        self.deep_sleep = !unfinished || self.mark.is_some();
+        self.deep_sleep = !unfinished;
+        self.heard |= self.deep_sleep;
         unfinished
     }
 
     /// An operation was begun. Wakes a waiter that sleeps without looking at its peers, as it may have to end it.
     #[inline]
     pub(super) fn begun(&mut self, driver: Option<&Driver>) {
-        if self.deep_sleep || self.owners.is_driven() {
-            self.wake_sleeper(driver);
+        if self.heard || self.owners.is_driven() {
+            self.tell_begun(driver);
         }
     }
 
     #[cold]
-    fn wake_sleeper(&mut self, driver: Option<&Driver>) {
+    fn tell_begun(&mut self, driver: Option<&Driver>) {
+        if let Some(busy) = &self.busy {
+            // Whether something was only gathered is asked later, by `progress_shared`: it takes a look at all peers.
+            let may_be = O::Transport::PUSHES_LATER || self.engine.has_work() || self.engine.sending() > 0;
+            // Read first: others look at it often, and only a change costs them something.
+            if may_be && !busy.load(Ordering::Relaxed) {
+                busy.store(true, Ordering::Relaxed);
+            }
+        }
         if let Some(mark) = &self.mark {
+            // Its transport tells of peers that die.
             if self.has_work() {
                 mark.set();
+                if core::mem::take(&mut self.deep_sleep) {
+                    O::wake(self.engine.transport());
+                }
             }
             return;
         }
         if !self.unfinished() {
             return;
         }
-        self.deep_sleep = false;
+        let slept = core::mem::replace(&mut self.deep_sleep, false);
+        self.heard = self.busy.is_some();
         match driver {
             Some(driver) => driver.watch(),
-            None => O::wake(self.engine.transport()),
+            None if slept => O::wake(self.engine.transport()),
+            None => {}
         }
     }
 }

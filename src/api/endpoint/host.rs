@@ -10,10 +10,10 @@ use crate::api::deferred::Deferred;
 use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::NotBegun;
-use crate::api::progress::{Progress, Watch};
+use crate::api::progress::Watch;
 use crate::engine::op::{Context, Refused};
 use crate::util::closable::{Closable, Entered};
-use crate::util::ready::Ready;
+use core::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How far an operation has come when it was given to the engine.
@@ -77,10 +77,33 @@ impl<O: Owners> EngineHost<O> {
     /// Drives the engine, unless the object is closed or another thread is at it.
     #[inline]
     pub(super) fn progress(&self) {
+        self.progress_after(|_| ());
+    }
+
+    /// `progress`, after something was said to the transport.
+    #[inline]
+    pub(super) fn progress_after(&self, say: impl FnOnce(&O::Transport)) {
         let Some(mut core) = self.core.poll() else { return };
+        say(core.engine.transport());
         core.progress();
         drop(core);
         self.deferred.run();
+    }
+
+    /// `progress` for those whom `share` told that the engine is busy.
+    #[cold]
+    pub(super) fn progress_shared(&self) {
+        let Some(mut core) = self.core.poll() else { return };
+        core.progress_shared();
+        drop(core);
+        self.deferred.run();
+    }
+
+    /// Others drive the engine too, while it says that it is busy.
+    pub(super) fn share(&self, busy: &Arc<AtomicBool>) {
+        if let Some(mut core) = self.core.enter() {
+            core.share(busy);
+        }
     }
 
     /// Runs a closure on what is inside, and drives it.
@@ -94,18 +117,12 @@ impl<O: Owners> EngineHost<O> {
         result
     }
 
-    /// fi_enable: asks the transport, by `ask`, whether it says itself when there is something to do. One that the thread of
-    /// FI_PROGRESS_AUTO drives is polled by it.
-    pub(super) fn begin_watch(&self, ask: impl FnOnce(&mut O::Transport, &Arc<Ready>) -> Option<Arc<dyn Progress>>) {
-        if self.domain.driver.is_some() {
-            return;
-        }
-        let mark = Arc::new(Ready::default());
+    /// fi_enable: asks the transport, by `ask`, whether it says itself when there is something to do.
+    pub(super) fn begin_watch(&self, ask: impl FnOnce(&mut O::Transport) -> Option<Watch>) {
         let Some(mut core) = self.core.enter() else { return };
-        let poller = ask(core.engine.transport_mut(), &mark);
-        if let Some(poller) = poller {
-            core.mark_with(mark.clone());
-            *self.lock_watch() = Some(Watch { mark, poller });
+        if let Some(watch) = ask(core.engine.transport_mut()) {
+            core.mark_with(watch.mark.clone());
+            *self.lock_watch() = Some(watch);
         }
     }
 
@@ -118,12 +135,13 @@ impl<O: Owners> EngineHost<O> {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// See `Progress::turn`.
-    pub(super) fn turn(&self) -> bool {
+    /// See `Progress::turn`; after something was said to the transport.
+    pub(super) fn turn_after(&self, say: impl FnOnce(&O::Transport)) -> bool {
         let Some(mut core) = self.core.poll() else {
             return !self.core.is_closed();
         };
-        core.progress();
+        say(core.engine.transport());
+        core.progress_apart();
         let more = core.has_work();
         drop(core);
         self.deferred.run();

@@ -62,9 +62,6 @@ pub use state::EndpointState;
 pub trait EndpointTransport: Transport + core::marker::Send {
     /// Whether the domain's registrar is to be shown the descriptors that programs pass: see `api::mr::registrar`.
     const DESCRIPTORS: bool = false;
-    /// Whether `watched_by` may ever give something. Known to the compiler, so that the read of a queue has `progress` of
-    /// other transports for itself, and inlines it.
-    const WATCHED: bool = false;
 
     /// The endpoint's own address, by which peers send to it.
     fn local_address(&self) -> Vec<u8>;
@@ -78,8 +75,12 @@ pub trait EndpointTransport: Transport + core::marker::Send {
     fn context_address(address: &[u8], index: usize) -> Vec<u8>;
     /// The address of the scalable endpoint that `address` is a context of; any other address as it is.
     fn base_address(address: &[u8]) -> &[u8];
-    /// An address in the form that fi_av_insert takes.
+    /// An address in the form that vectors keep, and in that of the usual address format.
     fn raw_address(address: &[u8]) -> Vec<u8>;
+    /// An address as fi_getname and others tell it in a domain, or at a passive endpoint, of this address format.
+    fn told_address(address: Vec<u8>, _format: u32) -> Vec<u8> {
+        address
+    }
     /// Drains `wake_fd`, then announces to peers that a thread sleeps on it. False: there is work, so do not sleep; the
     /// announcement stands, since others may sleep.
     fn arm(&mut self) -> bool;
@@ -93,15 +94,24 @@ pub trait EndpointTransport: Transport + core::marker::Send {
         None
     }
 
-    /// Called when the endpoint is enabled, but not in a domain of FI_PROGRESS_AUTO, whose thread polls. A transport that
-    /// need not be polled to find out whether there is something to do keeps the mark, and sets it whenever there is:
-    /// when something has come, when there is room again after `Push::Full`, when a connection has news, when a poll
-    /// leaves something (its budget was used up, or the engine refused a packet). It returns what finds that out for all
-    /// endpoints of the domain, always the same, which is driven, armed and slept on in their place. None: `poll` must be
-    /// called to find out. Not asked unless `WATCHED`.
-    fn watched_by(&mut self, _mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
-        None
+    /// Called when the endpoint is enabled. A transport that need not be polled to find out whether there is something to
+    /// do keeps the mark. It sets it, or its `wake_fd` becomes readable, whenever there is, and though nobody called `arm`:
+    /// when something has come, when there is room again after `Push::Full`, when a connection has news, when it is time
+    /// for something, when a push or a poll leaves something (its budget was used up, or the engine refused a packet). If
+    /// `Ready::take_readable`, a poll sees to the descriptor, so that it is readable no longer. False: `poll` must be
+    /// called to find out.
+    fn watched_by(&mut self, _mark: &Arc<Ready>) -> bool {
+        false
     }
+}
+
+/// How it is found out that a transport has something to do; None: by polling it.
+fn watch_of<T: EndpointTransport>(transport: &mut T) -> Option<Watch> {
+    let mark = Arc::new(Ready::default());
+    transport.watched_by(&mark).then(|| Watch {
+        mark,
+        fd: transport.wake_fd(),
+    })
 }
 
 /// What fi_setname makes of an end.
@@ -141,7 +151,7 @@ impl<T: EndpointTransport> OneEndpoint<T> {
     fn core(provider: Speaker, info: &Info, transport: T) -> EndpointCore<OneEndpoint<T>> {
         let engine = Engine::with(transport, state::engine_config(info));
         let mut state = EndpointState::new(provider, info);
-        state.amos = engine.amos();
+        state.amos = Some(engine.amos()).filter(|amos| !amos.is_empty());
         let owner = OneEndpoint {
             state,
             listeners: HashMap::new(),
@@ -338,8 +348,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<Endpoint<T>> {
         // counted is settled when its memory is opened.
         self.with_state(|state| state.check())?;
         self.open_memory(self.number());
-        if T::WATCHED && !self.with_state(|state| state.enabled) {
-            self.host.begin_watch(T::watched_by);
+        if !self.with_state(|state| state.enabled) {
+            self.host.begin_watch(watch_of);
         }
         ops::start(self)
     }
@@ -473,7 +483,7 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
     }
 
     fn turn(&self) -> bool {
-        T::WATCHED && self.host.turn()
+        self.host.turn_after(|_| ())
     }
 }
 

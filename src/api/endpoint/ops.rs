@@ -5,7 +5,6 @@
 
 use super::EndpointTransport;
 use super::connection::Connects;
-use super::shared_rx::SharedRx;
 use super::state::EndpointState;
 use super::stx::Stx;
 use crate::abi::types::*;
@@ -20,8 +19,9 @@ use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::messaging::Messaging;
 use crate::api::one_sided::{Atomics, Rma};
-use crate::api::progress::Progress;
+use crate::api::progress::{Progress, Watch};
 use crate::engine::op::Context;
+use core::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -105,7 +105,8 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
     }
 
     /// Only endpoints made with a shared receive context can be bound to one.
-    fn bind_srx(&self, _: &Arc<SharedRx<Self::Transport>>) -> Result<()> {
+    /// `context`: an `Arc` of the context, which may be another transport's.
+    fn bind_srx(&self, _context: &(dyn Any + Send + Sync)) -> Result<()> {
         Err(Errno(FI_EINVAL))
     }
 
@@ -293,5 +294,13 @@ impl<S: Sleeper> Progress for ByThread<S> {
 
     fn wake_fd(&self) -> Option<RawFd> {
         self.0.own_fd()
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        self.0.watch()
+    }
+
+    fn turn(&self) -> bool {
+        self.0.turn()
     }
 }

@@ -130,6 +130,14 @@ impl Peers {
         self.to_source.clear();
     }
 
+    /// An address that is not in the vector, in the form that it takes.
+    pub fn told(&self, raw: Vec<u8>) -> Vec<u8> {
+        match &self.av {
+            Some(hold) => hold.av().kind().told(&raw).into_owned(),
+            None => raw,
+        }
+    }
+
     /// The peers that fi_addr_t of the vector stand for.
     pub fn held(&mut self) -> HashSet<PeerId> {
         let removals = self.av.as_ref().map_or(self.removals, |hold| hold.av().generation());

@@ -3,7 +3,7 @@
 //! Not compared, as in the C library: the counts of objects a domain can hold, mr_key_size, the name (the core
 //! filters by it at the end), and max_ep_stx_ctx and max_ep_srx_ctx, which the C library mentions but lets pass.
 
-use super::model::{AuthKey, DomainAttr, Info};
+use super::model::{AuthKey, DomainAttr, Info, KeySize};
 use super::mr_mode;
 use super::query::Query;
 use super::ranks::{check_progress, check_resource_mgmt, check_threading};
@@ -55,12 +55,12 @@ fn check_since_1_5(asked: &DomainAttr, most: &DomainAttr) -> Check {
 
 /// Whether the keys are to come with the addresses of the AV instead.
 pub(super) fn keys_by_av(asked: Option<&DomainAttr>, query: &Query) -> bool {
-    query.speaks(1, 20) && asked.is_some_and(|asked| asked.auth_key.size == FI_AV_AUTH_KEY)
+    query.speaks(1, 20) && asked.is_some_and(|asked| asked.auth_key.size == KeySize::Is(FI_AV_AUTH_KEY))
 }
 
 fn check_auth_key(asked: &AuthKey, most: &AuthKey, query: &Query) -> Check {
     const ATTR: &str = "domain_attr.auth_key_size";
-    if asked.size == FI_AV_AUTH_KEY && query.speaks(1, 20) {
+    if asked.size == KeySize::Is(FI_AV_AUTH_KEY) && query.speaks(1, 20) {
         return match asked.bytes {
             Some(_) => Err(Refusal::says(
                 "domain_attr.auth_key",
@@ -72,13 +72,19 @@ fn check_auth_key(asked: &AuthKey, most: &AuthKey, query: &Query) -> Check {
     check_key_size(ATTR, asked, most)
 }
 
-/// Keys have one size per provider.
+/// Keys have one size per provider, or any.
 pub(super) fn check_key_size(attr: &'static str, asked: &AuthKey, most: &AuthKey) -> Check {
-    if asked.size == 0 || asked.size == most.size {
+    if asked.size == KeySize::default() || asked.size == most.size {
         return Ok(());
     }
-    size_at_most(attr, asked.size, most.size)?;
-    Err(Refusal::says(attr, "differs from the provider's"))
+    match most.size {
+        KeySize::Any if asked.bytes.is_some() => Ok(()),
+        KeySize::Any => Err(Refusal::says(attr, "is set without a key")),
+        KeySize::Is(most) => {
+            size_at_most(attr, asked.size.in_c(), most)?;
+            Err(Refusal::says(attr, "differs from the provider's"))
+        }
+    }
 }
 
 /// Zero is 'no limit known' on the provider's side.

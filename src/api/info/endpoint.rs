@@ -1,7 +1,7 @@
 //! Holds a candidate's endpoint attributes against the hints; the type was compared before everything else.
 
 use super::domain::{check_key_size, keys_by_av};
-use super::model::{EpAttr, Info, Parts};
+use super::model::{EpAttr, Info, KeySize, Parts};
 use super::query::Query;
 use super::refusal::{Check, Refusal, at_most, differs, size_at_most};
 use crate::abi::types::*;
@@ -95,7 +95,7 @@ fn check_auth_key(asked: &EpAttr, most: &EpAttr, hints: &Info, query: &Query) ->
     if !keys_by_av(hints.domain.as_ref(), query) {
         return check_key_size("ep_attr.auth_key_size", &asked.auth_key, &most.auth_key);
     }
-    if asked.auth_key.bytes.is_some() || asked.auth_key.size != 0 {
+    if asked.auth_key.bytes.is_some() || asked.auth_key.size != KeySize::default() {
         return Err(Refusal::says(
             "ep_attr.auth_key",
             "must be NULL and of size 0 with FI_AV_AUTH_KEY",

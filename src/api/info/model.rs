@@ -154,8 +154,38 @@ pub struct DomainAttr {
 /// The size can be meant without a key being there (FI_AV_AUTH_KEY), so it stands beside the bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuthKey {
-    pub size: usize,
+    pub size: KeySize,
     pub bytes: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KeySize {
+    Is(usize),
+    /// What a provider offers that takes keys of every size.
+    Any,
+}
+
+impl Default for KeySize {
+    fn default() -> KeySize {
+        KeySize::Is(0)
+    }
+}
+
+impl KeySize {
+    /// As C sees it: any size is none before there is a key.
+    pub fn in_c(self) -> usize {
+        match self {
+            KeySize::Is(size) => size,
+            KeySize::Any => 0,
+        }
+    }
+}
+
+impl AuthKey {
+    pub const OF_ANY_SIZE: AuthKey = AuthKey {
+        size: KeySize::Any,
+        bytes: None,
+    };
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,5 +1,6 @@
 //! What goes into fi_getinfo and what comes out, on its way between the C caller, the core and the providers.
 
+use super::address::Found;
 use super::model::Info;
 use crate::abi::types::*;
 use core::any::Any;
@@ -27,6 +28,8 @@ pub struct Query<'a> {
     pub service: Option<&'a str>,
     pub flags: u64,
     pub hints: Option<&'a Info>,
+    /// What names were found to be, for all providers. None: nobody remembers.
+    pub found: Option<&'a Found>,
     /// The caller's C arguments, for plug-ins that are given them as they came (`abi::plugin` knows the type).
     pub raw: Option<&'a dyn Any>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Names (prov_name, fabric, domain) and addresses come later, in `provider::getinfo` and `address`.
 
-use super::model::{AuthKey, DomainAttr, EpAttr, Info, RxAttr, TxAttr};
+use super::model::{AuthKey, DomainAttr, EpAttr, Info, KeySize, RxAttr, TxAttr};
 use super::query::Query;
 use super::{caps, mr_mode};
 use crate::abi::types::*;
@@ -50,6 +50,7 @@ fn reply_domain(attr: &mut DomainAttr, hints: Option<&DomainAttr>, info_caps: u6
     if attr.max_err_cntr_value == 0 {
         attr.max_err_cntr_value = u64::MAX;
     }
+    no_size_yet(&mut attr.auth_key);
     let Some(hints) = hints else { return };
     take(&mut attr.threading, hints.threading);
     take(&mut attr.progress, hints.progress);
@@ -58,11 +59,12 @@ fn reply_domain(attr: &mut DomainAttr, hints: Option<&DomainAttr>, info_caps: u6
     take(&mut attr.max_ep_auth_key, hints.max_ep_auth_key);
     reply_key(&mut attr.auth_key, &hints.auth_key);
     if super::domain::keys_by_av(Some(hints), query) {
-        attr.auth_key.size = FI_AV_AUTH_KEY;
+        attr.auth_key.size = KeySize::Is(FI_AV_AUTH_KEY);
     }
 }
 
 fn reply_ep(attr: &mut EpAttr, hints: Option<&EpAttr>, info_caps: u64) {
+    no_size_yet(&mut attr.auth_key);
     let Some(hints) = hints else { return };
     if info_caps & (FI_RMA | FI_ATOMIC) != 0 {
         take(&mut attr.max_order_raw_size, hints.max_order_raw_size);
@@ -97,6 +99,13 @@ fn reply_tx(attr: &mut TxAttr, hints: Option<&TxAttr>, info_caps: u64) {
 fn take<T: Copy + Default + PartialEq>(attr: &mut T, hint: T) {
     if hint != T::default() {
         *attr = hint;
+    }
+}
+
+/// Keys that may have any size have none before there is one.
+fn no_size_yet(key: &mut AuthKey) {
+    if key.size == KeySize::Any {
+        *key = AuthKey::default();
     }
 }
 

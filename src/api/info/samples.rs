@@ -22,6 +22,7 @@ pub fn query_of(hints: &Info, major: u32, minor: u32) -> Query<'_> {
         service: None,
         flags: 0,
         hints: Some(hints),
+        found: None,
         raw: None,
     }
 }
@@ -34,6 +35,7 @@ pub fn empty_query() -> Query<'static> {
         service: None,
         flags: 0,
         hints: None,
+        found: None,
         raw: None,
     }
 }

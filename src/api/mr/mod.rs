@@ -12,6 +12,7 @@ use super::domain::{Domain, unused};
 use super::errno::{Errno, Result, text};
 use super::refs::Refs;
 use crate::abi::types::*;
+use crate::sys::locked_memory;
 use crate::util::regions::{Region, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use registrar::Registered;
@@ -69,9 +70,10 @@ fn register(domain: &Domain, region: &Region, request: &Request) -> Result<Optio
             by domain.provider;
             Warn,
             Mr,
-            "fi_mr_reg: {} bytes could not be registered: {}; see the limit on locked memory, ulimit -l",
+            "fi_mr_reg: {} bytes could not be registered: {}{}",
             region.memory.len(),
-            text(error.0).to_string_lossy()
+            text(error.0).to_string_lossy(),
+            locked_memory::advice(error.0)
         );
     })
 }

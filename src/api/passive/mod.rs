@@ -63,6 +63,8 @@ pub trait Requests<R>: Send + Sync + 'static {
 /// A passive endpoint. Reading its event queue drives it.
 pub struct Passive<L: Listener> {
     fabric: Arc<Fabric>,
+    /// How programs see its address.
+    pub addr_format: u32,
     requests: Box<dyn Requests<L::Request>>,
     core: Closable<Core<L>>,
 }
@@ -78,7 +80,12 @@ struct Core<L> {
 const BACKLOG: usize = 1024;
 
 impl<L: Listener> Passive<L> {
-    pub fn new(fabric: &Arc<Fabric>, listener: L, requests: Box<dyn Requests<L::Request>>) -> Arc<Passive<L>> {
+    pub fn new(
+        fabric: &Arc<Fabric>,
+        listener: L,
+        addr_format: u32,
+        requests: Box<dyn Requests<L::Request>>,
+    ) -> Arc<Passive<L>> {
         fabric.users.acquire();
         let core = Core {
             listener,
@@ -88,6 +95,7 @@ impl<L: Listener> Passive<L> {
         };
         Arc::new(Passive {
             fabric: fabric.clone(),
+            addr_format,
             requests,
             core: Closable::new(core, true),
         })

@@ -2,10 +2,14 @@
 //!
 //! Knows nothing of what an endpoint does. Called by `cq`, `cntr` and `eq`; endpoints implement `Progress`.
 //!
-//! - here: the list of all, each of which is driven in each read, as only polling finds out what there is to do;
-//! - `marked`: those that say by a mark that there is something to do. To the list they are one member.
+//! - here: the list of all, each of which is driven in each read;
+//! - `watched`: those of them that could be found by one look, and go from this list to that set when they are many;
+//! - `marked`: that set, of which a read drives those that have something to do. To the list it is one member.
 
 mod marked;
+mod watched;
+
+pub(super) use marked::Marked;
 
 use super::errno::{Errno, Result};
 use super::refs::Refs;
@@ -14,9 +18,9 @@ use crate::abi::types::FI_EINVAL;
 use crate::util::lock::OptLock;
 use crate::util::ready::Ready;
 use core::sync::atomic::{AtomicBool, Ordering};
-use marked::Marked;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use watched::WatchedEndpoints;
 
 /// What reading a queue or counter drives: an endpoint, which makes progress when called, and can wake a sleeper when
 /// it should be called.
@@ -51,25 +55,26 @@ pub trait Progress: Send + Sync {
     fn wake_fd(&self) -> Option<RawFd>;
 
     /// How it is found out that there is something to do; stays the same while attached. None: by `progress`, in each
-    /// read. Else `turn` is called when the mark was set, and neither `arm` nor `wake_fd`.
+    /// read. Else `turn` may be called in its place, and `arm` not at all.
     fn watch(&self) -> Option<Watch> {
         None
     }
 
-    /// `progress` of one that was marked. True: it must be driven again, as another thread is at it or there is more.
+    /// `progress` of one that was found. True: it must be driven again, as another thread is at it or there is more.
     fn turn(&self) -> bool {
         self.progress();
         false
     }
 }
 
-/// How an endpoint that need not be polled is driven.
+/// How it is found out that an endpoint which need not be polled has something to do.
 #[derive(Clone)]
 pub struct Watch {
-    /// Set when there may be something to do.
+    /// Set when there may be something to do that `fd` does not tell of.
     pub mark: Arc<Ready>,
-    /// What sets it for all endpoints of a domain: driven in each read, armed and slept on in their place.
-    pub poller: Arc<dyn Progress>,
+    /// Readable when something has come or it is time for something, whether or not somebody sleeps. None: the mark tells
+    /// of everything.
+    pub fd: Option<RawFd>,
 }
 
 type Attachments = Arc<[Arc<Attachment>]>;
@@ -85,8 +90,8 @@ pub struct Attached {
     /// The copy is out of date. Written under the lock of `attachments`.
     changed: AtomicBool,
     bell: Option<Arc<Bell>>,
-    /// Those that are driven when they are marked, once there is one.
-    marked: OnceLock<Arc<Marked>>,
+    /// Those that need not be polled.
+    watched: Mutex<WatchedEndpoints>,
     /// Whether this object has wound the bell (`watch_peers`).
     watchful: Mutex<bool>,
     refs: Refs,
@@ -116,7 +121,7 @@ impl Attached {
             driving: OptLock::new(none, locked),
             changed: AtomicBool::new(false),
             bell,
-            marked: OnceLock::new(),
+            watched: Mutex::default(),
             watchful: Mutex::new(false),
             refs: Refs::default(),
         }
@@ -130,18 +135,9 @@ impl Attached {
     /// Has reading drive the endpoint. Called once for each use that the endpoint makes of the object.
     pub fn attach(&self, endpoint: Arc<dyn Progress>) {
         match endpoint.watch() {
-            Some(watch) => self.attach_marked(endpoint, watch),
+            Some(watch) => self.attach_watched(endpoint, watch),
             None => self.attach_polled(endpoint),
         }
-    }
-
-    #[cold]
-    fn attach_marked(&self, endpoint: Arc<dyn Progress>, watch: Watch) {
-        let marked = self.marked.get_or_init(|| Marked::new(self.bell.clone()));
-        self.attach_polled(watch.poller.clone());
-        // Each keeps the set attached, which is so as long as one is in it.
-        self.attach_polled(marked.clone());
-        marked.add(endpoint, watch);
     }
 
     fn attach_polled(&self, endpoint: Arc<dyn Progress>) {
@@ -163,17 +159,10 @@ impl Attached {
 
     /// Takes back one `attach`, before the endpoint closes its `wake_fd`.
     pub fn detach(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
-        let watch = self
-            .marked
-            .get()
-            .and_then(|marked| Some((marked, marked.remove(endpoint)?)));
-        match watch {
-            None => self.detach_polled(endpoint),
-            Some((marked, watch)) => {
-                self.detach_polled(&(marked.clone() as Arc<dyn Progress>))?;
-                self.detach_polled(&watch.poller)
-            }
+        if self.detach_watched(endpoint)? {
+            return Ok(());
         }
+        self.detach_polled(endpoint)
     }
 
     fn detach_polled(&self, endpoint: &Arc<dyn Progress>) -> Result<()> {
@@ -285,23 +274,30 @@ impl Attachment {
         core::ptr::addr_eq(Arc::as_ptr(&self.endpoint), Arc::as_ptr(endpoint))
     }
 
-    /// Asks for the descriptor here and not in `attach`, as an endpoint has one from fi_enable on.
+    /// Asks for the descriptor here and not in `attach`, as an endpoint has one from fi_enable on. Not under the lock of
+    /// `watched`, as the endpoint may wait for its own, whose holder may be about to `unwatch`.
     fn arm(&self, bell: &Bell) -> bool {
-        let mut watched = self.watched();
-        let fd = if *watched == Watched::NotYet {
-            self.endpoint.wake_fd()
-        } else {
-            None
-        };
-        if let Some(fd) = fd {
-            if bell.watch(fd).is_err() {
-                // Without its descriptor the sleeper might never wake; polling is slow but right.
-                return false;
-            }
-            *watched = Watched::At(fd);
+        let before = *self.watched();
+        if before == Watched::NotYet
+            && let Some(fd) = self.endpoint.wake_fd()
+            && !self.watch(bell, fd)
+        {
+            // Without its descriptor the sleeper might never wake; polling is slow but right.
+            return false;
         }
-        drop(watched);
         self.endpoint.arm()
+    }
+
+    fn watch(&self, bell: &Bell, fd: RawFd) -> bool {
+        let mut watched = self.watched();
+        if *watched != Watched::NotYet {
+            return true;
+        }
+        if bell.watch(fd).is_err() {
+            return false;
+        }
+        *watched = Watched::At(fd);
+        true
     }
 
     /// Whether this endpoint wakes the sleepers itself, and no thread does it in its place.

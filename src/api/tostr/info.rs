@@ -86,7 +86,7 @@ pub fn ep_attr(text: &mut Text, depth: usize, attr: Option<&EpAttr>) {
     text.line(depth, "mem_tag_format", format_args!("0x{:016x}", attr.mem_tag_format));
     context_line(text, depth, "tx_ctx_cnt", attr.tx_ctx_cnt);
     context_line(text, depth, "rx_ctx_cnt", attr.rx_ctx_cnt);
-    text.line(depth, "auth_key_size", attr.auth_key.size);
+    text.line(depth, "auth_key_size", attr.auth_key.size.in_c());
 }
 
 pub fn domain_attr(text: &mut Text, depth: usize, attr: Option<&DomainAttr>) {
@@ -106,7 +106,7 @@ pub fn domain_attr(text: &mut Text, depth: usize, attr: Option<&DomainAttr>) {
     domain_counts(text, depth, attr);
     flags::line(text, depth, "caps", flags::CAPS, attr.caps);
     flags::line(text, depth, "mode", flags::MODE, attr.mode);
-    text.line(depth, "auth_key_size", attr.auth_key.size);
+    text.line(depth, "auth_key_size", attr.auth_key.size.in_c());
     text.line(depth, "max_err_data", attr.max_err_data);
     text.line(depth, "mr_cnt", attr.mr_cnt);
     text.line(depth, "tclass", format_args!("0x{:x}", attr.tclass));

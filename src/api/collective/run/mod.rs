@@ -11,6 +11,8 @@
 //!
 //! Knows neither queues nor addresses. Called by `api::endpoint`.
 
+mod steps;
+
 use super::group::{Digest, Group, GroupMember, GroupState};
 use super::plan::{Buffer, Plan, Rank, Span, Step, Team};
 use super::request::{Buffers, Combining, ElementKind, buffers};
@@ -19,12 +21,13 @@ use crate::abi::types::*;
 use crate::api::endpoint::errno;
 use crate::api::errno::{Errno, Result};
 use crate::engine;
-use crate::engine::op::{Completion, CompletionLevel, Context, Error, Recv, Refused, Send, Tell};
+use crate::engine::op::{Completion, CompletionLevel, Context, Error, Recv, Refused, Send, Tell, Unreached};
 use crate::engine::port::PeerId;
 use crate::mem::atomic::{Datatype, combine_iov};
 use crate::util::slab::{Id, Slab};
 use crate::util::user::{Scratch, UserIov};
 use std::collections::{HashMap, VecDeque};
+use steps::Pace;
 
 /// What a run sends and receives with: an endpoint's engine.
 pub trait Hands {
@@ -273,7 +276,7 @@ impl Runner {
         let Transfer { with, span, sends } = part.transfer;
         run.open -= 1;
         let error = end.failure.map(|failure| failure.error);
-        if run.joins() && error == Some(Error::Unreachable) {
+        if run.joins() && matches!(error, Some(Error::Unreachable(why)) if why != Unreached::Denied) {
             run.again.push(part.transfer);
             return self.stalled.push_back(part.run);
         }
@@ -345,46 +348,10 @@ impl Runner {
         let Some(group) = self.groups.get_mut(&run.group) else {
             return;
         };
-        while let Some(transfer) = run.again.pop() {
-            let member = group.members.get_mut(transfer.with);
-            match run.transfer(id, member, transfer, &mut self.parts, hands) {
-                Ok(()) => run.open += 1,
-                Err(Stop::Full) => {
-                    run.again.push(transfer);
-                    return self.stalled.push_back(id);
-                }
-                Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
-            }
-        }
-        while let Some(step) = run.plan.steps.get(run.at).copied() {
-            let transfer = match step {
-                Step::Wait if run.open > 0 => return,
-                Step::Wait | Step::Copy { .. } | Step::Combine { .. } => {
-                    run.work(step);
-                    run.at += 1;
-                    continue;
-                }
-                Step::Send { to, span } => Transfer {
-                    with: to,
-                    span,
-                    sends: true,
-                },
-                Step::Recv { from, span } => Transfer {
-                    with: from,
-                    span,
-                    sends: false,
-                },
-            };
-            let member = group.members.get_mut(transfer.with);
-            match run.transfer(id, member, transfer, &mut self.parts, hands) {
-                Ok(()) => run.open += 1,
-                Err(Stop::Full) => return self.stalled.push_back(id),
-                Err(Stop::Lost(error)) => run.failure = run.failure.or(Some(error)),
-            }
-            run.at += 1;
-        }
-        if run.open > 0 {
-            return;
+        match run.go_on(id, group, &mut self.parts, hands) {
+            Pace::Waits => return,
+            Pace::Full => return self.stalled.push_back(id),
+            Pace::Done => {}
         }
         let (owner, awaiting, failure, joins) = (run.owner, run.awaiting, run.failure.map(Errno), run.joins());
         group.running -= 1;
@@ -401,127 +368,6 @@ impl Runner {
             awaiting,
             failure,
         });
-    }
-}
-
-impl Run {
-    /// Whether this is a join: a member that is not there yet may still come. In any other operation a missing member
-    /// is lost.
-    fn joins(&self) -> bool {
-        matches!(self.awaiting, Awaiting::Join { .. })
-    }
-
-    fn memory(&self, span: Span) -> UserIov {
-        let whole = match span.buffer {
-            Buffer::Input => self.input,
-            Buffer::Result => self.result,
-            Buffer::Scratch => self.scratch.lend(),
-        };
-        whole.part(span.at, span.len)
-    }
-
-    /// Does a step between local buffers.
-    fn work(&mut self, step: Step) {
-        if self.failure.is_some() {
-            return;
-        }
-        match step {
-            Step::Copy { from, into } => {
-                self.memory(from).copy_to(&self.memory(into));
-            }
-            Step::Combine { from, into } => {
-                let (from, into) = (self.memory(from), self.memory(into));
-                match self.reduce {
-                    Some((Combining::Apply(op), datatype)) => {
-                        if combine_iov(op, datatype, &into, &from).is_err() {
-                            self.failure = Some(FI_EOPNOTSUPP);
-                        }
-                    }
-                    Some((Combining::Replace, _)) => {
-                        from.copy_to(&into);
-                    }
-                    Some((Combining::Keep, _)) | None => {}
-                }
-            }
-            Step::Wait | Step::Send { .. } | Step::Recv { .. } => {}
-        }
-    }
-
-    /// Begins a send or receive.
-    fn transfer(
-        &self,
-        id: Id,
-        member: Option<&mut GroupMember>,
-        transfer: Transfer,
-        parts: &mut Slab<Part>,
-        hands: &mut impl Hands,
-    ) -> core::result::Result<(), Stop> {
-        let Transfer { with, span, sends } = transfer;
-        let member = member.ok_or(Stop::Lost(FI_EINVAL))?;
-        let (losses, why) = hands.losses(member.peer);
-        if member.lost.is_none() && losses != member.losses {
-            member.lost = Some(errno(why));
-        }
-        if let Some(error) = member.lost {
-            return Err(Stop::Lost(error));
-        }
-        let part = parts.insert(Part { run: id, transfer });
-        let context = part.bits() as Context;
-        let memory = self.memory(span);
-        let asked = if sends {
-            hands.send(&self.send(member.peer, with, &memory, context))
-        } else {
-            hands.recv(&self.recv(member.source, &memory, context))
-        };
-        asked.map_err(|refused| {
-            parts.remove(part);
-            if refused == Refused::Again || self.joins() && refused == Refused::Unreachable {
-                return Stop::Full;
-            }
-            let error = if refused == Refused::Unreachable {
-                FI_EHOSTUNREACH
-            } else {
-                FI_EIO
-            };
-            member.lost = Some(error);
-            Stop::Lost(error)
-        })
-    }
-
-    /// The tag names the receiver's rank, as members may share an engine.
-    fn tag_for(&self, receiver: Rank) -> u64 {
-        self.tag ^ (receiver as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn send(&self, to: PeerId, rank: Rank, memory: &UserIov, context: Context) -> Send {
-        Send {
-            kind: engine::op::MessageKind::Collective,
-            to,
-            tag: self.tag_for(rank),
-            data: self.failure.map(|error| error as u64),
-            body: match self.failure {
-                Some(_) => UserIov::NONE,
-                None => *memory,
-            },
-            inject: false,
-            level: CompletionLevel::Inject,
-            fence: false,
-            context,
-            tell: Tell::Own,
-        }
-    }
-
-    fn recv(&self, from: PeerId, memory: &UserIov, context: Context) -> Recv {
-        Recv {
-            kind: engine::op::MessageKind::Collective,
-            from: Some(from),
-            tag: self.tag_for(self.rank),
-            ignore: 0,
-            body: *memory,
-            multi: None,
-            context,
-            tell: Tell::Own,
-        }
     }
 }
 

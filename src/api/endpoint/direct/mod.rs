@@ -1,28 +1,34 @@
 //! Endpoints that give their operations straight to the transport, without the engine: a card matches receives itself.
 //!
 //! Queues, counters, flags and connections are those of every endpoint (`state`, `connection`); only what posts and what
-//! completes is the transport's. For messages and RMA; atomics, collectives and shared receives are not for it yet.
-//! Knows no card. Opened by `abi::object` once a provider has one.
+//! completes is the transport's. For messages, RMA and the card's own atomics; collectives are not for it.
+//! An endpoint without a connection (FI_EP_DGRAM) has an address vector, and its transport numbers the peers.
+//! Knows no card. Opened by `abi::object::direct`.
 //!
+//! - `shared`: receives for several endpoints;
 //! - `no_engine`: the engine's transport that such an endpoint does not have.
 
 mod no_engine;
+mod shared;
 
 use super::connection::{self, Connects};
-use super::ops::{EndpointOps, start, stop};
+use super::ops::{ByThread, EndpointOps, Sleeper, start, stop};
 use super::state::{EndpointState, refused};
 use crate::abi::types::*;
 use crate::api::deferred::Deferred;
 use crate::api::domain::{Domain, unused};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
-use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
+use crate::api::messaging::{Flags, Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
-use crate::engine::op::{self, CompletedOp, Completion, Context, Refused};
+use crate::engine::op::{self, AtomicOp, CompletedOp, Completion, Context, Peek, PostHint, Refused, Tell};
+use crate::engine::port::PeerId;
 use crate::util::closable::{Closable, Entered};
 use crate::util::user::UserIov;
-use no_engine::NoEngine;
+use core::any::Any;
+pub use no_engine::NoEngine;
+pub use shared::{CardReceives, DirectReceives, DirectSharedRx};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -30,18 +36,56 @@ use std::sync::Arc;
 pub trait DirectTransport: core::marker::Send + 'static {
     fn local_address(&self) -> Vec<u8>;
 
-    fn send(&mut self, send: &op::Send) -> Result<(), Refused>;
+    fn send(&mut self, send: &op::Send, hint: PostHint) -> Result<(), Refused>;
 
     fn recv(&mut self, recv: &op::Recv) -> Result<(), Refused>;
 
-    fn rma(&mut self, rma: &op::Rma) -> Result<(), Refused>;
+    fn rma(&mut self, rma: &op::Rma, hint: PostHint) -> Result<(), Refused>;
+
+    /// All atomics that the card does, each on one element.
+    fn amos(&self) -> &'static [AtomicOp] {
+        &[]
+    }
+
+    /// One of `amos`, or any other, which is refused.
+    fn atomic(&mut self, _: &op::Atomic, _: PostHint) -> Result<(), Refused> {
+        Err(Refused::Unsupported)
+    }
+
+    /// Has it receive what is posted to a shared context, which may be another card's. Before it connects.
+    fn share(&mut self, _: &CardReceives) -> Result<()> {
+        Err(Errno(FI_EINVAL))
+    }
 
     /// Reports what has completed.
     fn poll(&mut self, report: &mut dyn FnMut(Completion));
 
+    /// Sends and one-sided operations that have not completed, and receives.
+    fn unfinished(&self) -> (usize, usize);
+
+    /// Before a sleep: what comes from then on makes `wake_fd` readable, and what has come is false.
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    /// The same as long as the endpoint lives. None: it must be polled.
+    fn wake_fd(&self) -> Option<RawFd> {
+        None
+    }
+
     /// Its connection, if the endpoint is one of FI_EP_MSG. `Failed` and `Closed` come after the poll that has ended all
     /// operations.
     fn connection(&mut self) -> Option<&mut dyn Connects>;
+
+    /// The number of the peer at an address of the vector; None: nothing can be sent there. Not asked of connected ones.
+    fn peer(&mut self, _: &[u8]) -> Option<PeerId> {
+        None
+    }
+
+    /// The address of a peer that it has numbered.
+    fn address_of(&self, _: PeerId) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// An endpoint over such a transport.
@@ -54,19 +98,30 @@ pub struct DirectEndpoint<D: DirectTransport> {
 struct Core<D> {
     transport: D,
     state: EndpointState,
-    /// Operations that were taken and have not completed.
-    sending: usize,
-    receiving: usize,
+    shared: Shared,
+    /// Completions of a poll whose source must be looked up, and those after them.
+    unnamed: Vec<Completion>,
+}
+
+/// Whether an endpoint's receives are those of a shared context.
+enum Shared {
+    No,
+    /// ep_attr.rx_ctx_cnt is FI_SHARED_CONTEXT, and none is bound yet.
+    Wanted,
+    Bound(Arc<DirectSharedRx>),
 }
 
 impl<D: DirectTransport> DirectEndpoint<D> {
     pub fn new(domain: &Arc<Domain>, info: &Info, transport: D) -> Arc<DirectEndpoint<D>> {
         domain.users.acquire();
+        let mut state = EndpointState::new(domain.provider, info);
+        state.amos = Some(transport.amos());
+        let wanted = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
         let core = Core {
             transport,
-            state: EndpointState::new(domain.provider, info),
-            sending: 0,
-            receiving: 0,
+            state,
+            shared: if wanted { Shared::Wanted } else { Shared::No },
+            unnamed: Vec::new(),
         };
         Arc::new(DirectEndpoint {
             domain: domain.clone(),
@@ -80,8 +135,12 @@ impl<D: DirectTransport> DirectEndpoint<D> {
     }
 
     fn let_go(&self) {
+        let shared = self.core.enter().map(|core| core.shared.context());
         if self.core.close() {
             self.domain.users.release();
+            if let Some(shared) = shared.flatten() {
+                shared.release();
+            }
         }
     }
 }
@@ -92,18 +151,32 @@ impl<D: DirectTransport> Drop for DirectEndpoint<D> {
     }
 }
 
+impl Shared {
+    fn context(&self) -> Option<Arc<DirectSharedRx>> {
+        match self {
+            Shared::Bound(shared) => Some(shared.clone()),
+            Shared::No | Shared::Wanted => None,
+        }
+    }
+}
+
 impl<D: DirectTransport> Core<D> {
+    fn hint(&self, flags: Flags, op: CompletedOp, tell: Tell) -> PostHint {
+        PostHint {
+            more: matches!(flags, Flags::Call(flags) if flags & FI_MORE != 0),
+            silent: !self.state.bindings.hears(op, tell),
+        }
+    }
+
     fn progress(&mut self) {
-        let (state, sending, receiving) = (&mut self.state, &mut self.sending, &mut self.receiving);
-        self.transport.poll(&mut |end| {
-            let outstanding = if end.op == CompletedOp::Recv {
-                &mut *receiving
-            } else {
-                &mut *sending
-            };
-            *outstanding = outstanding.saturating_sub(1);
-            state.report::<NoEngine>(&end, |_| None);
+        let (transport, state, unnamed) = (&mut self.transport, &mut self.state, &mut self.unnamed);
+        transport.poll(&mut |end| match end.source {
+            None if unnamed.is_empty() => state.report::<NoEngine>(&end, |_| None),
+            _ => unnamed.push(end),
         });
+        for end in unnamed.drain(..) {
+            state.report::<NoEngine>(&end, |peer| transport.address_of(peer));
+        }
         let Some(connection) = self.transport.connection() else {
             return;
         };
@@ -137,7 +210,7 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
     }
 
     fn by_thread(&self) -> Arc<dyn Progress> {
-        self.clone()
+        Arc::new(ByThread(self.clone()))
     }
 
     fn local_address(&self) -> Vec<u8> {
@@ -163,11 +236,37 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
 
     fn unfinished(&self) -> (usize, usize) {
         let core = self.core.enter();
-        core.map_or((0, 0), |core| (core.sending, core.receiving))
+        core.map_or((0, 0), |core| core.transport.unfinished())
+    }
+
+    /// An endpoint that was made for a shared context must be bound to one.
+    fn bind_srx(&self, context: &(dyn Any + Send + Sync)) -> Result<()> {
+        let shared: &Arc<DirectSharedRx> = context.downcast_ref().ok_or(Errno(FI_EINVAL))?;
+        let mut guard = self.enter()?;
+        let core = &mut *guard;
+        core.state.not_enabled()?;
+        if !Arc::ptr_eq(&self.domain, shared.domain()) || !matches!(core.shared, Shared::Wanted) {
+            return Err(Errno(FI_EINVAL));
+        }
+        core.transport.share(shared.receives())?;
+        shared.acquire();
+        core.shared = Shared::Bound(shared.clone());
+        Ok(())
     }
 
     fn enable(&self) -> Result<()> {
-        self.with_state(|state| state.check())?;
+        let core = self.enter()?;
+        core.state.check()?;
+        let selective = core.state.bindings.rx_selective();
+        match &core.shared {
+            Shared::Wanted => {
+                log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
+                return Err(Errno(FI_EOPBADSTATE as i32));
+            }
+            Shared::Bound(shared) if selective => shared.be_selective(),
+            Shared::Bound(_) | Shared::No => {}
+        }
+        drop(core);
         start(self)
     }
 
@@ -181,10 +280,14 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
 
 impl<D: DirectTransport> Messaging for DirectEndpoint<D> {
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
-        let mut core = self.enter()?;
-        let send = core.state.send_op::<NoEngine>(call, body, |_| None)?;
-        core.transport.send(&send).map_err(refused)?;
-        core.sending += 1;
+        let mut guard = self.enter()?;
+        let core = &mut *guard;
+        let transport = &mut core.transport;
+        let send = core
+            .state
+            .send_op::<NoEngine>(call, body, |address| transport.peer(address))?;
+        let hint = core.hint(call.flags, CompletedOp::Send, send.tell);
+        core.transport.send(&send, hint).map_err(refused)?;
         Ok(())
     }
 
@@ -192,11 +295,12 @@ impl<D: DirectTransport> Messaging for DirectEndpoint<D> {
     fn recv(&self, call: &RecvCall, body: &UserIov) -> Result<(), NotBegun> {
         let mut core = self.enter()?;
         let (recv, look) = core.state.recv_op::<NoEngine>(call, body, |_| None)?;
-        if look.is_some() {
-            return Err(Errno(FI_EOPNOTSUPP).into());
+        match look {
+            None => {}
+            Some(Peek::Arrived) => return Err(Errno(FI_ENOTCONN).into()),
+            Some(_) => return Err(Errno(FI_EOPNOTSUPP).into()),
         }
         core.transport.recv(&recv).map_err(refused)?;
-        core.receiving += 1;
         Ok(())
     }
 }
@@ -205,15 +309,19 @@ impl<D: DirectTransport> Rma for DirectEndpoint<D> {
     fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         let mut core = self.enter()?;
         let rma = core.state.rma_op::<NoEngine>(call, |_| None)?;
-        core.transport.rma(&rma).map_err(refused)?;
-        core.sending += 1;
+        let hint = core.hint(call.flags, CompletedOp::Rma(rma.access), rma.tell);
+        core.transport.rma(&rma, hint).map_err(refused)?;
         Ok(())
     }
 }
 
 impl<D: DirectTransport> Atomics for DirectEndpoint<D> {
-    fn atomic(&self, _: &AtomicCall) -> Result<(), NotBegun> {
-        Err(Errno(FI_EOPNOTSUPP).into())
+    fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
+        let mut core = self.enter()?;
+        let atomic = core.state.atomic_op::<NoEngine>(call, |_| None)?;
+        let hint = core.hint(call.flags, CompletedOp::Atomic(atomic.op.form()), atomic.tell);
+        core.transport.atomic(&atomic, hint).map_err(refused)?;
+        Ok(())
     }
 }
 
@@ -225,9 +333,8 @@ impl<D: DirectTransport> Progress for DirectEndpoint<D> {
         self.deferred.run();
     }
 
-    /// It cannot wake anyone yet, so whoever waits polls.
     fn arm(&self) -> bool {
-        self.core.is_closed()
+        self.domain.driver.is_some() || self.arm_self()
     }
 
     fn settle(&self) {
@@ -235,9 +342,26 @@ impl<D: DirectTransport> Progress for DirectEndpoint<D> {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        None
+        match self.domain.driver {
+            Some(_) => None,
+            None => self.own_fd(),
+        }
     }
 }
 
+impl<D: DirectTransport> Sleeper for DirectEndpoint<D> {
+    fn arm_self(&self) -> bool {
+        // A closed one never has work again.
+        let armed = self.core.enter().is_none_or(|mut core| core.transport.arm());
+        armed && !self.deferred.is_due()
+    }
+
+    fn own_fd(&self) -> Option<RawFd> {
+        self.core.enter()?.transport.wake_fd()
+    }
+}
+
+#[cfg(test)]
+mod datagram_tests;
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,9 @@ impl Transport for NoEngine {
 }
 
 impl EndpointTransport for NoEngine {
+    /// A card must know the memory of each operation.
+    const DESCRIPTORS: bool = true;
+
     fn local_address(&self) -> Vec<u8> {
         match *self {}
     }

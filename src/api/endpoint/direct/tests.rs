@@ -1,14 +1,19 @@
 //! Two endpoints on a stand-in card: it matches the receives of a connection in the order they were posted in.
 
+mod shared;
+
 use super::*;
 use crate::api::av::StringAddr;
+use crate::api::cntr::{Cntr, CntrAttr};
 use crate::api::cq::{Cq, CqAttr};
+use crate::api::deferred::work::Change;
+use crate::api::deferred::{Terms, queue_count};
 use crate::api::domain::Fabric;
 use crate::api::endpoint::connection::{Connection, ConnectionEvent, accept, connect, peer_address, shutdown};
 use crate::api::eq::{Eq, EqAttr};
 use crate::api::info::model::{DomainAttr, EpAttr};
 use crate::api::messaging::Flags;
-use crate::engine::op::{Access, Error, Failure, MessageKind, RemoteIov, RemotePart};
+use crate::engine::op::{Access, CompletedOp, Error, Failure, MessageKind, RemoteIov, RemotePart};
 use crate::util::user::Lent;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -19,9 +24,28 @@ struct Wire {
     receives: [VecDeque<op::Recv>; 2],
     completed: [Vec<Completion>; 2],
     events: [VecDeque<ConnectionEvent>; 2],
+    /// What came with each send and each operation on memory.
+    hints: Vec<PostHint>,
+    /// Receives of a shared context, and which ends take them.
+    shared: [Option<Arc<Pool>>; 2],
     over: bool,
     /// The memory that peers may reach.
     opened: Option<UserIov>,
+}
+
+/// Receives that both ends may take.
+#[derive(Default)]
+struct Pool(Mutex<VecDeque<op::Recv>>);
+
+impl DirectReceives for Pool {
+    fn recv(&self, recv: &op::Recv) -> Result<(), Refused> {
+        self.0.lock().unwrap().push_back(*recv);
+        Ok(())
+    }
+
+    fn posted(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
 }
 
 struct Card {
@@ -89,9 +113,12 @@ impl DirectTransport for Card {
         vec![b'a' + self.me as u8, 0]
     }
 
-    fn send(&mut self, send: &op::Send) -> Result<(), Refused> {
+    fn send(&mut self, send: &op::Send, hint: PostHint) -> Result<(), Refused> {
         let mut wire = self.wire();
-        let Some(recv) = wire.receives[1 - self.me].pop_front() else {
+        wire.hints.push(hint);
+        let pool = wire.shared[1 - self.me].clone();
+        let shared = pool.and_then(|pool| pool.0.lock().unwrap().pop_front());
+        let Some(recv) = shared.or_else(|| wire.receives[1 - self.me].pop_front()) else {
             return Err(Refused::Again); // the receiver is not ready
         };
         let mut bytes = vec![0; send.body.len()];
@@ -107,7 +134,8 @@ impl DirectTransport for Card {
         Ok(())
     }
 
-    fn rma(&mut self, rma: &op::Rma) -> Result<(), Refused> {
+    fn rma(&mut self, rma: &op::Rma, hint: PostHint) -> Result<(), Refused> {
+        self.wire().hints.push(hint);
         let part = rma.remote.parts().first().copied().unwrap_or_default();
         let remote = self.wire().opened.expect("memory that was opened");
         let mut bytes = vec![0; part.len];
@@ -122,9 +150,25 @@ impl DirectTransport for Card {
         Ok(())
     }
 
+    fn share(&mut self, receives: &CardReceives) -> Result<()> {
+        let pool = receives.any.clone().downcast().map_err(|_| Errno(FI_EINVAL))?;
+        self.wire().shared[self.me] = Some(pool);
+        Ok(())
+    }
+
     fn poll(&mut self, report: &mut dyn FnMut(Completion)) {
         let completed = core::mem::take(&mut self.wire().completed[self.me]);
         completed.into_iter().for_each(report);
+    }
+
+    fn unfinished(&self) -> (usize, usize) {
+        let wire = self.wire();
+        let received = |end: &&Completion| end.op == CompletedOp::Recv;
+        let (all, received) = (
+            &wire.completed[self.me],
+            wire.completed[self.me].iter().filter(received).count(),
+        );
+        (all.len() - received, received + wire.receives[self.me].len())
     }
 
     fn connection(&mut self) -> Option<&mut dyn Connects> {
@@ -204,13 +248,27 @@ fn completions(cq: &Arc<Cq>) -> Vec<(usize, usize, i32)> {
     found
 }
 
-#[test]
-fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
+/// What the objects of a test are: two ends, that complete into one queue, and report to one event queue.
+struct Bed {
+    domain: Arc<Domain>,
+    cq: Arc<Cq>,
+    eq: Arc<Eq>,
+    wire: Arc<Mutex<Wire>>,
+    ends: [End; 2],
+}
+
+fn bed() -> Bed {
+    bed_with(1)
+}
+
+/// `receive_contexts`: 1, or FI_SHARED_CONTEXT.
+fn bed_with(receive_contexts: usize) -> Bed {
     let info = Info {
-        caps: FI_MSG | FI_RMA,
+        caps: FI_MSG | FI_RMA | FI_TRIGGER,
         ep: Some(EpAttr {
             ep_type: FI_EP_MSG,
             max_msg_size: 1 << 20,
+            rx_ctx_cnt: receive_contexts,
             ..EpAttr::default()
         }),
         domain: Some(DomainAttr {
@@ -252,7 +310,43 @@ fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
         end.bind_eq(&eq);
         end
     });
-    let [a, b] = &ends;
+    Bed {
+        domain,
+        cq,
+        eq,
+        wire,
+        ends,
+    }
+}
+
+fn counter() -> Arc<Cntr> {
+    let attr = CntrAttr {
+        events: FI_CNTR_EVENTS_COMP,
+        wait_obj: FI_WAIT_NONE,
+        wait_set: None,
+        flags: 0,
+        locked: true,
+    };
+    Cntr::open(&attr).ok().unwrap()
+}
+
+impl Bed {
+    fn close(self) {
+        assert!(self.domain.close().is_err());
+        self.ends.iter().for_each(|end| end.close().unwrap());
+        drop(self.ends);
+        assert_eq!(
+            (self.domain.close(), self.cq.close(), self.eq.close()),
+            (Ok(()), Ok(()), Ok(()))
+        );
+    }
+}
+
+#[test]
+fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
+    let bed = bed();
+    let Bed { cq, eq, wire, ends, .. } = &bed;
+    let [a, b] = ends;
     assert_eq!(connect(a, b"b\0", b"?"), Ok(()));
     assert_eq!(a.send(&call(1), &iov(b"soon")), Err(Errno(FI_ENOTCONN).into()));
     assert_eq!(accept(b, b"yes"), Ok(()));
@@ -269,7 +363,7 @@ fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
     assert_eq!(receive(b, &into, 2), Ok(()));
     assert_eq!(b.unfinished(), (0, 1));
     assert_eq!(a.send(&call(3), &iov(sent)), Ok(()));
-    assert_eq!(completions(&cq), [(2, 8, 0), (3, 8, 0)]);
+    assert_eq!(completions(cq), [(2, 8, 0), (3, 8, 0)]);
     assert_eq!(into.bytes(), sent);
     assert_eq!((a.unfinished(), b.unfinished()), ((0, 0), (0, 0)));
 
@@ -291,7 +385,7 @@ fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
     };
     assert_eq!(a.rma(&write), Ok(()));
     assert_eq!(a.unfinished(), (1, 0));
-    assert_eq!(completions(&cq), [(4, 4, 0)]);
+    assert_eq!(completions(cq), [(4, 4, 0)]);
     assert_eq!(a.unfinished(), (0, 0));
     assert_eq!(target.bytes(), b"abcd");
 
@@ -307,11 +401,74 @@ fn a_card_matches_and_completes_and_the_objects_do_the_rest() {
 
     assert_eq!(receive(b, &into, 6), Ok(()));
     assert_eq!(shutdown(a), Ok(()));
-    assert_eq!(completions(&cq), [(6, 0, FI_ECANCELED)]);
+    assert_eq!(completions(cq), [(6, 0, FI_ECANCELED)]);
     assert_eq!(a.send(&call(1), &iov(sent)), Err(Errno(FI_ENOTCONN).into()));
     assert_eq!(receive(b, &into, 7), Err(Errno(FI_ENOTCONN).into()));
-    assert!(domain.close().is_err());
-    ends.iter().for_each(|end| end.close().unwrap());
-    drop(ends);
-    assert_eq!((domain.close(), cq.close(), eq.close()), (Ok(()), Ok(()), Ok(())));
+    bed.close();
+}
+
+/// Whatever makes the endpoint find completions: a counter that they move starts what was deferred until then.
+#[test]
+fn deferred_work_starts_when_an_operation_completes() {
+    let bed = bed();
+    let [a, b] = &bed.ends;
+    let [sent, received, done] = [(); 3].map(|()| counter());
+    a.bind_cntr(&sent, FI_SEND).unwrap();
+    b.bind_cntr(&received, FI_RECV).unwrap();
+    let defer = |trigger: &Arc<Cntr>, by| {
+        let terms = Terms {
+            trigger,
+            threshold: 1,
+            completion: None,
+            name: by as usize,
+        };
+        queue_count(&bed.domain, &done, Change::Add(by), &terms).unwrap();
+    };
+    defer(&sent, 1);
+    defer(&received, 10);
+    connect(a, b"b\0", b"?").unwrap();
+    accept(b, b"yes").unwrap();
+    Progress::progress(&**a);
+    let into = Lent::new(&[8], 0);
+    receive(b, &into, 2).unwrap();
+    a.send(&call(1), &iov(b"12345678")).unwrap();
+    assert_eq!(done.value(), 0);
+    Progress::progress(&**a);
+    assert_eq!((sent.value(), done.value()), (1, 1));
+    // The other end's completions are found by a call for its connection.
+    assert_eq!((received.value(), done.value()), (0, 1));
+    shutdown(b).unwrap();
+    assert_eq!((received.value(), done.value()), (1, 11));
+    bed.close();
+}
+
+/// A card need not tell of what goes to no queue and no counter.
+#[test]
+fn a_card_hears_whether_anybody_waits() {
+    let bed = bed();
+    let [a, b] = &bed.ends;
+    let sent = counter();
+    b.bind_cntr(&sent, FI_SEND).unwrap();
+    connect(a, b"b\0", b"?").unwrap();
+    accept(b, b"yes").unwrap();
+    Progress::progress(&**a);
+    let into = Lent::new(&[8], 0);
+    let hint = |from: &End, to: &End, flags| {
+        receive(to, &into, 1).unwrap();
+        let call = SendCall { flags, ..call(2) };
+        from.send(&call, &iov(b"12345678")).unwrap();
+        bed.wire.lock().unwrap().hints.pop()
+    };
+    let said = |more, silent| Some(PostHint { more, silent });
+    assert_eq!(hint(a, b, Flags::Endpoint), said(false, false));
+    assert_eq!(hint(a, b, Flags::Call(FI_MORE)), said(true, false));
+    assert_eq!(hint(a, b, Flags::Inject), said(false, true));
+    assert_eq!(hint(b, a, Flags::Inject), said(false, false), "a counter counts it");
+    assert_eq!(
+        hint(a, b, Flags::Own(0)),
+        said(false, false),
+        "deferred work waits for it"
+    );
+    shutdown(a).unwrap();
+    bed.close();
 }

@@ -3,10 +3,14 @@
 //! A context is an endpoint of its own, with engine, lock and transport, so that threads that use different contexts
 //! share nothing. Receive context 0 has the endpoint's name; the others have addresses made from it, which fi_rx_addr
 //! leads to, and transmit contexts come after those. To a receiver all of them are one source. Called by `abi::object`.
+//!
+//! `sibling`: what a context has begun is moved on by the others' queues too.
+
+mod sibling;
 
 use super::collective::contexts::{ContextCollectives, ScalableEq, locked};
 use super::ops::EndpointOps;
-use super::state::EndpointState;
+use super::state::{EndpointState, Settings};
 use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -22,6 +26,7 @@ use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
+use sibling::Sibling;
 use std::sync::{Arc, Mutex};
 
 /// Opens the transport of a context, by its address.
@@ -40,6 +45,8 @@ struct ContextSlot<T: EndpointTransport> {
     endpoint: Arc<Endpoint<T>>,
     /// Only of transmit contexts.
     collectives: Option<Arc<ContextCollectives<T>>>,
+    /// Likewise.
+    sibling: Option<Arc<Sibling<T>>>,
     open: AtomicBool,
 }
 
@@ -88,6 +95,10 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         let number = domain.memory.number();
         // Receive context 0 carries the collectives of all contexts, so their threads meet in it.
         let carries = info.caps & FI_COLLECTIVE != 0 && domain.crossed;
+        // One without a queue is driven by the queues of all transmit contexts, so their threads meet in it.
+        let may_be_left_alone = domain.crossed && !Settings::of(&only(info, Direction::Receive)).can_recv;
+        // A thread of FI_PROGRESS_AUTO drives all. Without locks, contexts of several threads cannot drive one another.
+        let shares = domain.driver.is_none() && (domain.locked || !domain.crossed);
         let endpoint = |transport, direction, locked| {
             let endpoint = Endpoint::with_lock(domain, &only(info, direction), transport, domain.locked || locked);
             numbered(endpoint, number)
@@ -95,8 +106,13 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         let mut transports = transports.into_iter();
         let receive: Vec<ContextSlot<T>> = (transports.by_ref().take(rx).enumerate())
             .map(|(index, transport)| ContextSlot {
-                endpoint: endpoint(transport, Direction::Receive, carries && index == 0),
+                endpoint: endpoint(
+                    transport,
+                    Direction::Receive,
+                    carries && index == 0 || may_be_left_alone,
+                ),
                 collectives: None,
+                sibling: None,
                 open: AtomicBool::new(false),
             })
             .collect();
@@ -110,6 +126,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
                 let endpoint = endpoint(transport, Direction::Transmit, false);
                 ContextSlot {
                     collectives: Some(ContextCollectives::new(&endpoint, &carrier, index, &eq)),
+                    sibling: shares.then(|| Sibling::new(&endpoint)),
                     endpoint,
                     open: AtomicBool::new(false),
                 }
@@ -244,12 +261,33 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         }
     }
 
-    /// Takes `see_to_targets` back for a context that is being closed.
-    fn abandon(&self, endpoint: &Arc<Endpoint<T>>) {
-        let ward = endpoint.as_progress();
+    /// Reading any queue moves on what transmit contexts have begun.
+    fn introduce_siblings(&self) {
         for slot in &self.tx {
-            if let Some(drivers) = slot.endpoint.with_state(|state| state.bindings.remove_ward(&ward)) {
-                drivers.detach(&ward);
+            let Some(sibling) = &slot.sibling else { continue };
+            if !slot.endpoint.with_state(|state| state.enabled) {
+                continue;
+            }
+            sibling.begin();
+            let ward: Arc<dyn Progress> = sibling.clone();
+            for other in self.all().filter(|other| !Arc::ptr_eq(&other.endpoint, &slot.endpoint)) {
+                other.endpoint.with_state(|state| {
+                    if state.enabled {
+                        state.bindings.add_ward(&ward);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Takes `see_to_targets` and `introduce_siblings` back for a context that is being closed.
+    fn abandon(&self, slot: &ContextSlot<T>) {
+        let sibling = slot.sibling.clone().map(|sibling| sibling as Arc<dyn Progress>);
+        for ward in [slot.endpoint.as_progress()].into_iter().chain(sibling) {
+            for other in self.all() {
+                if let Some(drivers) = other.endpoint.with_state(|state| state.bindings.remove_ward(&ward)) {
+                    drivers.detach(&ward);
+                }
             }
         }
     }
@@ -372,6 +410,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
     fn enable(&self) -> Result<()> {
         self.endpoint.enable()?;
         self.whole.see_to_targets();
+        self.whole.introduce_siblings();
         Ok(())
     }
 
@@ -386,7 +425,9 @@ impl<T: EndpointTransport + 'static> EndpointOps for Context<T> {
         if let Some(collectives) = slot.and_then(|slot| slot.collectives.as_ref()) {
             collectives.close()?;
         }
-        self.whole.abandon(&self.endpoint);
+        if let Some(slot) = slot {
+            self.whole.abandon(slot);
+        }
         self.endpoint.close()?;
         // Made anew here, so that messages sent meanwhile are kept. If that fails, opening tries again.
         let _ = self.whole.renew(self.direction, self.index);

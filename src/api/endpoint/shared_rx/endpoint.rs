@@ -8,12 +8,12 @@ use super::{SHARED_NUMBER, SharedRx, Sharers};
 use crate::abi::types::*;
 use crate::api::collective::Collectives;
 use crate::api::domain::{Domain, unused};
-use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
 use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
 use crate::api::endpoint::state::EndpointState;
+use crate::api::endpoint::{EndpointTransport, watch_of};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
@@ -21,8 +21,8 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::{Progress, Watch};
 use crate::engine::op::{Context, Refused};
 use crate::util::lock::OptLock;
-use crate::util::ready::Ready;
 use crate::util::user::UserIov;
+use core::any::Any;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
@@ -151,7 +151,8 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
         Some(self.clone())
     }
 
-    fn bind_srx(&self, srx: &Arc<SharedRx<T>>) -> Result<()> {
+    fn bind_srx(&self, context: &(dyn Any + Send + Sync)) -> Result<()> {
+        let srx: &Arc<SharedRx<T>> = context.downcast_ref().ok_or(Errno(FI_EINVAL))?;
         if !Arc::ptr_eq(&self.domain, &srx.host.domain) {
             return Err(Errno(FI_EINVAL));
         }
@@ -247,28 +248,28 @@ impl<T: EndpointTransport> EndpointCore<Sharers<T>> {
 }
 
 impl<T: EndpointTransport + 'static> SharedRxEndpoint<T> {
-    /// Asks the lane's transport whether it says itself when there is something to do.
+    /// Asks the lane's transport whether it says itself when there is something to do. The thread of FI_PROGRESS_AUTO polls
+    /// all lanes.
     fn begin_watch(&self, shared: &SharedRx<T>, lane: usize) {
-        if !T::WATCHED || self.domain.driver.is_some() || self.watch.get().is_some() {
+        if self.domain.driver.is_some() || self.watch.get().is_some() {
             return;
         }
         let Some(mut core) = shared.host.try_enter() else {
             return;
         };
-        let mark = Arc::new(Ready::default());
         let transport = core.engine.transport_mut().transport_mut(lane);
-        let Some(poller) = transport.and_then(|transport| transport.watched_by(&mark)) else {
+        let Some(watch) = transport.and_then(watch_of) else {
             return;
         };
-        core.engine.transport_mut().watch(lane, &mark);
+        core.engine.transport_mut().watch(lane, &watch.mark);
         let marks = &mut core.owners.marks;
         if marks.len() <= lane {
             marks.resize(lane + 1, None);
         }
         if let Some(place) = marks.get_mut(lane) {
-            *place = Some(mark.clone());
+            *place = Some(watch.mark.clone());
         }
-        let _ = self.watch.set(Watch { mark, poller });
+        let _ = self.watch.set(watch);
     }
 
     /// Runs `begin`, which gives the shared engine an operation on this endpoint's lane.
@@ -334,8 +335,12 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     }
 
     fn progress(&self) {
-        if let Some((shared, _)) = self.joined.get() {
-            shared.host.progress();
+        if let Some((shared, lane)) = self.joined.get() {
+            shared.host.progress_after(|lanes| {
+                if self.watch.get().is_some() {
+                    lanes.look_at(*lane);
+                }
+            });
         }
     }
 
@@ -360,10 +365,10 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
 
     /// What remains to be done may be another lane's: whoever reads next shall do it.
     fn turn(&self) -> bool {
-        let Some((shared, _)) = self.joined.get() else {
+        let Some((shared, lane)) = self.joined.get() else {
             return false;
         };
-        let again = shared.host.turn();
+        let again = shared.host.turn_after(|lanes| lanes.look_at(*lane));
         if again {
             if let Some(core) = shared.host.try_enter() {
                 core.owners.mark_all();

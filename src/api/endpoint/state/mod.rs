@@ -10,7 +10,7 @@ mod report;
 mod settings;
 
 use super::EndpointTransport;
-use super::bindings::Bindings;
+use super::bindings::{Bindings, errno};
 use super::connection::{self, Connection};
 use super::peers::Peers;
 use super::stx::Stx;
@@ -26,7 +26,7 @@ use crate::api::mr::memory::Memory;
 use crate::api::one_sided::{AtomicCall, RmaCall};
 use crate::api::refs::Refs;
 use crate::engine::op::{
-    Access, Atomic, AtomicOp, AtomicTarget, CompletionLevel, Form, Peek, Recv, Refused, Rma, Send, Tell,
+    Access, Atomic, AtomicOp, AtomicTarget, CompletionLevel, Error, Form, Peek, Recv, Refused, Rma, Send, Tell,
 };
 use crate::engine::port::PeerId;
 use crate::util::user::UserIov;
@@ -43,8 +43,8 @@ pub struct EndpointState {
     pub bindings: Bindings,
     pub settings: Settings,
     pub enabled: bool,
-    /// The atomics that the endpoint's card does, and then it does no others; none: the engine does all.
-    pub amos: &'static [AtomicOp],
+    /// The atomics that the endpoint's card does, and then it does no others; None: the engine does all.
+    pub amos: Option<&'static [AtomicOp]>,
     /// The number by which memory regions know the endpoint, once asked for.
     pub number: Option<u64>,
     /// The domain's regions, from fi_enable on: completions at the target may count on a region's counter.
@@ -71,7 +71,7 @@ impl EndpointState {
             bindings: Bindings::default(),
             settings: Settings::of(info),
             enabled: false,
-            amos: &[],
+            amos: None,
             number: None,
             memory: None,
             deferred: None,
@@ -197,12 +197,9 @@ impl EndpointState {
         })
     }
 
-    /// The peer that receives of a connected endpoint wait for.
-    fn connected_peer(&self) -> Result<PeerId> {
-        match &self.connection {
-            Some(connection) if !connection.is_over() => Ok(connection::PEER),
-            _ => Err(Errno(FI_ENOTCONN)),
-        }
+    /// Whether nothing more can come, as the connection has ended.
+    fn is_over(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.is_over())
     }
 
     /// Makes an engine's send of a call. `find` is the transport's: it numbers a peer by address.
@@ -334,9 +331,13 @@ impl EndpointState {
             return Err(NotBegun::Triggered);
         }
         let directed = self.settings.directed;
+        let mut is_over = false;
         let from = match call.source {
             _ if !directed.is(call.kind) => None,
-            _ if directed.only => Some(self.connected_peer()?),
+            _ if directed.only => {
+                is_over = self.is_over();
+                Some(connection::PEER)
+            }
             FI_ADDR_UNSPEC if directed.exact => return Err(Errno(FI_EINVAL).into()),
             FI_ADDR_UNSPEC => None,
             source => Some(self.peers.sender::<T>(source, find).ok_or(Errno(FI_EINVAL))?),
@@ -351,7 +352,12 @@ impl EndpointState {
             context: call.context,
             tell,
         };
-        Ok((recv, look(flags)))
+        let look = match look(flags) {
+            // What has come before can still be received.
+            None if is_over => Some(Peek::Arrived),
+            look => look,
+        };
+        Ok((recv, look))
     }
 
     /// The flags of a transmitting call, its own or the endpoint's defaults, and where its success is reported.
@@ -463,7 +469,8 @@ pub(super) fn refused(refused: Refused) -> NotBegun {
         Refused::TooLong => FI_EMSGSIZE,
         Refused::Invalid => FI_EINVAL,
         Refused::Unsupported => FI_EOPNOTSUPP,
-        Refused::Unreachable => FI_EHOSTUNREACH,
+        Refused::Unreachable(why) => errno(Error::Unreachable(why)),
+        Refused::NotConnected => FI_ENOTCONN,
         Refused::NoMemory => FI_ENOMEM,
     }))
 }

@@ -107,7 +107,7 @@ impl EndpointState {
                 let stranger = source == FI_ADDR_NOTAVAIL && end.op == CompletedOp::Recv && !end.peeked;
                 if stranger && self.settings.names_strangers && end.failure.is_none() {
                     let raw = T::raw_address(T::base_address(address(peer).unwrap_or_default()));
-                    return self.bindings.report_stranger(end, raw);
+                    return self.bindings.report_stranger(end, self.peers.told(raw));
                 }
                 source
             }

@@ -3,12 +3,19 @@
 //! For providers whose addresses are socket addresses or strings. A provider with addresses of its own calls
 //! `check_request` and does the rest itself. Which interfaces there are is the provider's affair too.
 
+mod found;
+mod interface;
+
+pub use found::Found;
+pub use interface::of_interface;
+
 use super::addr_format::{includes, is_ip};
 use super::model::Info;
 use super::query::Query;
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
 use crate::sys::resolve::{self, from_bytes, to_bytes};
+use found::Remembering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +102,10 @@ pub fn check_request(query: &Query) -> Result<()> {
 /// Fills in both addresses of a reply as far as the query has them, and makes its address format concrete.
 pub fn fill(info: &mut Info, query: &Query, resolver: &dyn Resolver) -> Result<()> {
     check_request(query)?;
+    let resolver = &Remembering {
+        found: query.found,
+        ask: resolver,
+    };
     let named = query.node.is_some() || query.service.is_some();
     if query.has_flag(FI_SOURCE) {
         info.src_addr = name_to_addr(info, query, End::Source, resolver)?;

@@ -342,3 +342,44 @@ fn a_short_address_in_hints_is_bad_input() {
         );
     }
 }
+
+/// Counts how often it is asked.
+struct Counting(core::cell::Cell<u32>);
+
+impl Resolver for Counting {
+    fn lookup(
+        &self,
+        node: Option<&str>,
+        service: Option<&str>,
+        family: Family,
+        end: End,
+        names: Names,
+    ) -> Option<SocketAddr> {
+        self.0.set(self.0.get() + 1);
+        Fake.lookup(node, service, family, end, names)
+    }
+
+    fn source_for(&self, dest: &SocketAddr) -> Option<SocketAddr> {
+        Fake.source_for(dest)
+    }
+}
+
+#[test]
+fn a_name_is_looked_up_once_in_a_call() {
+    let (found, resolver, hints) = (Found::default(), Counting(0.into()), Info::blank());
+    for (node, end, asked) in [("both", 0, 1), ("both", FI_SOURCE, 2), ("nobody", 0, 3)] {
+        let query = Query {
+            node: Some(node),
+            service: Some("7"),
+            flags: end,
+            found: Some(&found),
+            ..query_of(&hints, 2, 6)
+        };
+        let answers = [(); 3].map(|()| {
+            let mut info = tcp_rdm();
+            fill(&mut info, &query, &resolver).map(|()| (text(&info.src_addr), text(&info.dest_addr)))
+        });
+        assert_eq!(resolver.0.get(), asked, "{node}");
+        assert!(answers[0].is_ok() == (node == "both") && answers[1..].iter().all(|other| *other == answers[0]));
+    }
+}

@@ -6,59 +6,11 @@ use crate::api::info::query::fi_version;
 use crate::api::info::samples::*;
 
 mod replies;
+mod templates;
+
+use templates::*;
 
 type Change = fn(&mut Info);
-
-fn ep(info: &mut Info) -> &mut EpAttr {
-    info.ep.as_mut().unwrap()
-}
-
-fn domain(info: &mut Info) -> &mut DomainAttr {
-    info.domain.as_mut().unwrap()
-}
-
-fn tx(info: &mut Info) -> &mut TxAttr {
-    info.tx.as_mut().unwrap()
-}
-
-fn rx(info: &mut Info) -> &mut RxAttr {
-    info.rx.as_mut().unwrap()
-}
-
-fn fabric(info: &mut Info) -> &mut FabricAttr {
-    info.fabric.as_mut().unwrap()
-}
-
-fn key(bytes: &[u8]) -> AuthKey {
-    AuthKey {
-        size: bytes.len(),
-        bytes: Some(bytes.to_vec()),
-    }
-}
-
-const AV_KEYS: AuthKey = AuthKey {
-    size: FI_AV_AUTH_KEY,
-    bytes: None,
-};
-
-/// A verbs template that demands more of the application than most.
-fn demanding() -> Info {
-    let mut info = verbs_msg();
-    info.mode = FI_CONTEXT;
-    domain(&mut info).mode = FI_CONTEXT2;
-    tx(&mut info).mode = FI_ASYNC_IOV;
-    domain(&mut info).auth_key = key(&[1, 2, 3, 4]);
-    ep(&mut info).auth_key = key(&[1, 2]);
-    domain(&mut info).max_ep_auth_key = 4;
-    domain(&mut info).max_cntr_value = 1000;
-    info
-}
-
-fn demanding_hints(hints: &mut Info) {
-    hints.mode = FI_CONTEXT | FI_RX_CQ_DATA | FI_ASYNC_IOV;
-    domain(hints).mode = FI_CONTEXT2;
-    domain(hints).mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-}
 
 /// For the C library's own hints: zero everywhere, every attribute there.
 fn outcome(template: &Info, version: u32, change: Change) -> Result<Info, &'static str> {
@@ -522,27 +474,4 @@ fn what_is_refused() {
         let refused = outcome(&(row.template)(), fi_version(row.api.0, row.api.1), row.change).err();
         assert_eq!(refused.unwrap_or(""), row.refused, "row {number}");
     }
-}
-
-/// A layer whose template is for tcp alone.
-fn over_tcp() -> Info {
-    let mut info = rxm();
-    fabric(&mut info).prov_name = Some("tcp".into());
-    fabric(&mut info).api_version = fi_version(1, 5);
-    info
-}
-
-fn lax() -> Info {
-    let mut info = tcp_rdm();
-    domain(&mut info).resource_mgmt = FI_RM_DISABLED;
-    domain(&mut info).av_type = FI_AV_TABLE;
-    info
-}
-
-fn narrow() -> Info {
-    let mut info = shm();
-    ep(&mut info).max_order_raw_size = 0;
-    ep(&mut info).max_order_waw_size = 0;
-    ep(&mut info).mem_tag_format = 0xaaaa_aaaa;
-    info
 }

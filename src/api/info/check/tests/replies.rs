@@ -195,6 +195,23 @@ fn keys_of_the_application_are_handed_back() {
     assert_eq!(info.domain.as_ref().unwrap().auth_key, key(&[9, 9, 9, 9]));
     assert_eq!(info.domain.as_ref().unwrap().max_ep_auth_key, 2);
     assert_eq!(info.ep.unwrap().auth_key, key(&[8, 8]));
+    let any_size = || {
+        let mut offer = tcp_rdm();
+        domain(&mut offer).auth_key = AuthKey::OF_ANY_SIZE;
+        ep(&mut offer).auth_key = AuthKey::OF_ANY_SIZE;
+        offer
+    };
+    let changes: [(Change, &[u8]); 2] = [
+        (|h| domain(h).auth_key = key(&[9]), &[9]),
+        (|h| domain(h).auth_key = key(&[9; 77]), &[9; 77]),
+    ];
+    for (change, bytes) in changes {
+        let info = reply_to(&any_size(), NEW, change);
+        assert_eq!(info.domain.unwrap().auth_key, key(bytes));
+        assert_eq!(info.ep.unwrap().auth_key, AuthKey::default());
+    }
+    let info = reply_to(&any_size(), NEW, |_| {});
+    assert_eq!(info.domain.unwrap().auth_key, AuthKey::default());
     let info = reply_to(&tcp_rdm(), NEW, |h| domain(h).auth_key = AV_KEYS);
     assert_eq!(info.domain.unwrap().auth_key, AV_KEYS);
 }

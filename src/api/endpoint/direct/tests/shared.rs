@@ -1,0 +1,52 @@
+//! Receives that both ends take from one context.
+
+use super::*;
+
+#[test]
+fn a_shared_context_serves_endpoints_made_for_it() {
+    let bed = bed_with(FI_SHARED_CONTEXT);
+    let [a, b] = &bed.ends;
+    let context = DirectSharedRx::new(&bed.domain, &Default::default(), CardReceives::new(Pool::default()));
+    assert_eq!(a.enable(), Err(Errno(FI_EOPBADSTATE as i32)), "nothing is bound yet");
+    assert_eq!(a.bind_srx(&"no context"), Err(Errno(FI_EINVAL)));
+    assert_eq!((a.bind_srx(&context), b.bind_srx(&context)), (Ok(()), Ok(())));
+    assert_eq!(a.bind_srx(&context), Err(Errno(FI_EINVAL)), "once");
+    connect(a, b"b\0", b"?").unwrap();
+    accept(b, b"yes").unwrap();
+    Progress::progress(&**a);
+    let into = Lent::new(&[8], 0);
+    let recv = RecvCall {
+        kind: MessageKind::Untagged,
+        source: FI_ADDR_UNSPEC,
+        tag: 0,
+        ignore: 0,
+        flags: Flags::Endpoint,
+        context: 7,
+    };
+    assert_eq!(context.recv(&recv, &into.iov()), Ok(()));
+    assert_eq!(context.unfinished(), (0, 1));
+    let peek = RecvCall {
+        flags: Flags::Call(FI_PEEK),
+        ..recv
+    };
+    assert_eq!(context.recv(&peek, &into.iov()), Err(Errno(FI_EOPNOTSUPP).into()));
+    assert_eq!(a.send(&call(1), &iov(b"12345678")), Ok(()));
+    assert_eq!(completions(&bed.cq), [(1, 8, 0), (7, 8, 0)]);
+    assert_eq!(into.bytes(), b"12345678");
+    assert_eq!(context.close(), Err(Errno(FI_EBUSY)), "two endpoints use it");
+    shutdown(a).unwrap();
+    for end in &bed.ends {
+        assert!(bed.domain.close().is_err());
+        end.close().unwrap();
+    }
+    assert_eq!((context.close(), bed.domain.close()), (Ok(()), Ok(())));
+}
+
+#[test]
+fn an_endpoint_with_receives_of_its_own_takes_no_shared_ones() {
+    let bed = bed();
+    let context = DirectSharedRx::new(&bed.domain, &Default::default(), CardReceives::new(Pool::default()));
+    assert_eq!(bed.ends[0].bind_srx(&context), Err(Errno(FI_EINVAL)));
+    assert_eq!(context.close(), Ok(()));
+    bed.close();
+}
