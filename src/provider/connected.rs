@@ -4,15 +4,20 @@
 //! provider without it says nothing of it. Implemented by providers; `abi::built_in` makes C objects of it.
 
 use super::on_engine::OnEngine;
-use crate::api::errno::Result;
-use crate::api::info::model::Info;
+use crate::abi::types::FI_ENOSYS;
+use crate::api::endpoint::direct::CardReceives;
+use crate::api::errno::{Errno, Result};
+use crate::api::info::model::{Info, RxAttr};
 use crate::api::passive::Listener;
+use crate::engine::op::AtomicOp;
 use std::sync::Arc;
 
-/// A provider with connected endpoints. Their transports answer `EndpointTransport::connection`; those that
-/// `OnEngine::open` opens for an info of FI_EP_MSG wait for `Connects::connect`.
+/// A provider with connected endpoints. Their transports have a `connection` that is never none.
 pub trait Connected: OnEngine {
     type Listener: Listener;
+
+    /// An `EndpointTransport`, which the engine works over, or a `DirectTransport`, which needs none.
+    type ConnectedTransport: 'static;
 
     /// The most bytes that a program's data may have, in each direction (FI_OPT_CM_DATA_SIZE). Longer data is cut off.
     const DATA_SIZE: usize;
@@ -20,11 +25,24 @@ pub trait Connected: OnEngine {
     /// The listener of a passive endpoint, at `info.src_addr` if that is given.
     fn listener(info: &Info) -> Result<Self::Listener>;
 
+    /// The atomics that the device of a domain does, if its endpoints have no engine: then there are no others.
+    fn amos(_: &Arc<Self::Shared>) -> &'static [AtomicOp] {
+        &[]
+    }
+
+    /// The receives of a shared context, if endpoints have no engine. -FI_ENOSYS: their device has none to share.
+    fn shared_receives(_: &Arc<Self::Shared>, _: &RxAttr) -> Result<CardReceives> {
+        Err(Errno(FI_ENOSYS))
+    }
+
+    /// The transport of an endpoint that waits for `Connects::connect`.
+    fn open_connected(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::ConnectedTransport>;
+
     /// The transport of an endpoint that was opened for a request; it waits for `Connects::accept`. An error refuses the
     /// request.
     fn answer(
         shared: &Arc<Self::Shared>,
         info: &Info,
         request: <Self::Listener as Listener>::Request,
-    ) -> Result<Self::Transport>;
+    ) -> Result<Self::ConnectedTransport>;
 }

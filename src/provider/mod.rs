@@ -10,6 +10,8 @@ use crate::api::info::query::{Answer, Query};
 use core::any::Any;
 
 pub mod connected;
+pub mod datagrams;
+pub mod direct;
 pub mod external;
 pub mod filter;
 pub mod getinfo;
@@ -18,6 +20,7 @@ pub mod registry;
 mod settings;
 pub mod shm;
 pub mod tcp;
+pub mod verbs;
 
 /// What a provider is to the core, told by its name and by whether it answers getinfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +70,11 @@ pub const UTILITY_PREFIX: &str = "ofi_";
 /// A provider as the core sees it: built in, or a plug-in written for the C library.
 pub trait Provider: Send + Sync {
     fn name(&self) -> &str;
+    /// The same with the name of what it stands on, if it stands on that alone: `tcp;ofi_rxm`. Several of one name that
+    /// stand on different ones are all used.
+    fn whole_name(&self) -> &str {
+        self.name()
+    }
     /// The provider's own version, as fi_info shows it.
     fn version(&self) -> u32;
     /// The API version it was written for.

@@ -23,10 +23,13 @@ use std::sync::Arc;
 pub trait OnEngine: Send + Sync + 'static {
     type Transport: EndpointTransport + 'static;
 
-    /// What the endpoints of a domain share: a device, a poller, receive buffers. `()`: nothing.
+    /// What the endpoints of a domain share: a device, a secret, receive buffers. `()`: nothing.
     type Shared: Send + Sync + 'static;
 
     const NAME: &'static str;
+
+    /// Behind the name of what it stands on, for one that passes for a layer over another provider.
+    const WHOLE_NAME: &'static str = Self::NAME;
 
     /// As the C library counts the versions of its providers: 100 * major + minor, then revision.
     const VERSION: u32;
@@ -39,6 +42,11 @@ pub trait OnEngine: Send + Sync + 'static {
     /// What fi_getinfo may answer, best first, before anything is asked: all that an endpoint could be made to do.
     fn offers(&self) -> Vec<Info>;
 
+    /// The offers that suit a query, with what its hints say worked in.
+    fn fitting(&self, query: &Query) -> Vec<Info> {
+        judge_all(Self::NAME, &self.offers(), query)
+    }
+
     /// Puts source, destination and their format into an answer that was made of an offer. An error: the offer is none for
     /// the addresses that are asked for.
     fn address(&self, answer: &mut Info, query: &Query) -> Result<()>;
@@ -46,8 +54,10 @@ pub trait OnEngine: Send + Sync + 'static {
     /// How the addresses of a domain's vectors look that was opened for an answer with this format.
     fn address_kind(format: u32) -> Arc<dyn AddressKind>;
 
-    /// What all transports of the provider have, known before there is one.
-    fn limits() -> Limits;
+    /// What all transports of the provider have, known before there is one. Not asked for endpoints without an engine.
+    fn limits() -> Limits {
+        Limits::default()
+    }
 
     /// fi_domain: opens what its endpoints share. It is dropped in fi_close of the domain, after them.
     fn share(info: &Info) -> Result<Self::Shared>;
@@ -57,16 +67,25 @@ pub trait OnEngine: Send + Sync + 'static {
         None
     }
 
-    /// The transport of an endpoint that is opened for this info.
-    fn open(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::Transport>;
+    /// The transport of an endpoint that is opened for this info, and that is no connected one. -FI_ENOSYS: all are, or
+    /// none has an engine.
+    fn open(_: &Arc<Self::Shared>, _: &Info) -> Result<Self::Transport> {
+        Err(Errno(FI_ENOSYS))
+    }
 
     /// The transport of a scalable endpoint's context, with an address made by `EndpointTransport::context_address`.
-    fn open_context(shared: &Arc<Self::Shared>, address: &[u8]) -> Result<Self::Transport>;
+    fn open_context(_: &Arc<Self::Shared>, _: &[u8]) -> Result<Self::Transport> {
+        Err(Errno(FI_ENOSYS))
+    }
 }
 
 impl<P: OnEngine> Provider for P {
     fn name(&self) -> &str {
         P::NAME
+    }
+
+    fn whole_name(&self) -> &str {
+        P::WHOLE_NAME
     }
 
     fn version(&self) -> u32 {
@@ -83,8 +102,7 @@ impl<P: OnEngine> Provider for P {
 
     fn getinfo(&self, query: &Query) -> Result<Vec<Answer>> {
         check_request(query)?;
-        let infos = judge_all(P::NAME, &self.offers(), query);
-        let fitted = infos.into_iter().filter_map(|mut info| {
+        let fitted = self.fitting(query).into_iter().filter_map(|mut info| {
             self.address(&mut info, query).ok()?;
             // A passive endpoint, whose address an active one is to have: fi_endpoint looks it up.
             info.handle = query.hints.map_or(info.handle, |hints| hints.handle);

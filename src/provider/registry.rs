@@ -78,13 +78,19 @@ impl Entry {
         }
     }
 
+    /// Whether neither hides the other of the same name: each stands on one provider alone, and those differ.
+    fn goes_with(&self, other: &Entry) -> bool {
+        let [own, others] = [self, other].map(|entry| entry.provider.whole_name());
+        own.contains(';') && others.contains(';') && !own.eq_ignore_ascii_case(others)
+    }
+
     /// Whether a utility provider stands on this one only when told to by name.
     pub fn refuses_layers(&self) -> bool {
         super::refuses_layers(self.provider.name(), self.provider.kind())
     }
 }
 
-/// All providers of one name; the first is the one used.
+/// All providers of one name; the first is the one used, besides those that stand on others than it does.
 struct Slot {
     name: String,
     entries: Vec<Entry>,
@@ -172,11 +178,10 @@ impl Registry {
     /// The provider used for a name, hidden by FI_PROVIDER or not. `tcp;ofi_rxm` is `ofi_rxm`'s to open.
     pub fn find(&self, name: &str) -> Option<&Entry> {
         let top = name.rsplit(';').next()?;
-        self.slots
-            .iter()
-            .find(|slot| slot.name.eq_ignore_ascii_case(top))?
-            .entries
-            .first()
+        let slot = self.slots.iter().find(|slot| slot.name.eq_ignore_ascii_case(top))?;
+        let mut used = slot.entries.iter().filter(|entry| !entry.shadowed);
+        let exact = used.find(|entry| entry.provider.whole_name().eq_ignore_ascii_case(name));
+        exact.or(slot.entries.first())
     }
 
     /// Every provider, hidden ones too, in order.
@@ -205,23 +210,27 @@ impl Registry {
 
 impl Slot {
     fn add(&mut self, mut entry: Entry, precedence: Precedence) {
-        let Some(current) = self.entries.first_mut() else {
-            self.entries.push(entry);
-            return;
-        };
-        let newer = entry.provider.version() > current.provider.version();
-        let by_version = precedence == Precedence::Version && newer;
-        let wins = !current.preferred && (entry.preferred || by_version);
-        let loser = if wins { &mut *current } else { &mut entry };
-        loser.shadowed = true;
-        log!(
-            Info,
-            Core,
-            "provider {} ({}) is hidden by another of its name",
-            self.name,
-            { describe_version(loser.provider.version()) }
-        );
-        self.entries.insert(usize::from(!wins), entry);
+        let mut at = self.entries.len();
+        let rivals = self.entries.iter_mut().enumerate();
+        for (place, current) in rivals.filter(|(_, current)| !current.shadowed) {
+            if entry.goes_with(current) {
+                continue;
+            }
+            let newer = entry.provider.version() > current.provider.version();
+            let by_version = precedence == Precedence::Version && newer;
+            let wins = !current.preferred && (entry.preferred || by_version);
+            at = at.min(place + usize::from(!wins));
+            let loser = if wins { &mut *current } else { &mut entry };
+            loser.shadowed = true;
+            log!(
+                Info,
+                Core,
+                "provider {} ({}) is hidden by another of its name",
+                self.name,
+                { describe_version(loser.provider.version()) }
+            );
+        }
+        self.entries.insert(at, entry);
     }
 }
 
@@ -284,6 +293,60 @@ mod tests {
             format!("{} {}{mark}", entry.provider().name(), entry.provider().version())
         };
         registry.iter().map(show).collect()
+    }
+
+    /// One that stands on one provider alone.
+    struct Over(&'static str, u32);
+
+    impl Provider for Over {
+        fn name(&self) -> &str {
+            "ofi_rxm"
+        }
+        fn whole_name(&self) -> &str {
+            self.0
+        }
+        fn version(&self) -> u32 {
+            self.1
+        }
+        fn fi_version(&self) -> u32 {
+            fi_version(2, 6)
+        }
+        fn kind(&self) -> Kind {
+            Kind::Utility
+        }
+        fn getinfo(&self, _: &Query) -> Result<Vec<Answer>> {
+            Err(Errno(FI_ENODATA))
+        }
+    }
+
+    /// Those that stand on different providers are all used, but none beside one that stands on any.
+    #[test]
+    fn layers_of_one_name_over_different_providers() {
+        let found = |registry: &Registry, name: &str| {
+            let entry = registry.find(name).unwrap();
+            (entry.provider().whole_name().to_owned(), entry.provider().version())
+        };
+        let (tcp, verbs) = ("tcp;ofi_rxm", "verbs;ofi_rxm");
+        for plugin_first in [false, true] {
+            let mut registry = Registry::new(Filter::default());
+            let plugin = || Box::new(fake("ofi_rxm", 9));
+            if plugin_first {
+                assert!(registry.register(plugin(), false));
+            }
+            assert!(registry.register(Box::new(Over(tcp, 1)), false));
+            assert!(registry.register(Box::new(Over(verbs, 1)), false));
+            if !plugin_first {
+                assert_eq!(listed(&registry), ["ofi_rxm 1", "ofi_rxm 1"]);
+                assert_eq!(found(&registry, tcp), (tcp.into(), 1));
+                assert_eq!(found(&registry, "Verbs;ofi_rxm"), (verbs.into(), 1));
+                assert_eq!(found(&registry, "ofi_rxm"), (tcp.into(), 1));
+                assert!(registry.register(plugin(), false));
+            }
+            assert_eq!(listed(&registry), ["ofi_rxm 9", "ofi_rxm 1!", "ofi_rxm 1!"]);
+            for name in [tcp, verbs, "ofi_rxm", "udp;ofi_rxm"] {
+                assert_eq!(found(&registry, name), ("ofi_rxm".into(), 9), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -43,13 +43,16 @@ pub fn getinfo(registry: &Registry, query: &Query) -> Result<Vec<Answer>> {
 
 /// One bare info per provider: hooks, hidden ones and those of no use on this machine too.
 fn list_providers(registry: &Registry) -> Vec<Answer> {
-    registry
-        .iter()
-        .map(|entry| Answer {
-            info: bare_info(entry.provider()),
-            own: None,
-        })
-        .collect()
+    let mut told = Vec::new();
+    for entry in registry.iter() {
+        let info = bare_info(entry.provider());
+        // Those that only stand on different ones look alike.
+        let is_same = |other: &Answer| other.info == info;
+        if entry.provider().whole_name() == entry.provider().name() || !told.iter().any(is_same) {
+            told.push(Answer { info, own: None });
+        }
+    }
+    told
 }
 
 fn bare_info(provider: &dyn Provider) -> Info {

@@ -1,23 +1,31 @@
-//! One offer for each address of this machine's interfaces, fastest first, and which of them fit a query.
+//! One offer for each address of this machine's interfaces, fastest first.
 //!
 //! The fabric is the subnet, the domain the interface. A query that names a source, or a destination that the kernel
-//! reaches from one interface only, is answered with that interface. No card (fid_nic) is told: programs take infos with
-//! different cards for different ways, but one card has several addresses. Called by `mod`.
+//! reaches from one interface only, is answered with that interface. Called by `mod`.
 
+use super::nic::nic;
 use super::settings;
 use crate::abi::types::*;
+use crate::api::av::uri;
 use crate::api::errno::{Errno, Result};
-use crate::api::info::address::{System, fill, format_of};
-use crate::api::info::model::Info;
+use crate::api::info::address::{format_of, of_interface};
+use crate::api::info::model::{AuthKey, Info};
 use crate::api::info::query::Query;
-use crate::sys::errno;
 use crate::sys::interfaces::{self, Interface};
 use crate::sys::resolve::{from_bytes, to_bytes};
+use crate::sys::{card, errno};
 use core::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Once;
 
+/// Each as a socket address and, behind them all, as a string. Those of FI_PROTO_SOCK_TCP are connected endpoints, as in
+/// the C library.
 pub(super) fn offers(protocol: u32) -> Vec<Info> {
-    usable().iter().map(|interface| offer(interface, protocol)).collect()
+    // Some cards lack what is read of them, which is no error of fi_getinfo's.
+    let _errno = errno::keep();
+    let all = usable();
+    let offers = |strings| all.iter().map(move |interface| offer(interface, protocol, strings));
+    offers(false).chain(offers(true)).collect()
 }
 
 /// The address of an endpoint that was given none.
@@ -26,34 +34,83 @@ pub(super) fn usual(format: u32) -> Option<SocketAddr> {
     all.find(|address| format != FI_SOCKADDR_IN6 || address.is_ipv6())
 }
 
+/// Where an endpoint is, for the log.
+pub(super) fn told(place: Option<SocketAddr>) -> String {
+    let Some(place) = place else { return "no address".into() };
+    let _errno = errno::keep();
+    let all = interfaces::list().unwrap_or_default();
+    match all.iter().find(|one| one.address.ip() == place.ip()) {
+        Some(one) => format!("{place} on {}; FI_TCP_IFACE chooses another interface", one.name),
+        None => format!("{place} on every interface that has such addresses"),
+    }
+}
+
 /// Those that may be used, best first.
 fn usable() -> Vec<Interface> {
     // Some have no speed to read, which is no error of fi_getinfo's.
     let _errno = errno::keep();
     let wanted = settings::get().interface;
     let mut usable = interfaces::list().unwrap_or_default();
+    if let Some(name) = wanted
+        .as_ref()
+        .filter(|name| !usable.iter().any(|one| one.name == **name))
+    {
+        tell_missing(name, &usable);
+    }
     usable.retain(|one| match &wanted {
         Some(name) => one.name == *name,
         // A tunnel leads to one place only.
         None => !one.point_to_point,
     });
     usable.sort_by_cached_key(|one| {
-        let speed = interfaces::speed(&one.name).unwrap_or(0);
+        let speed = card::speed(&one.name).unwrap_or(0);
         (one.loopback, Reverse(speed), one.address.is_ipv6(), one.address.ip())
     });
+    log!(by super::NAME; Info, Fabric, "interfaces, fastest first, FI_TCP_IFACE chooses one: {}", listed(&usable));
     usable
 }
 
-fn offer(interface: &Interface, protocol: u32) -> Info {
+/// Once: each call of fi_getinfo asks several times.
+fn tell_missing(name: &str, all: &[Interface]) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let mut names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        log!(by super::NAME; Warn, Fabric,
+            "no interface {name} (FI_TCP_IFACE) is up with an address; there are: {}", names.join(" "));
+    });
+}
+
+fn listed(interfaces: &[Interface]) -> String {
+    let each = interfaces
+        .iter()
+        .map(|one| format!("{} {}", one.name, one.address.ip()));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn offer(interface: &Interface, protocol: u32, strings: bool) -> Info {
     let fabric = format!("{}/{}", subnet(interface), interface.prefix);
-    let format = format_of(&interface.address);
+    let format = if strings {
+        FI_ADDR_STR
+    } else {
+        format_of(&interface.address)
+    };
     let reach = if interface.loopback {
         FI_LOCAL_COMM
     } else {
         FI_LOCAL_COMM | FI_REMOTE_COMM
     };
-    let mut info = super::rdm(fabric, interface.name.clone(), format, protocol, reach).offer();
+    let rdm = super::rdm(fabric, interface.name.clone(), format, protocol, reach);
+    let mut info = match protocol {
+        FI_PROTO_SOCK_TCP => rdm.connected_offer(),
+        _ => rdm.offer(),
+    };
     info.src_addr = Some(to_bytes(&interface.address));
+    info.nic = Some(nic(&interface.name));
+    if let (Some(domain), Some(ep)) = (&mut info.domain, &mut info.ep) {
+        (domain.auth_key, ep.auth_key) = (AuthKey::OF_ANY_SIZE, AuthKey::OF_ANY_SIZE);
+    }
     info
 }
 
@@ -68,33 +125,42 @@ fn subnet(interface: &Interface) -> IpAddr {
 /// Source and destination of an answer that was made of an offer. An error: the query wants another interface.
 pub(super) fn address(info: &mut Info, query: &Query) -> Result<()> {
     let nothing = Errno(FI_ENODATA);
-    let own = info.src_addr.take().as_deref().and_then(from_bytes).ok_or(nothing)?;
-    let format = info.addr_format;
-    fill(info, query, &System)?;
-    let asked = info.src_addr.as_deref().and_then(from_bytes);
-    let source = match asked {
-        None => own,
-        Some(asked) if asked.ip().is_unspecified() => SocketAddr::new(own.ip(), asked.port()),
-        // All of 127.0.0.0/8 is this machine's.
-        Some(asked)
-            if asked.ip() == own.ip() || asked.is_ipv4() && asked.ip().is_loopback() && own.ip().is_loopback() =>
-        {
-            asked
-        }
-        Some(_) => return Err(nothing),
-    };
-    if format_of(&source) != format {
-        return Err(nothing);
+    let own = info.src_addr.as_deref().and_then(from_bytes).ok_or(nothing)?;
+    if info.addr_format != FI_ADDR_STR {
+        return of_interface(info, query);
     }
-    let source = match (source, own) {
-        // An address without its interface does for programs, but not for the kernel.
-        (SocketAddr::V6(mut source), SocketAddr::V6(own)) if source.scope_id() == 0 => {
-            source.set_scope_id(own.scope_id());
-            source.into()
-        }
-        (source, _) => source,
+    // Those who do not ask for strings would take the same interface for another one.
+    let asked = query.hints.filter(|hints| hints.addr_format == FI_ADDR_STR);
+    let hints = without_strings(asked.ok_or(nothing)?)?;
+    let query = Query {
+        hints: Some(&hints),
+        ..*query
     };
-    info.src_addr = Some(to_bytes(&source));
-    info.addr_format = format;
+    info.addr_format = format_of(&own);
+    of_interface(info, &query)?;
+    info.addr_format = FI_ADDR_STR;
+    for address in [&mut info.src_addr, &mut info.dest_addr] {
+        *address = address.as_deref().and_then(from_bytes).map(|place| uri::uri(&place));
+    }
     Ok(())
+}
+
+/// The same wishes with socket addresses.
+fn without_strings(hints: &Info) -> Result<Info> {
+    let socket = |address: &Option<Vec<u8>>| {
+        let place = address.as_deref().map(|text| uri::place(text).ok_or(Errno(FI_EINVAL)));
+        Ok(place.transpose()?.map(|place| to_bytes(&place)))
+    };
+    let addresses = socket(&hints.src_addr).and_then(|source| Ok((source, socket(&hints.dest_addr)?)));
+    let (src_addr, dest_addr) = addresses.inspect_err(|_| {
+        log!(by super::NAME; Warn, Fabric,
+            "fi_getinfo: an address in the hints is not such a string: fi_sockaddr_in://10.0.0.1:7000, \
+             fi_sockaddr_in6://[::1]:7000");
+    })?;
+    Ok(Info {
+        addr_format: FI_SOCKADDR,
+        src_addr,
+        dest_addr,
+        ..hints.clone()
+    })
 }

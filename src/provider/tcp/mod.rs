@@ -3,24 +3,33 @@
 //! Only tables and rules; the transport behind it is `transport::tcp`. Registered by `abi::built_in`.
 //!
 //! - `settings`: the variables FI_TCP_*;
-//! - `interfaces`: one offer for each address of this machine, and which of them fit a query.
+//! - `keys`: which secret the endpoints of a domain have;
+//! - `connected`: FI_EP_MSG and passive endpoints, which `tcp` has besides;
+//! - `interfaces`: one offer for each address of this machine, and which of them fit a query; `nic`: their cards.
 
 use super::on_engine::{OnEngine, Rdm};
 use crate::abi::types::*;
-use crate::api::av::{AddressKind, SocketAddr as SocketKind};
+use crate::api::av::{AddressKind, SocketAddr as SocketKind, SocketUri, uri};
+use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::{FabricAttr, Info};
 use crate::api::info::query::Query;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::resolve::{from_bytes, to_bytes};
-use crate::transport::tcp::{self, Config, OpenError, TcpTransport};
+use crate::transport::tcp::{self, Config, OpenError, Secret, TcpTransport};
+use crate::util::ready::Ready;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+mod connected;
 mod interfaces;
+mod keys;
+mod nic;
 mod settings;
+
+use keys::DomainKey;
 
 const NAME: &str = "tcp";
 
@@ -34,7 +43,7 @@ pub struct TcpRxm;
 
 impl OnEngine for Tcp {
     type Transport = TcpTransport;
-    type Shared = ();
+    type Shared = DomainKey;
 
     const NAME: &'static str = NAME;
     const VERSION: u32 = 206 << 16;
@@ -45,7 +54,9 @@ impl OnEngine for Tcp {
     }
 
     fn offers(&self) -> Vec<Info> {
-        interfaces::offers(FI_PROTO_XNET)
+        let mut offers = interfaces::offers(FI_PROTO_XNET);
+        offers.extend(interfaces::offers(FI_PROTO_SOCK_TCP));
+        offers
     }
 
     fn address(&self, info: &mut Info, query: &Query) -> Result<()> {
@@ -53,33 +64,35 @@ impl OnEngine for Tcp {
     }
 
     fn address_kind(format: u32) -> Arc<dyn AddressKind> {
-        Arc::new(SocketKind::new(format))
+        match format {
+            FI_ADDR_STR => Arc::new(SocketUri::default()),
+            _ => Arc::new(SocketKind::new(format)),
+        }
     }
 
     fn limits() -> Limits {
-        config().limits()
+        settings::get().config.limits()
     }
 
-    fn share(_: &Info) -> Result<()> {
-        Ok(())
+    fn share(info: &Info) -> Result<DomainKey> {
+        DomainKey::of(info)
     }
 
-    fn open(_: &Arc<()>, info: &Info) -> Result<TcpTransport> {
-        let asked = info.src_addr.as_deref().and_then(from_bytes);
-        let place = asked.or_else(|| interfaces::usual(info.addr_format));
-        open(&to_bytes(&place.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))))
+    fn open(key: &Arc<DomainKey>, info: &Info) -> Result<TcpTransport> {
+        open(&address_of(info), key.of_endpoint(info))
     }
 
-    fn open_context(_: &Arc<()>, address: &[u8]) -> Result<TcpTransport> {
-        open(address)
+    fn open_context(key: &Arc<DomainKey>, address: &[u8]) -> Result<TcpTransport> {
+        open(address, key.of_context())
     }
 }
 
 impl OnEngine for TcpRxm {
     type Transport = TcpTransport;
-    type Shared = ();
+    type Shared = DomainKey;
 
     const NAME: &'static str = "ofi_rxm";
+    const WHOLE_NAME: &'static str = "tcp;ofi_rxm";
 
     /// Below that of every plug-in, which stands on other providers too and goes first.
     const VERSION: u32 = 100 << 16;
@@ -115,25 +128,50 @@ impl OnEngine for TcpRxm {
         Tcp::limits()
     }
 
-    fn share(_: &Info) -> Result<()> {
-        Ok(())
+    fn share(info: &Info) -> Result<DomainKey> {
+        DomainKey::of(info)
     }
 
-    fn open(shared: &Arc<()>, info: &Info) -> Result<TcpTransport> {
+    fn open(shared: &Arc<DomainKey>, info: &Info) -> Result<TcpTransport> {
         Tcp::open(shared, info)
     }
 
-    fn open_context(_: &Arc<()>, address: &[u8]) -> Result<TcpTransport> {
-        open(address)
+    fn open_context(key: &Arc<DomainKey>, address: &[u8]) -> Result<TcpTransport> {
+        open(address, key.of_context())
     }
 }
 
-fn open(address: &[u8]) -> Result<TcpTransport> {
-    TcpTransport::open(address, &config()).map_err(|error| {
+/// The address that an endpoint is to have.
+fn address_of(info: &Info) -> Vec<u8> {
+    let asked = info.src_addr.as_deref().and_then(place);
+    let place = asked.or_else(|| interfaces::usual(info.addr_format));
+    to_bytes(&place.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+}
+
+/// An address of a program: a socket address or a string, which no one can take for the other.
+fn place(address: &[u8]) -> Option<SocketAddr> {
+    from_bytes(address).or_else(|| uri::place(address))
+}
+
+fn open(address: &[u8], secret: Option<Secret>) -> Result<TcpTransport> {
+    let opened = opened("fi_endpoint", address, TcpTransport::open(address, &config(secret)));
+    opened.inspect(|transport| {
+        let place = from_bytes(&TcpTransport::local_address(transport));
+        log!(by NAME; Info, EpCtrl, "fi_endpoint: {}", interfaces::told(place));
+    })
+}
+
+fn open_to_call(call: &str, address: &[u8], secret: Option<Secret>) -> Result<TcpTransport> {
+    opened(call, address, TcpTransport::open_to_call(address, &config(secret)))
+}
+
+/// What the transport has opened at an address, or why it has not.
+fn opened<T>(call: &str, address: &[u8], opened: core::result::Result<T, OpenError>) -> Result<T> {
+    opened.map_err(|error| {
         let place = from_bytes(&tcp::raw(address)).map_or_else(|| "no address".into(), |place| place.to_string());
-        log!(by NAME; Warn, EpCtrl, "fi_endpoint: {place}: {error}");
+        log!(by NAME; Warn, EpCtrl, "{call}: {place}: {error}");
         Errno(match error {
-            OpenError::Address => FI_EINVAL,
+            OpenError::Address | OpenError::Destination => FI_EINVAL,
             OpenError::InUse => FI_EADDRINUSE,
             OpenError::NotHere => FI_EADDRNOTAVAIL,
             OpenError::Descriptors(_) => FI_EMFILE,
@@ -142,8 +180,9 @@ fn open(address: &[u8]) -> Result<TcpTransport> {
     })
 }
 
-fn config() -> Config {
+fn config(secret: Option<Secret>) -> Config {
     Config {
+        secret,
         warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),
         info: |text| log!(by NAME; Info, EpCtrl, "{text}"),
         ..settings::get().config
@@ -156,12 +195,20 @@ impl EndpointTransport for TcpTransport {
     }
 
     fn renamed(&self, address: &[u8]) -> Result<Renamed<TcpTransport>> {
-        let wanted = from_bytes(address).ok_or(Errno(FI_EINVAL))?;
-        if to_bytes(&wanted) == TcpTransport::local_address(self) {
+        let wanted = to_bytes(&place(address).ok_or(Errno(FI_EINVAL))?);
+        if wanted == TcpTransport::local_address(self) {
             return Ok(Renamed::default());
         }
+        if self.is_for_call() {
+            log!(by NAME; Warn, EpCtrl, "fi_setname: the endpoint of a request has the address that was asked for");
+            return Err(Errno(FI_EINVAL));
+        }
+        let transport = match self.has_one_peer() {
+            true => open_to_call("fi_setname", &wanted, self.secret())?,
+            false => open(&wanted, self.secret())?,
+        };
         Ok(Renamed {
-            transport: Some(open(address)?),
+            transport: Some(transport),
             address: None,
         })
     }
@@ -182,6 +229,13 @@ impl EndpointTransport for TcpTransport {
         tcp::raw(address)
     }
 
+    fn told_address(address: Vec<u8>, format: u32) -> Vec<u8> {
+        match from_bytes(&address) {
+            Some(place) if format == FI_ADDR_STR => uri::uri(&place),
+            _ => address,
+        }
+    }
+
     fn arm(&mut self) -> bool {
         TcpTransport::arm(self)
     }
@@ -192,6 +246,19 @@ impl EndpointTransport for TcpTransport {
 
     fn wake(&self) {
         TcpTransport::wake(self);
+    }
+
+    fn watched_by(&mut self, mark: &Arc<Ready>) -> bool {
+        let watched = self.has_one_peer();
+        if watched {
+            self.be_watched(mark);
+        }
+        watched
+    }
+
+    #[inline]
+    fn connection(&mut self) -> Option<&mut dyn Connects> {
+        self.has_one_peer().then_some(self as &mut dyn Connects)
     }
 }
 
@@ -204,7 +271,8 @@ fn rdm(fabric: String, domain: String, addr_format: u32, protocol: u32, reach: u
         version: Tcp::VERSION,
         addr_format,
         protocol,
-        protocol_version: 1,
+        // That of the C library's, which some programs compare.
+        protocol_version: u32::from(protocol != FI_PROTO_SOCK_TCP),
         reach,
         tx_size: settings.tx_size,
         rx_size: settings.rx_size,

@@ -2,16 +2,17 @@
 //!
 //! Read once, when the core comes up. The names that the C library's tcp has too mean the same.
 
+use super::keys;
 use crate::api::params::{Found, Owner, ParamType, Value};
 use crate::provider::settings::{Variable, define, queue, size};
-use crate::transport::tcp::Config;
+use crate::transport::tcp::{Config, Secret};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(2);
 
-const VARIABLES: [Variable; 9] = [
+const VARIABLES: [Variable; 11] = [
     (
         "iface",
         ParamType::String,
@@ -55,7 +56,17 @@ const VARIABLES: [Variable; 9] = [
     (
         "linger_timeout",
         ParamType::Size,
-        "Milliseconds that fi_close of an endpoint waits for peers to take what was sent (default: 2000)",
+        "Milliseconds that fi_close of an endpoint waits for room in the kernel for what was sent (default: 2000)",
+    ),
+    (
+        "nic_pci",
+        ParamType::Bool,
+        "Tell where on the PCI bus an interface's card is (default: no)",
+    ),
+    (
+        "auth_key_file",
+        ParamType::String,
+        "A file with a secret that peers must prove to have, if the program sets no auth_key (default: none)",
     ),
 ];
 
@@ -64,6 +75,10 @@ pub(super) struct Settings {
     pub tx_size: usize,
     pub rx_size: usize,
     pub interface: Option<String>,
+    /// Places of cards on the PCI bus are told.
+    pub nic_pci: bool,
+    /// An error: there should be one.
+    pub secret: Result<Option<Secret>, String>,
     pub config: Config,
 }
 
@@ -73,6 +88,8 @@ impl Default for Settings {
             tx_size: 4096,
             rx_size: 4096,
             interface: None,
+            nic_pci: false,
+            secret: Ok(None),
             config: Config::default(),
         }
     }
@@ -104,8 +121,13 @@ impl Settings {
             (Some(low), None) => Some((low, u16::MAX)),
             _ => None,
         };
+        settings.nic_pci = matches!(find("nic_pci"), Ok(Value::Bool(true)));
         if let Ok(Value::Text(name)) = find("iface") {
             settings.interface = String::from_utf8(name).ok().filter(|name| !name.is_empty());
+        }
+        match find("auth_key_file") {
+            Ok(Value::Text(path)) if !path.is_empty() => settings.secret = keys::of_file(&path).map(Some),
+            _ => {}
         }
         settings
     }
@@ -141,7 +163,9 @@ mod tests {
             ("connect_timeout", Value::Size(9)),
             ("port_low_range", Value::Int(5000)),
             ("port_high_range", Value::Int(5010)),
+            ("nic_pci", Value::Bool(true)),
         ]);
+        assert!(set.nic_pci);
         assert_eq!((set.tx_size, set.rx_size), (7, 1));
         assert_eq!((set.interface.as_deref(), set.config.eager), (Some("eth7"), 5));
         assert_eq!(set.config.connect_timeout, Duration::from_millis(9));
@@ -155,6 +179,7 @@ mod tests {
         }
         let usual = Settings::read(|_| Err(Miss::Bad("no number".into())));
         assert_eq!((usual.tx_size, usual.config.ports, usual.interface), (4096, None, None));
+        assert!(!usual.nic_pci);
     }
 
     #[test]

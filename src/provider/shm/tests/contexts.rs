@@ -41,6 +41,7 @@ impl Bed {
             service: None,
             flags: 0,
             hints: Some(&hints),
+            found: None,
             raw: None,
         };
         let mut info = Shm.getinfo(&query).unwrap().remove(0).info;

@@ -9,6 +9,7 @@ fn ask(node: Option<&str>, service: Option<&str>, flags: u64, hints: Option<&Inf
         service,
         flags,
         hints,
+        found: None,
         raw: None,
     })
 }
@@ -166,6 +167,7 @@ fn nobody_is_exact_unasked() {
             service: None,
             flags: 0,
             hints,
+            found: None,
             raw: None,
         };
         let info = Shm.getinfo(&query).unwrap().remove(0).info;
@@ -220,6 +222,7 @@ fn registration_is_needed_in_no_mode() {
                 service: None,
                 flags: 0,
                 hints: Some(&hints),
+                found: None,
                 raw: None,
             };
             let got = Shm.getinfo(&query).ok();

@@ -1,0 +1,192 @@
+//! Provider `verbs;ofi_rxm`: reliable endpoints on RDMA devices, by the name and protocol of the C library's layer over its
+//! connected ones.
+//!
+//! The engine over `transport::verbs::reliable`. Devices, addresses and names are those of `verbs`.
+
+use super::devices::{self, Offers};
+use super::endpoint::failed;
+use super::{NAME, rxm_settings, settings};
+use crate::abi::types::*;
+use crate::api::av::{AddressKind, SocketAddr as SocketKind};
+use crate::api::endpoint::{EndpointTransport, Renamed};
+use crate::api::errno::{Errno, Result};
+use crate::api::info::address::of_interface;
+use crate::api::info::check::judge_all;
+use crate::api::info::model::{FabricAttr, Info};
+use crate::api::info::query::Query;
+use crate::engine::port::{Limits, PeerId};
+use crate::provider::on_engine::{OnEngine, Rdm};
+use crate::sys::rdma::Pd;
+use crate::sys::resolve::{from_bytes, to_bytes};
+use crate::transport::verbs::reliable::{Card, Config, Reliable, place_of};
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// Sends up to this size can be injected.
+const INJECT_SIZE: usize = 16 << 10;
+
+pub struct VerbsRxm {
+    offers: Offers,
+}
+
+impl VerbsRxm {
+    fn all(&self, again: bool) -> Vec<Info> {
+        self.offers.all(again).into_iter().filter_map(offer).collect()
+    }
+}
+
+impl OnEngine for VerbsRxm {
+    type Transport = Reliable<Card>;
+    type Shared = Arc<Pd>;
+
+    const NAME: &'static str = "ofi_rxm";
+    const WHOLE_NAME: &'static str = "verbs;ofi_rxm";
+
+    /// Below that of every plug-in, which stands on other providers too and goes first.
+    const VERSION: u32 = 100 << 16;
+
+    fn start() -> VerbsRxm {
+        settings::init();
+        rxm_settings::init();
+        VerbsRxm {
+            offers: Offers::default(),
+        }
+    }
+
+    fn offers(&self) -> Vec<Info> {
+        self.all(false)
+    }
+
+    fn fitting(&self, query: &Query) -> Vec<Info> {
+        judge_all(Self::WHOLE_NAME, &self.all(query.has_flag(FI_RESCAN)), query)
+    }
+
+    fn address(&self, info: &mut Info, query: &Query) -> Result<()> {
+        of_interface(info, query)
+    }
+
+    fn address_kind(format: u32) -> Arc<dyn AddressKind> {
+        Arc::new(SocketKind::new(format))
+    }
+
+    fn limits() -> Limits {
+        rxm_settings::get().config.limits()
+    }
+
+    fn share(info: &Info) -> Result<Arc<Pd>> {
+        devices::open(info)
+    }
+
+    fn open(pd: &Arc<Arc<Pd>>, info: &Info) -> Result<Reliable<Card>> {
+        let at = info.src_addr.as_deref().and_then(from_bytes).ok_or(Errno(FI_EINVAL))?;
+        open("fi_endpoint", pd, &at)
+    }
+}
+
+/// The offer of a reliable endpoint, from that of a connected one.
+fn offer(connected: Info) -> Option<Info> {
+    let (fabric, domain) = (connected.fabric?, connected.domain?);
+    let settings = rxm_settings::get();
+    let rdm = Rdm {
+        fabric: fabric.name.clone()?,
+        domain: domain.name.clone()?,
+        version: VerbsRxm::VERSION,
+        addr_format: connected.addr_format,
+        protocol: FI_PROTO_RXM,
+        // That of the C library's, which some programs compare.
+        protocol_version: 1,
+        reach: FI_LOCAL_COMM | FI_REMOTE_COMM,
+        tx_size: settings.tx_size,
+        rx_size: settings.rx_size,
+        inject_size: INJECT_SIZE,
+        limits: VerbsRxm::limits(),
+    };
+    let mut info = without_contexts(rdm.offer());
+    info.src_addr = connected.src_addr;
+    info.nic = connected.nic;
+    // An endpoint is known by this name only as what stands on the other provider.
+    info.fabric = Some(FabricAttr {
+        prov_name: Some(NAME.into()),
+        prov_version: VerbsRxm::VERSION,
+        name: fabric.name,
+        ..FabricAttr::default()
+    });
+    Some(info)
+}
+
+/// An endpoint has one address of its own, and no contexts with addresses of theirs.
+fn without_contexts(mut info: Info) -> Info {
+    info.caps &= !FI_NAMED_RX_CTX;
+    if let Some(tx) = &mut info.tx {
+        tx.caps &= !FI_NAMED_RX_CTX;
+    }
+    if let Some(domain) = &mut info.domain {
+        (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+    }
+    info
+}
+
+fn config() -> Config {
+    Config {
+        inline: settings::get().inline,
+        warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),
+        info: |text| log!(by NAME; Info, EpCtrl, "{text}"),
+        ..rxm_settings::get().config
+    }
+}
+
+fn open(call: &str, pd: &Arc<Pd>, at: &SocketAddr) -> Result<Reliable<Card>> {
+    if at.ip().is_unspecified() {
+        log!(by NAME; Warn, EpCtrl, "{call}: {at}: peers find an endpoint by the address of one device");
+        return Err(Errno(FI_EINVAL));
+    }
+    let opened = Reliable::open(pd, at, &config()).map_err(|error| failed(format_args!("{call}: {at}"), &error))?;
+    log!(by NAME; Info, EpCtrl, "{call}: {}", opened.place());
+    Ok(opened)
+}
+
+impl EndpointTransport for Reliable<Card> {
+    fn local_address(&self) -> Vec<u8> {
+        Reliable::local_address(self)
+    }
+
+    fn renamed(&self, address: &[u8]) -> Result<Renamed<Self>> {
+        let wanted = from_bytes(address).ok_or(Errno(FI_EINVAL))?;
+        if wanted == self.place() {
+            return Ok(Renamed::default());
+        }
+        Ok(Renamed {
+            transport: Some(open("fi_setname", self.pd(), &wanted)?),
+            address: None,
+        })
+    }
+
+    fn address_of(&self, peer: PeerId) -> Option<&[u8]> {
+        self.address(peer)
+    }
+
+    fn context_address(address: &[u8], _: usize) -> Vec<u8> {
+        address.to_vec()
+    }
+
+    fn base_address(address: &[u8]) -> &[u8] {
+        address
+    }
+
+    fn raw_address(address: &[u8]) -> Vec<u8> {
+        place_of(address).as_ref().map(to_bytes).unwrap_or_default()
+    }
+
+    fn arm(&mut self) -> bool {
+        Reliable::arm(self)
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        Some(Reliable::wake_fd(self))
+    }
+
+    fn wake(&self) {
+        Reliable::wake(self);
+    }
+}

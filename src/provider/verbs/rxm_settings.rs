@@ -1,0 +1,131 @@
+//! What a user may set of provider `verbs;ofi_rxm`: the variables FI_OFI_RXM_*. docs/environment.md tells the same.
+//!
+//! Read once, when the core comes up. The names are the C library's; those that say how it does what is done otherwise
+//! here are left out.
+
+use crate::api::params::{Found, Owner, ParamType, Value};
+use crate::provider::settings::{QUEUE_MAX, Variable, define};
+use crate::transport::verbs::reliable::Config;
+use std::sync::OnceLock;
+
+/// No address of a plug-in's struct.
+const OWNER: Owner = Owner(4);
+
+const VARIABLES: [Variable; 6] = [
+    (
+        "buffer_size",
+        ParamType::Size,
+        "Bytes of a packet on an RDMA device, from 512 to 1 MiB; every peer's must be as long (default: 16 KiB)",
+    ),
+    (
+        "sar_limit",
+        ParamType::Size,
+        "Longest message that is sent in packets, unasked; longer ones are read by their receiver (default: 64 KiB)",
+    ),
+    (
+        "msg_tx_size",
+        ParamType::Size,
+        "How many requests the connection with a peer holds (default: 128)",
+    ),
+    (
+        "msg_rx_size",
+        ParamType::Size,
+        "How many packets a peer may send before they are taken, of 2 to 4096; less with many peers (default: 16)",
+    ),
+    (
+        "tx_size",
+        ParamType::Size,
+        "How many sends an endpoint has room for if the program does not say (default: 2048)",
+    ),
+    (
+        "rx_size",
+        ParamType::Size,
+        "How many receives an endpoint has room for if the program does not say (default: 2048)",
+    ),
+];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub config: Config,
+    pub tx_size: usize,
+    pub rx_size: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            config: Config::default(),
+            tx_size: 2048,
+            rx_size: 2048,
+        }
+    }
+}
+
+impl Settings {
+    /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
+    fn read(find: impl Fn(&str) -> Found) -> Settings {
+        let usual = Settings::default();
+        let size = |name: &str, least: usize, most: usize, usual: usize| match find(name) {
+            Ok(Value::Size(size)) if (least..=most).contains(&size) => size,
+            _ => usual,
+        };
+        let config = usual.config;
+        Settings {
+            config: Config {
+                buffer: size("buffer_size", 512, 1 << 20, config.buffer),
+                eager: size("sar_limit", 0, 1 << 30, config.eager),
+                sends: size("msg_tx_size", 8, 1 << 14, config.sends),
+                window: size("msg_rx_size", 2, 4096, config.window),
+                ..config
+            },
+            tx_size: size("tx_size", 1, QUEUE_MAX, usual.tx_size),
+            rx_size: size("rx_size", 1, QUEUE_MAX, usual.rx_size),
+        }
+    }
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Makes the variables known, and reads them.
+pub(super) fn init() {
+    SETTINGS.get_or_init(|| define(OWNER, "ofi_rxm", &VARIABLES, |find| Settings::read(find)));
+}
+
+pub(super) fn get() -> Settings {
+    SETTINGS.get().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::params::Miss;
+
+    #[test]
+    fn what_makes_no_sense_is_left_out() {
+        let read = |size: usize| Settings::read(|_| Ok(Value::Size(size)));
+        let usual = Settings::read(|_| Err(Miss::Unset));
+        assert_eq!(
+            (usual.config.buffer, usual.config.window, usual.tx_size),
+            (16 << 10, 16, 2048)
+        );
+        let (large, small) = (read(1 << 40), read(0));
+        for settings in [large, small] {
+            assert_eq!((settings.config.buffer, settings.config.sends), (16 << 10, 128));
+            assert_eq!((settings.config.window, settings.rx_size), (16, 2048));
+        }
+        let some = read(1000);
+        assert_eq!(
+            (some.config.buffer, some.config.eager, some.tx_size),
+            (1000, 1000, 1000)
+        );
+    }
+
+    #[test]
+    fn the_page_names_every_variable() {
+        let page = include_str!("../../../docs/environment.md");
+        for (name, _, _) in VARIABLES {
+            let row = format!("| `FI_OFI_RXM_{}` |", name.to_ascii_uppercase());
+            assert!(page.contains(&row), "no row {row}");
+        }
+    }
+}
