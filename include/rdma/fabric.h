@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Written by `make headers` from src/abi/types/fabric.rs: do not edit. */
+/* Written by `make headers` from src/abi/types/fabric/: do not edit. */
 
 #ifndef FABRIC_H
 #define FABRIC_H

@@ -6,15 +6,20 @@
 
 use super::log::CoreProvider;
 use super::object::connected::ConnectedDomainOf;
+use super::object::datagrams::DatagramDomainOf;
+use super::object::direct::DirectDomainOf;
 use super::object::on_engine::DomainOf;
 use super::object::pep;
 use super::types::{fi_info, fi_ops_domain, fi_provider, fid_fabric, fid_pep};
 use crate::api::domain::Opened;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::errno::Result;
 use crate::api::info::model::Info;
 use crate::api::log::Speaker;
 use crate::provider::Provider;
 use crate::provider::connected::Connected;
+use crate::provider::datagrams::Datagrams;
+use crate::provider::direct::Direct;
 use crate::provider::on_engine::OnEngine;
 use crate::sys::lock::Held;
 use core::ffi::{CStr, c_int, c_void};
@@ -22,8 +27,10 @@ use std::sync::{Arc, OnceLock};
 
 static ALL: [BuiltIn; COUNT] = [
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
-    BuiltIn::on_engine::<crate::provider::tcp::Tcp>(c"tcp"),
+    BuiltIn::connected::<crate::provider::tcp::Tcp>(c"tcp"),
     BuiltIn::on_engine::<crate::provider::tcp::TcpRxm>(c"ofi_rxm"),
+    BuiltIn::datagrams::<crate::provider::verbs::Verbs>(c"verbs"),
+    BuiltIn::on_engine::<crate::provider::verbs::VerbsRxm>(c"ofi_rxm"),
     #[cfg(test)]
     BuiltIn::on_engine::<super::example::Example>(c"example"),
     #[cfg(test)]
@@ -33,7 +40,7 @@ static ALL: [BuiltIn; COUNT] = [
 ];
 
 /// In tests there are two examples and a stand-in for a card besides.
-const COUNT: usize = 3 + 3 * cfg!(test) as usize;
+const COUNT: usize = 5 + 3 * cfg!(test) as usize;
 
 /// The lock of what providers keep for the whole process, which fork waits for.
 pub(super) static LOCK: &dyn Held = crate::transport::tcp::LOCK;
@@ -44,6 +51,7 @@ pub(super) type OpenPassive =
 
 /// What is C about a provider of this library.
 pub(super) struct BuiltIn {
+    /// Its whole name, by which its objects find it.
     pub name: Speaker,
     /// What its domains open.
     pub domain_ops: &'static fi_ops_domain,
@@ -61,7 +69,7 @@ pub(super) struct BuiltIn {
 impl BuiltIn {
     const fn on_engine<P: OnEngine>(c_name: &'static CStr) -> BuiltIn {
         BuiltIn {
-            name: P::NAME,
+            name: P::WHOLE_NAME,
             domain_ops: const { &DomainOf::<P>::OPS },
             share: |info| {
                 let shared = Arc::new(P::share(info)?);
@@ -77,11 +85,28 @@ impl BuiltIn {
     }
 
     /// One with connected endpoints besides.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no provider has them yet"))]
-    const fn connected<P: Connected>(c_name: &'static CStr) -> BuiltIn {
+    const fn connected<P>(c_name: &'static CStr) -> BuiltIn
+    where
+        P: Connected<ConnectedTransport: EndpointTransport>,
+    {
         let mut built_in = BuiltIn::on_engine::<P>(c_name);
         built_in.domain_ops = const { &ConnectedDomainOf::<P>::OPS };
         built_in.passive_ep = Some(pep::open::<P>);
+        built_in
+    }
+
+    /// One whose endpoints are all connected and have no engine.
+    const fn direct<P: Direct>(c_name: &'static CStr) -> BuiltIn {
+        let mut built_in = BuiltIn::on_engine::<P>(c_name);
+        built_in.domain_ops = const { &DirectDomainOf::<P>::OPS };
+        built_in.passive_ep = Some(pep::open::<P>);
+        built_in
+    }
+
+    /// One that has endpoints of datagrams besides, without an engine too.
+    const fn datagrams<P: Datagrams>(c_name: &'static CStr) -> BuiltIn {
+        let mut built_in = BuiltIn::direct::<P>(c_name);
+        built_in.domain_ops = const { &DatagramDomainOf::<P>::OPS };
         built_in
     }
 

@@ -9,8 +9,10 @@ use super::plugin::{OwnInfo, RawCall};
 use super::types::*;
 use super::{info, start, text};
 use crate::api::errno::{Errno, Result};
+use crate::api::info::address::Found;
 use crate::api::info::query::{Answer, Query};
 use crate::provider::getinfo;
+use crate::sys::errno;
 use core::ffi::{c_char, c_int};
 use core::ptr::null_mut;
 
@@ -28,6 +30,8 @@ pub(super) unsafe fn getinfo(
     if out.is_null() {
         return -FI_EINVAL;
     }
+    // What providers look for and do not find is no error, and some programs read errno after the call.
+    let _errno = errno::keep();
     // SAFETY: `out` is the caller's place for a pointer. A failed call leaves NULL there too, which can be freed.
     unsafe { out.write(null_mut()) };
     // SAFETY: fi_getinfo's caller passes NULL or hints of that layout.
@@ -85,12 +89,14 @@ unsafe fn ask(call: &RawCall) -> Result<Vec<Answer>> {
         let hints = call.hints.as_ref().map(|hints| info::read(hints, &CURRENT));
         (text::borrow(call.node), text::borrow(call.service), hints)
     };
+    let found = Found::default();
     let query = Query {
         version: call.version,
         node: node.as_deref(),
         service: service.as_deref(),
         flags: call.flags,
         hints: hints.as_ref(),
+        found: Some(&found),
         raw: Some(call),
     };
     let core = start::core().ok_or(Errno(FI_ENODATA))?;

@@ -53,6 +53,7 @@ unsafe fn auth_key(key: *const u8, size: usize) -> AuthKey {
     let known = if size == FI_AV_AUTH_KEY { 0 } else { size };
     // SAFETY: the key has as many bytes as its size says, unless the size was a mark.
     let bytes = unsafe { bytes(key.cast(), known) }.filter(|bytes| !bytes.is_empty());
+    let size = KeySize::Is(size);
     AuthKey { size, bytes }
 }
 

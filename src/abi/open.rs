@@ -36,7 +36,7 @@ pub(super) unsafe fn fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fab
     };
     let provider = entry.provider();
     let Some(plugin) = provider.as_any().and_then(|any| any.downcast_ref::<ExternalProvider>()) else {
-        let Some(built_in) = built_in::find(provider.name()) else {
+        let Some(built_in) = built_in::find(provider.whole_name()) else {
             return -FI_ENODEV;
         };
         // SAFETY: fi_fabric's caller passes an fi_fabric_attr, and a place for a pointer, as was checked.

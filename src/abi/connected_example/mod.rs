@@ -10,7 +10,6 @@ use crate::api::errno::{Errno, Result};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::api::passive::{Incoming, Listener, Request};
-use crate::api::progress::Progress;
 use crate::engine::port::{
     Body, Exposed, ExposedName, Get, Limits, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
@@ -38,23 +37,6 @@ pub(super) struct Exchange {
     endpoints: AtomicUsize,
     /// How often a transport was polled.
     polls: AtomicUsize,
-    /// How often this itself was.
-    reads: AtomicUsize,
-}
-
-/// Peers set the marks themselves, so there is nothing to poll, and nothing to sleep on but the marks.
-impl Progress for Exchange {
-    fn progress(&self) {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn arm(&self) -> bool {
-        true
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        None
-    }
 }
 
 /// A transport that knows its domain's exchange.
@@ -141,24 +123,21 @@ impl OnEngine for Calls {
             _ => Ok(Exchange::default()),
         }
     }
-
-    fn open(exchange: &Arc<Exchange>, info: &Info) -> Result<Phone> {
-        Ok(Phone::new(exchange, Joined::new(&NETWORK, &own_name(info))))
-    }
-
-    fn open_context(_: &Arc<Exchange>, _: &[u8]) -> Result<Phone> {
-        Err(Errno(FI_EOPNOTSUPP))
-    }
 }
 
 impl Connected for Calls {
     type Listener = Bell;
+    type ConnectedTransport = Phone;
 
     const DATA_SIZE: usize = 32;
 
     fn listener(info: &Info) -> Result<Bell> {
         let name = own_name(info);
         Ok(Bell { name, listens: false })
+    }
+
+    fn open_connected(exchange: &Arc<Exchange>, info: &Info) -> Result<Phone> {
+        Ok(Phone::new(exchange, Joined::new(&NETWORK, &own_name(info))))
     }
 
     fn answer(exchange: &Arc<Exchange>, _: &Info, call: Call) -> Result<Phone> {
@@ -294,8 +273,6 @@ impl Connects for Phone {
 }
 
 impl EndpointTransport for Phone {
-    const WATCHED: bool = true;
-
     fn local_address(&self) -> Vec<u8> {
         raw(self.line.name())
     }
@@ -335,8 +312,9 @@ impl EndpointTransport for Phone {
         Some(self)
     }
 
-    fn watched_by(&mut self, mark: &Arc<Ready>) -> Option<Arc<dyn Progress>> {
+    /// Peers set the marks themselves, so there is no descriptor.
+    fn watched_by(&mut self, mark: &Arc<Ready>) -> bool {
         self.line.watch(mark);
-        Some(self.exchange.clone())
+        true
     }
 }

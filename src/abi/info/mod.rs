@@ -11,7 +11,7 @@ use super::memory::{self, NoMemory};
 use super::text;
 use super::types::*;
 use super::{info_read, nic};
-use crate::api::info::model::{AuthKey, Info, RxAttr, TxAttr};
+use crate::api::info::model::{AuthKey, DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr};
 use core::ffi::{c_char, c_void};
 use core::ptr::{null, null_mut};
 use std::ffi::CString;
@@ -198,12 +198,8 @@ pub(super) fn rx(attr: &RxAttr) -> fi_rx_attr {
     }
 }
 
-/// A C fi_info with the content of a safe one.
-pub(super) fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
-    let mut keep = Borrowed::default();
-    let mut tx = info.tx.as_ref().map(tx);
-    let mut rx = info.rx.as_ref().map(rx);
-    let mut ep = info.ep.as_ref().map(|ep| fi_ep_attr {
+fn ep(ep: &EpAttr) -> fi_ep_attr {
+    fi_ep_attr {
         r#type: ep.ep_type,
         protocol: ep.protocol,
         protocol_version: ep.protocol_version,
@@ -215,10 +211,13 @@ pub(super) fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
         mem_tag_format: ep.mem_tag_format,
         tx_ctx_cnt: ep.tx_ctx_cnt,
         rx_ctx_cnt: ep.rx_ctx_cnt,
-        auth_key_size: ep.auth_key.size,
+        auth_key_size: ep.auth_key.size.in_c(),
         auth_key: key_place(&ep.auth_key),
-    });
-    let mut domain = info.domain.as_ref().map(|domain| fi_domain_attr {
+    }
+}
+
+fn domain(domain: &DomainAttr, keep: &mut Borrowed) -> fi_domain_attr {
+    fi_domain_attr {
         domain: domain.domain.0 as *mut fid_domain,
         name: keep.string(&domain.name),
         threading: domain.threading,
@@ -244,7 +243,7 @@ pub(super) fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
         caps: domain.caps,
         mode: domain.mode,
         auth_key: key_place(&domain.auth_key),
-        auth_key_size: domain.auth_key.size,
+        auth_key_size: domain.auth_key.size.in_c(),
         max_err_data: domain.max_err_data,
         mr_cnt: domain.mr_cnt,
         tclass: domain.tclass,
@@ -252,14 +251,27 @@ pub(super) fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
         max_group_id: domain.max_group_id,
         max_cntr_value: domain.max_cntr_value,
         max_err_cntr_value: domain.max_err_cntr_value,
-    });
-    let mut fabric = info.fabric.as_ref().map(|fabric| fi_fabric_attr {
+    }
+}
+
+fn fabric(fabric: &FabricAttr, keep: &mut Borrowed) -> fi_fabric_attr {
+    fi_fabric_attr {
         fabric: fabric.fabric.0 as *mut fid_fabric,
         name: keep.string(&fabric.name),
         prov_name: keep.string(&fabric.prov_name),
         prov_version: fabric.prov_version,
         api_version: fabric.api_version,
-    });
+    }
+}
+
+/// A C fi_info with the content of a safe one.
+pub(super) fn write(info: &Info) -> Result<*mut fi_info, NoMemory> {
+    let mut keep = Borrowed::default();
+    let mut tx = info.tx.as_ref().map(tx);
+    let mut rx = info.rx.as_ref().map(rx);
+    let mut ep = info.ep.as_ref().map(ep);
+    let mut domain = info.domain.as_ref().map(|attr| domain(attr, &mut keep));
+    let mut fabric = info.fabric.as_ref().map(|attr| fabric(attr, &mut keep));
     let borrowed = fi_info {
         next: null_mut(),
         caps: info.caps,

@@ -28,7 +28,7 @@ fn full() -> Info {
             ep_type: FI_EP_RDM,
             rx_ctx_cnt: 8,
             auth_key: AuthKey {
-                size: 2,
+                size: KeySize::Is(2),
                 bytes: Some(vec![9, 10]),
             },
             ..Default::default()
@@ -38,7 +38,7 @@ fn full() -> Info {
             progress: FI_PROGRESS_MANUAL,
             max_ep_srx_ctx: 11,
             auth_key: AuthKey {
-                size: FI_AV_AUTH_KEY,
+                size: KeySize::Is(FI_AV_AUTH_KEY),
                 bytes: None,
             },
             mr_cnt: 12,

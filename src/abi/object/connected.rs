@@ -2,84 +2,86 @@
 //!
 //! One op table for each provider. Called by C.
 
-use super::on_engine::{DomainOf, give_endpoint, open_endpoint};
-use super::{domain, pep, request, status};
-use crate::abi::info_read;
-use crate::abi::layout::CURRENT;
+use super::on_engine::{DomainOf, give_endpoint};
+use super::opening::{Openings, open_endpoint, open_endpoint2};
+use super::pep::RequestOf;
+use super::{pep, request};
 use crate::abi::types::*;
 use crate::api::domain::Domain;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::endpoint::connection::Connection;
 use crate::api::errno::Result;
 use crate::api::info::model::{Info, Opaque};
 use crate::provider::connected::Connected;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use core::marker::PhantomData;
 use std::sync::Arc;
 
 /// The op table of a provider's domains.
 pub struct ConnectedDomainOf<P>(PhantomData<P>);
 
-impl<P: Connected> ConnectedDomainOf<P> {
+impl<P> ConnectedDomainOf<P>
+where
+    P: Connected<ConnectedTransport: EndpointTransport>,
+{
     pub const OPS: fi_ops_domain = fi_ops_domain {
-        endpoint: Some(open_any::<P>),
-        endpoint2: Some(open_any2::<P>),
+        endpoint: Some(open_endpoint::<Self>),
+        endpoint2: Some(open_endpoint2::<Self>),
         ..DomainOf::<P>::OPS
     };
 }
 
-unsafe extern "C" fn open_any<P: Connected>(
-    domain: *mut fid_domain,
-    info: *mut fi_info,
-    out: *mut *mut fid_ep,
-    context: *mut c_void,
-) -> c_int {
-    if info.is_null() || out.is_null() {
-        return -FI_EINVAL;
-    }
-    // SAFETY: a live domain of ours, an info of fi_getinfo's or of an event's, and a place for a pointer.
-    unsafe {
-        let read = info_read::read(info, &CURRENT);
-        if read.ep_type() != FI_EP_MSG {
-            return open_endpoint::<P>(domain, info, out, context);
+impl<P> Openings for ConnectedDomainOf<P>
+where
+    P: Connected<ConnectedTransport: EndpointTransport>,
+{
+    unsafe fn open(domain: &Arc<Domain>, info: Info, context: *mut c_void) -> Result<*mut fid_ep> {
+        // SAFETY: forwarded.
+        unsafe {
+            if info.ep_type() != FI_EP_MSG {
+                return DomainOf::<P>::open(domain, info, context);
+            }
+            let (info, transport, connection) = open_connected::<P>(domain, info)?;
+            Ok(give_endpoint(domain, &info, transport, Some(connection), context))
         }
-        status(open::<P>(domain::opened(domain.cast()), read, context).map(|endpoint| out.write(endpoint)))
     }
 }
 
-/// A connected endpoint: for a request, or with a passive endpoint's address, or neither, as the info's handle says.
+/// What a connected endpoint is made of, with its address in the info.
 ///
 /// # Safety
-/// A handle that is a passive endpoint of this provider is not closed meanwhile.
-unsafe fn open<P: Connected>(domain: &Arc<Domain>, mut info: Info, context: *mut c_void) -> Result<*mut fid_ep> {
+/// As for `Openings::open`.
+pub(super) unsafe fn open_connected<P: Connected>(
+    domain: &Arc<Domain>,
+    mut info: Info,
+) -> Result<(Info, P::ConnectedTransport, Connection)> {
     let shared = domain.shared()?;
-    let Opaque(handle) = info.handle;
-    let given = match handle {
-        0 => None,
-        // SAFETY: the caller's promise.
-        _ => unsafe { pep::give_up_address::<P>(handle) },
+    // SAFETY: forwarded.
+    let request = unsafe { for_whom::<P>(&mut info) }?;
+    let connection = Connection::new(request.is_some(), P::DATA_SIZE, P::address_kind(domain.addr_format));
+    let transport = match request {
+        None => P::open_connected(&shared, &info)?,
+        Some(request) => P::answer(&shared, &info, request)?,
     };
-    let (transport, requested) = match given {
-        Some(address) => {
-            info.src_addr = Some(address?);
-            (P::open(&shared, &info)?, false)
-        }
-        None if handle == 0 => (P::open(&shared, &info)?, false),
-        None => (P::answer(&shared, &info, request::take(handle, None)?)?, true),
-    };
-    let connection = Connection::new(requested, P::DATA_SIZE, P::address_kind(domain.addr_format));
-    Ok(give_endpoint(domain, &info, transport, Some(connection), context))
+    Ok((info, transport, connection))
 }
 
-unsafe extern "C" fn open_any2<P: Connected>(
-    domain: *mut fid_domain,
-    info: *mut fi_info,
-    out: *mut *mut fid_ep,
-    flags: u64,
-    context: *mut c_void,
-) -> c_int {
-    if flags != 0 {
-        return -(FI_EBADFLAGS as c_int);
+/// Whom an endpoint is opened for, as the info's handle says: a request, which is taken, or nobody; then it may get the
+/// address of a passive endpoint.
+///
+/// # Safety
+/// As for `Openings::open`.
+unsafe fn for_whom<P: Connected>(info: &mut Info) -> Result<Option<RequestOf<P>>> {
+    let Opaque(handle) = info.handle;
+    if handle == 0 {
+        return Ok(None);
     }
-    // SAFETY: forwarded.
-    unsafe { open_any::<P>(domain, info, out, context) }
+    // SAFETY: the caller's promise.
+    match unsafe { pep::give_up_address::<P>(handle) } {
+        Some(address) => {
+            info.src_addr = Some(address?);
+            Ok(None)
+        }
+        None => request::take(handle, None).map(Some),
+    }
 }

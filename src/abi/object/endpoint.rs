@@ -8,9 +8,9 @@ use super::{Object, av, cntr, cq, deferred, eq, head, mc, mr, size_status, srx, 
 use crate::abi::lacking;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
-use crate::api::endpoint::EndpointOps;
 use crate::api::endpoint::alias::Alias;
 use crate::api::endpoint::connection;
+use crate::api::endpoint::{EndpointOps, EndpointTransport};
 use crate::api::errno::{Errno, Result};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -146,9 +146,7 @@ unsafe extern "C" fn bind<V: EndpointOps>(fid: *mut fid, other: *mut fid, flags:
             FI_CLASS_CQ => endpoint.bind_cq(cq::of(other), flags),
             FI_CLASS_CNTR => endpoint.bind_cntr(cntr::of(other), flags),
             FI_CLASS_STX_CTX => endpoint.bind_stx(stx::of(other)),
-            FI_CLASS_SRX_CTX => srx::of::<V::Transport>(other)
-                .ok_or(Errno(FI_EINVAL))
-                .and_then(|srx| endpoint.bind_srx(srx)),
+            FI_CLASS_SRX_CTX => endpoint.bind_srx(srx::of(other)),
             FI_CLASS_EQ => {
                 endpoint.bind_eq(eq::of(other));
                 Ok(())
@@ -187,7 +185,11 @@ unsafe extern "C" fn cancel<V: EndpointOps>(fid: fid_t, context: *mut c_void) ->
 
 unsafe extern "C" fn getname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
-    unsafe { tell_name(&of::<V>(fid).local_address(), addr, len) }
+    unsafe {
+        let endpoint = of::<V>(fid);
+        let format = endpoint.domain().addr_format;
+        tell_name(&V::Transport::told_address(endpoint.local_address(), format), addr, len)
+    }
 }
 
 /// # Safety
@@ -230,8 +232,10 @@ pub unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
 unsafe extern "C" fn getpeer<V: EndpointOps>(ep: *mut fid_ep, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
     unsafe {
-        match connection::peer_address(of::<V>(ep.cast())) {
-            Ok(name) => tell_name(&name, addr, len),
+        let endpoint = of::<V>(ep.cast());
+        let format = endpoint.domain().addr_format;
+        match connection::peer_address(endpoint) {
+            Ok(name) => tell_name(&V::Transport::told_address(name, format), addr, len),
             Err(error) => error.code(),
         }
     }
@@ -251,7 +255,10 @@ unsafe extern "C" fn connect<V: EndpointOps>(
             Err(error) => return error.code(),
         };
         match av::one_address(kind.as_ref(), addr) {
-            Some(address) => status(connection::connect(endpoint, address, bytes(param, paramlen))),
+            Some(address) => {
+                let address = kind.kept(address);
+                status(connection::connect(endpoint, &address, bytes(param, paramlen)))
+            }
             None => -FI_EINVAL,
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! One op table for each provider, as endpoints know their transport when they are compiled. Called by C.
 
-use super::{atomic, av, cntr, collective, cq, domain, poll_set, status, stx};
+use super::opening::{Openings, open_endpoint, open_endpoint2, opened};
+use super::{atomic, av, cntr, collective, cq, domain, poll_set, stx};
 use crate::abi::lacking;
-use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info_read, object};
 use crate::api::domain::Domain;
@@ -12,6 +12,7 @@ use crate::api::endpoint::connection::Connection;
 use crate::api::endpoint::scalable::Scalable;
 use crate::api::endpoint::shared_rx::{SharedRx, SharedRxEndpoint};
 use crate::api::endpoint::{Endpoint, EndpointOps, EndpointTransport};
+use crate::api::errno::Result;
 use crate::api::info::model::Info;
 use crate::provider::on_engine::OnEngine;
 use core::ffi::{c_int, c_void};
@@ -27,8 +28,8 @@ impl<P: OnEngine> DomainOf<P> {
         cq_open: Some(cq::open),
         cntr_open: Some(cntr::open),
         poll_open: Some(poll_set::open),
-        endpoint: Some(open_endpoint::<P>),
-        endpoint2: Some(open_endpoint2::<P>),
+        endpoint: Some(open_endpoint::<Self>),
+        endpoint2: Some(open_endpoint2::<Self>),
         scalable_ep: Some(open_scalable::<P>),
         stx_ctx: Some(stx::open),
         srx_ctx: Some(open_srx::<P>),
@@ -38,7 +39,7 @@ impl<P: OnEngine> DomainOf<P> {
     };
 }
 
-unsafe extern "C" fn av_open<P: OnEngine>(
+pub(super) unsafe extern "C" fn av_open<P: OnEngine>(
     domain: *mut fid_domain,
     attr: *mut fi_av_attr,
     out: *mut *mut fid_av,
@@ -51,26 +52,10 @@ unsafe extern "C" fn av_open<P: OnEngine>(
     }
 }
 
-pub(super) unsafe extern "C" fn open_endpoint<P: OnEngine>(
-    domain: *mut fid_domain,
-    info: *mut fi_info,
-    out: *mut *mut fid_ep,
-    context: *mut c_void,
-) -> c_int {
-    if info.is_null() || out.is_null() {
-        return -FI_EINVAL;
-    }
-    // SAFETY: a live domain of ours and an info of fi_getinfo's.
-    unsafe {
-        let info = info_read::read(info, &CURRENT);
-        let domain = domain::opened(domain.cast());
-        match domain.shared().and_then(|shared| P::open(&shared, &info)) {
-            Ok(transport) => {
-                out.write(give_endpoint(domain, &info, transport, None, context));
-                FI_SUCCESS
-            }
-            Err(error) => error.code(),
-        }
+impl<P: OnEngine> Openings for DomainOf<P> {
+    unsafe fn open(domain: &Arc<Domain>, info: Info, context: *mut c_void) -> Result<*mut fid_ep> {
+        let transport = P::open(&domain.shared()?, &info)?;
+        Ok(give_endpoint(domain, &info, transport, None, context))
     }
 }
 
@@ -91,7 +76,7 @@ pub(super) fn give_endpoint<T: EndpointTransport + 'static>(
     }
 }
 
-fn give_connected<V: EndpointOps + Clone>(
+pub(super) fn give_connected<V: EndpointOps + Clone>(
     endpoint: V,
     connection: Option<Connection>,
     context: *mut c_void,
@@ -104,43 +89,21 @@ fn give_connected<V: EndpointOps + Clone>(
     given
 }
 
-unsafe extern "C" fn open_endpoint2<P: OnEngine>(
-    domain: *mut fid_domain,
-    info: *mut fi_info,
-    out: *mut *mut fid_ep,
-    flags: u64,
-    context: *mut c_void,
-) -> c_int {
-    if flags != 0 {
-        return -(FI_EBADFLAGS as c_int);
-    }
-    // SAFETY: forwarded.
-    unsafe { open_endpoint::<P>(domain, info, out, context) }
-}
-
 unsafe extern "C" fn open_scalable<P: OnEngine>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     out: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    if info.is_null() || out.is_null() {
-        return -FI_EINVAL;
-    }
-    // SAFETY: a live domain of ours and an info of fi_getinfo's.
+    // SAFETY: forwarded.
     unsafe {
-        let info = info_read::read(info, &CURRENT);
-        let domain = domain::opened(domain.cast());
-        let opened = domain.shared().and_then(|shared| {
+        opened(domain, info, out, |domain, info| {
+            let shared = domain.shared()?;
             let first = P::open(&shared, &info)?;
-            Scalable::open(
-                domain,
-                &info,
-                first,
-                Box::new(move |address| P::open_context(&shared, address)),
-            )
-        });
-        status(opened.map(|whole| out.write(object::scalable::give(whole, context))))
+            let open_context = Box::new(move |address: &[u8]| P::open_context(&shared, address));
+            let whole = Scalable::open(domain, &info, first, open_context)?;
+            Ok(object::scalable::give(whole, context))
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::abi::{info, info_read, lacking};
 use crate::api::domain::Fabric;
+use crate::api::endpoint::EndpointTransport;
 use crate::api::eq::Eq;
 use crate::api::eq::event::connection_bytes;
 use crate::api::errno::{Errno, Result};
@@ -20,7 +21,7 @@ use core::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 type OpenPep<P> = Arc<Passive<<P as Connected>::Listener>>;
-type RequestOf<P> = <<P as Connected>::Listener as Listener>::Request;
+pub(super) type RequestOf<P> = <<P as Connected>::Listener as Listener>::Request;
 
 /// The op tables of a provider's passive endpoints.
 struct Tables<P>(PhantomData<P>);
@@ -78,8 +79,13 @@ fn give<P: Connected>(fabric: &Arc<Fabric>, info: Info, listener: P::Listener, c
         cm: (&raw const *const { &Tables::<P>::CM }).cast_mut(),
     };
     let fid = Arc::new(OnceLock::new());
-    let reporter = Reporter { fid: fid.clone(), info };
-    let given = Object::give(c, Passive::new(fabric, listener, Box::new(reporter)));
+    let format = info.addr_format;
+    let reporter = Reporter::<P> {
+        fid: fid.clone(),
+        info,
+        provider: PhantomData,
+    };
+    let given = Object::give(c, Passive::new(fabric, listener, format, Box::new(reporter)));
     // It does not listen yet, so nobody has looked.
     let _ = fid.set(given as usize);
     open_list().push((given as usize, P::NAME));
@@ -91,32 +97,39 @@ fn open_list() -> std::sync::MutexGuard<'static, Vec<(usize, &'static str)>> {
 }
 
 /// Makes events of requests.
-struct Reporter {
+struct Reporter<P> {
     /// The passive endpoint's, from the moment it has one.
     fid: Arc<OnceLock<usize>>,
     /// What the passive endpoint was opened with.
     info: Info,
+    provider: PhantomData<fn() -> P>,
 }
 
-impl<R: Request> Requests<R> for Reporter {
-    fn arrived(&self, eq: &Eq, incoming: Incoming<R>) {
+/// An address of a listener, as programs see it in this format.
+fn told<P: Connected>(address: Vec<u8>, format: u32) -> Vec<u8> {
+    P::Transport::told_address(address, format)
+}
+
+impl<P: Connected> Requests<RequestOf<P>> for Reporter<P> {
+    fn arrived(&self, eq: &Eq, incoming: Incoming<RequestOf<P>>) {
+        let format = self.info.addr_format;
         let pep = self.fid.get().copied().unwrap_or(0);
         let handle = request::add(pep, incoming.request);
         let answer = Info {
             handle: Opaque(handle),
-            src_addr: Some(incoming.local),
-            dest_addr: Some(incoming.peer),
+            src_addr: Some(told::<P>(incoming.local, format)),
+            dest_addr: Some(told::<P>(incoming.peer, format)),
             ..self.info.clone()
         };
         let Ok(written) = info::write(&answer) else {
-            drop(request::take::<R>(handle, None));
+            drop(request::take::<RequestOf<P>>(handle, None));
             return;
         };
         let bytes = connection_bytes(pep, written as usize, &incoming.data);
         if eq.post(FI_CONNREQ, pep, &bytes).is_err() {
             // SAFETY: ours alone, as the queue did not take it.
             unsafe { info::free(written, &CURRENT) };
-            drop(request::take::<R>(handle, None));
+            drop(request::take::<RequestOf<P>>(handle, None));
         }
     }
 }
@@ -216,8 +229,9 @@ unsafe extern "C" fn reject<P: Connected>(
 unsafe extern "C" fn getname<P: Connected>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live passive endpoint; the rest as the manual page says.
     unsafe {
-        match of::<P>(fid).local_address() {
-            Ok(name) => tell_name(&name, addr, len),
+        let passive = of::<P>(fid);
+        match passive.local_address() {
+            Ok(name) => tell_name(&told::<P>(name, passive.addr_format), addr, len),
             Err(error) => error.code(),
         }
     }

@@ -92,7 +92,11 @@ unsafe extern "C" fn control(_: *mut fid, command: c_int, _arg: *mut c_void) -> 
 
 unsafe extern "C" fn getname<T: EndpointTransport + 'static>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: a live endpoint of ours; the rest as the manual page says.
-    unsafe { endpoint::tell_name(&of::<T>(fid).local_address(), addr, len) }
+    unsafe {
+        let whole = of::<T>(fid);
+        let format = whole.domain().addr_format;
+        endpoint::tell_name(&T::told_address(whole.local_address(), format), addr, len)
+    }
 }
 
 fn index_of(index: c_int) -> Result<usize> {

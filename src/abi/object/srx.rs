@@ -1,52 +1,56 @@
 //! fid_ep of a shared receive context: receives are posted to it as to an endpoint.
 //!
-//! What a context does is in `api::endpoint::shared_rx`; here every call is passed on to it. Called by `endpoint`'s
-//! shims.
+//! What a context does is in `api::endpoint::shared_rx`, or `direct::shared`; here every call is passed on to it. Called by
+//! `endpoint`'s shims.
 
 use super::{Object, endpoint};
 use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::cq::Cq;
 use crate::api::domain::Domain;
-use crate::api::endpoint::shared_rx::SharedRx;
-use crate::api::endpoint::{EndpointOps, EndpointState, EndpointTransport};
+use crate::api::endpoint::{EndpointOps, EndpointState};
 use crate::api::errno::Result;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
-use crate::engine::op::Context;
+use crate::engine::op;
 use crate::util::user::UserIov;
 use core::any::Any;
 use core::ffi::c_void;
 use std::sync::Arc;
 
-/// The context behind the fid. An endpoint that binds it cannot tell its transport from the fid, so `any` tells it.
+/// The context behind the fid. An endpoint that binds it cannot tell its kind from the fid, so `any` tells it.
 #[repr(C)]
-struct OpenSharedRx<T: EndpointTransport> {
+struct OpenSharedRx<S> {
     any: Arc<dyn Any + Send + Sync>,
-    pool: Arc<SharedRx<T>>,
+    pool: S,
 }
 
+/// A kind of shared receive context.
+pub trait Context: EndpointOps<Base = Self> + Clone + Send + Sync {}
+
+impl<S: EndpointOps<Base = S> + Clone + Send + Sync> Context for S {}
+
 /// Gives a shared receive context to C.
-pub fn give<T: EndpointTransport + 'static>(pool: Arc<SharedRx<T>>, context: *mut c_void) -> *mut fid_ep {
+pub fn give<S: Context>(pool: S, context: *mut c_void) -> *mut fid_ep {
     let any = Arc::new(pool.clone());
     endpoint::give(OpenSharedRx { any, pool }, FI_CLASS_SRX_CTX, context)
 }
 
-/// The context, if it is of this transport.
+/// The context, of whichever kind.
 ///
 /// # Safety
 /// A live shared receive context of ours.
-pub unsafe fn of<'a, T: EndpointTransport + 'static>(fid: *const fid) -> Option<&'a Arc<SharedRx<T>>> {
-    // SAFETY: what is behind the fid of a shared receive context begins with this, whatever its transport.
-    unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }.downcast_ref()
+pub unsafe fn of<'a>(fid: *const fid) -> &'a (dyn Any + Send + Sync) {
+    // SAFETY: what is behind the fid of a shared receive context begins with this, whatever its kind.
+    &**unsafe { Object::<fid_ep, Arc<dyn Any + Send + Sync>>::value(fid.cast()) }
 }
 
-impl<T: EndpointTransport + 'static> EndpointOps for OpenSharedRx<T> {
-    type Transport = T;
-    type Base = Arc<SharedRx<T>>;
+impl<S: Context> EndpointOps for OpenSharedRx<S> {
+    type Transport = S::Transport;
+    type Base = S;
 
-    fn base(&self) -> &Arc<SharedRx<T>> {
+    fn base(&self) -> &S {
         &self.pool
     }
     fn domain(&self) -> &Arc<Domain> {
@@ -67,7 +71,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for OpenSharedRx<T> {
     fn local_address(&self) -> Vec<u8> {
         self.pool.local_address()
     }
-    fn cancel(&self, context: Context) -> Result<()> {
+    fn cancel(&self, context: op::Context) -> Result<()> {
         self.pool.cancel(context)
     }
     fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
@@ -84,7 +88,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for OpenSharedRx<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Messaging for OpenSharedRx<T> {
+impl<S: Context> Messaging for OpenSharedRx<S> {
     #[inline(always)]
     fn send(&self, call: &SendCall, body: &UserIov) -> Result<(), NotBegun> {
         self.pool.send(call, body)
@@ -96,13 +100,13 @@ impl<T: EndpointTransport + 'static> Messaging for OpenSharedRx<T> {
     }
 }
 
-impl<T: EndpointTransport + 'static> Rma for OpenSharedRx<T> {
+impl<S: Context> Rma for OpenSharedRx<S> {
     fn rma(&self, call: &RmaCall) -> Result<(), NotBegun> {
         self.pool.rma(call)
     }
 }
 
-impl<T: EndpointTransport + 'static> Atomics for OpenSharedRx<T> {
+impl<S: Context> Atomics for OpenSharedRx<S> {
     fn atomic(&self, call: &AtomicCall) -> Result<(), NotBegun> {
         self.pool.atomic(call)
     }

@@ -100,6 +100,7 @@ fn ask(plugin: &ExternalProvider, flags: u64) -> Result<Vec<Answer>> {
         service: None,
         flags,
         hints: None,
+        found: None,
         raw: Some(&call),
     })
 }
@@ -244,6 +245,7 @@ fn a_call_without_its_c_arguments_is_not_for_a_plugin() {
         service: None,
         flags: 1,
         hints: None,
+        found: None,
         raw: None,
     };
     assert_eq!(adopt(&mut raw).unwrap().getinfo(&query).err(), Some(Errno(FI_ENOSYS)));

@@ -1,4 +1,4 @@
-//! Every public C type, once: `#[repr(C)]` plain data, one file per public header, no logic.
+//! Every public C type, once: `#[repr(C)]` plain data, one file per public header (a folder for the longest), no logic.
 //!
 //! `include/rdma` is written from these files (`make headers`), so what stands here is what C programs compile
 //! against. Names and spelling are C's on purpose. Doc comments travel into the headers; some of them are marks for

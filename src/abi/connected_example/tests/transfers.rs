@@ -121,6 +121,28 @@ fn what_was_sent_before_the_end_still_arrives() {
     close_all(&[b.cast(), pep.cast()]);
 }
 
+/// Without a receive for them, messages wait on the receiver's side, where they outlive the connection.
+#[test]
+fn what_came_before_the_end_can_be_received_after_it() {
+    let program = Program::new();
+    let pep = program.listening();
+    let [a, b] = program.pair(pep);
+    assert_eq!(send(a, b"first", 1), 0);
+    assert_eq!(send(a, b"second", 2), 0);
+    assert_eq!(program.completions(), [(1, 0), (2, 0)]);
+    close_all(&[a.cast()]);
+    assert_eq!(program.next().event, FI_SHUTDOWN);
+    let mut buffers = [[0_u8; 8]; 3];
+    assert_eq!(recv(b, &mut buffers[0], 3), 0);
+    assert_eq!(recv(b, &mut buffers[1], 4), 0);
+    assert_eq!(program.completions(), [(3, 0), (4, 0)]);
+    assert_eq!((&buffers[0][..5], &buffers[1][..6]), (&b"first"[..], &b"second"[..]));
+    assert_eq!(recv(b, &mut buffers[2], 5), -(FI_ENOTCONN as isize));
+    assert_eq!(send(b, b"late", 6), -(FI_ENOTCONN as isize));
+    close_all(&[b.cast(), pep.cast()]);
+    assert_eq!(program.completions(), []);
+}
+
 #[test]
 fn connected_endpoints_share_receives() {
     let program = Program::new();

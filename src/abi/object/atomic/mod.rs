@@ -18,8 +18,8 @@ use crate::engine::op::{AtomicTarget, Form, RemoteIov, RemotePart};
 use crate::util::user::{IOV_LIMIT, UserIov};
 use core::ffi::c_void;
 use libc::ssize_t;
-pub use valid::query;
 use valid::{compwritevalid, readwritevalid, writevalid};
+pub use valid::{query, query_card};
 
 impl<V: EndpointOps> OpTables<V> {
     pub const ATOMIC: fi_ops_atomic = op_table! { fi_ops_atomic {

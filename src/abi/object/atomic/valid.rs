@@ -1,11 +1,12 @@
 //! Which atomics there are: fi_atomicvalid and its siblings of an endpoint, and fi_query_atomic of a domain.
 
-use crate::abi::object::status;
+use crate::abi::object::{domain, status};
 use crate::abi::types::*;
 use crate::api::endpoint::EndpointOps;
-use crate::api::errno::Errno;
+use crate::api::errno::{Errno, Result};
 use crate::api::one_sided::AtomicKind;
-use crate::engine::op::Form;
+use crate::engine::op::{AtomicOp, Form};
+use crate::provider::connected::Connected;
 use core::ffi::c_int;
 
 /// # Safety
@@ -20,11 +21,7 @@ unsafe fn tell_most<V: EndpointOps>(
     // SAFETY: a live endpoint of this kind.
     let amos = unsafe { crate::abi::object::endpoint::of::<V>(ep.cast()) }.with_state(|state| state.amos);
     let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
-        let most = match amos {
-            [] => kind.most(),
-            amos if amos.contains(&kind.op) => 1,
-            _ => return Err(Errno(FI_EOPNOTSUPP)),
-        };
+        let most = most(&kind, amos)?;
         if !count.is_null() {
             // SAFETY: the caller's count is a place for a number.
             unsafe { count.write(most) };
@@ -32,6 +29,15 @@ unsafe fn tell_most<V: EndpointOps>(
         Ok(())
     });
     status(told)
+}
+
+/// How many elements an operation may have. `amos`: all that a card does; None: the engine does all.
+fn most(kind: &AtomicKind, amos: Option<&[AtomicOp]>) -> Result<usize> {
+    match amos {
+        None => Ok(kind.most()),
+        Some(amos) if amos.contains(&kind.op) => Ok(1),
+        Some(_) => Err(Errno(FI_EOPNOTSUPP)),
+    }
 }
 
 pub(super) unsafe extern "C" fn writevalid<V: EndpointOps>(
@@ -76,6 +82,41 @@ pub unsafe extern "C" fn query(
     attr: *mut fi_atomic_attr,
     flags: u64,
 ) -> c_int {
+    // SAFETY: forwarded.
+    unsafe { tell(None, datatype, op, attr, flags) }
+}
+
+/// fi_query_atomic of a domain whose endpoints have no engine: what its card does, which is nothing to tagged receives.
+///
+/// # Safety
+/// A live domain of this provider; `attr` is NULL or a place for attributes.
+pub unsafe extern "C" fn query_card<P: Connected>(
+    domain: *mut fid_domain,
+    datatype: fi_datatype,
+    op: fi_op,
+    attr: *mut fi_atomic_attr,
+    flags: u64,
+) -> c_int {
+    if flags & FI_TAGGED != 0 {
+        return -(FI_EOPNOTSUPP as c_int);
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { domain::opened(domain.cast()) }.shared::<P::Shared>() {
+        // SAFETY: forwarded.
+        Ok(shared) => unsafe { tell(Some(P::amos(&shared)), datatype, op, attr, flags) },
+        Err(error) => error.code(),
+    }
+}
+
+/// # Safety
+/// `attr` is NULL or a place for attributes.
+unsafe fn tell(
+    amos: Option<&[AtomicOp]>,
+    datatype: fi_datatype,
+    op: fi_op,
+    attr: *mut fi_atomic_attr,
+    flags: u64,
+) -> c_int {
     const FORMS: u64 = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
     if flags & !(FORMS | FI_TAGGED) != 0 {
         return -(FI_EBADFLAGS as c_int);
@@ -89,13 +130,14 @@ pub unsafe extern "C" fn query(
     if attr.is_null() {
         return -FI_EINVAL;
     }
-    let told = AtomicKind::new(form, datatype, op).map(|kind| {
+    let told = AtomicKind::new(form, datatype, op).and_then(|kind| {
         let found = fi_atomic_attr {
-            count: kind.most(),
+            count: most(&kind, amos)?,
             size: kind.size,
         };
         // SAFETY: a place for attributes, by the manual page.
         unsafe { attr.write(found) };
+        Ok(())
     });
     status(told)
 }
