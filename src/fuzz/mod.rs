@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod packets;
+mod scene;
+mod stream;
 
 use crate::abi::types::*;
 use crate::api::config::Config;
@@ -27,19 +29,21 @@ use std::os::unix::ffi::OsStrExt;
 type Body = fn(&[u8]);
 
 /// Bodies, by the names of their files in `fuzz/fuzz_targets`.
-pub const TARGETS: [(&str, Body); 8] = [
+pub const TARGETS: [(&str, Body); 9] = [
     ("provider_filter", provider_filter),
     ("provider_path", provider_path),
     ("layering", layering),
     ("address", address),
     ("config", config),
     ("packets", packets),
+    ("stream", stream),
     ("shared_file", shared_file),
     ("help", help),
 ];
 
 pub use crate::transport::shm::fuzz::{help, shared_file};
 pub use packets::packets;
+pub use stream::stream;
 
 const NAMES: [(&str, Kind); 4] = [
     ("tcp", Kind::Core),
@@ -200,6 +204,7 @@ fn query<'a>(hints: Option<&'a Info>, node: Option<&'a str>, service: Option<&'a
         service,
         flags: 0,
         hints,
+        found: None,
         raw: None,
     }
 }
@@ -368,6 +373,11 @@ mod tests {
     #[test]
     fn packets_hold() {
         try_bytes(packets, 1000, 2000);
+    }
+
+    #[test]
+    fn streams_hold() {
+        try_bytes(stream, 500, 1000);
     }
 
     #[test]
