@@ -92,13 +92,14 @@ static void getname_tells_what_it_needs(void)
 /* An address of fi_setname is what others connect to. */
 static void setname_gives_an_address(void)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_in sin;
 	struct wired w;
 
 	open_wires(&w, &usual);
 	if (w.bed.info->addr_format != FI_SOCKADDR_IN)
 		WITHOUT_MEANING("addresses have no ports");
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(w.bed.info->src_addrlen == sizeof(sin), "a source of %zu bytes", w.bed.info->src_addrlen);
+	memcpy(&sin, w.bed.info->src_addr, sizeof(sin));
 	sin.sin_port = htons(free_port());
 	w.pep = new_pep(&w, w.bed.info, NULL);
 	OK(fi_setname(&w.pep->fid, &sin, sizeof(sin)));

@@ -2,6 +2,9 @@
 #include <sched.h>
 #include "connected.h"
 
+/* Where the program's static memory begins and ends. */
+extern char __data_start[], _end[];
+
 struct setup connected(const struct setup *given)
 {
 	struct setup s = *given;
@@ -27,6 +30,8 @@ void open_wires(struct wired *w, const struct setup *given)
 		WITHOUT_MEANING("%s has no connected endpoints", provider);
 	fi_freeinfo(info);
 	open_domain(&w->bed, &s);
+	if (w->bed.info->domain_attr->mr_mode & FI_MR_LOCAL)
+		OK(fi_mr_reg(w->bed.domain, __data_start, _end - __data_start, FI_SEND | FI_RECV, 0, 0, 0, &w->mine, NULL));
 	OK(fi_eq_open(w->bed.fabric, &attr, &w->eq, NULL));
 }
 
@@ -68,7 +73,7 @@ void give_queues(struct wired *w, int at)
 		OK(open_cq(&w->bed, &usual, &side->tx, NULL));
 		OK(open_cq(&w->bed, &usual, &side->rx, NULL));
 	}
-	OK(fi_ep_bind(side->ep, &side->tx->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(side->ep, &side->tx->fid, FI_TRANSMIT | w->tx_flags));
 	OK(fi_ep_bind(side->ep, &side->rx->fid, FI_RECV));
 }
 
@@ -79,6 +84,8 @@ struct fid_ep *open_side(struct wired *w, int at, struct fi_info *info)
 	OK(fi_endpoint(w->bed.domain, info, &side->ep, side));
 	OK(fi_ep_bind(side->ep, &w->eq->fid, 0));
 	give_queues(w, at);
+	if (w->bind)
+		w->bind(w, side->ep, at);
 	if (w->bed.sides <= at)
 		w->bed.sides = at + 1;
 	return side->ep;
@@ -207,7 +214,7 @@ void join_sides(struct wired *w, int asks, int answers)
 void talk(struct wired *w, int from, int to)
 {
 	static unsigned seed = 2000;
-	char out[24], in[24];
+	static char out[24], in[24];
 	struct side *a = &w->bed.side[from], *b = &w->bed.side[to];
 	struct fi_cq_tagged_entry entry;
 
@@ -251,6 +258,8 @@ void close_wires(struct wired *w)
 		OK(fi_close(&w->pep->fid));
 	if (w->eq)
 		OK(fi_close(&w->eq->fid));
+	if (w->mine)
+		OK(fi_close(&w->mine->fid));
 	for (i = 0; i < SIDES; i++)
 		CHECK(!w->bed.side[i].ep, "side %d is open", i);
 	close_bed(&w->bed);

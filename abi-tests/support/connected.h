@@ -13,8 +13,12 @@ struct wired {
 	struct bed bed;
 	struct fid_eq *eq;
 	struct fid_pep *pep;
+	struct fid_mr *mine;     /* all that is static, where FI_MR_LOCAL asks for it: what is sent and received lies there */
 	char name[NAME_MAX_LEN]; /* the passive endpoint's */
 	size_t name_len;
+	uint64_t tx_flags;       /* FI_SELECTIVE_COMPLETION for the queues of sends that are given from now on */
+	/* Binds to an endpoint, before it is enabled, what else a case wants. */
+	void (*bind)(struct wired *w, struct fid_ep *ep, int side);
 	size_t data_size;        /* FI_OPT_CM_DATA_SIZE of the passive endpoint */
 };
 

@@ -15,13 +15,17 @@ struct fi_info *hints_for(const struct setup *s)
 			     .threading = s->threading, .rx_ctx_cnt = s->rx_ctx_cnt, .tx_ctx_cnt = s->tx_ctx_cnt };
 	struct fi_info *hints = hints_of(&wish);
 
-	if (s->ep_type)
-		hints->ep_attr->type = s->ep_type;
+	if (s->ep_type || connected_ends)
+		hints->ep_attr->type = s->ep_type ? s->ep_type : FI_EP_MSG;
+	hints->addr_format = s->addr_format;
 	hints->tx_attr->op_flags = s->tx_flags;
 	hints->rx_attr->op_flags = s->rx_flags;
 	/* Before 1.5 there are two modes and no bits; 0 leaves the choice to the provider. */
 	if (!s->version || FI_VERSION_GE(s->version, FI_VERSION(1, 5)))
 		hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+	/* Where a card must know all memory, the bed of connected endpoints registers what it has. */
+	if (s->ep_type == FI_EP_MSG)
+		hints->domain_attr->mr_mode |= FI_MR_LOCAL;
 	hints->domain_attr->caps = s->domain_caps;
 	hints->domain_attr->data_progress = s->progress;
 	hints->domain_attr->resource_mgmt = s->resource_mgmt;
@@ -37,12 +41,21 @@ int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info)
 	return fi_getinfo(version, node, NULL, node ? FI_SOURCE : 0, hints, info);
 }
 
+/* What tells peers apart, or needs several. */
+static const uint64_t for_many = FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_NAMED_RX_CTX | FI_SHARED_AV | FI_COLLECTIVE
+#if HEADERS_2
+				 | FI_AV_USER_ID | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV
+#endif
+	;
+
 void open_info(struct bed *bed, const struct setup *s)
 {
 	struct fi_info *hints = hints_for(s);
 	int ret;
 
 	memset(bed, 0, sizeof(*bed));
+	if (connected_ends && (s->sides > 2 || s->strangers || (hints->caps | hints->domain_attr->caps) & for_many))
+		WITHOUT_MEANING("a connected endpoint has one peer");
 	ret = get_info(s->version ? s->version : api_version(), hints, &bed->info);
 	NEED(ret != -FI_ENODATA, "%s does not offer what the case needs", provider);
 	CHECK(ret == 0, "fi_getinfo: %s", fi_strerror(-ret));
@@ -93,26 +106,32 @@ int open_cq(struct bed *bed, const struct setup *s, struct fid_cq **cq, void *co
 	return fi_cq_open(bed->domain, &attr, cq, context);
 }
 
+static void open_one(struct bed *bed, const struct setup *s, int at, struct fi_info *info)
+{
+	struct side *side = &bed->side[at];
+	int ret = fi_endpoint(bed->domain, info, &side->ep, side);
+
+	NEED(!lacking(ret), "fi_endpoint: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_endpoint: %s", fi_strerror(-ret));
+	ret = open_cq(bed, s, &side->tx, NULL);
+	NEED(!lacking(ret), "fi_cq_open: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_cq_open: %s", fi_strerror(-ret));
+	OK(open_cq(bed, s, &side->rx, NULL));
+	OK(fi_ep_bind(side->ep, connected_ends ? &bed->eq->fid : &bed->av->fid, 0));
+	OK(fi_ep_bind(side->ep, &side->tx->fid, FI_TRANSMIT | s->tx_bind));
+	OK(fi_ep_bind(side->ep, &side->rx->fid, FI_RECV | s->rx_bind));
+}
+
 void open_sides(struct bed *bed, const struct setup *s)
 {
-	int i, ret;
+	int i;
 
+	if (connected_ends)
+		WITHOUT_MEANING("one endpoint is enabled before the other can be opened");
 	open_av(bed, s);
 	bed->sides = s->sides ? s->sides : 2;
-	for (i = 0; i < bed->sides; i++) {
-		struct side *side = &bed->side[i];
-
-		ret = fi_endpoint(bed->domain, bed->info, &side->ep, side);
-		NEED(!lacking(ret), "fi_endpoint: %s", fi_strerror(-ret));
-		CHECK(ret == 0, "fi_endpoint: %s", fi_strerror(-ret));
-		ret = open_cq(bed, s, &side->tx, NULL);
-		NEED(!lacking(ret), "fi_cq_open: %s", fi_strerror(-ret));
-		CHECK(ret == 0, "fi_cq_open: %s", fi_strerror(-ret));
-		OK(open_cq(bed, s, &side->rx, NULL));
-		OK(fi_ep_bind(side->ep, &bed->av->fid, 0));
-		OK(fi_ep_bind(side->ep, &side->tx->fid, FI_TRANSMIT | s->tx_bind));
-		OK(fi_ep_bind(side->ep, &side->rx->fid, FI_RECV | s->rx_bind));
-	}
+	for (i = 0; i < bed->sides; i++)
+		open_one(bed, s, i, bed->info);
 }
 
 void learn_name(struct side *side)
@@ -207,11 +226,115 @@ static void share_receives(struct bed *bed)
 		OK(fi_ep_bind(bed->side[i].ep, &bed->srx->fid, 0));
 }
 
+/* ---- connected endpoints ---- */
+
+struct fid_pep *listen_for(struct bed *bed, char *name, size_t *len)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fid_pep *pep;
+
+	if (!bed->eq)
+		OK(fi_eq_open(bed->fabric, &attr, &bed->eq, NULL));
+	OK(fi_passive_ep(bed->fabric, bed->info, &pep, NULL));
+	OK(fi_pep_bind(pep, &bed->eq->fid, 0));
+	OK(fi_listen(pep));
+	*len = NAME_MAX_LEN;
+	OK(fi_getname(&pep->fid, name, len));
+	return pep;
+}
+
+static void prepare(struct bed *bed, const struct setup *s, int side, struct fi_info *info)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+
+	if (!bed->eq)
+		OK(fi_eq_open(bed->fabric, &attr, &bed->eq, NULL));
+	open_one(bed, s, side, info);
+	if (s->rx_ctx_cnt == FI_SHARED_CONTEXT) {
+		int ret = bed->srx ? 0 : fi_srx_context(bed->domain, bed->info->rx_attr, &bed->srx, NULL);
+
+		NEED(!lacking(ret), "fi_srx_context: %s", fi_strerror(-ret));
+		CHECK(ret == 0, "fi_srx_context: %s", fi_strerror(-ret));
+		OK(fi_ep_bind(bed->side[side].ep, &bed->srx->fid, 0));
+	}
+	if (s->bind)
+		s->bind(bed, side);
+	/* fi_connect and fi_accept do so too, but not in every provider of the C library. */
+	OK(fi_enable(bed->side[side].ep));
+	bed->side[side].addr = FI_ADDR_UNSPEC;
+	if (bed->sides <= side)
+		bed->sides = side + 1;
+}
+
+/* The next event, which must be this one; its info. */
+static struct fi_info *await_event(struct bed *bed, uint32_t wanted)
+{
+	struct fi_eq_cm_entry entry;
+	long until = now_ms() + GIVE_UP_MS;
+	uint32_t event = 0;
+	ssize_t ret;
+
+	while ((ret = fi_eq_read(bed->eq, &event, &entry, sizeof(entry), 0)) == -FI_EAGAIN && now_ms() < until)
+		progress(bed);
+	CHECK(ret == sizeof(entry) && event == wanted, "no event %u, but %u: %zd (%s)", wanted, event, ret,
+	      ret < 0 ? fi_strerror((int) -ret) : "an event");
+	return entry.info;
+}
+
+void call_side(struct bed *bed, const struct setup *s, int side, const char *name)
+{
+	prepare(bed, s, side, bed->info);
+	OK(fi_connect(bed->side[side].ep, name, NULL, 0));
+}
+
+void answer_side(struct bed *bed, const struct setup *s, int side)
+{
+	struct fi_info *info = await_event(bed, FI_CONNREQ);
+
+	prepare(bed, s, side, info);
+	fi_freeinfo(info);
+	OK(fi_accept(bed->side[side].ep, NULL, 0));
+}
+
+void until_connected(struct bed *bed)
+{
+	int i;
+
+	for (i = 0; i < bed->sides; i++)
+		await_event(bed, FI_CONNECTED);
+	for (i = 0; i < bed->sides; i++)
+		learn_name(&bed->side[i]);
+}
+
+static void open_connected(struct bed *bed, const struct setup *s)
+{
+	char name[NAME_MAX_LEN];
+	struct fid_pep *pep;
+	size_t len;
+
+	if (s->sides == 1)
+		WITHOUT_MEANING("a connected endpoint is none of its own peers");
+	open_av(bed, s);
+	pep = listen_for(bed, name, &len);
+	call_side(bed, s, 0, name);
+	answer_side(bed, s, 1);
+	until_connected(bed);
+	OK(fi_close(&pep->fid));
+}
+
 void open_bed(struct bed *bed, const struct setup *s)
 {
+	int i;
+
+	if (connected_ends) {
+		open_connected(bed, s);
+		return;
+	}
 	open_sides(bed, s);
 	if (s->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		share_receives(bed);
+	for (i = 0; i < bed->sides && s->bind; i++)
+		s->bind(bed, i);
 	enable_sides(bed, s);
 }
 
@@ -254,6 +377,7 @@ void close_bed(struct bed *bed)
 		shut(bed->side[i].rx);
 	}
 	shut(bed->av);
+	shut(bed->eq);
 	shut(bed->domain);
 	shut(bed->fabric);
 	fi_freeinfo(bed->info);

@@ -23,7 +23,7 @@
 /* What the headers of 1.17 do not have. */
 #define HEADERS_2 (FI_MAJOR_VERSION >= 2)
 
-/* ---- the program: PROVIDER [--strict] [--without=CASE,...] [CASE ...] ---- */
+/* ---- the program: PROVIDER [--strict] [--connected] [--without=CASE,...] [CASE ...] ---- */
 
 struct test {
 	const char *name;
@@ -32,6 +32,14 @@ struct test {
 
 extern const char *provider;
 extern bool strict;
+/* Endpoints are of FI_EP_MSG: side 0 is connected with side 1, and in two processes each with the other's. */
+extern bool connected_ends;
+/* Said by cases that name endpoints by address, or open them one by one, which has no meaning for connected ones. */
+#define BY_ADDRESS                                                                   \
+	do {                                                                         \
+		if (connected_ends)                                                  \
+			WITHOUT_MEANING("a connected endpoint has one peer, and no address names it"); \
+	} while (0)
 
 /* Ends each file that has cases: a program has those of all its files, and runs the ones named or all but `--without`. */
 void add_cases(const struct test *tests, size_t count);
@@ -86,9 +94,11 @@ void add_cases(const struct test *tests, size_t count);
 /* ---- the bed ---- */
 
 /* What a test wants otherwise than usual; all zero is usual: two RDM endpoints for messages and tagged messages. */
+struct bed;
 struct setup {
 	uint32_t version;              /* of the API; 0: the newest that headers and library both know */
 	enum fi_ep_type ep_type;       /* 0: FI_EP_RDM */
+	uint32_t addr_format;          /* 0: the provider's choice */
 	uint64_t caps;                 /* instead of FI_MSG | FI_TAGGED */
 	uint64_t more_caps;            /* besides them */
 	uint64_t tx_flags, rx_flags;   /* default operation flags */
@@ -110,6 +120,7 @@ struct setup {
 	int sides;                     /* endpoints; 0: two */
 	bool strangers;                /* leave the AV empty */
 	int mr_added;                  /* mr_mode bits put into the answer, though the provider can do without them */
+	void (*bind)(struct bed *bed, int side); /* binds or sets more, before open_bed enables the side */
 };
 
 struct side {
@@ -129,6 +140,7 @@ struct bed {
 	int sides;
 	fi_addr_t peer; /* the other process's endpoint */
 	struct fid_ep *srx; /* what all endpoints share, if they do */
+	struct fid_eq *eq;  /* of connected endpoints */
 };
 
 struct fi_info *hints_for(const struct setup *setup);
@@ -139,7 +151,8 @@ int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info);
 void open_info(struct bed *bed, const struct setup *setup);
 void open_domain(struct bed *bed, const struct setup *setup);
 void open_av(struct bed *bed, const struct setup *setup);
-void open_sides(struct bed *bed, const struct setup *setup); /* endpoints bound but not enabled */
+/* Endpoints bound but not enabled: not connected ones, of which one must be enabled before the other can be opened. */
+void open_sides(struct bed *bed, const struct setup *setup);
 void open_bed(struct bed *bed, const struct setup *setup);
 /* The second half of open_bed: enables all, then learns and inserts their names. */
 void enable_sides(struct bed *bed, const struct setup *setup);
@@ -153,6 +166,13 @@ void close_bed(struct bed *bed);
 void open_domain_for_regions(struct bed *bed);
 int open_cq(struct bed *bed, const struct setup *setup, struct fid_cq **cq, void *context);
 void learn_name(struct side *side);
+/* Opens what a passive endpoint needs, makes it and lets it listen. Its name is in `name`. */
+struct fid_pep *listen_for(struct bed *bed, char *name, size_t *len);
+/* Opens the endpoint of a side and connects it, to the one at `name`, or for the next request that comes. */
+void call_side(struct bed *bed, const struct setup *setup, int side, const char *name);
+void answer_side(struct bed *bed, const struct setup *setup, int side);
+/* Until both sides, or the only one, have heard that they are connected. */
+void until_connected(struct bed *bed);
 /* Inserts the names of `count` sides that begin at `first` in one call; the call's result. */
 int insert_sides(struct bed *bed, struct fid_av *av, int first, int count, fi_addr_t *addrs, uint64_t flags, void *context);
 /* An address nobody answers to, well formed; different for each number. Its size is in *len. */

@@ -38,13 +38,63 @@ void meet(struct bed *bed, int fd)
 	pipe_recv(fd, &c, 1);
 }
 
+static void send_name(int fd, const char *name, size_t len)
+{
+	pipe_send(fd, &len, sizeof(len));
+	pipe_send(fd, name, len);
+}
+
+static size_t recv_name(int fd, char *name)
+{
+	size_t len;
+
+	pipe_recv(fd, &len, sizeof(len));
+	CHECK(len <= NAME_MAX_LEN, "a name of %zu bytes", len);
+	pipe_recv(fd, name, len);
+	return len;
+}
+
+/* Each has the other in its AV. */
+static void insert_ends(struct bed *bed, struct setup *s, int fd)
+{
+	char name[NAME_MAX_LEN], packed[NAME_MAX_LEN];
+	size_t len;
+
+	s->sides = 1;
+	open_bed(bed, s);
+	send_name(fd, bed->side[0].name, bed->side[0].name_len);
+	len = recv_name(fd, name);
+	pack(bed, packed, name, len);
+	GIVES(1, fi_av_insert(bed->av, packed, 1, &bed->peer, 0, NULL));
+}
+
+/* The first listens, and the second connects. */
+static void connect_ends(struct bed *bed, struct setup *s, int me, int fd)
+{
+	char name[NAME_MAX_LEN];
+	struct fid_pep *pep;
+	size_t len;
+
+	open_av(bed, s);
+	bed->peer = FI_ADDR_UNSPEC;
+	if (me) {
+		recv_name(fd, name);
+		call_side(bed, s, 0, name);
+		until_connected(bed);
+	} else {
+		pep = listen_for(bed, name, &len);
+		send_name(fd, name, len);
+		answer_side(bed, s, 0);
+		until_connected(bed);
+		OK(fi_close(&pep->fid));
+	}
+}
+
 void in_two(const struct setup *given, void (*body)(struct bed *, int, int))
 {
 	struct setup s = *given;
 	struct bed bed;
-	char name[NAME_MAX_LEN], packed[NAME_MAX_LEN];
 	int fds[2], me, fd, status;
-	size_t len;
 	pid_t other;
 
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "socketpair");
@@ -58,15 +108,10 @@ void in_two(const struct setup *given, void (*body)(struct bed *, int, int))
 		alarm(case_seconds);
 	}
 
-	s.sides = 1;
-	open_bed(&bed, &s);
-	pipe_send(fd, &bed.side[0].name_len, sizeof(len));
-	pipe_send(fd, bed.side[0].name, bed.side[0].name_len);
-	pipe_recv(fd, &len, sizeof(len));
-	CHECK(len <= sizeof(name), "a name of %zu bytes", len);
-	pipe_recv(fd, name, len);
-	pack(&bed, packed, name, len);
-	GIVES(1, fi_av_insert(bed.av, packed, 1, &bed.peer, 0, NULL));
+	if (connected_ends)
+		connect_ends(&bed, &s, me, fd);
+	else
+		insert_ends(&bed, &s, fd);
 	body(&bed, me, fd);
 	meet(&bed, fd);
 	close_bed(&bed);

@@ -214,7 +214,7 @@ static void insertsvc(void)
 {
 	struct setup s = { .strangers = true };
 	struct bed bed;
-	char service[16];
+	char service[16], node[INET_ADDRSTRLEN];
 	int i, ret;
 
 	open_bed(&bed, &s);
@@ -222,8 +222,11 @@ static void insertsvc(void)
 		struct side *side = &bed.side[i];
 
 		if (is_ip(&bed)) {
-			snprintf(service, sizeof(service), "%u", ntohs(((struct sockaddr_in *) side->name)->sin_port));
-			ret = fi_av_insertsvc(bed.av, "127.0.0.1", service, &side->addr, 0, NULL);
+			struct sockaddr_in *name = (struct sockaddr_in *) side->name;
+
+			snprintf(service, sizeof(service), "%u", ntohs(name->sin_port));
+			ret = fi_av_insertsvc(bed.av, inet_ntop(AF_INET, &name->sin_addr, node, sizeof(node)), service,
+					      &side->addr, 0, NULL);
 		} else { /* a string is a node without a service */
 			ret = fi_av_insertsvc(bed.av, side->name, NULL, &side->addr, 0, NULL);
 		}

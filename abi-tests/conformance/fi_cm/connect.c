@@ -379,7 +379,7 @@ static void enables_without_an_address_vector(void)
 {
 	struct heard heard;
 	struct wired w;
-	char in[8];
+	static char in[8];
 
 	open_exchange(&w, &usual);
 	open_side(&w, 0, w.bed.info);

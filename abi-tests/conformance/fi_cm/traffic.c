@@ -116,18 +116,18 @@ static void messages_keep_their_order(void)
 	close_wires(&w);
 }
 
-/* Endpoints by the dozen: each has its own peer, and they share queues. */
-static void many_connections(void)
+/* Endpoints by the hundred: each has its own peer, and they share a queue, which is polled or slept on. */
+static void over_many(const struct setup *s)
 {
 	enum { PAIRS = 100 };
 	static struct fid_ep *asks[PAIRS], *answers[PAIRS];
-	struct setup s = { 0 };
+	bool sleeps = s->wait_obj != FI_WAIT_NONE;
 	struct fid_cq *cq;
 	struct wired w;
 	int i, k;
 
-	open_exchange(&w, &usual);
-	OK(open_cq(&w.bed, &s, &cq, NULL));
+	open_exchange(&w, s);
+	OK(open_cq(&w.bed, s, &cq, NULL));
 	for (i = 0; i < PAIRS; i++) {
 		struct heard heard;
 
@@ -158,7 +158,10 @@ static void many_connections(void)
 		while (left > 0) {
 			struct fi_cq_tagged_entry entry;
 
-			GIVES(1, next(&w.bed, cq, &entry));
+			if (sleeps)
+				GIVES(1, fi_cq_sread(cq, &entry, 1, NULL, GIVE_UP_MS));
+			else
+				GIVES(1, next(&w.bed, cq, &entry));
 			left--;
 		}
 		for (i = 0; i < PAIRS; i++)
@@ -171,6 +174,25 @@ static void many_connections(void)
 	}
 	OK(fi_close(&cq->fid));
 	close_wires(&w);
+}
+
+static void many_connections(void)
+{
+	over_many(&usual);
+}
+
+static void many_connections_wake_who_sleeps(void)
+{
+	struct setup s = { .wait_obj = FI_WAIT_FD };
+
+	over_many(&s);
+}
+
+static void many_connections_progress_by_themselves(void)
+{
+	struct setup s = { .wait_obj = FI_WAIT_FD, .progress = FI_PROGRESS_AUTO };
+
+	over_many(&s);
 }
 
 /* Connections by the hundred, one after the other: nothing runs out. */
@@ -280,7 +302,7 @@ static void *ask_and_talk(void *arg)
 {
 	struct asker *asker = arg;
 	struct wired *w = asker->w;
-	char mine[64], theirs[64];
+	static char mine[64], theirs[64];
 	int i;
 
 	for (i = 0; i < asker->rounds; i++) {
@@ -400,6 +422,8 @@ static const struct test tests[] = {
 	TEST(every_size),
 	TEST(messages_keep_their_order),
 	TEST(many_connections),
+	TEST(many_connections_wake_who_sleeps),
+	TEST(many_connections_progress_by_themselves),
 	TEST(connections_come_and_go),
 	TEST(receives_are_shared),
 	TEST(two_threads),

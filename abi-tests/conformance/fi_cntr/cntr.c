@@ -41,21 +41,39 @@ void errors_become(struct fid_cntr *cntr, uint64_t value, int line)
 }
 #define ERRORS_BECOME(cntr, value) errors_become(cntr, value, __LINE__)
 
-struct fid_cntr *bind_counter(struct bed *bed, const struct setup *s, enum fi_cntr_events events, int side, uint64_t flags)
-{
-	struct fi_cntr_attr attr = { .events = events, .wait_obj = FI_WAIT_UNSPEC };
+/* What `bind_one` binds, and to which side. */
+static struct {
+	enum fi_cntr_events events;
+	int side;
+	uint64_t flags;
 	struct fid_cntr *cntr;
+} one;
+
+static void bind_one(struct bed *bed, int side)
+{
+	struct fi_cntr_attr attr = { .events = one.events, .wait_obj = FI_WAIT_UNSPEC };
 	int ret;
 
-	open_sides(bed, s);
-	ret = try_open(bed, &attr, &cntr);
+	if (side != one.side)
+		return;
+	ret = try_open(bed, &attr, &one.cntr);
 	NEED(!lacking(ret), "fi_cntr_open: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_cntr_open: %s", fi_strerror(-ret));
-	ret = fi_ep_bind(bed->side[side].ep, &cntr->fid, flags);
+	ret = fi_ep_bind(bed->side[side].ep, &one.cntr->fid, one.flags);
 	NEED(!lacking(ret), "fi_ep_bind of a counter: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_ep_bind of a counter: %s", fi_strerror(-ret));
-	enable_sides(bed, s);
-	return cntr;
+}
+
+struct fid_cntr *bind_counter(struct bed *bed, const struct setup *given, enum fi_cntr_events events, int side, uint64_t flags)
+{
+	struct setup s = *given;
+
+	one.events = events;
+	one.side = side;
+	one.flags = flags;
+	s.bind = bind_one;
+	open_bed(bed, &s);
+	return one.cntr;
 }
 
 void close_counted(struct bed *bed, struct fid_cntr *cntr)

@@ -102,6 +102,7 @@ static void counter_instead_of_a_queue(void)
 	long until = now_ms() + GIVE_UP_MS;
 	int ret;
 
+	BY_ADDRESS;
 	open_bed(&bed, &usual);
 	OK(try_open(&bed, &attr, &sent));
 	OK(try_open(&bed, &attr, &received));

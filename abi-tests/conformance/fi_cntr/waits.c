@@ -180,6 +180,7 @@ static void progress_body(struct bed *bed, int me, int pipe)
 
 static void waiting_makes_progress(void)
 {
+	BY_ADDRESS;
 	in_two(&usual, progress_body);
 }
 

@@ -94,6 +94,7 @@ static void one_queue_for_both(void)
 	struct bed bed;
 	int sends = 0, receives = 0, i;
 
+	BY_ADDRESS;
 	open_bed(&bed, &usual);
 	OK(fi_endpoint(bed.domain, bed.info, &ep, NULL));
 	OK(fi_ep_bind(ep, &bed.av->fid, 0));

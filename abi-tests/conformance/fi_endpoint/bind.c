@@ -50,8 +50,10 @@ static void enable_needs_a_receive_queue(void) { GIVES(-FI_ENOCQ, enable_with(tr
 
 static void enable_needs_an_av(void)
 {
-	int ret = enable_with(false, true, true);
+	int ret;
 
+	BY_ADDRESS;
+	ret = enable_with(false, true, true);
 	CHECK(ret == -FI_ENOAV || ret == -FI_EOPBADSTATE, "fi_enable without an AV: %d (%s)", ret, fi_strerror(-ret));
 }
 

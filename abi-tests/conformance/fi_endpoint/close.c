@@ -45,6 +45,7 @@ static void a_new_endpoint_beside_the_old(void)
 	struct bed bed;
 	struct side *late;
 
+	BY_ADDRESS;
 	open_bed(&bed, &usual);
 	ping(&bed, 0, 1);
 	late = &bed.side[2];

@@ -230,11 +230,51 @@ static void scalable_alias_of_a_context(void)
 	close_scalable(&s);
 }
 
+/* Reads the plain endpoint's receives and one receive queue of the scalable one, and nothing else of that. */
+static void entry_seen_by_receiver(struct scalable *s, struct fid_cq *cq, void *context)
+{
+	struct fi_cq_tagged_entry e;
+	long until = now_ms() + GIVE_UP_MS;
+	ssize_t ret;
+
+	while ((ret = fi_cq_read(cq, &e, 1)) == -FI_EAGAIN && now_ms() < until) {
+		progress(&s->bed);
+		if (cq != s->rxcq[0])
+			fi_cq_read(s->rxcq[0], NULL, 0);
+	}
+	CHECK(ret == 1 && e.op_context == context, "no completion there: %zd", ret);
+}
+
+/* Who has asked and waits for the answer reads the queue that it comes to, and no other. */
+static void scalable_receive_queue_moves_sends(void)
+{
+	enum { MESSAGES = 3 };
+	struct scalable s;
+	int i, m;
+
+	open_scalable(&s);
+	for (i = 0; i < 2; i++) {
+		for (m = 0; m < MESSAGES; m++)
+			OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(m)));
+		for (m = 0; m < MESSAGES; m++)
+			POST(&s.bed, fi_tsend(s.tx[i], out, 32, NULL, s.bed.side[0].addr, 1, ctx(10 + m)));
+		for (m = 0; m < MESSAGES; m++)
+			entry_seen_by_receiver(&s, s.bed.side[0].rx, ctx(m));
+		OK(fi_trecv(s.rx[0], in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+		POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, NULL, s.addr, 1, ctx(4)));
+		entry_seen_by_receiver(&s, s.rxcq[0], ctx(3));
+		scalable_entry(&s, s.bed.side[0].tx, ctx(4));
+		for (m = 0; m < MESSAGES; m++)
+			scalable_entry(&s, s.txcq[i], ctx(10 + m));
+	}
+	close_scalable(&s);
+}
+
 static const struct test tests[] = {
 	TEST(scalable_contexts_transfer), TEST(scalable_waits_for_its_contexts), TEST(scalable_has_so_many_contexts),
 	TEST(scalable_transfers_nothing_itself), TEST(scalable_context_attributes), TEST(scalable_has_one_name),
 	TEST(scalable_takes_one_av), TEST(scalable_context_again), TEST(scalable_contexts_have_a_direction),
-	TEST(scalable_alias_of_a_context),
+	TEST(scalable_alias_of_a_context), TEST(scalable_receive_queue_moves_sends),
 };
 
 CASES(tests)

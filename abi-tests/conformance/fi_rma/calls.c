@@ -66,6 +66,7 @@ static void to_itself(void)
 	struct window w;
 	struct bed bed;
 
+	BY_ADDRESS;
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	conceal(&w);
 	w = expose(&bed, 0, there, sizeof(there), OPEN_TO_ALL);

@@ -15,16 +15,30 @@ struct counted {
 	struct fid_cntr *read, *write, *remote_read, *remote_write, *send, *recv;
 };
 
+static enum fi_cntr_events counted_events;
+static struct counted *into;
+
+static void bind_counters(struct bed *bed, int side)
+{
+	if (side == 0) {
+		into->read = counter(bed, 0, FI_READ, counted_events);
+		into->write = counter(bed, 0, FI_WRITE, counted_events);
+		into->send = counter(bed, 0, FI_SEND, counted_events);
+	} else {
+		into->remote_read = counter(bed, 1, FI_REMOTE_READ, counted_events);
+		into->remote_write = counter(bed, 1, FI_REMOTE_WRITE, counted_events);
+		into->recv = counter(bed, 1, FI_RECV, counted_events);
+	}
+}
+
 static struct window open_counted(struct bed *bed, const struct setup *s, struct counted *c, enum fi_cntr_events events)
 {
-	open_sides(bed, s);
-	c->read = counter(bed, 0, FI_READ, events);
-	c->write = counter(bed, 0, FI_WRITE, events);
-	c->send = counter(bed, 0, FI_SEND, events);
-	c->remote_read = counter(bed, 1, FI_REMOTE_READ, events);
-	c->remote_write = counter(bed, 1, FI_REMOTE_WRITE, events);
-	c->recv = counter(bed, 1, FI_RECV, events);
-	enable_sides(bed, s);
+	struct setup counted = *s;
+
+	counted_events = events;
+	into = c;
+	counted.bind = bind_counters;
+	open_bed(bed, &counted);
 	ep = bed->side[0].ep;
 	peer = bed->side[1].addr;
 	return expose(bed, 1, there, SIZE, OPEN_TO_ALL);

@@ -1,6 +1,13 @@
 /* FI_MULTI_RECV: one buffer for many messages. */
 #include "shared.h"
 
+static size_t least;
+
+static void set_least(struct bed *bed, int side)
+{
+	OK(fi_setopt(&bed->side[side].ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)));
+}
+
 static void open_multi(struct bed *bed, uint64_t rx_bind, size_t minimum)
 {
 #if HEADERS_2
@@ -8,15 +15,12 @@ static void open_multi(struct bed *bed, uint64_t rx_bind, size_t minimum)
 #else
 	uint64_t cap = 0;
 #endif
-	struct setup s = { .more_caps = FI_MULTI_RECV | cap, .rx_bind = rx_bind };
-	int i;
+	struct setup s = { .more_caps = FI_MULTI_RECV | cap, .rx_bind = rx_bind, .bind = set_least };
 
 	if (tagged && !cap)
 		SKIP("these headers do not know FI_TAGGED_MULTI_RECV");
-	open_sides(bed, &s);
-	for (i = 0; i < 2; i++)
-		OK(fi_setopt(&bed->side[i].ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &minimum, sizeof(minimum)));
-	enable_sides(bed, &s);
+	least = minimum;
+	open_bed(bed, &s);
 }
 
 static void post_multi(struct bed *bed, char *buf, size_t len, void *context)

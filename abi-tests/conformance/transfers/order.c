@@ -118,6 +118,7 @@ static void to_itself(void)
 	struct bed bed;
 	int i;
 
+	BY_ADDRESS;
 	open_bed(&bed, &usual);
 	for (i = 0; i < 2; i++) {
 		fill(out, lens[i], 4);

@@ -2,6 +2,11 @@
 #include <sched.h>
 #include "shared.h"
 
+static ssize_t post_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
+{
+	return tagged ? fi_tinject(ep, buf, len, to, tag) : fi_inject(ep, buf, len, to);
+}
+
 static void ping_pong_body(struct bed *bed, int me, int pipe)
 {
 	struct side *mine = &bed->side[0];
@@ -63,8 +68,44 @@ static void auto_progress(void)
 	in_two(&s, auto_body);
 }
 
+/* Nothing but the endpoint is there when they are sent: small messages are taken, and kept until the receiver looks. */
+static void sends_to_a_peer_that_does_not_look_body(struct bed *bed, int me, int pipe)
+{
+	enum { MESSAGES = 8, LEN = 64 };
+	struct side *mine = &bed->side[0];
+	char word = 's';
+	int i;
+
+	if (me == 0) {
+		pipe_recv(pipe, &word, 1);
+		for (i = 0; i < MESSAGES; i++) {
+			POST(bed, post_recv(mine->ep, in, LEN, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+			CHECK(COMPLETION(bed, mine->rx, ctx(1)).len == LEN, "message %d: the length", i);
+			SAME(in, LEN, (unsigned) i);
+		}
+	} else {
+		for (i = 0; i < MESSAGES; i++) {
+			char *mail = out + i * LEN;
+
+			fill(mail, LEN, (unsigned) i);
+			if (i % 2)
+				POST(bed, post_send(mine->ep, mail, LEN, bed->peer, TAG, ctx(i)));
+			else
+				POST(bed, post_inject(mine->ep, mail, LEN, bed->peer, TAG));
+		}
+		pipe_send(pipe, &word, 1);
+		for (i = 1; i < MESSAGES; i += 2)
+			COMPLETION(bed, mine->tx, ctx(i));
+	}
+}
+
+static void sends_to_a_peer_that_does_not_look(void)
+{
+	in_two(&usual, sends_to_a_peer_that_does_not_look_body);
+}
+
 static const struct test tests[] = {
-	TEST(ping_pong_between_processes), TEST(auto_progress),
+	TEST(ping_pong_between_processes), TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
 };
 
 CASES(tests)
