@@ -14,6 +14,8 @@ use syn::{Attribute, Expr, FnArg, Ident, Item, LitStr, ReturnType, Token, Type, 
 pub struct Header {
     /// Below `include/rdma`, as `providers/fi_log.h`.
     pub path: String,
+    /// Below `src/abi/types`: a file, or a folder of files.
+    pub source: String,
     pub parts: Vec<Part>,
     pub rows: Vec<Row>,
 }
@@ -99,8 +101,8 @@ pub fn read(abi: &Path) -> Result<Vec<Header>, String> {
     FILES
         .iter()
         .map(|name| {
-            let parts = parts(&parse_file(&abi.join("types").join(format!("{name}.rs")))?)
-                .map_err(|e| format!("{name}: {e}"))?;
+            let file = whole_file(&abi.join("types").join(name))?;
+            let parts = parts(&file).map_err(|e| format!("{name}: {e}"))?;
             let table = abi
                 .join("wrappers")
                 .join(format!("{}.rs", name.rsplit('/').next().unwrap_or(name)));
@@ -109,8 +111,10 @@ pub fn read(abi: &Path) -> Result<Vec<Header>, String> {
             } else {
                 vec![]
             };
+            let in_files = abi.join("types").join(name).is_dir();
             Ok(Header {
                 path: format!("{name}.h"),
+                source: format!("{name}{}", if in_files { "/" } else { ".rs" }),
                 parts,
                 rows,
             })
@@ -125,7 +129,9 @@ fn refuse_strays(dir: &Path, prefix: &str) -> Result<(), String> {
         .flatten()
     {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_dir() {
+        if FILES.contains(&format!("{prefix}{name}").as_str()) {
+            continue; // a header in several files: its `mod.rs` names them, as the compiler sees to
+        } else if entry.path().is_dir() {
             refuse_strays(&entry.path(), &format!("{name}/"))?;
         } else if let Some(stem) = name.strip_suffix(".rs").filter(|s| *s != "mod")
             && !FILES.contains(&format!("{prefix}{stem}").as_str())
@@ -134,6 +140,23 @@ fn refuse_strays(dir: &Path, prefix: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A file, or a folder: what its `mod.rs` names, in that order.
+fn whole_file(path: &Path) -> Result<syn::File, String> {
+    let folder = path.join("mod.rs");
+    if !folder.exists() {
+        return parse_file(&path.with_extension("rs"));
+    }
+    let mut whole = parse_file(&folder)?;
+    for item in std::mem::take(&mut whole.items) {
+        if let Item::Mod(module) = item {
+            whole
+                .items
+                .extend(whole_file(&path.join(module.ident.to_string()))?.items);
+        }
+    }
+    Ok(whole)
 }
 
 fn parse_file(path: &Path) -> Result<syn::File, String> {

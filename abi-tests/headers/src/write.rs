@@ -41,10 +41,10 @@ fn header(
         .unwrap_or_default()
         .trim_end_matches(".h");
     let guard = format!("{}_H", stem.to_uppercase());
-    let source = header.path.trim_end_matches(".h");
+    let source = &header.source;
     Ok(format!(
         "/* SPDX-License-Identifier: BSD-2-Clause */\n\
-         /* Written by `make headers` from src/abi/types/{source}.rs: do not edit. */\n\n\
+         /* Written by `make headers` from src/abi/types/{source}: do not edit. */\n\n\
          #ifndef {guard}\n#define {guard}\n\n{top}\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{forward}{body}\n\n\
          #ifdef __cplusplus\n}}\n#endif\n\n#endif /* {guard} */\n"

@@ -1,0 +1,39 @@
+# Runs in the guest: our own provider `verbs;ofi_rxm`. Set by `run`, in front of this text: LIBDIR, PAGES (a folder of
+# programs) and BIN (of fi_info and fi_pingpong).
+address=192.168.77.1 port=47592 provider='verbs;ofi_rxm'
+export LD_LIBRARY_PATH=$LIBDIR FI_PROVIDER_PATH=/none
+step() { echo "STEP $(cut -d ' ' -f 1 /proc/uptime) $*"; }
+cd /run || exit 1
+
+step "fi_info"
+"$BIN/fi_info" -p "$provider" >info 2>&1
+sed -n 's/^ *\(provider\|fabric\|domain\|type\|protocol\): /\1 /p' info | sort -u | sed 's/^/INFO /'
+
+pingpong() { # SIZE COUNT
+	# shellcheck disable=SC2086
+	timeout 120 "$BIN/fi_pingpong" -p "$provider" -e rdm -d rxe0 -c -S $1 -I $2 >server 2>&1 &
+	server=$!
+	until ss -Hltn "sport = :$port" | grep -q .; do kill -0 $server 2>/dev/null || break; done
+	# shellcheck disable=SC2086
+	if timeout 120 "$BIN/fi_pingpong" -p "$provider" -e rdm -d rxe0 -c -S $1 -I $2 $address >client 2>&1 && wait $server
+	then echo "GUEST ok fi_pingpong: $2 times $1 bytes"
+	else echo "GUEST FAIL fi_pingpong: $2 times $1 bytes"; cat client server
+	fi
+}
+for what in "64 200" "4096 200" "65536 40" "1048576 10"; do
+	read -r size count <<<"$what"
+	step "fi_pingpong, $count times $size bytes"
+	pingpong "$size" "$count"
+done
+
+# Of fi_av one case has a child of fork use a device that its parent had open, which libibverbs cannot do.
+for page in fi_rma fi_msg fi_tagged fi_atomic fi_cq fi_av; do
+	step "$page"
+	cases=
+	[ $page != fi_av ] || cases=insertsvc
+	# shellcheck disable=SC2086
+	CASE_SECONDS=60 timeout 200 "$PAGES/$page" "$provider" $cases >page 2>&1
+	echo "GUEST $page ends with $?"
+	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 $page on $provider: /"
+done
+step "end"
