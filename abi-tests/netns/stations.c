@@ -182,7 +182,7 @@ static void meet_peer(struct station *me)
 	me->posted = me->sent = me->received = 0;
 	me->send_errors = me->receive_errors = 0;
 	me->error = 0;
-	me->met = true;
+	me->met = me->generation;
 }
 
 static void live(struct station *me)
@@ -201,9 +201,8 @@ static void live(struct station *me)
 	for (int i = 0; i < WINDOW; i++)
 		post_receive(&receives[i]);
 	while (me->order != CLOSE) {
-		if (me->order == MEET && !me->idle && !has_sends() && me->peer->open) {
+		if (me->order == MEET && me->met != me->generation && !has_sends() && me->peer->open) {
 			meet_peer(me);
-			me->idle = true;
 		} else if (me->order == STREAM) {
 			me->idle = false;
 			send_what_fits(me);
@@ -233,6 +232,7 @@ struct station *two_stations(void)
 		two[i].host = i + 1;
 		two[i].node = i ? "10.77.0.2" : "10.77.0.1";
 		two[i].order = MEET;
+		two[i].generation = 1;
 		two[i].peer = &two[!i];
 	}
 	return two;
@@ -242,7 +242,8 @@ void begin(struct station *station)
 {
 	pid_t parent = getpid(), child;
 
-	station->open = station->idle = station->met = false;
+	station->open = station->idle = false;
+	station->met = 0;
 	fflush(stdout);
 	child = fork();
 	CHECK(child >= 0, "no process");

@@ -15,7 +15,7 @@
 enum order {
 	STREAM, /* send whatever there is room for */
 	DRAIN,  /* send no more, but end what was sent */
-	MEET,   /* forget the peer, know it by the name it has now, and be idle */
+	MEET,   /* forget the peer and know it by the name it has now, once for each generation */
 	CLOSE,  /* close everything, and end */
 };
 
@@ -30,11 +30,12 @@ struct station {
 
 	/* Said at any time. */
 	_Atomic enum order order;
-	_Atomic uint32_t generation; /* which stream a message belongs to; changed together with MEET only */
+	_Atomic uint32_t generation; /* which stream a message belongs to, from 1; changed together with MEET only */
 
 	/* What it says of itself. */
 	struct name name;
-	_Atomic bool open, idle, met;
+	_Atomic bool open, idle; /* idle: told to drain, and no send is under way */
+	_Atomic uint32_t met;    /* the generation in which it met its peer; 0: none yet */
 	_Atomic uint64_t posted, sent, received;
 	_Atomic uint32_t send_errors, receive_errors;
 	_Atomic int error; /* the first */
