@@ -7,6 +7,10 @@
 #include <stdio.h>
 
 #define MOST_REPETITIONS 1000
+#define FEW 16	/* large messages on their way at once */
+#define STREAMS 4	/* pairs that send at once */
+
+extern const size_t sizes[];	/* of messages; 0 is the end */
 
 struct fid_ep;
 struct fid_cq;
@@ -41,13 +45,19 @@ struct settings {
 };
 
 _Noreturn void die(const char *what, long code);
+int wanted(const struct settings *with, const char *name); /* the work of this name */
 double now(void);		/* seconds */
 void barrier(struct side *me);	/* over the socket */
 void exchange(struct side *me, const void *mine, void *theirs, size_t len);
 
 int fabric_open(struct side *me, const struct settings *with);
+/* Of `me`, with another endpoint and queue, joined to such a pair of the other process. */
+struct side another_pair(struct side *me);
+/* Of `me`, with another endpoint of this process. */
+struct side another_peer(struct side *me);
 void floors(struct side *me, const struct settings *with, void *shared);
 void works(struct side *me, const struct settings *with);
+void socket_works(struct side *me, const struct settings *with);
 
 /* One round of a work: seconds for `count` operations. Both processes run it. */
 typedef double work_round(struct side *me, size_t size, long count);

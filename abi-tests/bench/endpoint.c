@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 static void *library;
+static struct base base;
+static struct wish with_queue;
 
 static void load(const char *path)
 {
@@ -108,7 +110,6 @@ static void share_memory(struct side *me, struct fid_domain *domain, const struc
 /* 0 if the library has no such provider. */
 int fabric_open(struct side *me, const struct settings *with)
 {
-	struct base base;
 	struct end end = { 0 };
 	struct about mine = { 0 }, theirs;
 
@@ -116,13 +117,12 @@ int fabric_open(struct side *me, const struct settings *with)
 	struct fi_info *info = find_most(with->provider, &me->rma);
 	if (!info)
 		return 0;
-	struct wish wish = { .cq_size = info->tx_attr->size + info->rx_attr->size };
-
+	with_queue.cq_size = info->tx_attr->size + info->rx_attr->size;
 	me->largest = with->largest < 4096 ? 4096 : with->largest;
 	me->inject_size = info->tx_attr->inject_size;
 	open_base(&base, info);
 	share_memory(me, base.domain, info, &mine);
-	open_end(&end, &base, &wish);
+	open_end(&end, &base, &with_queue);
 	me->ep = end.ep;
 	me->cq = end.cq;
 	mine.name = end.name;
@@ -133,4 +133,33 @@ int fabric_open(struct side *me, const struct settings *with)
 	me->shared_addr = theirs.shared_addr;
 	me->shared_key = theirs.shared_key;
 	return 1;
+}
+
+static struct side with_end(struct side *me, const struct end *end)
+{
+	struct side one = *me;
+
+	one.ep = end->ep;
+	one.cq = end->cq;
+	return one;
+}
+
+struct side another_pair(struct side *me)
+{
+	struct end end = { 0 };
+	struct name theirs;
+
+	open_end(&end, &base, &with_queue);
+	struct side one = with_end(me, &end);
+	exchange(me, &end.name, &theirs, sizeof(theirs));
+	one.peer = know(base.av, &theirs);
+	return one;
+}
+
+struct side another_peer(struct side *me)
+{
+	struct end end = { .cq = me->cq, .ep = new_ep(&base, base.av, me->cq) };
+
+	enable(end.ep);
+	return with_end(me, &end);
 }

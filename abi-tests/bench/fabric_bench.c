@@ -1,6 +1,6 @@
 /* Measures a libfabric.so.1: two processes on two cores, joined by one endpoint each.
  *
- *   fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-m LARGEST] [-w WORKS] [-c CPU,CPU] LIBRARY
+ *   fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-m LARGEST] [-w WORKS] [-c CPU,CPU] LIBRARY|socket
  *
  * Here: the processes, their talk beside the fabric, the clock, and the statistics. */
 #define _GNU_SOURCE
@@ -66,7 +66,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int wanted(const struct settings *with, const char *name)
+int wanted(const struct settings *with, const char *name)
 {
 	size_t len = strlen(name);
 	if (!with->only)
@@ -170,13 +170,13 @@ static void child_ended(int signal, siginfo_t *info, void *context)
 static void usage(void)
 {
 	fprintf(stderr, "usage: fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-m LARGEST] [-w WORK,WORK..]"
-			" [-c CPU,CPU] LIBRARY\n");
+			" [-c CPU,CPU] LIBRARY|socket\n");
 	exit(2);
 }
 
 int main(int argc, char **argv)
 {
-	struct settings with = { .provider = "shm", .repetitions = 21, .seconds = 0.005, .largest = 4 << 20 };
+	struct settings with = { .provider = "shm", .repetitions = 21, .seconds = 0.005, .largest = 16 << 20 };
 	int cpus[2] = { 0, 1 }, fds[2], option;
 
 	while ((option = getopt(argc, argv, "p:r:t:m:w:c:")) != -1) {
@@ -217,8 +217,10 @@ int main(int argc, char **argv)
 	alarm(600); /* nothing hangs */
 
 	floors(&me, &with, shared);
-	int there = fabric_open(&me, &with);
-	if (there)
+	int bare = !strcmp(with.library, "socket"), there = bare || fabric_open(&me, &with);
+	if (bare)
+		socket_works(&me, &with);
+	else if (there)
 		works(&me, &with);
 	barrier(&me);
 	if (child == 0)

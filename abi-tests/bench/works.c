@@ -9,12 +9,15 @@
 #include <rdma/fi_tagged.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define WINDOW 64
-#define FEW 16	/* of large messages */
 #define TAG 7
 
+const size_t sizes[] = { 1, 8, 64, 512, 2048, 4096, 8192, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 0 };
+
 static struct fi_context2 contexts[2 * WINDOW];
+static struct side pairs[STREAMS];
 
 static void progress(struct side *me)
 {
@@ -159,6 +162,105 @@ static double bandwidth(struct side *me, size_t size, long count)
 	return windows(me, size, count, FEW, SENDING);
 }
 
+static void wait_for_all(size_t sent, size_t received)
+{
+	for (int left = 1; left;) {
+		left = 0;
+		for (struct side *pair = pairs; pair < pairs + STREAMS; pair++) {
+			progress(pair);
+			left |= pair->sent < sent || pair->received < received;
+		}
+	}
+	for (struct side *pair = pairs; pair < pairs + STREAMS; pair++)
+		wait_for(pair, sent, received);
+}
+
+static void receive_windows(size_t size)
+{
+	for (int slot = 0; slot < FEW * STREAMS; slot++)
+		receive(&pairs[slot % STREAMS], size, slot);
+}
+
+/* As `windows`, from several endpoints to as many. */
+static double streams(struct side *me, size_t size, long count)
+{
+	long rounds = count / (FEW * STREAMS) + 1;
+	size_t sent = 0;
+
+	mark(me, size);
+	if (me->rank == 1)
+		receive_windows(size);
+	barrier(me);
+	double start = now();
+	for (long i = 0; i < rounds; i++) {
+		if (me->rank == 0) {
+			for (int s = 0; s < STREAMS; s++)
+				receive(&pairs[s], 8, WINDOW + s);
+			for (int slot = 0; slot < FEW * STREAMS; slot++) {
+				struct side *pair = &pairs[slot % STREAMS];
+				post(pair, fi_tsend(pair->ep, me->tx, size, me->desc, pair->peer, TAG, &contexts[slot]));
+			}
+			wait_for_all(FEW, 1);
+		} else {
+			wait_for_all(0, FEW);
+			if (i + 1 < rounds)
+				receive_windows(size);
+			for (int s = 0; s < STREAMS; s++)
+				sent = send_one(&pairs[s], 8, WINDOW + s);
+			wait_for_all(sent, 0);
+		}
+	}
+	double took = now() - start;
+	if (me->rank == 1)
+		check(me, size);
+	return took * (double)count / (double)(rounds * FEW * STREAMS);
+}
+
+/* Whether neither process has come to take gigabytes: the C library's endpoints have a hundred megabytes each. */
+static int are_small(struct side *me)
+{
+	struct rusage mine, theirs;
+
+	getrusage(RUSAGE_SELF, &mine);
+	exchange(me, &mine, &theirs, sizeof(mine));
+	return mine.ru_maxrss < 2 << 20 && theirs.ru_maxrss < 2 << 20;
+}
+
+/* Rank 0 gets so many peers that have said one thing and say no more. 0: there is no memory for them. */
+static int idle_peers(struct side *me, size_t count)
+{
+	static size_t there;
+
+	if (!are_small(me))
+		return 0;
+	latency(me, 8, 1); /* connects the two, so that the answers leave at once */
+	for (; there < count; there++) {
+		if (me->rank == 0) {
+			receive(me, 8, 0);
+			wait_for(me, 0, 1);
+			wait_for(me, send_one(me, 8, 0), 0);
+		} else {
+			struct side other = another_peer(me);
+			receive(me, 8, 0);
+			wait_for(me, send_one(&other, 8, 1), 1);
+		}
+	}
+	return 1;
+}
+
+/* `peers` of them are idle. */
+static double poll_in_vain(struct side *me, size_t peers, long count)
+{
+	struct fi_cq_tagged_entry done;
+	double start = now();
+
+	(void)peers;
+	for (long i = 0; me->rank == 0 && i < count; i++)
+		if (fi_cq_read(me->cq, &done, 1) != -FI_EAGAIN)
+			die("a completion of nothing", i);
+	return now() - start;
+}
+
 /* Rank 1 only lets its library work until it is told that all is over. */
 static void one_sided_end(struct side *me)
 {
@@ -284,12 +386,25 @@ static double fetch_add_shared(struct side *me, size_t size, long count)
 	return fetch_add_to(me, count, shared_window(me));
 }
 
+/* Where each pair has a connection. */
+static void connected_works(struct side *me, const struct settings *with)
+{
+	if (wanted(with, "streams"))
+		for (int s = 0; s < STREAMS; s++)
+			pairs[s] = another_pair(me);
+	for (size_t size = 4096; size <= with->largest; size *= 4)
+		report(me, with, "streams", size, GIGABYTES_PER_SECOND, streams);
+	for (size_t peers = 1; peers <= 1000 && wanted(with, "poll"); peers *= peers == 1 ? 100 : 10) {
+		if (!idle_peers(me, peers))
+			break;
+		report(me, with, "poll", peers, NANOSECONDS, poll_in_vain);
+	}
+}
+
 void works(struct side *me, const struct settings *with)
 {
-	static const size_t sizes[] = { 8, 64, 512, 2048, 4096, 8192, 16384, 65536, 262144, 1 << 20, 4 << 20 };
-
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && sizes[i] <= with->largest; i++)
-		report(me, with, "latency", sizes[i], NANOSECONDS, latency);
+	for (const size_t *size = sizes; *size && *size <= with->largest; size++)
+		report(me, with, "latency", *size, NANOSECONDS, latency);
 	report(me, with, "rate", 8, MILLIONS_PER_SECOND, rate);
 	report(me, with, "rate-inject", 8, MILLIONS_PER_SECOND, rate_inject);
 	for (size_t size = 4096; size <= with->largest; size *= 4)
@@ -309,4 +424,6 @@ void works(struct side *me, const struct settings *with)
 		report(me, with, "fetch-add", 8, NANOSECONDS, fetch_add);
 		report(me, with, "fetch-add-shared", 8, NANOSECONDS, fetch_add_shared);
 	}
+	if (strstr(with->provider, "tcp"))
+		connected_works(me, with);
 }

@@ -17,23 +17,14 @@ if [ "$CLIENTS" = full ]; then mpi4py openmpi-rma 2 900 -i test_rma -i test_win
 else mpi4py openmpi-rma 2 600 -i test_win; fi
 through_libfabric openmpi-rma
 
-# Debian's, unpacked beside the system: it is told where it lies, and mpi4py which of its two builds to take. mpi4py starts
-# its jobs with `mpiexec`, which has another name there.
 [ "$CLIENTS" = full ] || exit 0
-if old=$("$REAL" openmpi4) && env=$(environment openmpi4 mpi4py==4.1.2 numpy==2.2.6) && tests=$(mpi4py_tests "$env/bin/python"); then
-    client='Open MPI 4.1.4'
-    ln -sf "$old/usr/bin/orterun" "$env/bin/mpiexec"
-    LIBRARIES=$(dirname "$old"/usr/lib/*/libmpi.so.40)
-    export OPAL_PREFIX=$old/usr OPAL_SYSCONFDIR=$old/etc/openmpi PMIX_INSTALL_PREFIX=$LIBRARIES/pmix2 MPI4PY_MPIABI=openmpi
-    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_ofi_provider_include=shm
-    # Left out: its btl/ofi ends the process at an accumulate that is no plain sum, and reads through a null pointer when a
-    # process compares and swaps in a window of its own. On the C library alike.
-    leave=(-x '*ccumulate*' -x '*etchAndOp*' -x '*CompareAndSwap*')
-    mpi4py openmpi4-rma 2 900 -i test_rma -i test_win
-    # Without btl/ofi it has no windows at all, and mpi4py skips what needs one.
-    log=$WORK/openmpi4-rma.log
-    if grep -q 'TestRMAWorld.testPutGet' "$log" && ! grep -q "skipped 'mpi-rma" "$log"; then echo "ok openmpi4-rma-btl"
-    else echo "FAIL openmpi4-rma-btl: its windows did not go through libfabric"; fi
-else
-    echo "FAIL openmpi4: cannot be fetched"
-fi
+. "$clients/with-openmpi4"
+export OMPI_MCA_btl_ofi_provider_include=shm
+# Left out: its btl/ofi ends the process at an accumulate that is no plain sum, and reads through a null pointer when a
+# process compares and swaps in a window of its own. On the C library alike.
+leave=(-x '*ccumulate*' -x '*etchAndOp*' -x '*CompareAndSwap*')
+mpi4py openmpi4-rma 2 900 -i test_rma -i test_win
+# Without btl/ofi it has no windows at all, and mpi4py skips what needs one.
+log=$WORK/openmpi4-rma.log
+if grep -q 'TestRMAWorld.testPutGet' "$log" && ! grep -q "skipped 'mpi-rma" "$log"; then echo "ok openmpi4-rma-btl"
+else echo "FAIL openmpi4-rma-btl: its windows did not go through libfabric"; fi

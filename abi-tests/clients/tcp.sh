@@ -20,8 +20,12 @@ export FI_PROVIDER=tcp
     # The layer of messages over connections, by name.
     export FI_PROVIDER='tcp;ofi_rxm'
     offers "$FI_PROVIDER" || exit 0
-    if [ "$CLIENTS" = full ]; then mpi4py tcp-rxm-mpich-2 2 1800
-    else mpi4py tcp-rxm-mpich-2 2 300 -i test_p2p_buf_matched -i test_cco_buf -i test_win; fi
+    if [ "$CLIENTS" = full ]; then
+        mpi4py tcp-rxm-mpich-2 2 1800
+        mpi4py tcp-rxm-mpich-4 4 3600
+    else 
+        mpi4py tcp-rxm-mpich-2 2 300 -i test_p2p_buf_matched -i test_cco_buf -i test_win
+    fi
 )
 
 (
@@ -38,17 +42,27 @@ export FI_PROVIDER=tcp
 )
 
 # Open MPI's messages (mtl/ofi), which shared memory cannot carry.
+export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include=$FI_PROVIDER
+export OMPI_MCA_opal_common_ofi_provider_include=$FI_PROVIDER OMPI_MCA_opal_common_ofi_verbose=1
 (
     . "$clients/with-openmpi"
-    export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include=$FI_PROVIDER OMPI_MCA_opal_common_ofi_verbose=1
     took_provider='.*mtl:ofi:provider: ([a-z_;]*).*'
     # The C library does not find again the message that MPI_Mprobe has claimed, as every receive of an object does; nor do
     # partitioned messages between processes end.
     [ "$library" = "$DIST/lib" ] || leave=(-e _matched -e _obj -e _part)
     if [ "$CLIENTS" = full ]; then
-        mpi4py tcp-openmpi-2 2 1800 -i test_p2p -i test_cco -i test_comm
+        mpi4py tcp-openmpi-2 2 1800
         mpi4py tcp-openmpi-4 4 1800 -i test_p2p -i test_cco
     else
         mpi4py tcp-openmpi-2 2 300 -i test_p2p_buf -i test_p2p_obj -i test_cco_buf
     fi
+)
+[ "$CLIENTS" = full ] || exit 0
+(
+    . "$clients/with-openmpi4"
+    export OMPI_MCA_mtl_base_verbose=1
+    took_provider='.*mtl:ofi:prov: ([a-z_;]*).*'
+    # Left out: cancelling a send is a segmentation fault of Open MPI, on the C library alike.
+    leave=(-x '*.testCancel')
+    mpi4py tcp-openmpi4-2 2 1800 -i test_p2p_buf -i test_cco
 )
