@@ -35,11 +35,13 @@ done
 odd containers-of-one 1 mpiexec -n 4 unshare --pid --mount --ipc --uts --fork --mount-proc "${ranks[@]}"
 
 # Of two names, as containers have: MPICH's own files in /dev/shm are called after process number and host.
+# One job's words go to a file first: two jobs that write to one log break each other's lines.
 # shellcheck disable=SC2016
 contained='unshare --pid --mount --ipc --uts --fork --mount-proc sh -c "echo \$0 >/proc/sys/kernel/hostname; exec \"\$@\""'
 # shellcheck disable=SC2016
-odd two-containers 2 sh -c "$contained"' one "$@" & '"$contained"' two "$@"; last=$?; wait $! && exit $last' \
-    sh mpiexec -n 4 "${ranks[@]}"
+odd two-containers 2 sh -c "$contained"' one "$@" >"$0" 2>&1 & '"$contained"' two "$@"; two=$?
+        wait $!; one=$?; cat "$0"; exit $((one + two))' \
+    "$WORK/first-container" mpiexec -n 4 "${ranks[@]}"
 
 if $CC -O1 -Wall -o "$WORK/forbid" "$clients/../robust/forbid.c"; then
     odd no-ptrace 1 mpiexec -n 4 "$WORK/forbid" "${ranks[@]}"
