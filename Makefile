@@ -3,6 +3,7 @@
 #
 #   make                      release build, staged in target/dist/{lib,include,bin,lib/pkgconfig}
 #   make check                every test; make check SUITES="symbols robust" some of them
+#   make check-verbs          real RDMA in a small virtual machine
 #   make case PAGE=fi_tagged CASE=name PROVIDER=shm    one page of the manual, or one case of it, in seconds
 #   make soak                 30 minutes of MPI jobs that come, go and are killed; make soak MINUTES=5 for less
 #   make demo                 shows what works, with programs nobody changed
@@ -36,7 +37,7 @@ export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
 RELEASE := target/release
 DIST    := target/dist
 
-.PHONY: all library stage install uninstall check case soak demo headers bench clean tools
+.PHONY: all library stage install uninstall check check-verbs case soak demo headers bench clean tools
 .DELETE_ON_ERROR:
 
 all: stage
@@ -95,8 +96,12 @@ check: stage
 	@.ci/tools check
 	@abi-tests/run $(SUITES)
 
+check-verbs: stage
+	@.ci/tools check
+	@abi-tests/run rdma-headers rdma-vm
+
 case: stage
-	@abi-tests/conformance/case "$(PAGE)" "$(CASE)" $(PROVIDER)
+	@abi-tests/conformance/case "$(PAGE)" "$(CASE)" $(if $(PROVIDER),"$(PROVIDER)")
 
 soak: stage
 	@.ci/tools check
