@@ -177,21 +177,29 @@ impl<R: Receives> DirectReceives for SharedPool<R> {
 }
 
 /// The registered memory of a domain.
-pub(super) struct Registry(pub Arc<Registrations>);
+pub(super) struct Registry {
+    pub memory: Arc<Registrations>,
+    /// Programs name memory without descriptors, so each region is found by its address and serves for all.
+    pub for_all: bool,
+}
 
 impl Registrar for Registry {
     fn register(&self, memory: &UserIov, access: u64, rights: Rights) -> Result<Registered> {
+        if self.for_all && rights == Rights::default() && access & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
+            log!(by NAME; Warn, Mr, "fi_mr_reg: a card tells nobody what peers do with a region, so there are no flags for that");
+            return Err(Errno(FI_EOPNOTSUPP));
+        }
         let Some(part) = memory.only() else {
             log!(by NAME; Warn, Mr, "fi_mr_reg: {} pieces; a card registers one", memory.parts().len());
             return Err(Errno(FI_EINVAL));
         };
         let access = Access {
-            local_write: access & (FI_RECV | FI_READ) != 0,
+            local_write: self.for_all || access & (FI_RECV | FI_READ) != 0,
             remote_read: rights.read,
             remote_write: rights.write,
         };
         let (desc, key) = self
-            .0
+            .memory
             .register(&part, access)
             .map_err(|error| Errno(error.raw_os_error().unwrap_or(FI_EIO)))?;
         Ok(Registered {
@@ -201,10 +209,10 @@ impl Registrar for Registry {
     }
 
     fn deregister(&self, registered: &Registered) {
-        self.0.deregister(registered.desc);
+        self.memory.deregister(registered.desc);
     }
 
     fn lend(&self, addr: usize, desc: usize) -> bool {
-        self.0.has(addr, desc)
+        self.memory.has(addr, desc)
     }
 }

@@ -120,7 +120,10 @@ impl OnEngine for Verbs {
     }
 
     fn registrar(domain: &Arc<Domain>) -> Option<Arc<dyn Registrar>> {
-        Some(Arc::new(Registry(domain.memory.clone())))
+        Some(Arc::new(Registry {
+            memory: domain.memory.clone(),
+            for_all: false,
+        }))
     }
 }
 

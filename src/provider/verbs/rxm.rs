@@ -2,9 +2,13 @@
 //! connected ones.
 //!
 //! The engine over `transport::verbs::reliable`. Devices, addresses and names are those of `verbs`.
+//!
+//! Each device is offered twice. A program that takes the device's keys and addresses (FI_MR_PROV_KEY, FI_MR_VIRT_ADDR,
+//! FI_MR_ALLOCATED) and wants no report of what peers do (FI_RMA_EVENT) gets a domain in which devices do all reads and
+//! writes; every other program one in which the engine does them.
 
 use super::devices::{self, Offers};
-use super::endpoint::failed;
+use super::endpoint::{Registry, failed};
 use super::{NAME, rxm_settings, settings};
 use crate::abi::types::*;
 use crate::api::av::{AddressKind, SocketAddr as SocketKind};
@@ -14,10 +18,12 @@ use crate::api::info::address::of_interface;
 use crate::api::info::check::judge_all;
 use crate::api::info::model::{FabricAttr, Info};
 use crate::api::info::query::Query;
+use crate::api::mr::registrar::Registrar;
 use crate::engine::port::{Limits, PeerId};
 use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::sys::rdma::Pd;
 use crate::sys::resolve::{from_bytes, to_bytes};
+use crate::transport::verbs::Registrations;
 use crate::transport::verbs::reliable::{Card, Config, Reliable, place_of};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -32,13 +38,23 @@ pub struct VerbsRxm {
 
 impl VerbsRxm {
     fn all(&self, again: bool) -> Vec<Info> {
-        self.offers.all(again).into_iter().filter_map(offer).collect()
+        let connected = self.offers.all(again).into_iter();
+        connected
+            .flat_map(|connected| offers(connected).into_iter().flatten())
+            .collect()
     }
+}
+
+/// What the endpoints of a domain share.
+pub struct RxmDomain {
+    pd: Arc<Pd>,
+    /// Where peers' devices work on it.
+    memory: Option<Arc<Registrations>>,
 }
 
 impl OnEngine for VerbsRxm {
     type Transport = Reliable<Card>;
-    type Shared = Arc<Pd>;
+    type Shared = RxmDomain;
 
     const NAME: &'static str = "ofi_rxm";
     const WHOLE_NAME: &'static str = "verbs;ofi_rxm";
@@ -74,17 +90,52 @@ impl OnEngine for VerbsRxm {
         rxm_settings::get().config.limits()
     }
 
-    fn share(info: &Info) -> Result<Arc<Pd>> {
-        devices::open(info)
+    fn share(info: &Info) -> Result<RxmDomain> {
+        let pd = devices::open(info)?;
+        let mr_mode = info.domain.as_ref().map_or(0, |domain| domain.mr_mode);
+        let one_sided = mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC) != 0;
+        let memory = one_sided.then(|| Arc::new(Registrations::new(Box::new(pd.clone()))));
+        Ok(RxmDomain { pd, memory })
     }
 
-    fn open(pd: &Arc<Arc<Pd>>, info: &Info) -> Result<Reliable<Card>> {
+    fn registrar(domain: &Arc<RxmDomain>) -> Option<Arc<dyn Registrar>> {
+        let memory = domain.memory.clone()?;
+        Some(Arc::new(Registry { memory, for_all: true }))
+    }
+
+    fn open(domain: &Arc<RxmDomain>, info: &Info) -> Result<Reliable<Card>> {
         let at = info.src_addr.as_deref().and_then(from_bytes).ok_or(Errno(FI_EINVAL))?;
-        open("fi_endpoint", pd, &at)
+        open("fi_endpoint", &domain.pd, domain.memory.as_ref(), &at)
     }
 }
 
-/// The offer of a reliable endpoint, from that of a connected one.
+/// The offers of a reliable endpoint, from that of a connected one: with the device's reads and writes, and without.
+fn offers(connected: Info) -> Option<[Info; 2]> {
+    let devices_own = connected.domain.clone()?;
+    let mut plain = offer(connected)?;
+    let mut one_sided = plain.clone();
+    let parts = [&mut one_sided, &mut plain].map(|info| info.domain.as_mut());
+    if let [Some(domain), Some(engines_own)] = parts {
+        domain.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_BASIC;
+        domain.mr_key_size = devices_own.mr_key_size;
+        domain.mr_iov_limit = devices_own.mr_iov_limit;
+        domain.mr_cnt = devices_own.mr_cnt;
+        domain.caps &= !FI_RMA_EVENT;
+        // FI_MR_BASIC is the old name of the other.
+        engines_own.mr_mode = FI_MR_SCALABLE;
+    }
+    one_sided.caps &= !FI_RMA_EVENT;
+    if let Some(rx) = &mut one_sided.rx {
+        rx.caps &= !FI_RMA_EVENT;
+    }
+    if let Some(ep) = &mut one_sided.ep {
+        // A queue pair keeps the order of reads and writes of any length.
+        let any = ep.max_msg_size;
+        (ep.max_order_raw_size, ep.max_order_war_size, ep.max_order_waw_size) = (any, any, any);
+    }
+    Some([one_sided, plain])
+}
+
 fn offer(connected: Info) -> Option<Info> {
     let (fabric, domain) = (connected.fabric?, connected.domain?);
     let settings = rxm_settings::get();
@@ -136,13 +187,16 @@ fn config() -> Config {
     }
 }
 
-fn open(call: &str, pd: &Arc<Pd>, at: &SocketAddr) -> Result<Reliable<Card>> {
+fn open(call: &str, pd: &Arc<Pd>, memory: Option<&Arc<Registrations>>, at: &SocketAddr) -> Result<Reliable<Card>> {
     if at.ip().is_unspecified() {
         log!(by NAME; Warn, EpCtrl, "{call}: {at}: peers find an endpoint by the address of one device");
         return Err(Errno(FI_EINVAL));
     }
-    let opened = Reliable::open(pd, at, &config()).map_err(|error| failed(format_args!("{call}: {at}"), &error))?;
+    let mut opened = Reliable::open(pd, at, &config()).map_err(|error| failed(format_args!("{call}: {at}"), &error))?;
     log!(by NAME; Info, EpCtrl, "{call}: {}", opened.place());
+    if let Some(memory) = memory {
+        opened.register_with(memory.clone());
+    }
     Ok(opened)
 }
 
@@ -157,7 +211,7 @@ impl EndpointTransport for Reliable<Card> {
             return Ok(Renamed::default());
         }
         Ok(Renamed {
-            transport: Some(open("fi_setname", self.pd(), &wanted)?),
+            transport: Some(open("fi_setname", self.pd(), self.registered(), &wanted)?),
             address: None,
         })
     }

@@ -103,6 +103,7 @@ impl<D: Device> Reliable<D> {
             longest: self.config.buffer as u32,
             instance: self.instance,
             word: link.word(),
+            is_open: self.is_open,
         }
     }
 

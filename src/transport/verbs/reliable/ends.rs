@@ -85,7 +85,8 @@ impl<D: Device> Reliable<D> {
         let left = link.leave();
         let free = left.filter_map(|purpose| match purpose {
             Purpose::Buffer(buffer) => Some(buffer),
-            Purpose::Inline | Purpose::Part | Purpose::Fetch(_) => None,
+            Purpose::Transfer(transfer) => transfer.buffer,
+            Purpose::Inline | Purpose::Part => None,
         });
         let free: Vec<u32> = free.collect();
         // Until then the device may read from its buffers.
@@ -100,7 +101,7 @@ impl<D: Device> Reliable<D> {
             return true;
         };
         link.abandon();
-        let idle = !link.fetches();
+        let idle = !link.transfers();
         self.drop_arrived(number);
         self.note_end(number);
         idle

@@ -10,7 +10,7 @@ use crate::engine::wire::Header;
 use std::net::SocketAddr;
 
 /// The version of this protocol, and of the engine's beside it.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const ENGINE: u16 = Header::SIZE as u16;
 const MAGIC: [u8; 8] = *b"lfrs-rxm";
 /// Reads otherwise on a machine of the other byte order.
@@ -28,6 +28,8 @@ pub(super) struct Hello {
     pub instance: u64,
     /// Where the other end writes how many packets it has taken.
     pub word: (u64, u32),
+    /// The other end's device may work on registered memory by itself.
+    pub is_open: bool,
 }
 
 /// Why a request or answer is none of this protocol.
@@ -59,6 +61,7 @@ impl Hello {
         bytes.extend(self.instance.to_le_bytes());
         bytes.extend(self.word.0.to_le_bytes());
         bytes.extend(self.word.1.to_le_bytes());
+        bytes.push(self.is_open.into());
         bytes
     }
 
@@ -76,6 +79,7 @@ impl Hello {
                     take(&mut rest).map(u64::from_le_bytes)?,
                     take(&mut rest).map(u32::from_le_bytes)?,
                 ),
+                is_open: take(&mut rest)? != [0],
             })
         };
         let usable = |hello: &Hello| hello.window > 0 && hello.instance != 0 && hello.longest as usize >= Header::SIZE;
@@ -149,6 +153,7 @@ mod tests {
             longest: 16384,
             instance: 99,
             word: (1 << 40, 7),
+            is_open: true,
         }
     }
 

@@ -7,7 +7,7 @@
 use super::buffers::Words;
 use super::handshake::Hello;
 use super::seam::{PairMade, Wire};
-use crate::engine::port::{Push, Token};
+use crate::engine::port::{NotDone, Push, Token};
 use crate::sys::rdma::{Failure, Opcode, Piece, Work};
 use crate::transport::verbs::seam::Registration;
 use std::collections::VecDeque;
@@ -24,21 +24,39 @@ pub(super) enum Purpose {
     Inline,
     /// A packet from this buffer.
     Buffer(u32),
-    /// Some of a fetch, and not the end of it.
+    /// Some of a transfer, and not the end of it.
     Part,
-    Fetch(Fetch),
+    Transfer(Transfer),
 }
 
-/// The end of a fetch.
-pub(super) struct Fetch {
+/// The end of a read or write of the other end's memory.
+pub(super) struct Transfer {
     pub token: Token,
-    /// Of the memory that it goes to. Dropped when it has come.
-    pub _memory: Vec<Box<dyn Registration>>,
+    /// Of our memory, as long as the device works on it.
+    pub registrations: Vec<Box<dyn Registration>>,
+    /// The buffer that the bytes were in, if not the application's memory.
+    pub buffer: Option<u32>,
+    /// What the engine is told if the other end's device refuses.
+    pub refused: NotDone,
 }
 
 struct Posted {
     id: u64,
     purpose: Purpose,
+    /// Writes wait for it.
+    is_ordered_read: bool,
+}
+
+/// How a request moves bytes between the other end's memory and ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    /// A read that nothing waits for.
+    Fetch,
+    /// A read of registered memory: writes that are posted later do not overtake it.
+    Read,
+    Write,
+    /// A write whose bytes are within the request.
+    WriteInline,
 }
 
 /// What has become of a request.
@@ -73,7 +91,11 @@ pub(super) struct Link<W> {
     /// Requests that may be posted at once, apart from the last one.
     room: usize,
     untold: usize,
-    /// A part of a fetch was refused; its end follows.
+    /// Buffers of transfers that could not be posted whole. Part of one may still be sent from there.
+    stranded: Vec<u32>,
+    /// Reads of registered memory that have not ended.
+    reading: usize,
+    /// A part of a transfer was refused; its end follows.
     refused: bool,
     /// Packets that were sent.
     sent: u64,
@@ -106,6 +128,8 @@ impl<W: Wire> Link<W> {
             unfinished: VecDeque::new(),
             room,
             untold: 0,
+            stranded: Vec::new(),
+            reading: 0,
             refused: false,
             sent: 0,
             came: 0,
@@ -142,6 +166,11 @@ impl<W: Wire> Link<W> {
 
     pub(super) fn instance(&self) -> u64 {
         self.other.map_or(0, |other| other.instance)
+    }
+
+    /// Whether the other end's device knows its registered memory by the keys that it tells.
+    pub(super) fn is_open(&self) -> bool {
+        self.other.is_some_and(|other| other.is_open)
     }
 
     /// The longest packet that the other end receives.
@@ -200,14 +229,24 @@ impl<W: Wire> Link<W> {
         Push::Done
     }
 
-    /// Posts a read of the other end's memory, into memory that is `memory`'s until the read has ended.
-    pub(super) fn read(&mut self, remote: (u64, u32), into: Piece, purpose: Purpose) -> bool {
-        let told = matches!(purpose, Purpose::Fetch(_));
+    /// Posts a read or write of the other end's memory. False: the connection has ended.
+    pub(super) fn transfer(&mut self, how: Move, remote: (u64, u32), ours: Piece, purpose: Purpose) -> bool {
+        let told = matches!(purpose, Purpose::Transfer(_));
+        let opcode = match how {
+            Move::Fetch | Move::Read => Opcode::Read,
+            Move::Write | Move::WriteInline => Opcode::Write,
+        };
         let work = Work {
             remote,
-            ..self.work(Opcode::Read, false, told)
+            fence: opcode == Opcode::Write && self.reading > 0,
+            ..self.work(opcode, how == Move::WriteInline, told)
         };
-        self.post(&work, &[into], purpose)
+        let posted = self.post(&work, &[ours], purpose);
+        if let Some(last) = self.unfinished.back_mut().filter(|_| posted && how == Move::Read) {
+            last.is_ordered_read = true;
+            self.reading += 1;
+        }
+        posted
     }
 
     fn work(&mut self, opcode: Opcode, inline: bool, told: bool) -> Work {
@@ -231,14 +270,18 @@ impl<W: Wire> Link<W> {
 
     fn post(&mut self, work: &Work, pieces: &[Piece], purpose: Purpose) -> bool {
         // SAFETY: buffers and words live as long as this connection and are written again only after the request has
-        // ended (a count may be written over, by a later one); the memory of a fetch is lent until it is told or the
+        // ended (a count may be written over, by a later one); the memory of a transfer is lent until it is told or the
         // peer is gone, before which the connection has ended.
         let posted = unsafe { self.wire.post_send(work, pieces) };
         if posted.is_err() {
             self.cut(End::Cut);
             return false;
         }
-        self.unfinished.push_back(Posted { id: work.id, purpose });
+        self.unfinished.push_back(Posted {
+            id: work.id,
+            purpose,
+            is_ordered_read: false,
+        });
         true
     }
 
@@ -298,6 +341,7 @@ impl<W: Wire> Link<W> {
                 Some(Failure::Flushed | Failure::NoAccess | Failure::Refused) => Outcome::Refused,
                 Some(_) => Outcome::Lost,
             };
+            self.reading -= usize::from(posted.is_ordered_read);
             self.refused = outcome == Outcome::Refused && matches!(posted.purpose, Purpose::Part);
             ended(posted.purpose, outcome);
         }
@@ -326,7 +370,11 @@ impl<W: Wire> Link<W> {
         // SAFETY: a request without memory.
         if unsafe { self.wire.post_send(&work, &[]) }.is_ok() {
             let purpose = Purpose::Inline;
-            self.unfinished.push_back(Posted { id: work.id, purpose });
+            self.unfinished.push_back(Posted {
+                id: work.id,
+                purpose,
+                is_ordered_read: false,
+            });
         }
     }
 
@@ -336,14 +384,20 @@ impl<W: Wire> Link<W> {
         self.end = Some(End::Abandoned);
     }
 
-    /// Whether the application's memory may be written to yet.
-    pub(super) fn fetches(&self) -> bool {
+    /// Whether the device may work on the application's memory yet.
+    pub(super) fn transfers(&self) -> bool {
         let mut posted = self.unfinished.iter();
-        posted.any(|posted| matches!(posted.purpose, Purpose::Part | Purpose::Fetch(_)))
+        posted.any(|posted| matches!(posted.purpose, Purpose::Part | Purpose::Transfer(_)))
     }
 
     /// What is still kept for requests, of which the device will say nothing more.
     pub(super) fn leave(&mut self) -> impl Iterator<Item = Purpose> + '_ {
-        self.unfinished.drain(..).map(|posted| posted.purpose)
+        let stranded = self.stranded.drain(..).map(Purpose::Buffer);
+        self.unfinished.drain(..).map(|posted| posted.purpose).chain(stranded)
+    }
+
+    /// Keeps a buffer until the connection is gone.
+    pub(super) fn strand(&mut self, buffer: Option<u32>) {
+        self.stranded.extend(buffer);
     }
 }

@@ -8,7 +8,9 @@
 //! the receives that all connections share. Credit keeps a peer from sending what there is no receive for (`link`), so
 //! that the device never has to send anything again for want of one. `receive` moves bodies to their places at once.
 //!
-//! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`).
+//! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`). A read or
+//! write of a peer's registered memory is the devices' work too, if both know it (`one_sided`). Both are made of `steps`,
+//! with keys from `local_keys`.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
 //! is broken; the peer is dialed to find out whether it lives (`ends`). What peers say is checked; nonsense ends their
@@ -27,23 +29,28 @@ mod ends;
 mod fetch;
 mod handshake;
 mod link;
+mod local_keys;
+mod one_sided;
 mod own_lane;
 mod peers;
 mod receive;
 mod seam;
 mod send;
 mod sleeping;
+mod steps;
 
 #[cfg(test)]
 mod tests;
 
 use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+    Body, CopyOp, Exposed, ExposedName, Get, Limits, Notice, OneSided, PeerId, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::forks::Process;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
+use crate::transport::verbs::memory::{Registrations, Remembered};
+use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use buffers::Buffers;
 use core::mem::ManuallyDrop;
@@ -55,6 +62,7 @@ use seam::Request;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 pub use config::Config;
 pub use device::Card;
@@ -113,6 +121,11 @@ pub struct Reliable<D: Device> {
     receives: OfProcess<Buffers>,
     sends: OfProcess<Buffers>,
     exposures: OfProcess<Exposures>,
+    /// What the program has registered with the device, in a domain where that is how peers reach it.
+    memory: Option<Arc<Registrations>>,
+    remembered: Remembered,
+    /// Peers' devices may work on that memory.
+    is_open: bool,
     config: Config,
     place: SocketAddr,
     /// Drawn at random, to tell this endpoint from others that have, or had, its address.
@@ -156,6 +169,9 @@ impl<D: Device> Reliable<D> {
             receives: OfProcess::new(Buffers::new(config.buffer, access(true))),
             sends: OfProcess::new(Buffers::new(config.buffer, access(false))),
             exposures: OfProcess::new(Exposures::default()),
+            memory: None,
+            remembered: Remembered::default(),
+            is_open: false,
             device: OfProcess::new(device),
             config: *config,
             place,
@@ -178,6 +194,15 @@ impl<D: Device> Reliable<D> {
             told_shortage: false,
             told_memory: false,
         })
+    }
+
+    /// Reads and writes of registered memory are the device's work, where the peer's is too.
+    pub fn register_with(&mut self, memory: Arc<Registrations>) {
+        self.memory = Some(memory);
+    }
+
+    pub fn registered(&self) -> Option<&Arc<Registrations>> {
+        self.memory.as_ref()
     }
 
     /// As a socket address.
@@ -217,8 +242,31 @@ pub fn place_of(address: &[u8]) -> Option<SocketAddr> {
 }
 
 impl<D: Device> Transport for Reliable<D> {
+    const ONE_SIDED: bool = true;
+
     fn limits(&self) -> Limits {
         self.config.limits()
+    }
+
+    fn one_sided(&self) -> OneSided {
+        match self.memory {
+            Some(_) => one_sided::COPIES,
+            None => OneSided::NONE,
+        }
+    }
+
+    fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
+        if self.memory.is_some() {
+            self.is_open = true;
+            self.device.publish(regions, endpoint);
+        }
+    }
+
+    fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
+        if !self.device.is_ours() {
+            return Get::Gone;
+        }
+        self.transfer(to, copy, token)
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {

@@ -2,8 +2,9 @@
 
 use super::Reliable;
 use super::link::{End, Outcome, Purpose};
+use super::one_sided::Note;
 use super::seam::Device;
-use crate::engine::port::{NotDone, PeerId, Placement, Sink};
+use crate::engine::port::{PeerId, Placement, Sink};
 use crate::engine::wire::Header;
 use crate::sys::rdma::{Done, DoneKind};
 use crate::util::user::UserBuf;
@@ -98,18 +99,17 @@ impl<D: Device> Reliable<D> {
         link.completed(done.id, done.failure, &mut |purpose, outcome| match purpose {
             Purpose::Inline | Purpose::Part => {}
             Purpose::Buffer(buffer) => free.push(buffer),
-            // Of what is lost with the connection, its end says all.
-            Purpose::Fetch(fetch) if told && outcome != Outcome::Lost => {
-                let result = match outcome {
-                    Outcome::Done => Ok(()),
-                    _ => Err(NotDone::AskPeer),
-                };
+            Purpose::Transfer(transfer) => {
+                free.extend(transfer.buffer);
                 // The device touches the memory no more, before the application may.
-                let token = fetch.token;
-                drop(fetch);
-                sink.finished(token, result);
+                drop(transfer.registrations);
+                match outcome {
+                    Outcome::Done if told => sink.finished(transfer.token, Ok(())),
+                    Outcome::Refused if told => sink.finished(transfer.token, Err(transfer.refused)),
+                    // Of what is lost with the connection, its end says all.
+                    Outcome::Done | Outcome::Refused | Outcome::Lost => {}
+                }
             }
-            Purpose::Fetch(_) => {}
         });
         link.tell_credit();
         self.note_end(owner);
@@ -197,6 +197,12 @@ impl<D: Device> Reliable<D> {
                 break;
             };
             let packet = self.receives.memory(buffer).part(0, len);
+            if let Some(note) = Note::read(&packet) {
+                sink.written(from, note.len, note.data);
+                self.repost(from, buffer);
+                done += 1;
+                continue;
+            }
             let mut header = [0; Header::SIZE];
             let whole = packet.read(&mut header) == Header::SIZE;
             let Some(header) = Header::decode(&header).filter(|_| whole) else {

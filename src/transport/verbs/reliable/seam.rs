@@ -5,9 +5,11 @@
 
 use crate::sys::rdma::{Done, Piece, Sizes, Work};
 use crate::transport::verbs::seam::{News, Nic};
+use crate::util::regions::Regions;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// An endpoint's share of a device: it listens at an address, and has one completion queue and one shared receive queue.
 /// No call waits.
@@ -15,6 +17,9 @@ pub trait Device: Send + 'static {
     type Wire: Wire;
 
     fn nic(&self) -> &dyn Nic;
+
+    /// Peers' devices may work on these regions. A device knows them already, by the keys that it gave out itself.
+    fn publish(&mut self, _regions: &Arc<Regions>, _endpoint: u64) {}
 
     /// Where it listens.
     fn place(&self) -> SocketAddr;

@@ -61,7 +61,7 @@ impl<D: Device> Reliable<D> {
     }
 
     #[cold]
-    fn make_sends(&mut self) -> Option<u32> {
+    pub(super) fn make_sends(&mut self) -> Option<u32> {
         if self.made_sends >= MOST {
             return None;
         }
@@ -89,15 +89,20 @@ impl<D: Device> Reliable<D> {
         }
     }
 
-    /// There is no connection: makes one, or says what became of it.
     #[cold]
     fn push_unconnected(&mut self, to: PeerId, header: &Header, body: &Body<'_>) -> Push {
+        match self.peers.get(to) {
+            Some(peer) if peer.is_self => self.own_lane.push(header, body),
+            _ => self.connect_first(to),
+        }
+    }
+
+    /// Nothing can be done with a peer now: begins to connect, or says what became of it.
+    #[cold]
+    pub(super) fn connect_first(&mut self, to: PeerId) -> Push {
         let Some(peer) = self.peers.get_mut(to) else {
             return Push::Unreachable(Unreached::Nobody);
         };
-        if peer.is_self {
-            return self.own_lane.push(header, body);
-        }
         if peer.died {
             return Push::Gone;
         }

@@ -1,11 +1,13 @@
 //! Reliable endpoints over stand-ins for devices.
 //!
 //! - `net`: those devices. Here are the suite of all transports and the engine's random stories over them.
-//! - `meeting`: how connections come about and end. `counts`: what messages cost.
+//! - `meeting`: how connections come about and end. `counts`: what messages cost. `one_sided`: devices that work on
+//!   registered memory.
 
 mod counts;
 mod meeting;
 mod net;
+mod one_sided;
 
 use super::*;
 use crate::engine::tests::sim::{Connected, World};
@@ -96,7 +98,7 @@ impl Connected for Reliable<NetDevice> {
 }
 
 /// Gives each the number of its place in the list, and connects all with all.
-fn meet(all: &mut [Reliable<NetDevice>]) {
+fn meet<const OPEN: bool>(all: &mut [Reliable<NetDevice<OPEN>>]) {
     let addresses: Vec<_> = all.iter().map(|end| end.local_address()).collect();
     for end in &mut *all {
         for (number, address) in (0..).zip(&addresses) {
@@ -106,7 +108,7 @@ fn meet(all: &mut [Reliable<NetDevice>]) {
             }
         }
     }
-    let stands = |end: &Reliable<NetDevice>| {
+    let stands = |end: &Reliable<NetDevice<OPEN>>| {
         let mut peers = (0..addresses.len() as PeerId).filter_map(|peer| end.peers.get(peer));
         peers.all(|peer| peer.is_self || peer.link.is_some())
     };

@@ -1,13 +1,16 @@
 //! What an endpoint has of the network: a device, its memory, and the ends of connections.
 
-use super::{INLINE, Net, Pair};
+use super::{INLINE, Net, Pair, Posted};
 use crate::sys::rdma::{Access, Done, EventKind, Failure, Opcode, Piece, Sizes, Work};
+use crate::transport::verbs::memory::Registrations;
 use crate::transport::verbs::reliable::seam::{Device, PairMade, Request, Wire};
 use crate::transport::verbs::seam::{News, Nic, Registration};
+use crate::util::regions::{Mirror, Region, Regions};
 use crate::util::user::UserBuf;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 #[derive(Clone)]
 struct NetNic(Net);
@@ -47,21 +50,54 @@ impl Drop for Known {
     }
 }
 
-pub struct NetDevice {
+/// `OPEN`: of endpoints whose devices work on each other's registered memory.
+pub struct NetDevice<const OPEN: bool = false> {
     nic: NetNic,
     net: Net,
     pub me: usize,
     place: SocketAddr,
+    tables: Vec<Arc<KeyTable>>,
 }
 
-impl NetDevice {
-    pub(super) fn new(net: &Net, me: usize, place: SocketAddr) -> NetDevice {
+/// The keys of a card, where programs choose them.
+struct KeyTable {
+    net: Net,
+    card: usize,
+}
+
+impl Mirror for KeyTable {
+    fn show(&self, key: u64, region: &Region) {
+        let key = (self.card, key as u32);
+        self.net.state().regions.insert(key, region.clone());
+    }
+
+    fn hide(&self, key: u64) {
+        self.net.state().regions.remove(&(self.card, key as u32));
+    }
+
+    fn settle(&self, _: u64) -> bool {
+        true // memory is touched under the lock, after the key was looked up
+    }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+}
+
+impl<const OPEN: bool> NetDevice<OPEN> {
+    pub(super) fn new(net: &Net, me: usize, place: SocketAddr) -> Self {
         NetDevice {
             nic: NetNic(net.clone()),
             net: net.clone(),
             me,
             place,
+            tables: Vec::new(),
         }
+    }
+
+    /// The memory of a domain on this device.
+    pub fn registrations(&self) -> Arc<Registrations> {
+        Arc::new(Registrations::new(Box::new(self.nic.clone())))
     }
 
     pub fn net(&self) -> Net {
@@ -76,11 +112,20 @@ impl NetDevice {
     }
 }
 
-impl Device for NetDevice {
+impl<const OPEN: bool> Device for NetDevice<OPEN> {
     type Wire = NetWire;
 
     fn nic(&self) -> &dyn Nic {
         &self.nic
+    }
+
+    fn publish(&mut self, regions: &Arc<Regions>, _: u64) {
+        let table = Arc::new(KeyTable {
+            net: self.net.clone(),
+            card: self.me,
+        });
+        regions.reflect(&table);
+        self.tables.push(table);
     }
 
     fn place(&self) -> SocketAddr {
@@ -161,7 +206,7 @@ impl Device for NetDevice {
     fn quieten(&self) {}
 }
 
-impl Drop for NetDevice {
+impl<const OPEN: bool> Drop for NetDevice<OPEN> {
     fn drop(&mut self) {
         let mut state = self.net.state();
         let card = &mut state.cards[self.me];
@@ -279,7 +324,12 @@ impl Wire for NetWire {
         if broken {
             state.fail(self.pair, id, Failure::Flushed);
         } else {
-            let posted = (*work, pieces.to_vec(), bytes);
+            let posted = Posted {
+                work: *work,
+                pieces: pieces.to_vec(),
+                bytes,
+                is_done: false,
+            };
             state.pairs[self.pair].posted.push_back(posted);
         }
         Ok(())

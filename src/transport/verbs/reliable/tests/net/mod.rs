@@ -9,7 +9,8 @@ mod device;
 
 use crate::sys::rdma::{Access, Done, DoneKind, EventKind, Failure, Opcode, Piece, Sizes, Work};
 use crate::transport::verbs::seam::News;
-use crate::util::user::UserBuf;
+use crate::util::regions::{Region, Rights};
+use crate::util::user::{UserBuf, UserIov};
 pub use device::NetDevice;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -47,6 +48,15 @@ struct Card {
     news: Vec<u64>,
 }
 
+struct Posted {
+    work: Work,
+    pieces: Vec<Piece>,
+    /// Of a request that carries them.
+    bytes: Vec<u8>,
+    /// Carried out before a read that was posted earlier.
+    is_done: bool,
+}
+
 #[derive(Default)]
 struct Pair {
     card: usize,
@@ -59,7 +69,7 @@ struct Pair {
     connected: bool,
     broken: bool,
     gone: bool,
-    posted: VecDeque<(Work, Vec<Piece>, Vec<u8>)>,
+    posted: VecDeque<Posted>,
     news: VecDeque<News>,
     key: Option<u64>,
 }
@@ -69,6 +79,8 @@ struct State {
     cards: Vec<Card>,
     pairs: Vec<Pair>,
     memory: HashMap<u32, (UserBuf, Access)>,
+    /// What programs have registered, by card and key.
+    regions: HashMap<(usize, u32), Region>,
     keys: u32,
     die: u64,
     manner: Manner,
@@ -90,6 +102,10 @@ impl Net {
     }
 
     pub fn open(&self, place: &str) -> NetDevice {
+        self.open_one(place)
+    }
+
+    pub fn open_one<const OPEN: bool>(&self, place: &str) -> NetDevice<OPEN> {
         let place: SocketAddr = place.parse().unwrap();
         let mut state = self.state();
         state.cards.push(Card {
@@ -174,8 +190,8 @@ impl State {
 
     fn flush(&mut self, pair: usize) {
         self.pairs[pair].broken = true;
-        for (work, ..) in core::mem::take(&mut self.pairs[pair].posted) {
-            self.fail(pair, work.id, Failure::Flushed);
+        for posted in core::mem::take(&mut self.pairs[pair].posted) {
+            self.fail(pair, posted.work.id, Failure::Flushed);
         }
     }
 
@@ -204,10 +220,19 @@ impl State {
         if self.pairs[pair].broken {
             return;
         }
-        let Some((work, pieces, bytes)) = self.pairs[pair].posted.pop_front() else {
+        if self.roll(2) == 0 {
+            self.overtake(pair);
+        }
+        let Some(posted) = self.pairs[pair].posted.pop_front() else {
             return;
         };
-        match self.carry_out(pair, &work, &pieces, bytes) {
+        let work = &posted.work;
+        let carried = if posted.is_done {
+            Ok(())
+        } else {
+            self.carry_out(pair, &posted)
+        };
+        match carried {
             Ok(()) if work.signaled => {
                 let kind = DoneKind::Other;
                 let (id, pair_number) = (work.id, pair as u32);
@@ -232,14 +257,30 @@ impl State {
         }
     }
 
-    fn carry_out(&mut self, pair: usize, work: &Work, pieces: &[Piece], bytes: Vec<u8>) -> Result<(), Failure> {
+    /// What was posted behind a read is carried out before it, as devices may do. What fails so does it in its turn.
+    fn overtake(&mut self, pair: usize) {
+        let reads = |posted: &Posted| posted.work.opcode == Opcode::Read;
+        let queue = &mut self.pairs[pair].posted;
+        let may = |next: &Posted| !(next.work.fence || next.is_done || reads(next));
+        if !queue.front().is_some_and(reads) || !queue.get(1).is_some_and(may) {
+            return;
+        }
+        let Some(mut next) = queue.remove(1) else { return };
+        next.is_done = self.carry_out(pair, &next).is_ok();
+        self.pairs[pair].posted.insert(1, next);
+    }
+
+    fn carry_out(&mut self, pair: usize, posted: &Posted) -> Result<(), Failure> {
+        let Posted {
+            work, pieces, bytes, ..
+        } = posted;
         let other = self.pairs[pair].other.ok_or(Failure::NoAnswer)?;
         if self.pairs[other].broken || self.pairs[other].gone {
             return Err(Failure::NoAnswer);
         }
         let bytes = match work.opcode {
             Opcode::Read => Vec::new(),
-            _ if work.inline => bytes,
+            _ if work.inline => bytes.clone(),
             _ => self.gather(pieces)?,
         };
         match work.opcode {
@@ -259,14 +300,14 @@ impl State {
                 self.complete(other, done);
             }
             Opcode::Write => {
-                let memory = self.remote(work.remote, bytes.len(), |access| access.remote_write)?;
-                memory.write(&bytes);
+                let memory = self.theirs(other, work.remote, bytes.len(), |rights| rights.write)?;
+                memory.write(0, &bytes);
             }
             Opcode::Read => {
                 let len = pieces.iter().map(|piece| piece.len as usize).sum();
-                let memory = self.remote(work.remote, len, |access| access.remote_read)?;
+                let memory = self.theirs(other, work.remote, len, |rights| rights.read)?;
                 let mut bytes = vec![0; len];
-                memory.read(&mut bytes);
+                memory.read(0, &mut bytes);
                 self.scatter(pieces, &bytes, Failure::NotRegistered)?;
             }
             Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => unreachable!("the engine's atomics are packets"),
@@ -274,18 +315,42 @@ impl State {
         Ok(())
     }
 
-    fn remote(&self, (addr, key): (u64, u32), len: usize, may: fn(&Access) -> bool) -> Result<UserBuf, Failure> {
-        let (memory, access) = self.memory.get(&key).ok_or(Failure::NoAccess)?;
-        let at = (addr as usize).checked_sub(memory.addr()).ok_or(Failure::NoAccess)?;
-        if !may(access) || at > memory.len() || len > memory.len() - at {
+    /// Memory that the card of this queue pair lets others work on.
+    fn theirs(
+        &self,
+        pair: usize,
+        (addr, key): (u64, u32),
+        len: usize,
+        may: fn(&Rights) -> bool,
+    ) -> Result<UserIov, Failure> {
+        let (memory, rights, base) = match self.regions.get(&(self.pairs[pair].card, key)) {
+            Some(region) => (region.memory, region.rights, region.base),
+            None => {
+                let (memory, access) = self.memory.get(&key).ok_or(Failure::NoAccess)?;
+                let rights = Rights {
+                    read: access.remote_read,
+                    write: access.remote_write,
+                };
+                (UserIov::one(*memory), rights, memory.addr() as u64)
+            }
+        };
+        let at = addr.checked_sub(base).ok_or(Failure::NoAccess)? as usize;
+        if !may(&rights) || memory.len().checked_sub(at).is_none_or(|left| len > left) {
             return Err(Failure::NoAccess);
         }
         Ok(memory.part(at, len))
     }
 
     fn local(&self, piece: &Piece) -> Result<UserBuf, Failure> {
-        let found = self.remote((piece.addr, piece.key), piece.len as usize, |_| true);
-        found.map_err(|_| Failure::NotRegistered)
+        let (memory, _) = self.memory.get(&piece.key).ok_or(Failure::NotRegistered)?;
+        let at = (piece.addr as usize)
+            .checked_sub(memory.addr())
+            .ok_or(Failure::NotRegistered)?;
+        let left = memory.len().checked_sub(at).ok_or(Failure::NotRegistered)?;
+        match (piece.len as usize) <= left {
+            true => Ok(memory.part(at, piece.len as usize)),
+            false => Err(Failure::NotRegistered),
+        }
     }
 
     fn gather(&self, pieces: &[Piece]) -> Result<Vec<u8>, Failure> {
