@@ -243,6 +243,15 @@ fn a_write_tells_of_its_data() {
         }
     }
     polls(&mut ends, &mut heard);
+    let begun = (0..100).take_while(|token| {
+        let parts = part(0, 8, KEY);
+        let write = CopyOp {
+            data: Some(1),
+            ..copy(Way::Write, &parts, Local::Bytes(&[1; 8]))
+        };
+        ends[0].copy(1, &write, 100 + token) == Get::Later
+    });
+    assert_eq!(begun.count(), config().window, "begun without a poll");
     let expected: Vec<_> = (0..).zip(lens).map(|(token, len)| (len, token << 40)).collect();
     assert_eq!(heard[1].written, expected);
     assert_eq!(heard[0].tokens.len(), lens.iter().filter(|len| **len > 0).count());
