@@ -53,7 +53,7 @@ impl<T: Transport> Engine<T> {
         let iov = match &send.local {
             LocalBuffer::User(iov) if self.core.limits.can_get && !iov.is_empty() => *iov,
             LocalBuffer::User(_) | LocalBuffer::Copy(_) => {
-                return Self::push_out_of_line(&mut self.transport, to, header, bytes(body));
+                return Self::push_out_of_line(&mut self.transport, to, header, Body::of(body));
             }
         };
         let known = self.core.exposures.remove(&id.bits()).map(Box::new);
@@ -61,7 +61,7 @@ impl<T: Transport> Engine<T> {
         if let Some(exposed) = &asked.0 {
             body.extend_from_slice(exposed.remote.bytes());
         }
-        let push = Self::push_out_of_line(&mut self.transport, to, header, bytes(body));
+        let push = Self::push_out_of_line(&mut self.transport, to, header, Body::of(body));
         if let Some(asked) = kept(known, asked, push) {
             self.core.exposures.insert(id.bits(), *asked);
             if let Some(send) = self.core.sends.get_mut(id) {
@@ -110,13 +110,6 @@ impl<T: Transport> Engine<T> {
             }
             Call::Get(_) => true,
         });
-    }
-}
-
-fn bytes(body: &[u8]) -> Body<'_> {
-    match body {
-        [] => Body::Empty,
-        body => Body::Bytes(body),
     }
 }
 

@@ -58,7 +58,14 @@ pub enum Body<'a> {
     },
 }
 
-impl Body<'_> {
+impl<'a> Body<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Body<'a> {
+        match bytes {
+            [] => Body::Empty,
+            bytes => Body::Bytes(bytes),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Body::Empty => 0,

@@ -234,12 +234,7 @@ impl<T: Transport> Engine<T> {
             }
             (LocalBuffer::Copy(bytes), _) => body.extend_from_slice(bytes),
         }
-        let body = if body.is_empty() {
-            Body::Empty
-        } else {
-            Body::Bytes(body)
-        };
-        Self::push_out_of_line(&mut self.transport, to, header, body)
+        Self::push_out_of_line(&mut self.transport, to, header, Body::of(body))
     }
 
     /// Pushes the next part of the oldest reply to a peer's short read or atomic.
@@ -247,10 +242,7 @@ impl<T: Transport> Engine<T> {
         let Some(reply) = self.core.first_reply(to) else {
             return Push::Full;
         };
-        let body = match reply.next(len) {
-            [] => Body::Empty,
-            body => Body::Bytes(body),
-        };
+        let body = Body::of(reply.next(len));
         Self::push_out_of_line(&mut self.transport, to, &reply.header, body)
     }
 
