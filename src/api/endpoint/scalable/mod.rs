@@ -10,7 +10,7 @@
 mod sibling;
 mod slot;
 
-use super::collective::contexts::{ScalableEq, locked};
+use super::collective::contexts::ScalableEq;
 use super::ops::EndpointOps;
 use super::state::EndpointState;
 use super::{Endpoint, EndpointTransport};
@@ -26,10 +26,11 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
+use crate::util::mutex::{Mutex, lock};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
 use slot::{ContextSlot, only, receive_contexts, transmit_contexts};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Opens the transport of a context, by its address.
 pub type OpenContext<T> = Box<dyn Fn(&[u8]) -> Result<T> + Send + Sync>;
@@ -168,7 +169,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         let transport = (self.open)(&T::context_address(&self.base, at))?;
         slot.endpoint.renew(&only(&self.info, direction), transport);
         slot.endpoint.with_state(|state| state.number = Some(self.number));
-        match &*locked(&self.av) {
+        match &*lock(&self.av) {
             Some(av) => slot.endpoint.bind_av(av),
             None => Ok(()),
         }
@@ -177,14 +178,14 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     /// For all contexts.
     pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
         self.all().try_for_each(|slot| slot.endpoint.bind_av(av))?;
-        *locked(&self.av) = Some(av.clone());
+        *lock(&self.av) = Some(av.clone());
         Ok(())
     }
 
     /// Replaces the event queue.
     pub fn bind_eq(&self, eq: &Arc<Eq>) {
         eq.refs().acquire();
-        let before = locked(&self.eq).replace(eq.clone());
+        let before = lock(&self.eq).replace(eq.clone());
         if let Some(before) = before {
             before.refs().release();
         }
@@ -268,8 +269,8 @@ impl<T: EndpointTransport> Scalable<T> {
             return;
         }
         self.all().for_each(|slot| slot.endpoint.host.close());
-        *locked(&self.av) = None;
-        if let Some(eq) = locked(&self.eq).take() {
+        *lock(&self.av) = None;
+        if let Some(eq) = lock(&self.eq).take() {
             eq.refs().release();
         }
         self.domain.users.release();
