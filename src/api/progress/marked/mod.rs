@@ -16,7 +16,7 @@ use crate::sys::epoll::{Epoll, Events};
 use crate::sys::forks::Process;
 use crate::util::mutex::{Mutex, lock};
 use crate::util::ready::Wake;
-use schedule::{Driven, Schedule};
+use schedule::{Schedule, Turn};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -138,13 +138,13 @@ impl Marked {
     }
 
     /// Drives the member of this name.
-    fn drive(&self, name: u64) -> Option<Driven> {
+    fn drive(&self, name: u64) -> Option<Turn> {
         let members = lock(&self.members);
         let member = members.by_name.get(&name)?;
         let (endpoint, may_be_polled) = (member.endpoint.clone(), member.watch.fd.is_some());
         drop(members);
         let more = endpoint.turn();
-        Some(Driven { may_be_polled, more })
+        Some(Turn { may_be_polled, more })
     }
 
     /// Nothing can be looked for in a child of fork.

@@ -41,7 +41,7 @@ struct Turns {
 }
 
 /// What came of driving a member.
-pub(super) struct Driven {
+pub(super) struct Turn {
     /// It has a descriptor, so polling may find what its mark does not tell.
     pub may_be_polled: bool,
     /// It must be driven again.
@@ -84,7 +84,7 @@ impl Schedule {
 
     /// A read. `look` marks those whose descriptors are readable, `drive` drives the member of a name; None: it has left.
     /// No lock is held meanwhile. Of two readers at once one may forget who was found lately, which costs a look.
-    pub(super) fn read(&self, look: impl FnOnce(), mut drive: impl FnMut(u64) -> Option<Driven>) {
+    pub(super) fn read(&self, look: impl FnOnce(), mut drive: impl FnMut(u64) -> Option<Turn>) {
         let mut turns = take(&mut *lock(&self.turns));
         if turns.begin() {
             look();
@@ -98,14 +98,14 @@ impl Schedule {
             }
         }
         for (at, name) in names.drain(..).enumerate() {
-            let Some(driven) = drive(name) else {
+            let Some(turn) = drive(name) else {
                 turns.recent.retain(|recent| recent.0 != name);
                 continue;
             };
-            if at < found && driven.may_be_polled {
+            if at < found && turn.may_be_polled {
                 turns.note(name);
             }
-            if driven.more {
+            if turn.more {
                 self.list.add(name);
             }
         }
@@ -183,12 +183,12 @@ mod model {
             }
         }
 
-        fn drive(&self, name: u64) -> Option<Driven> {
+        fn drive(&self, name: u64) -> Option<Turn> {
             if name == AWAITED && self.readable.swap(false, Ordering::AcqRel) {
                 self.completions.fetch_add(1, Ordering::Release);
                 self.wake();
             }
-            Some(Driven {
+            Some(Turn {
                 may_be_polled: true,
                 more: false,
             })
