@@ -217,13 +217,17 @@ pub fn memory_is_used_until_that_is_told<P: Pair>() {
     let mut at_a = Taker::new(b_of_a, |_: &Header, _| Wish::Keep);
     let mut at_b = Taker::new(a_of_b, |_: &Header, _| Wish::Keep);
     const COUNT: u32 = 60;
-    let memories: Vec<Lent> = (0..COUNT).map(|_| Lent::new(&[len / 2, len - len / 2], 0)).collect();
+    let filled = |number| {
+        let memory = Lent::new(&[len / 2, len - len / 2], 0);
+        memory.set(&bytes(number, len));
+        memory
+    };
+    let memories: Vec<Lent> = (0..COUNT).map(filled).collect();
     let (mut later, mut told) = (0, 0);
     let mut number = 0;
     until("all packets and notices", || {
         if number < COUNT {
             let memory = memories[number as usize];
-            memory.set(&bytes(number, len));
             let when = [When::Released, When::Transmitted][number as usize % 2];
             let token = Token::from(number);
             // Without a notice, and without memory, there is nothing to be told of either.
