@@ -56,6 +56,8 @@ fn ended(send: &Send, error: Option<Error>) -> Completion {
 /// The outcome of pushing a peer's next packet.
 enum Step {
     Pushed,
+    /// It cannot go any more: another packet takes its place, and may go at once.
+    Replaced,
     Nothing,
     Full,
 }
@@ -356,7 +358,7 @@ impl<T: Transport> Engine<T> {
     fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
         for _ in 0..BURST {
             match self.push_next(to, report) {
-                Step::Pushed => {}
+                Step::Pushed | Step::Replaced => {}
                 Step::Nothing => {
                     self.core.peer(to).small_packets_only = false;
                     return;
@@ -374,6 +376,10 @@ impl<T: Transport> Engine<T> {
         };
         let push = match packet.purpose {
             Purpose::Native(id) if T::ONE_SIDED => self.begin_native(to, id, report),
+            Purpose::ServedRead => match self.push_served(to, &packet) {
+                Some(push) => push,
+                None => return Step::Replaced,
+            },
             _ => self.push_packet(to, &packet),
         };
         match push {
@@ -393,7 +399,7 @@ impl<T: Transport> Engine<T> {
                 if core::mem::replace(&mut self.core.peer(to).small_packets_only, true) {
                     self.core.no_memory(to, packet.purpose, report);
                 }
-                Step::Pushed
+                Step::Replaced
             }
         }
     }
@@ -408,9 +414,8 @@ impl<T: Transport> Engine<T> {
     fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
         let mut notice = None;
         let sent = match packet.purpose {
-            Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::Native(_) => None,
+            Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::ServedRead | Purpose::Native(_) => None,
             Purpose::Reply => return self.push_reply(to, packet.len),
-            Purpose::ServedRead => return self.push_served(to, packet),
             Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
                 let send = self.core.sends.get(id);
                 let kind = packet.header.packet;

@@ -53,7 +53,7 @@ impl<T: Transport> Engine<T> {
         let iov = match &send.local {
             LocalBuffer::User(iov) if self.core.limits.can_get && !iov.is_empty() => *iov,
             LocalBuffer::User(_) | LocalBuffer::Copy(_) => {
-                return Self::push_out_of_line(&mut self.transport, to, header, bytes(body));
+                return Self::push_out_of_line(&mut self.transport, to, header, Body::of(body));
             }
         };
         let known = self.core.exposures.remove(&id.bits()).map(Box::new);
@@ -61,7 +61,7 @@ impl<T: Transport> Engine<T> {
         if let Some(exposed) = &asked.0 {
             body.extend_from_slice(exposed.remote.bytes());
         }
-        let push = Self::push_out_of_line(&mut self.transport, to, header, bytes(body));
+        let push = Self::push_out_of_line(&mut self.transport, to, header, Body::of(body));
         if let Some(asked) = kept(known, asked, push) {
             self.core.exposures.insert(id.bits(), *asked);
             if let Some(send) = self.core.sends.get_mut(id) {
@@ -71,19 +71,20 @@ impl<T: Transport> Engine<T> {
         push
     }
 
-    /// Pushes leave to fetch a peer's long read from `iov`. If the transport does not give it, the read is answered with
-    /// its bytes.
-    pub(super) fn push_exposed(&mut self, to: PeerId, packet: &NextPacket, iov: &UserIov, name: ExposedName) -> Push {
-        let Some(serve) = self.core.first_served(to) else {
-            return Push::Full;
-        };
-        let exposure = serve.exposure.take();
+    /// Pushes leave to fetch a peer's long read from `iov`. None: the transport does not give it, so the next packet of
+    /// this read has its bytes.
+    pub(super) fn push_exposed(
+        &mut self,
+        to: PeerId,
+        packet: &NextPacket,
+        iov: &UserIov,
+        name: ExposedName,
+    ) -> Option<Push> {
+        let exposure = self.core.first_served(to)?.exposure.take();
         let asked = self.ask(to, &exposure, iov, name);
         let Some(exposed) = asked.0 else {
-            if let Some(serve) = self.core.first_served(to) {
-                serve.get = false;
-            }
-            return Push::Full; // the next attempt sends the bytes
+            self.core.first_served(to)?.get = false;
+            return None;
         };
         // It must be told when the bytes were fetched.
         let flags = if exposed.id.is_some() { flag::ACK } else { 0 };
@@ -95,7 +96,7 @@ impl<T: Transport> Engine<T> {
         if let Some(serve) = self.core.first_served(to) {
             serve.exposure = kept(exposure, asked, push);
         }
-        push
+        Some(push)
     }
 
     /// Tells the transport which exposures are over.
@@ -109,13 +110,6 @@ impl<T: Transport> Engine<T> {
             }
             Call::Get(_) => true,
         });
-    }
-}
-
-fn bytes(body: &[u8]) -> Body<'_> {
-    match body {
-        [] => Body::Empty,
-        body => Body::Bytes(body),
     }
 }
 

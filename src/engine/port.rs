@@ -58,7 +58,14 @@ pub enum Body<'a> {
     },
 }
 
-impl Body<'_> {
+impl<'a> Body<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Body<'a> {
+        match bytes {
+            [] => Body::Empty,
+            bytes => Body::Bytes(bytes),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Body::Empty => 0,
@@ -309,8 +316,9 @@ pub trait Transport {
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
     /// Lets a peer fetch from our memory with `get`. If the peer asks for help with the copy, the transport asks the
-    /// engine for the memory by this name (`Sink::exposed_memory`). None: it cannot, so the bytes are sent. Memory without a `Sent` name is a region's, which may
-    /// be closed before `unexpose`: a transport whose peers would still reach it then must not expose it.
+    /// engine for the memory by this name (`Sink::exposed_memory`). None: it cannot, so the bytes are sent. Memory without
+    /// a `Sent` name is a region's, which may be closed before `unexpose`: a transport whose peers would still reach it
+    /// then must not expose it.
     fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed>;
 
     /// The peer has fetched that, or will not any more, because the operation was cancelled or the peer is gone. Called

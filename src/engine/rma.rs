@@ -234,12 +234,7 @@ impl<T: Transport> Engine<T> {
             }
             (LocalBuffer::Copy(bytes), _) => body.extend_from_slice(bytes),
         }
-        let body = if body.is_empty() {
-            Body::Empty
-        } else {
-            Body::Bytes(body)
-        };
-        Self::push_out_of_line(&mut self.transport, to, header, body)
+        Self::push_out_of_line(&mut self.transport, to, header, Body::of(body))
     }
 
     /// Pushes the next part of the oldest reply to a peer's short read or atomic.
@@ -247,38 +242,36 @@ impl<T: Transport> Engine<T> {
         let Some(reply) = self.core.first_reply(to) else {
             return Push::Full;
         };
-        let body = match reply.next(len) {
-            [] => Body::Empty,
-            body => Body::Bytes(body),
-        };
+        let body = Body::of(reply.next(len));
         Self::push_out_of_line(&mut self.transport, to, &reply.header, body)
     }
 
-    /// Pushes the next part of a peer's long read, leave to fetch it, or its refusal.
-    pub(super) fn push_served(&mut self, to: PeerId, packet: &NextPacket) -> Push {
+    /// Pushes the next part of a peer's long read, leave to fetch it, or its refusal. None: this packet cannot go any
+    /// more, as the region was closed since `next` or the transport does not expose it.
+    pub(super) fn push_served(&mut self, to: PeerId, packet: &NextPacket) -> Option<Push> {
         if packet.header.packet == Packet::Done {
-            return Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Empty);
-        }
-        let Some(found) = self.core.served_memory(to, packet) else {
-            return Push::Full; // the region was closed since `next`: the next attempt refuses the read
-        };
-        let (at, len) = (0, packet.len);
-        match (packet.header.packet, found.one()) {
-            (Packet::Exposed, Some(iov)) => self.push_exposed(to, packet, &iov, found.name()),
-            (_, Some(iov)) => Self::push_out_of_line(
+            return Some(Self::push_out_of_line(
                 &mut self.transport,
                 to,
                 &packet.header,
-                Body::User { iov: &iov, at, len },
-            ),
-            (_, None) => {
-                let mut body = self.core.spare(len);
-                found.read(&mut body);
-                let push = Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Bytes(&body));
-                self.core.recycle(body);
-                push
-            }
+                Body::Empty,
+            ));
         }
+        let found = self.core.served_memory(to, packet)?;
+        let memory = found.one();
+        if packet.header.packet == Packet::Exposed {
+            return self.push_exposed(to, packet, &memory?, found.name());
+        }
+        let (at, len) = (0, packet.len);
+        if let Some(iov) = &memory {
+            let body = Body::User { iov, at, len };
+            return Some(Self::push_out_of_line(&mut self.transport, to, &packet.header, body));
+        }
+        let mut body = self.core.spare(len);
+        found.read(&mut body);
+        let push = Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Bytes(&body));
+        self.core.recycle(body);
+        Some(push)
     }
 
     /// The first packet of an operation that was not queued could not be pushed.

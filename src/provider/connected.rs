@@ -4,12 +4,9 @@
 //! provider without it says nothing of it. Implemented by providers; `abi::built_in` makes C objects of it.
 
 use super::on_engine::OnEngine;
-use crate::abi::types::FI_ENOSYS;
-use crate::api::endpoint::direct::CardReceives;
-use crate::api::errno::{Errno, Result};
-use crate::api::info::model::{Info, RxAttr};
+use crate::api::errno::Result;
+use crate::api::info::model::Info;
 use crate::api::passive::Listener;
-use crate::engine::op::AtomicOp;
 use std::sync::Arc;
 
 /// A provider with connected endpoints. Their transports have a `connection` that is never none.
@@ -24,16 +21,6 @@ pub trait Connected: OnEngine {
 
     /// The listener of a passive endpoint, at `info.src_addr` if that is given.
     fn listener(info: &Info) -> Result<Self::Listener>;
-
-    /// The atomics that the device of a domain does, if its endpoints have no engine: then there are no others.
-    fn amos(_: &Arc<Self::Shared>) -> &'static [AtomicOp] {
-        &[]
-    }
-
-    /// The receives of a shared context, if endpoints have no engine. -FI_ENOSYS: their device has none to share.
-    fn shared_receives(_: &Arc<Self::Shared>, _: &RxAttr) -> Result<CardReceives> {
-        Err(Errno(FI_ENOSYS))
-    }
 
     /// The transport of an endpoint that waits for `Connects::connect`.
     fn open_connected(shared: &Arc<Self::Shared>, info: &Info) -> Result<Self::ConnectedTransport>;

@@ -2,12 +2,12 @@
 //!
 //! One op table for each provider. Called by C.
 
+use super::atomic;
 use super::connected::open_connected;
 use super::on_engine::{DomainOf, give_connected};
-use super::opening::{Openings, open_endpoint, open_endpoint2};
-use super::{atomic, domain, srx, status};
+use super::opening::{Openings, open_endpoint, open_endpoint2, opened_srx};
+use crate::abi::lacking;
 use crate::abi::types::*;
-use crate::abi::{info_read, lacking};
 use crate::api::domain::Domain;
 use crate::api::endpoint::direct::{DirectEndpoint, DirectSharedRx};
 use crate::api::errno::{Errno, Result};
@@ -39,15 +39,12 @@ unsafe extern "C" fn open_srx<P: Direct>(
     out: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    if out.is_null() {
-        return -FI_EINVAL;
-    }
-    // SAFETY: a live domain of ours; attributes may be left out.
+    // SAFETY: forwarded.
     unsafe {
-        let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
-        let domain = domain::opened(domain.cast());
-        let opened = domain.shared().and_then(|shared| P::shared_receives(&shared, &rx));
-        status(opened.map(|receives| out.write(srx::give(DirectSharedRx::new(domain, &rx, receives), context))))
+        opened_srx(domain, attr, out, context, |domain, rx| {
+            let receives = P::shared_receives(&domain.shared()?, rx)?;
+            Ok(DirectSharedRx::new(domain, rx, receives))
+        })
     }
 }
 

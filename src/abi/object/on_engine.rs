@@ -2,11 +2,10 @@
 //!
 //! One op table for each provider, as endpoints know their transport when they are compiled. Called by C.
 
-use super::opening::{Openings, open_endpoint, open_endpoint2, opened};
+use super::opening::{Openings, open_endpoint, open_endpoint2, opened, opened_srx};
 use super::{atomic, av, cntr, collective, cq, domain, poll_set, stx};
-use crate::abi::lacking;
 use crate::abi::types::*;
-use crate::abi::{info_read, object};
+use crate::abi::{lacking, object};
 use crate::api::domain::Domain;
 use crate::api::endpoint::connection::Connection;
 use crate::api::endpoint::scalable::Scalable;
@@ -113,15 +112,10 @@ unsafe extern "C" fn open_srx<P: OnEngine>(
     out: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    if out.is_null() {
-        return -FI_EINVAL;
-    }
-    // SAFETY: a live domain of ours; attributes may be left out.
+    // SAFETY: forwarded.
     unsafe {
-        let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
-        let pool: Arc<SharedRx<P::Transport>> =
-            SharedRx::open(domain::opened(domain.cast()), rx.caps, &rx, P::limits());
-        out.write(object::srx::give(pool, context));
+        opened_srx(domain, attr, out, context, |domain, rx| {
+            Ok(SharedRx::<P::Transport>::open(domain, rx, P::limits()))
+        })
     }
-    FI_SUCCESS
 }

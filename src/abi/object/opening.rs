@@ -1,14 +1,14 @@
-//! fi_endpoint and fi_endpoint2, for the domains of every provider.
+//! fi_endpoint, fi_endpoint2 and fi_srx_context, for the domains of every provider.
 //!
 //! Checks and reads what the program gave; what an endpoint is made of stands in `Openings`. Called by C.
 
-use super::{domain, status};
+use super::{domain, srx, status};
 use crate::abi::info_read;
 use crate::abi::layout::CURRENT;
 use crate::abi::types::*;
 use crate::api::domain::Domain;
 use crate::api::errno::Result;
-use crate::api::info::model::Info;
+use crate::api::info::model::{Info, RxAttr};
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -60,5 +60,27 @@ pub(super) unsafe fn opened(
     unsafe {
         let info = info_read::read(info, &CURRENT);
         status(open(domain::opened(domain.cast()), info).map(|endpoint| out.write(endpoint)))
+    }
+}
+
+/// Gives C the shared receive context that `open` makes for attributes.
+///
+/// # Safety
+/// A live domain of ours, attributes of receives, and a place for a pointer; each of the last two may be null.
+pub(super) unsafe fn opened_srx<S: srx::Context>(
+    domain: *mut fid_domain,
+    attr: *mut fi_rx_attr,
+    out: *mut *mut fid_ep,
+    context: *mut c_void,
+    open: impl FnOnce(&Arc<Domain>, &RxAttr) -> Result<S>,
+) -> c_int {
+    if out.is_null() {
+        return -FI_EINVAL;
+    }
+    // SAFETY: the caller's promise; the place is not null.
+    unsafe {
+        let rx = attr.as_ref().map(info_read::rx).unwrap_or_default();
+        let opened = open(domain::opened(domain.cast()), &rx);
+        status(opened.map(|pool| out.write(srx::give(pool, context))))
     }
 }

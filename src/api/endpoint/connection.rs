@@ -127,6 +127,13 @@ impl EndpointState {
         self.connection.as_deref_mut().ok_or(Errno(FI_ENOSYS))
     }
 
+    /// Tells the program what has become of its endpoint's connection since the last call.
+    pub(super) fn hear_all(&mut self, connection: &mut dyn Connects) {
+        while let Some(event) = connection.event() {
+            self.hear(event, Some(PEER));
+        }
+    }
+
     /// Tells the program what has become of the connection. `only`: the peer's number for whoever sends.
     pub(super) fn hear(&mut self, event: ConnectionEvent, only: Option<PeerId>) {
         let Some(connection) = &mut self.connection else { return };

@@ -241,11 +241,8 @@ impl<T: EndpointTransport> Owners for OneEndpoint<T> {
 
     #[inline]
     fn hear_connections(&mut self, transport: &mut T) {
-        let Some(connection) = transport.connection() else {
-            return;
-        };
-        while let Some(event) = connection.event() {
-            self.state.hear(event, Some(connection::PEER));
+        if let Some(connection) = transport.connection() {
+            self.state.hear_all(connection);
         }
     }
 
@@ -462,9 +459,8 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
         self.host.progress();
     }
 
-    /// With FI_PROGRESS_AUTO peers wake the domain's thread, and its completions wake whoever waits for them.
     fn arm(&self) -> bool {
-        self.host.domain.driver.is_some() || self.arm_self()
+        self.arm_for_readers(&self.host.domain)
     }
 
     fn unfinished(&self) -> bool {
@@ -472,10 +468,7 @@ impl<T: EndpointTransport> Progress for Endpoint<T> {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        match self.host.domain.driver {
-            Some(_) => None,
-            None => self.own_fd(),
-        }
+        self.fd_for_readers(&self.host.domain)
     }
 
     fn watch(&self) -> Option<Watch> {

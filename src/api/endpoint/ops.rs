@@ -17,6 +17,7 @@ use crate::api::domain::Domain;
 use crate::api::driver::Driver;
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
+use crate::api::log::Speaker;
 use crate::api::messaging::Messaging;
 use crate::api::one_sided::{Atomics, Rma};
 use crate::api::progress::{Progress, Watch};
@@ -270,10 +271,30 @@ pub(super) fn stop(endpoint: &impl EndpointOps) {
     }
 }
 
+/// fi_enable of an endpoint that was made for a shared receive context, and has none.
+pub(super) fn lacks_srx(provider: Speaker) -> Errno {
+    log!(by provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
+    Errno(FI_EOPBADSTATE as i32)
+}
+
 /// Arms the endpoint itself, whether or not a thread of FI_PROGRESS_AUTO drives it.
 pub(super) trait Sleeper: Progress {
     fn arm_self(&self) -> bool;
     fn own_fd(&self) -> Option<RawFd>;
+
+    /// `Progress::arm` for readers of a queue. With FI_PROGRESS_AUTO peers wake the domain's thread, and its completions
+    /// wake whoever waits for them.
+    fn arm_for_readers(&self, domain: &Domain) -> bool {
+        domain.driver.is_some() || self.arm_self()
+    }
+
+    /// `Progress::wake_fd` for readers of a queue.
+    fn fd_for_readers(&self, domain: &Domain) -> Option<RawFd> {
+        match domain.driver {
+            Some(_) => None,
+            None => self.own_fd(),
+        }
+    }
 }
 
 /// An endpoint as the thread of FI_PROGRESS_AUTO drives it: the thread sleeps on the endpoint's own descriptor.

@@ -9,11 +9,12 @@ use crate::api::cntr::Cntr;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
 use crate::engine::op::Access;
+use crate::util::mutex::{Mutex, lock};
 use crate::util::regions::{Busy, Region, Regions, Rights};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The bits of domain_attr.mr_mode that make a difference here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +88,6 @@ pub struct Memory {
     /// How many regions are watched; mostly none, so completions at the target need not look.
     watches: AtomicUsize,
     watched: Mutex<HashMap<u64, Watch>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Memory {

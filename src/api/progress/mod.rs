@@ -101,15 +101,16 @@ struct Attachment {
     endpoint: Arc<dyn Progress>,
     /// How often the endpoint was attached: it may use one queue for sending and receiving.
     times: Refs,
-    watched: Mutex<Watched>,
+    rings: Mutex<Rings>,
 }
 
+/// Whether the descriptor of an attached endpoint rings the bell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Watched {
+enum Rings {
     NotYet,
-    At(RawFd),
+    By(RawFd),
     /// Detached: its descriptor must not be used any more.
-    Gone,
+    NoMore,
 }
 
 impl Attached {
@@ -266,7 +267,7 @@ impl Attachment {
         Attachment {
             endpoint,
             times,
-            watched: Mutex::new(Watched::NotYet),
+            rings: Mutex::new(Rings::NotYet),
         }
     }
 
@@ -275,10 +276,10 @@ impl Attachment {
     }
 
     /// Asks for the descriptor here and not in `attach`, as an endpoint has one from fi_enable on. Not under the lock of
-    /// `watched`, as the endpoint may wait for its own, whose holder may be about to `unwatch`.
+    /// `rings`, as the endpoint may wait for its own, whose holder may be about to `unwatch`.
     fn arm(&self, bell: &Bell) -> bool {
-        let before = *self.watched();
-        if before == Watched::NotYet
+        let before = *self.rings();
+        if before == Rings::NotYet
             && let Some(fd) = self.endpoint.wake_fd()
             && !self.watch(bell, fd)
         {
@@ -289,31 +290,31 @@ impl Attachment {
     }
 
     fn watch(&self, bell: &Bell, fd: RawFd) -> bool {
-        let mut watched = self.watched();
-        if *watched != Watched::NotYet {
+        let mut rings = self.rings();
+        if *rings != Rings::NotYet {
             return true;
         }
         if bell.watch(fd).is_err() {
             return false;
         }
-        *watched = Watched::At(fd);
+        *rings = Rings::By(fd);
         true
     }
 
     /// Whether this endpoint wakes the sleepers itself, and no thread does it in its place.
     fn is_woken(&self) -> bool {
-        matches!(*self.watched(), Watched::At(_))
+        matches!(*self.rings(), Rings::By(_))
     }
 
     fn unwatch(&self, bell: Option<&Bell>) {
-        let old = core::mem::replace(&mut *self.watched(), Watched::Gone);
-        if let (Some(bell), Watched::At(fd)) = (bell, old) {
+        let old = core::mem::replace(&mut *self.rings(), Rings::NoMore);
+        if let (Some(bell), Rings::By(fd)) = (bell, old) {
             bell.unwatch(fd);
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rings(&self) -> MutexGuard<'_, Rings> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,6 +12,7 @@
 
 use super::connected::Connected;
 use super::datagrams::Datagrams;
+use super::direct::Direct;
 use super::on_engine::OnEngine;
 use crate::abi::types::*;
 use crate::api::av::{AddressKind, SocketAddr as SocketKind};
@@ -133,6 +134,23 @@ impl Connected for Verbs {
 
     const DATA_SIZE: usize = DATA_SIZE;
 
+    fn listener(info: &Info) -> Result<VerbsListener> {
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let at = info.src_addr.as_deref().and_then(from_bytes).unwrap_or(any);
+        VerbsListener::open(&at).map_err(|error| failed(format_args!("fi_passive_ep: {at}"), &error))
+    }
+
+    fn open_connected(domain: &Arc<Domain>, info: &Info) -> Result<Self::ConnectedTransport> {
+        made(domain, info, |room| DeviceLink::open(&domain.pd, room))
+    }
+
+    fn answer(domain: &Arc<Domain>, info: &Info, request: Request) -> Result<Self::ConnectedTransport> {
+        let id = request.take().ok_or(Errno(FI_EINVAL))?;
+        made(domain, info, |room| DeviceLink::of(id, &domain.pd, room))
+    }
+}
+
+impl Direct for Verbs {
     fn amos(domain: &Arc<Domain>) -> &'static [AtomicOp] {
         amos(domain.atomics)
     }
@@ -149,21 +167,6 @@ impl Connected for Verbs {
             pieces,
             warn,
         )))
-    }
-
-    fn listener(info: &Info) -> Result<VerbsListener> {
-        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let at = info.src_addr.as_deref().and_then(from_bytes).unwrap_or(any);
-        VerbsListener::open(&at).map_err(|error| failed(format_args!("fi_passive_ep: {at}"), &error))
-    }
-
-    fn open_connected(domain: &Arc<Domain>, info: &Info) -> Result<Self::ConnectedTransport> {
-        made(domain, info, |room| DeviceLink::open(&domain.pd, room))
-    }
-
-    fn answer(domain: &Arc<Domain>, info: &Info, request: Request) -> Result<Self::ConnectedTransport> {
-        let id = request.take().ok_or(Errno(FI_EINVAL))?;
-        made(domain, info, |room| DeviceLink::of(id, &domain.pd, room))
     }
 }
 

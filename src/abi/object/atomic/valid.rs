@@ -6,7 +6,7 @@ use crate::api::endpoint::EndpointOps;
 use crate::api::errno::{Errno, Result};
 use crate::api::one_sided::AtomicKind;
 use crate::engine::op::{AtomicOp, Form};
-use crate::provider::connected::Connected;
+use crate::provider::direct::Direct;
 use core::ffi::c_int;
 
 /// # Safety
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn query(
 ///
 /// # Safety
 /// A live domain of this provider; `attr` is NULL or a place for attributes.
-pub unsafe extern "C" fn query_card<P: Connected>(
+pub unsafe extern "C" fn query_card<P: Direct>(
     domain: *mut fid_domain,
     datatype: fi_datatype,
     op: fi_op,

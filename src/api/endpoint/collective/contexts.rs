@@ -13,7 +13,8 @@ use crate::api::endpoint::{Endpoint, EndpointTransport};
 use crate::api::eq::Eq;
 use crate::api::errno::{Errno, Result};
 use crate::api::progress::Progress;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::util::mutex::{Mutex, lock};
+use std::sync::Arc;
 
 /// Where a context's completions and joins are reported, and what drives the carrier for it.
 #[derive(Clone)]
@@ -33,10 +34,6 @@ impl Listener {
 
 /// The event queue of a scalable endpoint, for those of its contexts that have none of their own.
 pub(crate) type ScalableEq = Arc<Mutex<Option<Arc<Eq>>>>;
-
-pub(crate) fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 pub(crate) struct ContextCollectives<T: EndpointTransport> {
     context: Arc<Endpoint<T>>,
@@ -66,7 +63,7 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
 
     /// At the first join, makes reading the context's queues drive the carrier.
     fn listen(&self, eq: Arc<Eq>, cq: Option<Arc<Cq>>) -> Result<()> {
-        let mut current = locked(&self.listener);
+        let mut current = lock(&self.listener);
         if current.is_some() {
             return Ok(());
         }
@@ -90,7 +87,7 @@ impl<T: EndpointTransport + 'static> ContextCollectives<T> {
     /// fi_close of the context: gives up collectives that only wait for others. -FI_EBUSY while a peer may still touch
     /// the memory of one.
     pub(crate) fn close(&self) -> Result<()> {
-        let mut listener = locked(&self.listener);
+        let mut listener = lock(&self.listener);
         if listener.is_none() {
             return Ok(());
         }
@@ -122,7 +119,7 @@ impl<T: EndpointTransport + 'static> Collectives for ContextCollectives<T> {
     }
 
     fn join(self: Arc<Self>, call: &JoinCall) -> Result<()> {
-        let whole = locked(&self.eq).clone();
+        let whole = lock(&self.eq).clone();
         let (av, eq, cq) = self.context.with_state(|state| {
             can_collect(state, true)?;
             let av = vector_of(state, call)?;

@@ -11,8 +11,8 @@
 mod no_engine;
 mod shared;
 
-use super::connection::{self, Connects};
-use super::ops::{ByThread, EndpointOps, Sleeper, start, stop};
+use super::connection::Connects;
+use super::ops::{ByThread, EndpointOps, Sleeper, lacks_srx, start, stop};
 use super::state::{EndpointState, refused};
 use crate::abi::types::*;
 use crate::api::deferred::Deferred;
@@ -177,11 +177,8 @@ impl<D: DirectTransport> Core<D> {
         for end in unnamed.drain(..) {
             state.report::<NoEngine>(&end, |peer| transport.address_of(peer));
         }
-        let Some(connection) = self.transport.connection() else {
-            return;
-        };
-        while let Some(event) = connection.event() {
-            self.state.hear(event, Some(connection::PEER));
+        if let Some(connection) = self.transport.connection() {
+            self.state.hear_all(connection);
         }
     }
 }
@@ -259,10 +256,7 @@ impl<D: DirectTransport> EndpointOps for Arc<DirectEndpoint<D>> {
         core.state.check()?;
         let selective = core.state.bindings.rx_selective();
         match &core.shared {
-            Shared::Wanted => {
-                log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
-                return Err(Errno(FI_EOPBADSTATE as i32));
-            }
+            Shared::Wanted => return Err(lacks_srx(self.domain.provider)),
             Shared::Bound(shared) if selective => shared.be_selective(),
             Shared::Bound(_) | Shared::No => {}
         }
@@ -334,7 +328,7 @@ impl<D: DirectTransport> Progress for DirectEndpoint<D> {
     }
 
     fn arm(&self) -> bool {
-        self.domain.driver.is_some() || self.arm_self()
+        self.arm_for_readers(&self.domain)
     }
 
     fn settle(&self) {
@@ -342,10 +336,7 @@ impl<D: DirectTransport> Progress for DirectEndpoint<D> {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        match self.domain.driver {
-            Some(_) => None,
-            None => self.own_fd(),
-        }
+        self.fd_for_readers(&self.domain)
     }
 }
 

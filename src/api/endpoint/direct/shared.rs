@@ -10,7 +10,7 @@ use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::ops::{EndpointOps, stop};
 use crate::api::endpoint::state::{EndpointState, refused};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::{Info, RxAttr};
+use crate::api::info::model::RxAttr;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
@@ -59,14 +59,7 @@ pub struct DirectSharedRx {
 impl DirectSharedRx {
     pub fn new(domain: &Arc<Domain>, rx: &RxAttr, receives: CardReceives) -> Arc<DirectSharedRx> {
         domain.users.acquire();
-        let info = Info {
-            caps: rx.caps & !FI_SEND | FI_RECV,
-            rx: Some(rx.clone()),
-            ..Info::default()
-        };
-        let mut state = EndpointState::new(domain.provider, &info);
-        state.enabled = true;
-        state.deferred = Some(domain.deferred.clone());
+        let state = EndpointState::of_shared_rx(domain, rx);
         Arc::new(DirectSharedRx {
             domain: domain.clone(),
             users: Refs::default(),

@@ -4,13 +4,15 @@
 //! share nothing. Receive context 0 has the endpoint's name; the others have addresses made from it, which fi_rx_addr
 //! leads to, and transmit contexts come after those. To a receiver all of them are one source. Called by `abi::object`.
 //!
-//! `sibling`: what a context has begun is moved on by the others' queues too.
+//! - `slot`: the contexts themselves, made with the endpoint;
+//! - `sibling`: what a context has begun is moved on by the others' queues too.
 
 mod sibling;
+mod slot;
 
-use super::collective::contexts::{ContextCollectives, ScalableEq, locked};
+use super::collective::contexts::ScalableEq;
 use super::ops::EndpointOps;
-use super::state::{EndpointState, Settings};
+use super::state::EndpointState;
 use super::{Endpoint, EndpointTransport};
 use crate::abi::types::*;
 use crate::api::av::Av;
@@ -24,10 +26,11 @@ use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
 use crate::api::refs::Refs;
 use crate::engine::op::Context as UserContext;
+use crate::util::mutex::{Mutex, lock};
 use crate::util::user::UserIov;
 use core::sync::atomic::{AtomicBool, Ordering};
-use sibling::Sibling;
-use std::sync::{Arc, Mutex};
+use slot::{ContextSlot, only, receive_contexts, transmit_contexts};
+use std::sync::Arc;
 
 /// Opens the transport of a context, by its address.
 pub type OpenContext<T> = Box<dyn Fn(&[u8]) -> Result<T> + Send + Sync>;
@@ -39,22 +42,6 @@ pub const CONTEXTS: usize = 16;
 pub enum Direction {
     Transmit,
     Receive,
-}
-
-struct ContextSlot<T: EndpointTransport> {
-    endpoint: Arc<Endpoint<T>>,
-    /// Only of transmit contexts.
-    collectives: Option<Arc<ContextCollectives<T>>>,
-    /// Likewise.
-    sibling: Option<Arc<Sibling<T>>>,
-    open: AtomicBool,
-}
-
-impl<T: EndpointTransport + 'static> ContextSlot<T> {
-    fn is_left_alone(&self) -> bool {
-        self.endpoint
-            .with_state(|state| state.enabled && !state.bindings.drives())
-    }
 }
 
 pub struct Scalable<T: EndpointTransport> {
@@ -78,60 +65,29 @@ pub struct Scalable<T: EndpointTransport> {
     eq: ScalableEq,
 }
 
+fn context_count(asked: usize) -> Result<usize> {
+    match asked {
+        0 => Ok(1),
+        1..=CONTEXTS => Ok(asked),
+        _ => Err(Errno(FI_EINVAL)),
+    }
+}
+
 impl<T: EndpointTransport + 'static> Scalable<T> {
     /// All contexts are made here, so that messages for one that the program opens later find it. `first` is the
     /// endpoint's own transport, `more` opens others by address.
     pub fn open(domain: &Arc<Domain>, info: &Info, first: T, more: OpenContext<T>) -> Result<Arc<Scalable<T>>> {
-        let count = |asked: usize| match asked {
-            0 => Ok(1),
-            1..=CONTEXTS => Ok(asked),
-            _ => Err(Errno(FI_EINVAL)),
-        };
         let attr = info.ep.as_ref().ok_or(Errno(FI_EINVAL))?;
-        let (tx, rx) = (count(attr.tx_ctx_cnt)?, count(attr.rx_ctx_cnt)?);
+        let (tx, rx) = (context_count(attr.tx_ctx_cnt)?, context_count(attr.rx_ctx_cnt)?);
         let base = first.local_address();
         let rest = (1..rx + tx).map(|index| more(&T::context_address(&base, index)));
-        let transports: Vec<T> = std::iter::once(Ok(first)).chain(rest).collect::<Result<_>>()?;
+        let mut transports: Vec<T> = std::iter::once(Ok(first)).chain(rest).collect::<Result<_>>()?;
+        let to_send = transports.split_off(rx);
         let number = domain.memory.number();
-        // Receive context 0 carries the collectives of all contexts, so their threads meet in it.
-        let carries = info.caps & FI_COLLECTIVE != 0 && domain.crossed;
-        // One without a queue is driven by the queues of all transmit contexts, so their threads meet in it.
-        let may_be_left_alone = domain.crossed && !Settings::of(&only(info, Direction::Receive)).can_recv;
-        // A thread of FI_PROGRESS_AUTO drives all. Without locks, contexts of several threads cannot drive one another.
-        let shares = domain.driver.is_none() && (domain.locked || !domain.crossed);
-        let endpoint = |transport, direction, locked| {
-            let endpoint = Endpoint::with_lock(domain, &only(info, direction), transport, domain.locked || locked);
-            numbered(endpoint, number)
-        };
-        let mut transports = transports.into_iter();
-        let receive: Vec<ContextSlot<T>> = (transports.by_ref().take(rx).enumerate())
-            .map(|(index, transport)| ContextSlot {
-                endpoint: endpoint(
-                    transport,
-                    Direction::Receive,
-                    carries && index == 0 || may_be_left_alone,
-                ),
-                collectives: None,
-                sibling: None,
-                open: AtomicBool::new(false),
-            })
-            .collect();
+        let rx = receive_contexts(domain, info, number, transports);
+        let carrier = rx.first().map(|slot| slot.endpoint.clone()).ok_or(Errno(FI_EINVAL))?;
         let eq = ScalableEq::default();
-        let carrier = receive
-            .first()
-            .map(|slot| slot.endpoint.clone())
-            .ok_or(Errno(FI_EINVAL))?;
-        let transmit = (transports.enumerate())
-            .map(|(index, transport)| {
-                let endpoint = endpoint(transport, Direction::Transmit, false);
-                ContextSlot {
-                    collectives: Some(ContextCollectives::new(&endpoint, &carrier, index, &eq)),
-                    sibling: shares.then(|| Sibling::new(&endpoint)),
-                    endpoint,
-                    open: AtomicBool::new(false),
-                }
-            })
-            .collect();
+        let tx = transmit_contexts(domain, info, number, to_send, &carrier, &eq);
         domain.users.acquire();
         Ok(Arc::new(Scalable {
             domain: domain.clone(),
@@ -142,8 +98,8 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
             closed: AtomicBool::new(false),
             users: Refs::default(),
             number,
-            rx: receive,
-            tx: transmit,
+            tx,
+            rx,
             tx_attr: info.tx.clone().unwrap_or_default(),
             rx_attr: info.rx.clone().unwrap_or_default(),
             eq,
@@ -213,7 +169,7 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
         let transport = (self.open)(&T::context_address(&self.base, at))?;
         slot.endpoint.renew(&only(&self.info, direction), transport);
         slot.endpoint.with_state(|state| state.number = Some(self.number));
-        match &*locked(&self.av) {
+        match &*lock(&self.av) {
             Some(av) => slot.endpoint.bind_av(av),
             None => Ok(()),
         }
@@ -222,14 +178,14 @@ impl<T: EndpointTransport + 'static> Scalable<T> {
     /// For all contexts.
     pub fn bind_av(&self, av: &Arc<Av>) -> Result<()> {
         self.all().try_for_each(|slot| slot.endpoint.bind_av(av))?;
-        *locked(&self.av) = Some(av.clone());
+        *lock(&self.av) = Some(av.clone());
         Ok(())
     }
 
     /// Replaces the event queue.
     pub fn bind_eq(&self, eq: &Arc<Eq>) {
         eq.refs().acquire();
-        let before = locked(&self.eq).replace(eq.clone());
+        let before = lock(&self.eq).replace(eq.clone());
         if let Some(before) = before {
             before.refs().release();
         }
@@ -313,8 +269,8 @@ impl<T: EndpointTransport> Scalable<T> {
             return;
         }
         self.all().for_each(|slot| slot.endpoint.host.close());
-        *locked(&self.av) = None;
-        if let Some(eq) = locked(&self.eq).take() {
+        *lock(&self.av) = None;
+        if let Some(eq) = lock(&self.eq).take() {
             eq.refs().release();
         }
         self.domain.users.release();
@@ -325,41 +281,6 @@ impl<T: EndpointTransport> Drop for Scalable<T> {
     fn drop(&mut self) {
         self.let_go();
     }
-}
-
-fn numbered<T: EndpointTransport + 'static>(endpoint: Arc<Endpoint<T>>, number: u64) -> Arc<Endpoint<T>> {
-    endpoint.with_state(|state| state.number = Some(number));
-    endpoint
-}
-
-/// The attributes of a context of one direction, without the capabilities of the other.
-fn only(info: &Info, direction: Direction) -> Info {
-    const TRANSMIT: u64 = FI_SEND | FI_READ | FI_WRITE;
-    const RECEIVE: u64 = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    let with_all = |families: u64, directions: u64| match info.caps & families {
-        0 => 0,
-        _ if info.caps & directions == 0 => directions,
-        _ => info.caps & directions,
-    };
-    let memory = with_all(
-        FI_RMA | FI_ATOMIC,
-        FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
-    );
-    // An endpoint of RMA and atomics alone has such contexts: they need no queue for messages.
-    let messages = match info.caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV) {
-        0 if memory != 0 => 0,
-        _ => FI_SEND | FI_RECV,
-    };
-    let caps = info.caps & !(TRANSMIT | RECEIVE) | messages | memory;
-    let mut info = info.clone();
-    info.caps = match direction {
-        Direction::Transmit => caps & !RECEIVE,
-        Direction::Receive => caps & !TRANSMIT,
-    };
-    if info.caps & memory == 0 {
-        info.caps &= !(FI_RMA | FI_ATOMIC); // no direction would mean all
-    }
-    info
 }
 
 /// An opened context. fi_close ends it as an endpoint; opened again, it is a new one with the same address.

@@ -1,6 +1,7 @@
 use super::super::Renamed;
 use super::*;
 use crate::api::domain::Fabric;
+use crate::api::endpoint::state::Settings;
 use crate::api::info::model::{DomainAttr, EpAttr};
 use crate::engine::port::{
     Body, Exposed, ExposedName, Get, Limits, Notice, PeerId, Push, Remote, Sink, Token, Transport,

@@ -11,7 +11,7 @@ use crate::api::domain::{Domain, unused};
 use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::engine_core::EndpointCore;
 use crate::api::endpoint::host::Begun;
-use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, start, stop};
+use crate::api::endpoint::ops::{ByThread, EndpointOps, Sleeper, lacks_srx, start, stop};
 use crate::api::endpoint::state::EndpointState;
 use crate::api::endpoint::{EndpointTransport, watch_of};
 use crate::api::errno::{Errno, Result};
@@ -173,8 +173,7 @@ impl<T: EndpointTransport + 'static> EndpointOps for Arc<SharedRxEndpoint<T>> {
 
     fn enable(&self) -> Result<()> {
         let Some((shared, lane)) = self.joined.get() else {
-            log!(by self.domain.provider; Warn, EpCtrl, "fi_enable: no shared receive context is bound");
-            return Err(Errno(FI_EOPBADSTATE as i32));
+            return Err(lacks_srx(self.domain.provider));
         };
         // All that share a context must have one address vector, as the context looks sources up in it.
         let own = self.with_state(|state| state.peers.av());
@@ -345,7 +344,7 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     }
 
     fn arm(&self) -> bool {
-        self.domain.driver.is_some() || self.arm_self()
+        self.arm_for_readers(&self.domain)
     }
 
     fn unfinished(&self) -> bool {
@@ -353,10 +352,7 @@ impl<T: EndpointTransport + 'static> Progress for SharedRxEndpoint<T> {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        match self.domain.driver {
-            Some(_) => None,
-            None => self.own_fd(),
-        }
+        self.fd_for_readers(&self.domain)
     }
 
     fn watch(&self) -> Option<Watch> {

@@ -20,7 +20,7 @@ use crate::api::av::Av;
 use crate::api::cq::Cq;
 use crate::api::domain::{Domain, unused};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::{Info, RxAttr};
+use crate::api::info::model::RxAttr;
 use crate::api::messaging::{Messaging, NotBegun, RecvCall, SendCall};
 use crate::api::one_sided::{AtomicCall, Atomics, Rma, RmaCall};
 use crate::api::progress::Progress;
@@ -143,17 +143,9 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
 }
 
 impl<T: EndpointTransport + 'static> SharedRx<T> {
-    pub fn open(domain: &Arc<Domain>, caps: u64, rx: &RxAttr, limits: Limits) -> Arc<SharedRx<T>> {
-        let info = Info {
-            caps: caps & !FI_SEND | FI_RECV,
-            rx: Some(rx.clone()),
-            ..Info::default()
-        };
-        let mut state = EndpointState::new(domain.provider, &info);
-        state.enabled = true;
-        state.deferred = Some(domain.deferred.clone());
+    pub fn open(domain: &Arc<Domain>, rx: &RxAttr, limits: Limits) -> Arc<SharedRx<T>> {
         let sharers = Sharers {
-            state,
+            state: EndpointState::of_shared_rx(domain, rx),
             endpoints: Vec::new(),
             driven: domain.driver.is_some(),
             target: false,

@@ -18,8 +18,9 @@ use crate::abi::types::*;
 use crate::api::av::Av;
 use crate::api::deferred::Deferred;
 use crate::api::deferred::work::Call;
+use crate::api::domain::Domain;
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::Info;
+use crate::api::info::model::{Info, RxAttr};
 use crate::api::log::Speaker;
 use crate::api::messaging::{Flags, NotBegun, RecvCall, SendCall};
 use crate::api::mr::memory::Memory;
@@ -80,6 +81,20 @@ impl EndpointState {
             collective_carrier: false,
             aliases: Arc::default(),
             connection: None,
+        }
+    }
+
+    /// The state of a shared receive context, which is enabled from the start.
+    pub fn of_shared_rx(domain: &Domain, rx: &RxAttr) -> EndpointState {
+        let info = Info {
+            caps: rx.caps & !FI_SEND | FI_RECV,
+            rx: Some(rx.clone()),
+            ..Info::default()
+        };
+        EndpointState {
+            enabled: true,
+            deferred: Some(domain.deferred.clone()),
+            ..EndpointState::new(domain.provider, &info)
         }
     }
 

@@ -8,33 +8,26 @@
 //! Nothing is lost: a descriptor is readable until its endpoint has seen to it, and a mark is taken off the list before
 //! its endpoint is driven, so that one which is set meanwhile puts it back.
 
+mod schedule;
+
 use super::{Progress, Watch};
 use crate::api::wait::bell::Bell;
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::forks::Process;
-use crate::util::ready::{ReadyList, Wake};
-use core::mem::take;
+use crate::util::mutex::{Mutex, lock};
+use crate::util::ready::Wake;
+use schedule::{Schedule, Turn};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// So many that were found lately are driven in each read. When there are more, all are looked for.
-const RECENT: usize = 2;
-
-/// For so many reads.
-const COOL: u64 = 2000;
-
-/// Reads from one look to the next while some are driven without.
-const LOOK: u64 = 8;
+use std::sync::Arc;
 
 pub(in crate::api) struct Marked {
-    list: Arc<ReadyList>,
+    schedule: Schedule,
     epoll: Epoll,
     /// A child of fork shares the epoll instance with its parent, and leaves it alone.
     process: Process,
     members: Mutex<Members>,
-    turns: Mutex<Turns>,
 }
 
 #[derive(Default)]
@@ -52,52 +45,8 @@ struct Member {
     times: usize,
 }
 
-/// Who is driven in the next read.
-#[derive(Default)]
-struct Turns {
-    reads: u64,
-    /// Names of those that were found lately, and until which read that counts.
-    recent: Vec<(u64, u64)>,
-    /// More were found lately than are driven in each read: until then all are looked for.
-    crowded_until: u64,
-    /// Somebody was about to sleep, who may have been woken by a descriptor.
-    slept: bool,
-    /// The memory of the names that are taken from the list.
-    names: Vec<u64>,
-}
-
-impl Turns {
-    /// Begins a read. Whether it looks for those that have something to do.
-    fn begin(&mut self) -> bool {
-        self.reads += 1;
-        let now = self.reads;
-        self.recent.retain(|(_, until)| *until > now);
-        take(&mut self.slept) || self.recent.is_empty() || self.reads % LOOK == 0
-    }
-
-    /// This one was found.
-    fn note(&mut self, name: u64) {
-        let until = self.reads + COOL;
-        if self.reads < self.crowded_until {
-            return;
-        }
-        if let Some(known) = self.recent.iter_mut().find(|known| known.0 == name) {
-            known.1 = until;
-        } else if self.recent.len() < RECENT {
-            self.recent.push((name, until));
-        } else {
-            self.recent.clear();
-            self.crowded_until = until;
-        }
-    }
-}
-
 fn address(endpoint: &Arc<dyn Progress>) -> usize {
     Arc::as_ptr(endpoint).cast::<()>() as usize
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Marked {
@@ -109,11 +58,10 @@ impl Marked {
     /// `wake`: what is done for a mark while somebody sleeps.
     pub(in crate::api) fn waking(wake: Option<Wake>) -> io::Result<Marked> {
         Ok(Marked {
-            list: ReadyList::new(wake),
+            schedule: Schedule::new(wake),
             epoll: Epoll::new()?,
             process: Process::this(),
             members: Mutex::default(),
-            turns: Mutex::default(),
         })
     }
 
@@ -139,7 +87,7 @@ impl Marked {
         {
             return false;
         }
-        watch.mark.join(&self.list, name);
+        watch.mark.join(&self.schedule.list, name);
         members.names.insert(at, name);
         let member = Member {
             endpoint: endpoint.clone(),
@@ -163,7 +111,7 @@ impl Marked {
         if member.times > 0 {
             return true;
         }
-        member.watch.mark.leave(&self.list, name);
+        member.watch.mark.leave(&self.schedule.list, name);
         if let Some(fd) = member.watch.fd.filter(|_| self.process.is_this()) {
             let _ = self.epoll.remove(fd);
         }
@@ -189,11 +137,14 @@ impl Marked {
         }
     }
 
-    /// The member of this name, and whether polling may find what its mark does not tell.
-    fn member(&self, name: u64) -> Option<(Arc<dyn Progress>, bool)> {
+    /// Drives the member of this name.
+    fn drive(&self, name: u64) -> Option<Turn> {
         let members = lock(&self.members);
         let member = members.by_name.get(&name)?;
-        Some((member.endpoint.clone(), member.watch.fd.is_some()))
+        let (endpoint, may_be_polled) = (member.endpoint.clone(), member.watch.fd.is_some());
+        drop(members);
+        let more = endpoint.turn();
+        Some(Turn { may_be_polled, more })
     }
 
     /// Nothing can be looked for in a child of fork.
@@ -215,37 +166,15 @@ impl Progress for Marked {
         if !self.process.is_this() {
             return self.drive_all();
         }
-        let mut turns = take(&mut *lock(&self.turns));
-        if turns.begin() {
-            self.look();
-        }
-        let mut names = take(&mut turns.names);
-        self.list.take(&mut names);
-        let found = names.len();
-        for (name, _) in &turns.recent {
-            if !names.contains(name) {
-                names.push(*name);
-            }
-        }
-        for (at, name) in names.drain(..).enumerate() {
-            let Some((endpoint, may_be_polled)) = self.member(name) else {
-                turns.recent.retain(|recent| recent.0 != name);
-                continue;
-            };
-            if at < found && may_be_polled {
-                turns.note(name);
-            }
-            if endpoint.turn() {
-                self.list.add(name);
-            }
-        }
-        turns.names = names;
-        *lock(&self.turns) = turns;
+        self.schedule.read(|| self.look(), |name| self.drive(name));
     }
 
     fn arm(&self) -> bool {
-        lock(&self.turns).slept = true;
-        self.list.arm()
+        self.schedule.arm(|| {
+            if self.process.is_this() {
+                self.look();
+            }
+        })
     }
 
     /// Marks ring the bell themselves. None: another thread is woken by the endpoints.

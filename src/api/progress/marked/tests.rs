@@ -1,3 +1,4 @@
+use super::schedule::{COOL, LOOK};
 use super::*;
 use crate::abi::types::FI_WAIT_FD;
 use crate::api::progress::Attached;
@@ -159,6 +160,23 @@ fn who_was_found_lately_is_driven_without_a_look() {
         assert_eq!(clerk.turns(), 1);
     }
     assert_eq!(clerks.iter().map(|clerk| clerk.turns()).sum::<usize>(), 0);
+}
+
+/// A program that waits for an edge of the descriptor would hear no more of it.
+#[test]
+fn nobody_sleeps_past_what_the_last_read_did_not_look_for() {
+    let clerks = clerks(3);
+    let marked = marked(&clerks);
+    settle(&marked, &clerks);
+    clerks[0].send();
+    marked.progress();
+    clerks[1].send();
+    marked.progress();
+    assert_eq!((clerks[0].done(), clerks[1].done()), (1, 0), "it did not look");
+    assert!(!marked.arm());
+    marked.progress();
+    assert_eq!(clerks[1].done(), 1);
+    assert!(marked.arm());
 }
 
 fn settle_turns(clerks: &[Arc<Clerk>]) {

@@ -102,6 +102,31 @@ fn a_short_write_is_one_packet_and_many_are_acknowledged_together() {
     assert_eq!(packets, [(Packet::Write as u8, 8), (Packet::Acked as u8, 1)].into());
 }
 
+/// Nothing would wake an endpoint that goes to sleep after this turn.
+#[test]
+fn a_read_that_is_not_exposed_is_answered_in_the_same_turn() {
+    const LEN: usize = 2900;
+    let manner = Manner {
+        gets: [32, 0, 0], // `expose` always refuses
+        ..manners()[0]
+    };
+    let mut bed = Bed::new(2, 1, manner, small());
+    let (memory, into) = (Lent::new(&[LEN], 0), Lent::new(&[LEN], 0));
+    memory.set(&pattern(LEN, 3));
+    register(&bed, 1, 1, &memory, Rights::BOTH);
+    bed.rma(0, &access(Access::Read, 1, &into, remote(&[(0, LEN, 1)])))
+        .unwrap();
+    bed.progress(1);
+    let answers = LEN.div_ceil(manner.limits.max_body);
+    assert_eq!(bed.world.borrow().count(Packet::Reply), answers);
+    let engine = &bed.node(1).engine;
+    assert!(!engine.busy() && !engine.has_work());
+    bed.settle();
+    assert_eq!(bed.done(0), [end(READ, 1, LEN, None)]);
+    assert_eq!(into.bytes(), pattern(LEN, 3));
+    bed.check_nothing_left();
+}
+
 #[test]
 fn an_operation_on_nothing_ends_well() {
     for manner in manners() {

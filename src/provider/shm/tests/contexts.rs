@@ -141,12 +141,11 @@ impl Bed {
     }
 
     pub(super) fn pool(&self) -> Arc<SharedRx<ShmTransport>> {
-        SharedRx::open(
-            &self.domain,
-            self.info.caps,
-            self.info.rx.as_ref().unwrap(),
-            Shm::limits(),
-        )
+        let rx = RxAttr {
+            caps: self.info.caps,
+            ..self.info.rx.clone().unwrap()
+        };
+        SharedRx::open(&self.domain, &rx, Shm::limits())
     }
 
     pub(super) fn member(

@@ -43,7 +43,6 @@ impl<D: Device> Reliable<D> {
         // What a region is made of may be closed while it is read. To oneself there is no connection to read by.
         let is_self = self.peers.get(to).is_some_and(|peer| peer.is_self);
         if is_self || !matches!(name, ExposedName::Sent(_)) {
-            self.turn_is_due = true;
             return None;
         }
         let access = Access {

@@ -150,8 +150,6 @@ pub struct Reliable<D: Device> {
     visitors: VecDeque<Request<D::Wire>>,
     polls: u64,
     armed: bool,
-    /// Memory was not exposed, which the engine answers with packets in its next turn.
-    turn_is_due: bool,
     told_shortage: bool,
     told_memory: bool,
 }
@@ -190,7 +188,6 @@ impl<D: Device> Reliable<D> {
             visitors: VecDeque::new(),
             polls: 0,
             armed: false,
-            turn_is_due: false,
             told_shortage: false,
             told_memory: false,
         })

@@ -28,8 +28,7 @@ impl<D: Device> Reliable<D> {
         self.device.look(&mut self.news);
         let idle = self.own_lane.is_empty() && self.ready.is_empty() && self.ended.is_empty();
         let came = self.has_completions() || !self.visitors.is_empty() || !self.news.is_empty();
-        let due = core::mem::take(&mut self.turn_is_due);
-        told && idle && !came && !due && !self.must_look()
+        told && idle && !came && !self.must_look()
     }
 
     /// Something waits that makes nothing readable: credit, which peers write without a word, or a pause.

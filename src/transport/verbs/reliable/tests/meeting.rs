@@ -169,18 +169,6 @@ fn nobody_sleeps_over_credit() {
     }
 }
 
-/// A region is not exposed, and the engine sends its bytes when it is called next: nothing else would call it.
-#[test]
-fn nobody_sleeps_over_bytes_that_are_to_be_sent() {
-    let net = Net::new(9, Manner::default());
-    let mut a = open(&net, 0);
-    let memory = Lent::new(&[9], 0);
-    assert!(a.arm());
-    assert_eq!(a.expose(1, &memory.iov(), ExposedName::Nothing), None);
-    assert!(!a.arm());
-    assert!(a.arm());
-}
-
 /// An endpoint at the address of one that has ended is another one.
 #[test]
 fn who_comes_again_is_somebody_else() {
