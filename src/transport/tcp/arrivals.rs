@@ -45,7 +45,7 @@ impl TcpTransport {
         let has_address = address::place(&hello.from).is_some_and(|place| place.ip() == arrival.from.ip());
         let taken = peer.link.is_some() || matches!(peer.way, Way::Welcomed { .. } | Way::Agreed { .. });
         if taken && !has_address {
-            let place = super::config::shown(address::place(&hello.from));
+            let place = address::shown(address::place(&hello.from));
             (self.config.warn)(&format!(
                 "a connection from {} says that it is {place}, which is connected: refused",
                 arrival.from

@@ -265,7 +265,7 @@ impl TcpTransport {
     /// Trying again would not help.
     pub(super) fn refused(&mut self, to: PeerId, why: &str) {
         if let Some(peer) = self.peers.get_mut(to) {
-            let place = config::shown(address::place(&peer.address));
+            let place = address::shown(address::place(&peer.address));
             (self.config.warn)(&format!("{place} refuses the connection: {why}"));
             if self.one_peer.is_some() {
                 return self.call_failed(&ErrorKind::ConnectionRefused.into());
@@ -276,7 +276,7 @@ impl TcpTransport {
 
     fn denied(&mut self, to: PeerId, why: &str) {
         if let Some(peer) = self.peers.get_mut(to) {
-            let place = config::shown(address::place(&peer.address));
+            let place = address::shown(address::place(&peer.address));
             (self.config.warn)(&format!("no connection with {place}: {why}; {ONE_SECRET}"));
             if self.one_peer.is_some() {
                 return self.call_failed(&ErrorKind::PermissionDenied.into());
@@ -304,7 +304,7 @@ impl TcpTransport {
         }
         let Some(peer) = self.peers.get_mut(to) else { return };
         peer.way = Way::None;
-        let place = config::shown(address::place(&peer.address));
+        let place = address::shown(address::place(&peer.address));
         let (own, timeout) = (self.place.ip(), self.config.connect_timeout);
         let failure = Push::Unreachable(reason(error));
         if peer.was_connected && error.kind() == ErrorKind::ConnectionRefused {

@@ -1,7 +1,7 @@
 //! Packets through TCP, between endpoints of any machines.
 //!
-//! **A connection.** Each endpoint listens on one port, which with the interface's address is its own (`listener`,
-//! `address`). The first push to a peer dials it (`dialing`) and answers `Full` until both ends have agreed
+//! **A connection.** Each endpoint listens on one port, which with the interface's address is its own
+//! (`listener`). The first push to a peer dials it (`dialing`) and answers `Full` until both ends have agreed
 //! (`handshake`, `introduction`, `arrivals`); so nothing is ever sent that might be lost to a connection that did not
 //! come about. Two peers have one connection, whoever made it (`peers`).
 //!
@@ -25,7 +25,6 @@
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
 
 mod active;
-mod address;
 mod arrivals;
 mod causes;
 mod closing;
@@ -62,6 +61,7 @@ use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
 use crate::sys::{resolve, shared};
+use crate::transport::connecting::address;
 use crate::util::user::UserIov;
 use core::sync::atomic::Ordering;
 use link::End;
@@ -73,7 +73,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use watched::Watched;
 
-pub use address::{base, context, raw};
 pub use config::{Config, OpenError};
 pub use listener::LOCK;
 pub use one_peer::Event;
@@ -363,7 +362,7 @@ impl TcpTransport {
     /// A link is gone: the next one takes its place, or it is found out whether the peer lives.
     fn after_link<S: Sink>(&mut self, number: PeerId, end: Option<End>, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(number) else { return };
-        let place = config::shown(address::place(&peer.address));
+        let place = address::shown(address::place(&peer.address));
         match end {
             Some(End::Bad(what)) => (self.config.warn)(&format!(
                 "{place} sent {what}: its connection is closed; does it run the same version of this library?"

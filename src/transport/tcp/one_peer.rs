@@ -5,7 +5,7 @@
 //! Called by `provider`, and by those others.
 
 use super::causes::Waiting;
-use super::config::{self, Config, OpenError};
+use super::config::{Config, OpenError};
 use super::handshake::{Answer, Verdict};
 use super::link::Link;
 use super::listener::Desk;
@@ -181,7 +181,7 @@ impl TcpTransport {
             ErrorKind::PermissionDenied => libc::EACCES,
             _ => libc::ECONNRESET,
         });
-        let place = config::shown(self.peers.get(PEER).and_then(|peer| address::place(&peer.address)));
+        let place = address::shown(self.peers.get(PEER).and_then(|peer| address::place(&peer.address)));
         (self.config.info)(&format!("no connection with {place}: {error}"));
         let data = Vec::new();
         self.end_call(Some(Event::Failed { errno, data }));

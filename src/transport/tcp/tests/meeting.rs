@@ -239,12 +239,12 @@ fn an_endpoint_reaches_itself_by_any_of_its_addresses() {
 fn contexts_share_a_port_and_are_one_source() {
     let (mut a, mut b) = (open(), open());
     let base = a.local_address();
-    let mut third = TcpTransport::open(&context(&base, 3), &config()).unwrap();
+    let mut third = TcpTransport::open(&address::context(&base, 3), &config()).unwrap();
     assert!(matches!(
-        TcpTransport::open(&context(&base, 3), &config()),
+        TcpTransport::open(&address::context(&base, 3), &config()),
         Err(OpenError::InUse)
     ));
-    let to = b.peer(&context(&base, 3)).unwrap();
+    let to = b.peer(&address::context(&base, 3)).unwrap();
     let (mut at_b, mut at_third, mut sent) = (Kept::default(), Kept::default(), false);
     until("a packet", || {
         sent = sent || push(&mut b, to, 5);

@@ -4,12 +4,12 @@
 //! nothing: a request may be of a try that the peer has given up.
 
 use super::Reliable;
-use super::dialing::shown;
 use super::handshake::{Hello, Verdict, keeps_own};
 use super::link::End;
 use super::peers::Way;
 use super::seam::{Device, Request, Wire};
 use crate::engine::port::{PeerId, Sink};
+use crate::transport::connecting::address::shown;
 use std::net::SocketAddr;
 
 impl<D: Device> Reliable<D> {

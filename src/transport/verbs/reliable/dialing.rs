@@ -13,6 +13,7 @@ use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, PeerId, Push, Sink};
 use crate::sys::clock;
 use crate::sys::rdma::{EventKind, Sizes};
+use crate::transport::connecting::address::shown;
 use crate::transport::verbs::seam::News;
 use std::io;
 use std::net::SocketAddr;
@@ -314,8 +315,4 @@ impl<W: Wire> Way<W> {
             Way::None | Way::Resting { .. } => None,
         }
     }
-}
-
-pub(super) fn shown(place: Option<SocketAddr>) -> String {
-    place.map_or_else(|| "no address".into(), |place| place.to_string())
 }

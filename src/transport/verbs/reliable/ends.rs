@@ -4,12 +4,13 @@
 //! completion queue, nothing of the connection is left, and the engine is told; only then another one is made.
 
 use super::Reliable;
-use super::dialing::{LONG_REST, shown};
+use super::dialing::LONG_REST;
 use super::link::{End, Link, Purpose};
 use super::peers::Way;
 use super::seam::{Device, Wire};
 use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::clock;
+use crate::transport::connecting::address::shown;
 
 /// How long a device may take to give back what was posted.
 const PATIENCE_MS: u64 = 10_000;

@@ -44,6 +44,7 @@ use crate::engine::wire::Header;
 use crate::sys::forks::Process;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
+use crate::transport::connecting::address;
 use crate::util::user::UserIov;
 use buffers::Buffers;
 use core::mem::ManuallyDrop;
@@ -208,21 +209,13 @@ impl<D: Device> Reliable<D> {
     }
 }
 
-/// The place of an address as an endpoint tells it, or as vectors keep it: without the zeros at its end.
-pub fn place_of(address: &[u8]) -> Option<SocketAddr> {
-    const SHORTEST: usize = size_of::<libc::sockaddr_in>();
-    let mut whole = address.to_vec();
-    whole.resize(whole.len().max(SHORTEST), 0);
-    resolve::from_bytes(&whole)
-}
-
 impl<D: Device> Transport for Reliable<D> {
     fn limits(&self) -> Limits {
         self.config.limits()
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
-        let place = place_of(address)?;
+        let place = address::place(address)?;
         let number = self.peers.number(place)?;
         if place == self.place
             && let Some(peer) = self.peers.get_mut(number)

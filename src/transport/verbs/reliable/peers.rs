@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use crate::engine::port::{PeerId, Push};
-use crate::sys::resolve;
+use crate::transport::connecting::address;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -109,16 +109,6 @@ impl<W> Default for Peers<W> {
     }
 }
 
-/// An address as vectors keep it: without the zeros at its end.
-fn kept(place: &SocketAddr) -> Vec<u8> {
-    const IPV4: usize = 8;
-    let mut bytes = resolve::to_bytes(place);
-    if place.is_ipv4() {
-        bytes.truncate(IPV4);
-    }
-    bytes
-}
-
 impl<W> Peers<W> {
     /// The number of a place where an endpoint listens.
     pub(super) fn number(&mut self, place: SocketAddr) -> Option<PeerId> {
@@ -126,7 +116,7 @@ impl<W> Peers<W> {
             return Some(*number);
         }
         let peer = Peer {
-            at: Some((kept(&place).into(), place)),
+            at: Some((address::of(&place).into(), place)),
             ..Peer::default()
         };
         let number = match self.free.pop() {

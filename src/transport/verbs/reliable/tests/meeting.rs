@@ -89,7 +89,7 @@ fn each_form_of_an_address_is_the_same_peer() {
         let told = resolve::to_bytes(&place);
         let number = a.peer(&told).unwrap();
         let kept = a.address(number).unwrap().to_vec();
-        assert_eq!((a.peer(&kept), place_of(&kept)), (Some(number), Some(place)));
+        assert_eq!((a.peer(&kept), address::place(&kept)), (Some(number), Some(place)));
         let zeros = &told[kept.len()..];
         assert!(told.starts_with(&kept) && zeros.iter().all(|byte| *byte == 0));
     }
