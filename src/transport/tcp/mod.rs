@@ -38,7 +38,6 @@ mod introduction;
 mod link;
 mod listener;
 mod one_peer;
-mod own_lane;
 mod passive;
 mod peers;
 mod program_data;
@@ -61,13 +60,12 @@ use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
 use crate::sys::{resolve, shared};
-use crate::transport::connecting::address;
+use crate::transport::connecting::{OwnLane, address};
 use crate::util::user::UserIov;
 use core::sync::atomic::Ordering;
 use link::End;
 use listener::{Desk, Listener};
 use one_peer::OnePeer;
-use own_lane::OwnLane;
 use peers::{Peers, Way};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -241,6 +239,15 @@ impl TcpTransport {
     /// The address behind a number.
     pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
         self.peers.get(peer).map(|peer| &*peer.address)
+    }
+
+    #[cold]
+    fn deliver_own<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let Some(number) = self.peers.number(&self.own) else {
+            return 0;
+        };
+        let source = self.peers.source(number);
+        self.own_lane.deliver(number, source, sink, budget)
     }
 
     fn is_ours(&self) -> bool {

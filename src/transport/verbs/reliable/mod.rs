@@ -27,7 +27,6 @@ mod ends;
 mod fetch;
 mod handshake;
 mod link;
-mod own_lane;
 mod peers;
 mod receive;
 mod seam;
@@ -44,13 +43,12 @@ use crate::engine::wire::Header;
 use crate::sys::forks::Process;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
-use crate::transport::connecting::address;
+use crate::transport::connecting::{OwnLane, address};
 use crate::util::user::UserIov;
 use buffers::Buffers;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use fetch::Exposures;
-use own_lane::OwnLane;
 use peers::Peers;
 use seam::Request;
 use std::collections::{HashMap, VecDeque};
@@ -257,8 +255,11 @@ impl<D: Device> Transport for Reliable<D> {
         let slept = core::mem::replace(&mut self.armed, false);
         let drained = self.take_completions(sink, budget);
         let mut done = self.deliver_ready(sink, budget);
-        if !self.own_lane.is_empty() {
-            done += self.deliver_own(sink, budget.saturating_sub(done));
+        if !self.own_lane.is_empty()
+            && let Some(number) = self.peers.number(self.place)
+        {
+            let budget = budget.saturating_sub(done);
+            done += self.own_lane.deliver(number, number, sink, budget);
         }
         if slept || !self.ways.is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);

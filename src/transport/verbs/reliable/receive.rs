@@ -23,7 +23,7 @@ const NOTHING: Done = Done {
 };
 
 /// Moves a packet's body to where the engine wants it. False: not now.
-pub(super) fn place_body<S: Sink>(sink: &mut S, from: PeerId, header: &Header, body: &UserBuf) -> bool {
+fn place_body<S: Sink>(sink: &mut S, from: PeerId, header: &Header, body: &UserBuf) -> bool {
     match sink.place(from, header, body.len()) {
         Placement::Into { iov, at, token } => {
             body.pour(&iov.part(at, body.len()));

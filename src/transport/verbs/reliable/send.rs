@@ -2,7 +2,6 @@
 
 use super::Reliable;
 use super::link::Purpose;
-use super::own_lane::copy_body;
 use super::peers::Way;
 use super::seam::Device;
 use crate::engine::op::Unreached;
@@ -50,7 +49,12 @@ impl<D: Device> Reliable<D> {
         };
         let memory = self.sends.memory(buffer);
         memory.write(&header.encode());
-        copy_body(body, &memory.part(Header::SIZE, body.len()));
+        let place = memory.part(Header::SIZE, body.len());
+        match body {
+            Body::Empty => {}
+            Body::Bytes(bytes) => drop(place.write(bytes)),
+            Body::User { iov, at, len } => place.fill(&iov.part(*at, *len)),
+        }
         let piece = self.sends.piece(buffer, len);
         let link = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut());
         let pushed = link.map_or(Push::Full, |link| link.send(piece, Purpose::Buffer(buffer)));
