@@ -3,7 +3,8 @@
 //!
 //! A peer that cannot be reached is tried again after pauses that grow, until its time is over; then the next operation to
 //! it fails, and the one after that begins anew. One that there was a connection with, and where nobody listens now, is
-//! dead. An endpoint at the same address that drew another number is another one, and the one before it has died.
+//! dead, and stays so until there is a connection again, unless the transport expects another one in its place. An endpoint
+//! at the same address that drew another number is another one, and the one before it has died.
 
 use crate::engine::port::{Loss, Push};
 use std::time::Duration;
@@ -47,7 +48,7 @@ pub enum Next {
 pub struct History {
     /// The number that the endpoint at this address drew; 0: none is known.
     instance: u64,
-    /// There is a connection, or one broke.
+    /// There is a connection, or was one: if nobody listens there now, the peer is dead.
     was_connected: bool,
     /// It is dead, and the engine is to be told in the next poll.
     died: bool,
@@ -111,7 +112,7 @@ impl History {
     pub fn take_death(&mut self) -> bool {
         let died = core::mem::take(&mut self.died);
         if died {
-            self.ended(Loss::Died);
+            self.instance = 0;
         }
         died
     }
@@ -130,10 +131,14 @@ impl History {
 
     /// The connection has ended.
     pub fn ended(&mut self, loss: Loss) {
-        self.was_connected = loss != Loss::Died;
         if loss == Loss::Died {
             self.instance = 0;
         }
+    }
+
+    /// It has died, and another endpoint may come in its place: that one is tried for as long as any other.
+    pub fn expect_another(&mut self) {
+        self.was_connected = false;
     }
 
     /// Whether an endpoint with this number is another one than that of the last connection.
@@ -201,22 +206,26 @@ mod tests {
             (history.answer(), history.answer()),
             (Some(Push::Gone), Some(Push::Gone))
         );
-        // Told once. Somebody may listen there again some time, who is nobody's successor.
+        // Told once for each time that it was looked for. Whoever listens there some time is nobody's successor.
         assert!(history.take_death() && !history.take_death());
         assert_eq!(history.answer(), None);
         history.begins(0);
+        assert_eq!(history.failed(Failed::Nobody, 0, TIMEOUT), Next::Dead);
+        history.expect_another();
         assert_eq!(history.failed(Failed::Nobody, 0, TIMEOUT), Next::Rest(10));
         assert!(!history.stands(6));
     }
 
     #[test]
-    fn who_says_goodbye_is_not_looked_for() {
+    fn where_another_is_expected_nobody_dies_twice() {
         let mut history = History::default();
         history.stands(5);
-        assert!(history.was_connected());
         history.ended(Loss::Died);
+        assert!(history.was_connected());
+        history.expect_another();
         assert!(!history.was_connected() && !history.give_up(REFUSED));
         assert_eq!(history.answer(), Some(REFUSED));
+        assert!(!history.stands(6), "the engine knows that the one before has died");
     }
 
     #[test]

@@ -325,6 +325,7 @@ impl TcpTransport {
                 continue;
             };
             if peer.history.take_death() {
+                peer.history.expect_another();
                 sink.gone(number, Loss::Died);
                 self.one_peer.iter_mut().for_each(|one| one.has_ended());
             }
@@ -345,6 +346,9 @@ impl TcpTransport {
                 _ => Loss::Broken,
             };
             peer.history.ended(loss);
+            if loss == Loss::Died {
+                peer.history.expect_another();
+            }
             sink.gone(number, loss);
             self.one_peer.iter_mut().for_each(|one| one.has_ended());
             self.after_link(number, link.end, sink);

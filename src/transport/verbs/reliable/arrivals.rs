@@ -1,16 +1,17 @@
 //! Peers that connect to us: who is accepted, who waits, and what becomes of our own try. Part of `Reliable`.
 //!
-//! The rule for two that connect at once stands in `handshake`. Until its dialer has confirmed it, a connection changes
+//! The rule for two that connect at once stands in `handshake`, and who keeps its own in
+//! `connecting::history`. Until its dialer has confirmed it, a connection changes
 //! nothing: a request may be of a try that the peer has given up.
 
 use super::Reliable;
-use super::handshake::{Hello, Verdict, keeps_own};
+use super::attempt::{Attempt, Way};
+use super::handshake::{Hello, Verdict};
 use super::link::End;
-use super::peers::Way;
 use super::seam::{Device, Request, Wire};
 use crate::engine::port::{PeerId, Sink};
-use crate::transport::connecting::address::shown;
-use std::net::SocketAddr;
+use crate::transport::connecting::address::{self, shown};
+use crate::transport::connecting::keeps_own;
 
 impl<D: Device> Reliable<D> {
     pub(super) fn arrived(&mut self, mut request: Request<D::Wire>) {
@@ -29,16 +30,16 @@ impl<D: Device> Reliable<D> {
             return request.wire.reject(&Verdict::Impostor.encode());
         };
         place.set_port(hello.port);
-        let Some(from) = self.peers.number(place) else {
+        let Some(from) = self.peers.number(&address::of(&place)) else {
             return request.wire.reject(&Verdict::Later.encode());
         };
-        self.judge(from, &place, request, hello);
+        self.judge(from, request, hello);
     }
 
-    fn judge(&mut self, from: PeerId, place: &SocketAddr, mut request: Request<D::Wire>, hello: Hello) {
-        let own = self.place;
-        match self.peers.get(from).map(|peer| &peer.way) {
-            Some(Way::Resolving(_) | Way::Asked(_)) if keeps_own(&own, place) => {
+    fn judge(&mut self, from: PeerId, mut request: Request<D::Wire>, hello: Hello) {
+        let Some(peer) = self.peers.get(from) else { return };
+        match peer.way {
+            Way::Begun(Attempt::Resolving(_) | Attempt::Asked(_)) if keeps_own(&self.own, &peer.address) => {
                 request.wire.reject(&Verdict::Wait.encode());
             }
             // What was under way before is given up, as the peer would not begin anew otherwise.
@@ -53,8 +54,8 @@ impl<D: Device> Reliable<D> {
             return self.settle(from, sink);
         };
         link.cut(End::Cut);
-        if let Way::Accepted(link) = core::mem::replace(&mut peer.way, Way::None) {
-            peer.way = Way::Agreed(link);
+        if let Some(Attempt::Accepted(link)) = peer.set_way(Way::None) {
+            peer.set_way(Way::Begun(Attempt::Agreed(link)));
         }
         self.note_end(from);
     }
@@ -75,7 +76,7 @@ impl<D: Device> Reliable<D> {
             .watch(&link.wire, u64::from(from))
             .and_then(|()| link.wire.accept(&answer));
         match accepted {
-            Ok(()) => self.set_way(from, Way::Accepted(Box::new(link))),
+            Ok(()) => self.begin(from, Attempt::Accepted(Box::new(link))),
             // It has gone away meanwhile.
             Err(_) => self.close(link),
         }

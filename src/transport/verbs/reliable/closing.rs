@@ -1,7 +1,7 @@
 //! The end of an endpoint: what was sent arrives, peers are told, all is closed. Part of `Reliable`.
 
 use super::Reliable;
-use super::link::End;
+use super::link::{End, Link};
 use super::seam::{Device, Wire};
 use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
 use crate::engine::wire::Header;
@@ -13,9 +13,7 @@ impl<D: Device> Reliable<D> {
     /// `Config::linger`.
     pub(super) fn close_all(&mut self) {
         let until = clock::monotonic_ms().saturating_add(self.config.linger.as_millis() as u64);
-        for peer in self.peers.all() {
-            peer.link.iter_mut().for_each(|link| link.say_goodbye());
-        }
+        self.peers.links().for_each(Link::say_goodbye);
         while self.has_unacknowledged() && clock::monotonic_ms() < until {
             self.take_completions(&mut Nobody, usize::MAX);
         }
@@ -25,9 +23,8 @@ impl<D: Device> Reliable<D> {
     }
 
     fn has_unacknowledged(&mut self) -> bool {
-        let links = self.peers.all().filter_map(|peer| peer.link.as_deref_mut());
         let mut waits = false;
-        for link in links {
+        for link in self.peers.links() {
             while let Some(news) = link.wire.news() {
                 if matches!(news.kind, EventKind::Disconnected | EventKind::Removed) {
                     link.cut(End::Cut);

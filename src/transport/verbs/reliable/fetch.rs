@@ -157,7 +157,7 @@ impl<D: Device> Reliable<D> {
         let Some(peer) = self.peers.get_mut(from) else {
             return Get::Unsupported;
         };
-        if peer.died {
+        if peer.history.has_died() {
             return Get::Gone;
         }
         let Some(link) = peer.link.as_deref_mut() else {
@@ -192,7 +192,7 @@ impl<D: Device> Reliable<D> {
         memory: Vec<Box<dyn Registration>>,
         token: Token,
     ) -> Get {
-        let Some(link) = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(from) else {
             return Get::Full;
         };
         let parts: Vec<UserBuf> = local.parts().iter().filter(|part| !part.is_empty()).copied().collect();

@@ -1,8 +1,8 @@
 //! Packets through reliable queue pairs of an RDMA device: what the engine needs to run over a card.
 //!
 //! **A connection.** Each endpoint listens at an address of librdmacm's. The first push to a peer dials it (`dialing`) and
-//! answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection, whoever made it
-//! (`peers`, `link`).
+//! answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection (`link`),
+//! whoever made it; the rules are those of `transport::connecting`.
 //!
 //! **A packet** is header and body in one message, from a registered buffer (`buffers`) or within the request, into one of
 //! the receives that all connections share. Credit keeps a peer from sending what there is no receive for (`link`), so
@@ -18,6 +18,7 @@
 //! `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
 
 mod arrivals;
+mod attempt;
 mod buffers;
 mod closing;
 mod config;
@@ -27,7 +28,6 @@ mod ends;
 mod fetch;
 mod handshake;
 mod link;
-mod peers;
 mod receive;
 mod seam;
 mod send;
@@ -45,11 +45,11 @@ use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
 use crate::util::user::UserIov;
+use attempt::Peers;
 use buffers::Buffers;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use fetch::Exposures;
-use peers::Peers;
 use seam::Request;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -114,6 +114,8 @@ pub struct Reliable<D: Device> {
     exposures: OfProcess<Exposures>,
     config: Config,
     place: SocketAddr,
+    /// The same, as peers are known by.
+    own: Vec<u8>,
     /// Drawn at random, to tell this endpoint from others that have, or had, its address.
     instance: u64,
     /// Receives that were posted, and those of them that are no connection's.
@@ -125,10 +127,6 @@ pub struct Reliable<D: Device> {
     pairs: HashMap<u32, PeerId>,
     /// Peers with packets that were not delivered.
     ready: Vec<PeerId>,
-    /// Peers with a connection under way.
-    ways: Vec<PeerId>,
-    /// Peers of which the engine must be told something.
-    ended: Vec<PeerId>,
     own_lane: OwnLane,
     /// What was found on the way to sleep.
     found: VecDeque<Done>,
@@ -157,6 +155,7 @@ impl<D: Device> Reliable<D> {
             exposures: OfProcess::new(Exposures::default()),
             device: OfProcess::new(device),
             config: *config,
+            own: address::of(&place),
             place,
             instance: shared::random()?,
             posted: 0,
@@ -165,8 +164,6 @@ impl<D: Device> Reliable<D> {
             made_sends: 0,
             pairs: HashMap::new(),
             ready: Vec::new(),
-            ways: Vec::new(),
-            ended: Vec::new(),
             own_lane: OwnLane::default(),
             found: VecDeque::new(),
             news: Vec::new(),
@@ -191,7 +188,7 @@ impl<D: Device> Reliable<D> {
 
     /// The address behind a number.
     pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
-        self.peers.get(peer)?.at.as_ref().map(|(address, _)| &**address)
+        self.peers.get(peer).map(|peer| &*peer.address)
     }
 
     /// A connection of this peer has ended, or may have.
@@ -201,8 +198,8 @@ impl<D: Device> Reliable<D> {
             .get(peer)
             .and_then(|peer| peer.link.as_ref())
             .is_some_and(|link| link.end.is_some());
-        if over && !self.ended.contains(&peer) {
-            self.ended.push(peer);
+        if over {
+            self.peers.note_end(peer);
         }
     }
 }
@@ -213,11 +210,8 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
-        let place = address::place(address)?;
-        let number = self.peers.number(place)?;
-        if place == self.place
-            && let Some(peer) = self.peers.get_mut(number)
-        {
+        let number = self.peers.number(address::base(address))?;
+        if let Some(peer) = self.peers.get_mut(number).filter(|peer| *peer.address == *self.own) {
             peer.is_self = true;
         }
         Some(number)
@@ -228,8 +222,7 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let ended = &self.ended;
-        self.peers.reuse(&|peer| held(peer) || ended.contains(&peer))
+        self.peers.reuse(held)
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
@@ -256,15 +249,15 @@ impl<D: Device> Transport for Reliable<D> {
         let drained = self.take_completions(sink, budget);
         let mut done = self.deliver_ready(sink, budget);
         if !self.own_lane.is_empty()
-            && let Some(number) = self.peers.number(self.place)
+            && let Some(number) = self.peers.number(&self.own)
         {
             let budget = budget.saturating_sub(done);
             done += self.own_lane.deliver(number, number, sink, budget);
         }
-        if slept || !self.ways.is_empty() || self.polls % LOOK_EVERY == 0 {
+        if slept || !self.peers.ways().is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);
         }
-        if !self.ended.is_empty() {
+        if !self.peers.ended.is_empty() {
             self.tell_ends(sink, drained);
         }
         done

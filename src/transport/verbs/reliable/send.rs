@@ -1,8 +1,8 @@
 //! Sending a packet. Part of `Reliable`.
 
 use super::Reliable;
+use super::attempt::Way;
 use super::link::Purpose;
-use super::peers::Way;
 use super::seam::Device;
 use crate::engine::op::Unreached;
 use crate::engine::port::{Body, PeerId, Push};
@@ -20,7 +20,7 @@ const SOME: u16 = 32;
 impl<D: Device> Reliable<D> {
     #[inline]
     pub(super) fn send_packet(&mut self, to: PeerId, header: &Header, body: &Body<'_>) -> Push {
-        let Some(link) = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(to) else {
             return self.push_unconnected(to, header, body);
         };
         let len = Header::SIZE + body.len();
@@ -56,7 +56,7 @@ impl<D: Device> Reliable<D> {
             Body::User { iov, at, len } => place.fill(&iov.part(*at, *len)),
         }
         let piece = self.sends.piece(buffer, len);
-        let link = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(to);
         let pushed = link.map_or(Push::Full, |link| link.send(piece, Purpose::Buffer(buffer)));
         if pushed != Push::Done {
             self.free_sends.push(buffer);
@@ -102,11 +102,8 @@ impl<D: Device> Reliable<D> {
         if peer.is_self {
             return self.own_lane.push(header, body);
         }
-        if peer.died {
-            return Push::Gone;
-        }
-        if let Some(failure) = peer.failure.take() {
-            return failure;
+        if let Some(answer) = peer.history.answer() {
+            return answer;
         }
         self.dial_if_idle(to);
         Push::Full

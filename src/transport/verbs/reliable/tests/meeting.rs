@@ -208,6 +208,25 @@ fn who_comes_again_is_somebody_else() {
     assert_eq!((&at_a.packets[..], at_a.gone.len()), (&[(1, 9)][..], 1));
 }
 
+/// Nobody pushes to a peer whose connection broke, but receives may wait for it.
+#[test]
+fn after_a_pause_a_broken_connection_is_made_anew() {
+    let net = Net::new(11, Manner::default());
+    let mut ends = [0, 1].map(|number| open(&net, number));
+    meet(&mut ends);
+    let [mut a, _b] = ends;
+    let mut at_a = Kept::default();
+    a.break_off(1);
+    until("its end", || {
+        a.poll(&mut at_a, 10);
+        !at_a.gone.is_empty()
+    });
+    a.rest(1, 0);
+    a.poll(&mut at_a, 10);
+    let way = &a.peers.get(1).unwrap().way;
+    assert!(matches!(way, attempt::Way::Begun(_)));
+}
+
 /// Whoever else speaks over librdmacm is refused with a text, and nothing changes.
 #[test]
 fn strangers_are_refused() {
