@@ -8,10 +8,11 @@ use super::Reliable;
 use super::attempt::{Attempt, Way};
 use super::handshake::{Hello, Verdict};
 use super::link::End;
-use super::seam::{Device, Request, Wire};
+use super::seam::{Device, Request};
 use crate::engine::port::{PeerId, Sink};
 use crate::transport::connecting::address::{self, shown};
 use crate::transport::connecting::keeps_own;
+use crate::transport::verbs::seam::{Connection, QueuePair};
 
 impl<D: Device> Reliable<D> {
     pub(super) fn arrived(&mut self, mut request: Request<D::Wire>) {
@@ -23,15 +24,15 @@ impl<D: Device> Reliable<D> {
                      `verbs;ofi_rxm` of the C library?",
                     shown(request.from)
                 ));
-                return request.wire.reject(&Verdict::Foreign.encode());
+                return request.wire.connection().reject(&Verdict::Foreign.encode());
             }
         };
         let Some(mut place) = request.from.filter(|_| hello.port != 0) else {
-            return request.wire.reject(&Verdict::Impostor.encode());
+            return request.wire.connection().reject(&Verdict::Impostor.encode());
         };
         place.set_port(hello.port);
         let Some(from) = self.peers.number(&address::of(&place)) else {
-            return request.wire.reject(&Verdict::Later.encode());
+            return request.wire.connection().reject(&Verdict::Later.encode());
         };
         self.judge(from, request, hello);
     }
@@ -40,7 +41,7 @@ impl<D: Device> Reliable<D> {
         let Some(peer) = self.peers.get(from) else { return };
         match peer.way {
             Way::Begun(Attempt::Resolving(_) | Attempt::Asked(_)) if keeps_own(&self.own, &peer.address) => {
-                request.wire.reject(&Verdict::Wait.encode());
+                request.wire.connection().reject(&Verdict::Wait.encode());
             }
             // What was under way before is given up, as the peer would not begin anew otherwise.
             _ => self.accept(from, request, hello),
@@ -65,7 +66,7 @@ impl<D: Device> Reliable<D> {
         let mut link = match self.equip(from, request.wire) {
             Ok(link) => link,
             Err((mut wire, error)) => {
-                wire.reject(&Verdict::Later.encode());
+                wire.connection().reject(&Verdict::Later.encode());
                 return self.tell_shortage(&error);
             }
         };
@@ -74,7 +75,7 @@ impl<D: Device> Reliable<D> {
         let accepted = self
             .device
             .watch(&link.wire, u64::from(from))
-            .and_then(|()| link.wire.accept(&answer));
+            .and_then(|()| link.wire.connection().accept(&answer));
         match accepted {
             Ok(()) => self.begin(from, Attempt::Accepted(Box::new(link))),
             // It has gone away meanwhile.

@@ -2,9 +2,8 @@
 //! (they do).
 
 use super::link::Link;
-use super::seam::Wire;
 use crate::transport::connecting;
-use crate::transport::verbs::seam::News;
+use crate::transport::verbs::seam::{Connection, News, QueuePair};
 
 pub(super) type Peers<W> = connecting::Peers<Link<W>, Attempt<W>>;
 pub(super) type Peer<W> = connecting::Peer<Link<W>, Attempt<W>>;
@@ -40,11 +39,11 @@ impl<W> Way<W> {
     }
 }
 
-impl<W: Wire> Way<W> {
+impl<W: QueuePair> Way<W> {
     pub(super) fn news(&mut self) -> Option<News> {
         match self {
-            Way::Begun(Attempt::Resolving(wire)) => wire.news(),
-            way => way.link()?.wire.news(),
+            Way::Begun(Attempt::Resolving(wire)) => wire.connection().news(),
+            way => way.link()?.wire.connection().news(),
         }
     }
 }

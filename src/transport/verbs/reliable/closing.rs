@@ -2,11 +2,12 @@
 
 use super::Reliable;
 use super::link::{End, Link};
-use super::seam::{Device, Wire};
+use super::seam::Device;
 use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::sys::rdma::EventKind;
+use crate::transport::verbs::seam::{Connection, QueuePair};
 
 impl<D: Device> Reliable<D> {
     /// Says goodbye behind all that was sent, and waits until peers' devices have acknowledged it, but not longer than
@@ -25,7 +26,7 @@ impl<D: Device> Reliable<D> {
     fn has_unacknowledged(&mut self) -> bool {
         let mut waits = false;
         for link in self.peers.links() {
-            while let Some(news) = link.wire.news() {
+            while let Some(news) = link.wire.connection().news() {
                 if matches!(news.kind, EventKind::Disconnected | EventKind::Removed) {
                     link.cut(End::Cut);
                 }

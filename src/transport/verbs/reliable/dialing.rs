@@ -7,14 +7,14 @@ use super::attempt::{Attempt, Way};
 use super::buffers::Words;
 use super::handshake::{Hello, Verdict};
 use super::link::{End, Link};
-use super::seam::{Device, Wire};
+use super::seam::Device;
 use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, PeerId, Push, Sink};
 use crate::sys::clock;
 use crate::sys::rdma::{EventKind, Sizes};
 use crate::transport::connecting::address::shown;
 use crate::transport::connecting::{Failed, LONG_REST_MS, Next};
-use crate::transport::verbs::seam::News;
+use crate::transport::verbs::seam::{Connection, News, QueuePair};
 use std::io;
 use std::net::SocketAddr;
 
@@ -41,7 +41,7 @@ impl<D: Device> Reliable<D> {
         // The peer knows by it that our address is ours.
         let from = SocketAddr::new(self.place.ip(), 0);
         let dialed = self.device.dial().and_then(|mut wire| {
-            wire.resolve_address(&from, &place)?;
+            wire.connection().resolve_address(Some(&from), &place)?;
             self.device.watch(&wire, u64::from(to))?;
             Ok(wire)
         });
@@ -127,7 +127,7 @@ impl<D: Device> Reliable<D> {
         }
         let link = self.peers.link(from);
         let Some(link) = link else { return };
-        while let Some(news) = link.wire.news() {
+        while let Some(news) = link.wire.connection().news() {
             if matches!(
                 news.kind,
                 EventKind::Disconnected | EventKind::Failed | EventKind::Removed
@@ -143,7 +143,7 @@ impl<D: Device> Reliable<D> {
         let Some(peer) = self.peers.get_mut(from) else { return };
         match (&mut peer.way, news.kind) {
             (Way::Begun(Attempt::Resolving(wire)), AddressResolved) => {
-                if let Err(error) = wire.resolve_route() {
+                if let Err(error) = wire.connection().resolve_route() {
                     self.dial_failed(from, &Trouble::NoWay(error));
                 }
             }
@@ -179,7 +179,7 @@ impl<D: Device> Reliable<D> {
         let hello = self.hello(&link).encode();
         self.begin(to, Attempt::Asked(Box::new(link)));
         let link = self.peers.get_mut(to).and_then(|peer| peer.way.link());
-        let asked = link.map(|link| link.wire.connect(&hello));
+        let asked = link.map(|link| link.wire.connection().connect(&hello));
         if let Some(Err(error)) = asked {
             self.dial_failed(to, &Trouble::NoWay(error));
         }

@@ -6,11 +6,12 @@
 use super::Reliable;
 use super::attempt::{Attempt, Way};
 use super::link::{End, Link, Purpose};
-use super::seam::{Device, Wire};
+use super::seam::Device;
 use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::clock;
 use crate::transport::connecting::LONG_REST_MS;
 use crate::transport::connecting::address::shown;
+use crate::transport::verbs::seam::QueuePair;
 
 /// How long a device may take to give back what was posted.
 const PATIENCE_MS: u64 = 10_000;
@@ -119,7 +120,7 @@ impl<D: Device> Reliable<D> {
     }
 }
 
-impl<W: Wire> Link<W> {
+impl<W: QueuePair> Link<W> {
     /// Nothing of it is left in the completion queue, nor undelivered; or the device will say nothing more.
     fn is_over(&mut self, polls: u64, drained: bool) -> bool {
         let now = clock::monotonic_ms();

@@ -5,8 +5,8 @@ use crate::engine::port::{Loss, NotDone, Placement};
 use crate::engine::wire::Packet;
 use crate::engine::{Config as EngineConfig, Engine};
 use crate::sys::rdma::Sizes;
+use crate::transport::verbs::seam::{Connection, QueuePair};
 use crate::util::user::Lent;
-use seam::Wire;
 
 /// What the engine was told, and all packets.
 #[derive(Default)]
@@ -236,7 +236,7 @@ fn strangers_are_refused() {
     let mut kept = Kept::default();
     for said in [&[][..], &[1; 56], b"lfrs-rxm", &[b"lfrs-rxm", &[9; 40][..]].concat()] {
         let mut wire = stranger.dial().unwrap();
-        wire.resolve_address(&a.place, &a.place).unwrap();
+        wire.resolve_address(Some(&a.place), &a.place).unwrap();
         wire.make_pair(&Sizes {
             sends: 1,
             receives: 1,

@@ -1,9 +1,9 @@
 //! What an endpoint has of the network: a device, its memory, and the ends of connections.
 
 use super::{INLINE, Net, Pair};
-use crate::sys::rdma::{Access, Done, EventKind, Failure, Opcode, Piece, Sizes, Work};
-use crate::transport::verbs::reliable::seam::{Device, PairMade, Request, Wire};
-use crate::transport::verbs::seam::{News, Nic, Registration};
+use crate::sys::rdma::{self, Access, Done, EventKind, Failure, Opcode, PairMade, Piece, Sizes, Stopped, Work};
+use crate::transport::verbs::reliable::seam::{Device, Request};
+use crate::transport::verbs::seam::{Completions, Connection, News, Nic, QueuePair, Registration};
 use crate::util::user::UserBuf;
 use std::io;
 use std::net::SocketAddr;
@@ -137,6 +137,12 @@ impl Device for NetDevice {
         Ok(())
     }
 
+    fn wake(&self) {}
+
+    fn quieten(&self) {}
+}
+
+impl Completions for NetDevice {
     fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
         let mut state = self.net.state();
         state.advance();
@@ -155,10 +161,6 @@ impl Device for NetDevice {
     fn wake_fd(&self) -> RawFd {
         -1
     }
-
-    fn wake(&self) {}
-
-    fn quieten(&self) {}
 }
 
 impl Drop for NetDevice {
@@ -177,8 +179,8 @@ pub struct NetWire {
     pair: usize,
 }
 
-impl Wire for NetWire {
-    fn resolve_address(&mut self, _: &SocketAddr, to: &SocketAddr) -> io::Result<()> {
+impl Connection for NetWire {
+    fn resolve_address(&mut self, _: Option<&SocketAddr>, to: &SocketAddr) -> io::Result<()> {
         let mut state = self.net.state();
         state.pairs[self.pair].to = Some(*to);
         state.tell(self.pair, EventKind::AddressResolved, &[]);
@@ -188,14 +190,6 @@ impl Wire for NetWire {
     fn resolve_route(&mut self) -> io::Result<()> {
         self.net.state().tell(self.pair, EventKind::RouteResolved, &[]);
         Ok(())
-    }
-
-    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
-        self.net.state().pairs[self.pair].sizes = Some(*sizes);
-        Ok(PairMade {
-            number: self.pair as u32,
-            inline: INLINE,
-        })
     }
 
     fn connect(&mut self, data: &[u8]) -> io::Result<()> {
@@ -246,8 +240,36 @@ impl Wire for NetWire {
     fn news(&mut self) -> Option<News> {
         self.net.state().pairs[self.pair].news.pop_front()
     }
+}
 
-    unsafe fn post_send(&mut self, work: &Work, pieces: &[Piece]) -> io::Result<()> {
+impl QueuePair for NetWire {
+    type Connection = NetWire;
+
+    fn connection(&mut self) -> &mut NetWire {
+        self
+    }
+
+    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
+        self.net.state().pairs[self.pair].sizes = Some(*sizes);
+        Ok(PairMade {
+            number: self.pair as u32,
+            inline: INLINE as u32,
+        })
+    }
+
+    unsafe fn post_sends(&mut self, requests: &[rdma::Request<'_>]) -> Result<(), Stopped> {
+        for rdma::Request { work, pieces } in requests {
+            // SAFETY: forwarded.
+            unsafe { self.post(work, pieces) };
+        }
+        Ok(())
+    }
+}
+
+impl NetWire {
+    /// # Safety
+    /// As `post_sends`.
+    unsafe fn post(&mut self, work: &Work, pieces: &[Piece]) {
         let mut state = self.net.state();
         let sizes = state.pairs[self.pair].sizes.expect("a queue pair");
         let bytes = match work.inline {
@@ -282,7 +304,6 @@ impl Wire for NetWire {
             let posted = (*work, pieces.to_vec(), bytes);
             state.pairs[self.pair].posted.push_back(posted);
         }
-        Ok(())
     }
 }
 
