@@ -1,10 +1,12 @@
 //! What transports have in common that connect with a peer when something is first sent there.
 //!
 //! - `address`: the one form of a socket address, by which peers are known.
-//! - `peers`: their numbers, and what connects us to each; `history`: the rules of trying to connect.
+//! - `peers`: their numbers, what connects us to each, and what is under way to connect.
+//! - `history`: what has become of a peer's connections, and the rules of trying to make one.
 //! - `own_lane`: packets of an endpoint to itself.
 //!
-//! Knows `engine::port` and `sys::resolve`, and no socket or device. Called by `tcp` and `verbs::reliable`.
+//! What a connection is, and how one is made, are the transport's: its link and its attempts are parameters of `Peers`.
+//! Knows `engine::port` and `sys::resolve`, and no socket, device or clock. Called by `tcp` and `verbs::reliable`.
 
 pub mod address;
 mod history;
