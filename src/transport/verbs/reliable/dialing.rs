@@ -251,34 +251,24 @@ impl<D: Device> Reliable<D> {
     pub(super) fn dial_failed(&mut self, to: PeerId, trouble: &Trouble) {
         self.set_way(to, Way::None);
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let (failed, failure, why) = match trouble {
+        let failed = match trouble {
+            Trouble::Nobody => Failed::Nobody,
+            Trouble::NoAnswer => Failed::NoAnswer,
+            Trouble::Later | Trouble::NoWay(_) | Trouble::NoMemory(_) => Failed::Otherwise,
+        };
+        let (failure, why) = match trouble {
             Trouble::Nobody => (
-                Failed::Nobody,
                 Unreached::Refused,
                 "nobody listens there: is it up, and was it told this address?".into(),
             ),
-            Trouble::Later => (
-                Failed::Otherwise,
-                Unreached::Refused,
-                "it has no room for another connection".into(),
-            ),
-            Trouble::NoAnswer => (Failed::NoAnswer, Unreached::TimedOut, "it does not answer".into()),
-            Trouble::NoWay(error) => (
-                Failed::Otherwise,
-                Unreached::Nobody,
-                format!("there is no way there: {error}"),
-            ),
-            Trouble::NoMemory(error) => (
-                Failed::Otherwise,
-                Unreached::Nobody,
-                format!("this endpoint cannot connect: {error}"),
-            ),
+            Trouble::Later => (Unreached::Refused, "it has no room for another connection".into()),
+            Trouble::NoAnswer => (Unreached::TimedOut, "it does not answer".into()),
+            Trouble::NoWay(error) => (Unreached::Nobody, format!("there is no way there: {error}")),
+            Trouble::NoMemory(error) => (Unreached::Nobody, format!("this endpoint cannot connect: {error}")),
         };
         let place = shown(peer.place());
-        match peer
-            .history
-            .failed(failed, clock::monotonic_ms(), self.config.connect_timeout)
-        {
+        let (now, timeout) = (clock::monotonic_ms(), self.config.connect_timeout);
+        match peer.history.failed(failed, now, timeout) {
             Next::Rest(ms) => return self.rest(to, ms),
             Next::Dead => (self.config.info)(&format!("{place}: {why}; that endpoint has ended")),
             Next::Unreachable => (self.config.warn)(&format!("{place} cannot be reached: {why}")),
