@@ -17,7 +17,8 @@ use crate::api::info::model::{FabricAttr, Info};
 use crate::api::info::query::Query;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::resolve::{from_bytes, to_bytes};
-use crate::transport::tcp::{self, Config, OpenError, Secret, TcpTransport};
+use crate::transport::connecting::address;
+use crate::transport::tcp::{Config, OpenError, Secret, TcpTransport};
 use crate::util::ready::Ready;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -168,7 +169,7 @@ fn open_to_call(call: &str, address: &[u8], secret: Option<Secret>) -> Result<Tc
 /// What the transport has opened at an address, or why it has not.
 fn opened<T>(call: &str, address: &[u8], opened: core::result::Result<T, OpenError>) -> Result<T> {
     opened.map_err(|error| {
-        let place = from_bytes(&tcp::raw(address)).map_or_else(|| "no address".into(), |place| place.to_string());
+        let place = address::shown(address::place(address));
         log!(by NAME; Warn, EpCtrl, "{call}: {place}: {error}");
         Errno(match error {
             OpenError::Address | OpenError::Destination => FI_EINVAL,
@@ -218,15 +219,15 @@ impl EndpointTransport for TcpTransport {
     }
 
     fn context_address(address: &[u8], index: usize) -> Vec<u8> {
-        tcp::context(address, index)
+        address::context(address, index)
     }
 
     fn base_address(address: &[u8]) -> &[u8] {
-        tcp::base(address)
+        address::base(address)
     }
 
     fn raw_address(address: &[u8]) -> Vec<u8> {
-        tcp::raw(address)
+        address::raw(address)
     }
 
     fn told_address(address: Vec<u8>, format: u32) -> Vec<u8> {

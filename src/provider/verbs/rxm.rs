@@ -22,9 +22,10 @@ use crate::api::mr::registrar::Registrar;
 use crate::engine::port::{Limits, PeerId};
 use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::sys::rdma::Pd;
-use crate::sys::resolve::{from_bytes, to_bytes};
+use crate::sys::resolve::from_bytes;
+use crate::transport::connecting::address;
 use crate::transport::verbs::Registrations;
-use crate::transport::verbs::reliable::{Card, Config, Reliable, place_of};
+use crate::transport::verbs::reliable::{Card, Config, Reliable};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -229,7 +230,7 @@ impl EndpointTransport for Reliable<Card> {
     }
 
     fn raw_address(address: &[u8]) -> Vec<u8> {
-        place_of(address).as_ref().map(to_bytes).unwrap_or_default()
+        address::raw(address)
     }
 
     fn arm(&mut self) -> bool {

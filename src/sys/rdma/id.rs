@@ -36,6 +36,15 @@ pub struct Id {
 // SAFETY: an identifier may be used by any thread, one at a time, as `&mut` and its one owner see to.
 unsafe impl Send for Id {}
 
+/// A queue pair as it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairMade {
+    /// What completions call it.
+    pub number: u32,
+    /// Bytes that a request can carry within itself.
+    pub inline: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     AddressResolved,
@@ -165,13 +174,13 @@ impl Id {
     }
 
     /// Gives it the queue pair, of the protection domain of `queues`, which tell its completions. With `receives` it has
-    /// none of its own. Says how many bytes a request can carry.
+    /// none of its own.
     pub fn make_pair(
         &mut self,
         queues: impl Into<Arc<Queues>>,
         receives: Option<&Arc<SharedReceives>>,
         sizes: &Sizes,
-    ) -> io::Result<u32> {
+    ) -> io::Result<PairMade> {
         let queues = queues.into();
         if self.has_pair
             || self.device() != Some(queues.pd.device())
@@ -190,7 +199,12 @@ impl Id {
         }));
         self.queues = Some(queues);
         self.receives = receives.cloned();
-        Ok(wanted.cap.max_inline_data)
+        let qp = self.pair()?;
+        Ok(PairMade {
+            // SAFETY: an open queue pair, whose number never changes.
+            number: unsafe { (*qp).qp_num },
+            inline: wanted.cap.max_inline_data,
+        })
     }
 
     /// How long a peer waits before it sends again what there was no receive for: a code of ibv_modify_qp(3).
@@ -299,13 +313,6 @@ impl Id {
     /// Its queues, once it has a queue pair.
     pub fn queues(&self) -> Option<&Queues> {
         self.queues.as_deref()
-    }
-
-    /// The number of its queue pair, which completions name.
-    pub fn number(&self) -> Option<u32> {
-        let qp = self.pair().ok()?;
-        // SAFETY: an open queue pair, whose number never changes.
-        Some(unsafe { (*qp).qp_num })
     }
 
     fn pair(&self) -> io::Result<*mut ibv_qp> {

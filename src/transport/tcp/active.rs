@@ -58,7 +58,7 @@ impl TcpTransport {
             if link.is_over() {
                 link.in_active = false;
                 self.active.swap_remove(at);
-                self.ended.push(number);
+                self.peers.note_end(number);
                 continue;
             }
             link.idle = if came > 0 || news { 0 } else { link.idle + 1 };

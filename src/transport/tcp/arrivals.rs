@@ -1,14 +1,15 @@
 //! Peers that connect to us: who is welcomed, who waits, and what becomes of our own try. Part of `TcpTransport`.
 //!
-//! The rule for two that connect at once stands in `handshake`.
+//! The rule for two that connect at once stands in `handshake`, and who keeps its own in `connecting::history`.
 
-use super::handshake::{Verdict, frame, keeps_own};
+use super::attempt::{Attempt, Way};
+use super::handshake::{Verdict, frame};
 use super::listener::Arrival;
-use super::peers::Way;
 use super::{TcpTransport, address, key, key_of};
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::clock;
 use crate::sys::stream::{self, First, Part};
+use crate::transport::connecting::keeps_own;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -43,9 +44,10 @@ impl TcpTransport {
             return (Verdict::Later, None);
         };
         let has_address = address::place(&hello.from).is_some_and(|place| place.ip() == arrival.from.ip());
-        let taken = peer.link.is_some() || matches!(peer.way, Way::Welcomed { .. } | Way::Agreed { .. });
+        let taken =
+            peer.link.is_some() || matches!(peer.way, Way::Begun(Attempt::Welcomed { .. } | Attempt::Agreed { .. }));
         if taken && !has_address {
-            let place = super::config::shown(address::place(&hello.from));
+            let place = address::shown(address::place(&hello.from));
             (self.config.warn)(&format!(
                 "a connection from {} says that it is {place}, which is connected: refused",
                 arrival.from
@@ -53,7 +55,9 @@ impl TcpTransport {
             return (Verdict::Impostor, None);
         }
         match &peer.way {
-            Way::Dialing { said: Some(said), .. } if keeps_own(&said.from, &hello.from) => (Verdict::Wait, None),
+            Way::Begun(Attempt::Dialing { said: Some(said), .. }) if keeps_own(&said.from, &hello.from) => {
+                (Verdict::Wait, None)
+            }
             _ => (Verdict::Welcome, Some(number)),
         }
     }
@@ -78,20 +82,20 @@ impl TcpTransport {
         {
             return false;
         }
-        peer.way = Way::Welcomed {
+        peer.way = Way::Begun(Attempt::Welcomed {
             socket: arrival.socket,
             instance: arrival.said.hello.instance,
             until: clock::monotonic_ms() + PATIENCE_MS,
             word: [0; frame::WORD],
             got: 0,
-        };
-        self.note_way(from);
+        });
+        self.peers.note_way(from);
         true
     }
 
     pub(super) fn hear_confirmation<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(from) else { return };
-        let Way::Welcomed { socket, word, got, .. } = &mut peer.way else {
+        let Way::Begun(Attempt::Welcomed { socket, word, got, .. }) = &mut peer.way else {
             return;
         };
         let place = word.get_mut(*got..).unwrap_or_default();
@@ -107,10 +111,10 @@ impl TcpTransport {
         if u32::from_le_bytes(*word) != frame::CONFIRM {
             return self.unconfirmed(from, ErrorKind::InvalidData);
         }
-        let Way::Welcomed { socket, instance, .. } = core::mem::take(&mut peer.way) else {
+        let Some(Attempt::Welcomed { socket, instance, .. }) = peer.set_way(Way::None) else {
             return;
         };
-        peer.way = Way::Agreed { socket, instance };
+        peer.way = Way::Begun(Attempt::Agreed { socket, instance });
         if let Some(link) = &mut peer.link {
             // The peer has given it up. What it sent on it before is delivered first.
             link.superseded = true;

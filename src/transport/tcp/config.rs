@@ -7,7 +7,6 @@ use crate::engine::port::Limits;
 use crate::sys::open_files;
 use core::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The most body bytes of a packet. Measured (docs/performance.md): a message of 1 MiB takes 126 us in packets of 256 KiB,
@@ -126,9 +125,4 @@ impl fmt::Display for OpenError {
             OpenError::System(what, error) => write!(f, "{what}: {error}"),
         }
     }
-}
-
-/// An address as a line of the log has it.
-pub(super) fn shown(place: Option<SocketAddr>) -> String {
-    place.map_or_else(|| "an unknown address".into(), |place| place.to_string())
 }

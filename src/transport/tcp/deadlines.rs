@@ -4,8 +4,8 @@
 //! Polls look at the clock now and then, and only while something waits; a timer wakes those who sleep.
 
 use super::TcpTransport;
+use super::attempt::{Attempt, Way};
 use super::config::Config;
-use super::peers::Way;
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::clock;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 impl TcpTransport {
     pub(super) fn tick<S: Sink>(&mut self, sink: &mut S) {
         let guests = self.deadline_of_guests();
-        if self.ways.is_empty() && guests.is_none() && self.watch_at.is_none() {
+        if self.peers.ways().is_empty() && guests.is_none() && self.watch_at.is_none() {
             return;
         }
         let now = clock::monotonic_ms();
@@ -32,20 +32,11 @@ impl TcpTransport {
         if guests.is_some_and(|deadline| deadline <= now) {
             self.serve_guests();
         }
-        for number in core::mem::take(&mut self.ways) {
-            if let Some(peer) = self.peers.get_mut(number) {
-                peer.in_ways = false;
-            }
+        for number in self.peers.take_ways() {
             if self.deadline_of(number).is_some_and(|deadline| deadline <= now) {
-                self.overdue(number, sink);
+                self.overdue(number, now, sink);
             }
-            if self
-                .peers
-                .get(number)
-                .is_some_and(|peer| !matches!(peer.way, Way::None))
-            {
-                self.note_way(number);
-            }
+            self.peers.note_way(number);
         }
     }
 
@@ -78,31 +69,27 @@ impl TcpTransport {
     fn deadline_of(&self, number: PeerId) -> Option<u64> {
         let peer = self.peers.get(number)?;
         match &peer.way {
+            Way::Begun(Attempt::Dialing { said: None, .. }) => {
+                let timeout = self.config.connect_timeout.as_millis() as u64;
+                Some(peer.history.tried_at().saturating_add(timeout))
+            }
             // Once it has heard of us, the kernel tells whether its machine lives.
-            Way::None | Way::Agreed { .. } | Way::Dialing { said: Some(_), .. } => None,
-            Way::Dialing { said: None, .. } => Some(
-                peer.tried_at
-                    .saturating_add(self.config.connect_timeout.as_millis() as u64),
-            ),
-            Way::Resting { until } | Way::Welcomed { until, .. } => Some(*until),
+            Way::None | Way::Begun(Attempt::Agreed { .. } | Attempt::Dialing { .. }) => None,
+            Way::Resting { until } | Way::Begun(Attempt::Welcomed { until, .. }) => Some(*until),
         }
     }
 
-    fn overdue<S: Sink>(&mut self, number: PeerId, sink: &mut S) {
+    fn overdue<S: Sink>(&mut self, number: PeerId, now: u64, sink: &mut S) {
         // It may have come meanwhile, unseen.
         self.way_has_news(number, sink);
         let Some(peer) = self.peers.get_mut(number) else { return };
+        if peer.ends_rest(now) {
+            return self.dial(number);
+        }
         match &peer.way {
-            Way::Dialing { said: None, .. } => self.dial_failed(number, &ErrorKind::TimedOut.into()),
-            Way::Welcomed { .. } => self.unconfirmed(number, ErrorKind::TimedOut),
-            Way::Resting { .. } => {
-                peer.way = Way::None;
-                // Nobody may push to it, but receives may wait for it.
-                if peer.was_connected && peer.link.is_none() {
-                    self.dial(number);
-                }
-            }
-            Way::None | Way::Agreed { .. } | Way::Dialing { .. } => {}
+            Way::Begun(Attempt::Dialing { said: None, .. }) => self.dial_failed(number, &ErrorKind::TimedOut.into()),
+            Way::Begun(Attempt::Welcomed { .. }) => self.unconfirmed(number, ErrorKind::TimedOut),
+            Way::None | Way::Resting { .. } | Way::Begun(_) => {}
         }
     }
 
@@ -115,7 +102,7 @@ impl TcpTransport {
     }
 
     pub(super) fn next_deadline(&self) -> Option<u64> {
-        let ways = self.ways.iter().filter_map(|number| self.deadline_of(*number));
+        let ways = self.peers.ways().iter().filter_map(|number| self.deadline_of(*number));
         ways.chain(self.deadline_of_guests()).chain(self.watch_at).min()
     }
 

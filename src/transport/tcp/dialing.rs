@@ -1,28 +1,21 @@
 //! Connecting to a peer: the first push begins it, polls carry it on. Part of `TcpTransport`.
 //!
-//! A peer that refuses, or that nothing is heard of, is tried again after pauses that grow, until its time is over; then
-//! operations to it fail. One that we were connected with before, and that refuses, is dead.
+//! When a try that failed is followed by another one, and when not, says `connecting::history`.
 
+use super::attempt::{Attempt, Said, Way};
 use super::config::ONE_SECRET;
 use super::handshake::{Answer, CALL, Hello, Verdict, frame};
 use super::introduction::{Dialogue, Heard};
 use super::link::Link;
-use super::peers::{Said, Way};
 use super::secret::dialed;
 use super::{TcpTransport, address, config, key, key_of, sockets};
 use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, PeerId, Push, Sink};
 use crate::sys::clock;
 use crate::sys::stream::{self, First, Part};
+use crate::transport::connecting::{Failed, LONG_REST_MS, Next};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
-
-/// The first pause after a try that failed, and the longest.
-const REST_MS: u64 = 5;
-const MOST_REST_MS: u64 = 500;
-
-/// After bad bytes, and for a peer that said that it connects to us.
-pub(super) const LONG_REST: u64 = 1000;
 
 /// As many connections are made at the same time.
 const AT_ONCE: usize = 1024;
@@ -33,17 +26,12 @@ impl TcpTransport {
     /// Begins to connect. Whatever comes of it, the next push or poll tells.
     #[cold]
     pub(super) fn dial(&mut self, to: PeerId) {
-        if self.ways.len() >= AT_ONCE {
+        if self.peers.ways().len() >= AT_ONCE {
             return;
         }
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let now = clock::monotonic_ms();
-        peer.trying_since.get_or_insert(now);
-        peer.tried_at = now;
-        peer.tries = peer.tries.saturating_add(1);
-        let Some(place) = address::place(&peer.address) else {
-            return;
-        };
+        peer.history.begins(clock::monotonic_ms());
+        let Some(place) = peer.place() else { return };
         let own = self.place.ip();
         // The peer knows by it that our address is ours. Other machines may not be told to answer to a loopback address.
         let from = Some(own).filter(|own| !own.is_unspecified() && (!own.is_loopback() || place.ip().is_loopback()));
@@ -58,30 +46,22 @@ impl TcpTransport {
         match dialed {
             Ok(socket) => {
                 let place = sockets::own_place(&socket).filter(|_| self.one_peer.is_some());
-                peer.way = Way::Dialing { socket, said: None };
+                peer.way = Way::Begun(Attempt::Dialing { socket, said: None });
                 place.into_iter().for_each(|place| self.learn_place(place));
-                self.note_way(to);
+                self.peers.note_way(to);
                 self.say_hello(to);
             }
             Err(error) => self.dial_failed(to, &error),
         }
     }
 
-    pub(super) fn note_way(&mut self, to: PeerId) {
-        if let Some(peer) = self.peers.get_mut(to).filter(|peer| !peer.in_ways) {
-            peer.in_ways = true;
-            self.ways.push(to);
-        }
-    }
-
     /// Says hello as soon as the kernel has connected.
     pub(super) fn say_hello(&mut self, to: PeerId) {
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let Way::Dialing {
+        let Way::Begun(Attempt::Dialing {
             socket,
             said: said @ None,
-            ..
-        } = &mut peer.way
+        }) = &mut peer.way
         else {
             return;
         };
@@ -132,8 +112,8 @@ impl TcpTransport {
     pub(super) fn way_has_news<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
         self.say_hello(to);
         match self.peers.get(to).map(|peer| &peer.way) {
-            Some(Way::Dialing { said: Some(_), .. }) => self.hear_answer(to, sink),
-            Some(Way::Welcomed { .. }) => self.hear_confirmation(to, sink),
+            Some(Way::Begun(Attempt::Dialing { said: Some(_), .. })) => self.hear_answer(to, sink),
+            Some(Way::Begun(Attempt::Welcomed { .. })) => self.hear_confirmation(to, sink),
             _ => {}
         }
     }
@@ -141,10 +121,10 @@ impl TcpTransport {
     fn hear_answer<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
         let heard = loop {
             let Some(peer) = self.peers.get_mut(to) else { return };
-            let Way::Dialing {
+            let Way::Begun(Attempt::Dialing {
                 socket,
                 said: Some(said),
-            } = &mut peer.way
+            }) = &mut peer.way
             else {
                 return;
             };
@@ -182,7 +162,7 @@ impl TcpTransport {
         let Some(peer) = self.peers.get_mut(to) else { return };
         match answer.verdict {
             Verdict::Welcome => self.confirm(to, answer.instance, sink),
-            Verdict::Wait => self.rest(to, LONG_REST),
+            Verdict::Wait => self.rest(to, LONG_REST_MS),
             Verdict::Yourself => {
                 peer.is_self = true;
                 peer.way = Way::None;
@@ -207,12 +187,12 @@ impl TcpTransport {
     /// The peer has welcomed us: the connection is agreed on. `instance`: what the peer calls itself.
     pub(super) fn confirm<S: Sink>(&mut self, to: PeerId, instance: u64, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let Way::Dialing { socket, .. } = core::mem::take(&mut peer.way) else {
+        let Some(Attempt::Dialing { socket, .. }) = peer.set_way(Way::None) else {
             return;
         };
         let confirm = frame::CONFIRM.to_le_bytes();
         if stream::send(socket.as_fd(), &confirm, &[], &Part::NONE).is_ok_and(|sent| sent == confirm.len()) {
-            peer.way = Way::Agreed { socket, instance };
+            peer.way = Way::Begun(Attempt::Agreed { socket, instance });
             self.settle(to, sink);
         } else {
             self.dial_failed(to, &ErrorKind::ConnectionReset.into());
@@ -224,12 +204,11 @@ impl TcpTransport {
         let Some(peer) = self.peers.get_mut(to).filter(|peer| peer.link.is_none()) else {
             return;
         };
-        let (socket, instance) = match core::mem::take(&mut peer.way) {
-            Way::Agreed { socket, instance } => (socket, instance),
-            other => {
-                peer.way = other;
-                return;
-            }
+        if !matches!(peer.way, Way::Begun(Attempt::Agreed { .. })) {
+            return;
+        }
+        let Some(Attempt::Agreed { socket, instance }) = peer.set_way(Way::None) else {
+            return;
         };
         if self
             .epoll
@@ -239,13 +218,10 @@ impl TcpTransport {
             return self.unconfirmed(to, ErrorKind::Other);
         }
         sockets::watch_by_ourselves(&socket, &self.config);
-        if peer.instance != 0 && peer.instance != instance {
+        peer.link = Some(Box::new(Link::new(socket)));
+        if peer.history.stands(instance) {
             sink.gone(to, Loss::Died);
         }
-        peer.link = Some(Box::new(Link::new(socket)));
-        peer.instance = instance;
-        peer.was_connected = true;
-        (peer.died, peer.failure, peer.trying_since, peer.tries) = (false, None, None, 0);
         let source = self.peers.source(to);
         sink.met(to, source);
         self.activate(to);
@@ -258,42 +234,30 @@ impl TcpTransport {
         if let Some(peer) = self.peers.get_mut(to) {
             let until = clock::monotonic_ms() + ms;
             peer.way = Way::Resting { until };
-            self.note_way(to);
+            self.peers.note_way(to);
         }
     }
 
     /// Trying again would not help.
     pub(super) fn refused(&mut self, to: PeerId, why: &str) {
         if let Some(peer) = self.peers.get_mut(to) {
-            let place = config::shown(address::place(&peer.address));
+            let place = address::shown(peer.place());
             (self.config.warn)(&format!("{place} refuses the connection: {why}"));
             if self.one_peer.is_some() {
                 return self.call_failed(&ErrorKind::ConnectionRefused.into());
             }
-            self.give_up(to, Push::Unreachable(Unreached::Refused));
+            self.peers.give_up(to, Push::Unreachable(Unreached::Refused));
         }
     }
 
     fn denied(&mut self, to: PeerId, why: &str) {
         if let Some(peer) = self.peers.get_mut(to) {
-            let place = config::shown(address::place(&peer.address));
+            let place = address::shown(peer.place());
             (self.config.warn)(&format!("no connection with {place}: {why}; {ONE_SECRET}"));
             if self.one_peer.is_some() {
                 return self.call_failed(&ErrorKind::PermissionDenied.into());
             }
-            self.give_up(to, Push::Unreachable(Unreached::Denied));
-        }
-    }
-
-    fn give_up(&mut self, to: PeerId, failure: Push) {
-        let Some(peer) = self.peers.get_mut(to) else { return };
-        peer.way = Way::None;
-        (peer.trying_since, peer.tries) = (None, 0);
-        peer.failure = Some(failure);
-        if core::mem::take(&mut peer.was_connected) {
-            peer.died = true;
-            peer.failure = None;
-            self.ended.push(to);
+            self.peers.give_up(to, Push::Unreachable(Unreached::Denied));
         }
     }
 
@@ -304,16 +268,16 @@ impl TcpTransport {
         }
         let Some(peer) = self.peers.get_mut(to) else { return };
         peer.way = Way::None;
-        let place = config::shown(address::place(&peer.address));
+        let place = address::shown(peer.place());
         let (own, timeout) = (self.place.ip(), self.config.connect_timeout);
         let failure = Push::Unreachable(reason(error));
-        if peer.was_connected && error.kind() == ErrorKind::ConnectionRefused {
-            (self.config.info)(&format!("nobody listens at {place} any more: that endpoint has ended"));
-            return self.give_up(to, failure);
-        }
-        let began = peer.trying_since.unwrap_or(peer.tried_at);
-        let timed_out = error.kind() == ErrorKind::TimedOut;
-        let over = u128::from(peer.tried_at - began) >= timeout.as_millis();
+        let failed = match error.kind() {
+            ErrorKind::ConnectionRefused => Failed::Nobody,
+            ErrorKind::TimedOut => Failed::NoAnswer,
+            _ => Failed::Otherwise,
+        };
+        // A try that began in time is carried through.
+        let next = peer.history.failed(failed, peer.history.tried_at(), timeout);
         let shortage = sockets::is_shortage(error);
         if shortage && !core::mem::replace(&mut self.told_shortage, true) {
             let why = config::OpenError::of(
@@ -322,21 +286,22 @@ impl TcpTransport {
             );
             (self.config.warn)(&format!("cannot connect to {place}: {why}"));
         }
-        if over || timed_out {
-            if !shortage {
+        match next {
+            Next::Rest(ms) => return self.rest(to, ms),
+            Next::Dead => (self.config.info)(&format!("nobody listens at {place} any more: that endpoint has ended")),
+            Next::Unreachable if shortage => {}
+            Next::Unreachable => {
                 // Whoever refuses was reached, so that another interface would not help.
-                let hint = match error.kind() {
-                    ErrorKind::ConnectionRefused => "nobody listens there: is it up, and was it told this address?",
+                let hint = match failed {
+                    Failed::Nobody => "nobody listens there: is it up, and was it told this address?",
                     _ => "FI_TCP_IFACE chooses another interface, if a firewall is not the cause",
                 };
                 (self.config.warn)(&format!(
                     "{place} cannot be reached from {own} within {timeout:?} (FI_TCP_CONNECT_TIMEOUT): {error}; {hint}"
                 ));
             }
-            return self.give_up(to, if shortage { Push::NoMemory } else { failure });
         }
-        let rest = (REST_MS << peer.tries.min(10)).min(MOST_REST_MS);
-        self.rest(to, rest);
+        self.peers.give_up(to, if shortage { Push::NoMemory } else { failure });
     }
 }
 

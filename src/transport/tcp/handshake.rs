@@ -213,11 +213,6 @@ impl Answer {
     }
 }
 
-/// Whether an end that has said hello keeps its own connection when it hears the other's.
-pub(super) fn keeps_own(own: &[u8], other: &[u8]) -> bool {
-    own < other
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,9 @@
 //! Packets through TCP, between endpoints of any machines.
 //!
-//! **A connection.** Each endpoint listens on one port, which with the interface's address is its own (`listener`,
-//! `address`). The first push to a peer dials it (`dialing`) and answers `Full` until both ends have agreed
+//! **A connection.** Each endpoint listens on one port, which with the interface's address is its own
+//! (`listener`). The first push to a peer dials it (`dialing`) and answers `Full` until both ends have agreed
 //! (`handshake`, `introduction`, `arrivals`); so nothing is ever sent that might be lost to a connection that did not
-//! come about. Two peers have one connection, whoever made it (`peers`).
+//! come about. Two peers have one connection, whoever made it; the rules are those of `transport::connecting`.
 //!
 //! **A packet.** `link` is the connection, `send_buffer` what waits to leave, `receive` the stream taken apart. Small
 //! packets that follow one another between two polls leave together, long bodies from the application's memory; what
@@ -25,8 +25,8 @@
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
 
 mod active;
-mod address;
 mod arrivals;
+mod attempt;
 mod causes;
 mod closing;
 mod config;
@@ -39,9 +39,7 @@ mod introduction;
 mod link;
 mod listener;
 mod one_peer;
-mod own_lane;
 mod passive;
-mod peers;
 mod program_data;
 mod receive;
 mod secret;
@@ -62,18 +60,17 @@ use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
 use crate::sys::{resolve, shared};
+use crate::transport::connecting::{LONG_REST_MS, OwnLane, address};
 use crate::util::user::UserIov;
+use attempt::{Attempt, Peers, Way};
 use core::sync::atomic::Ordering;
 use link::End;
 use listener::{Desk, Listener};
 use one_peer::OnePeer;
-use own_lane::OwnLane;
-use peers::{Peers, Way};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use watched::Watched;
 
-pub use address::{base, context, raw};
 pub use config::{Config, OpenError};
 pub use listener::LOCK;
 pub use one_peer::Event;
@@ -106,14 +103,10 @@ pub struct TcpTransport {
     active: Vec<PeerId>,
     /// Links with something to flush, or whose senders are to be told.
     unsent: Vec<PeerId>,
-    /// Peers with a connection under way.
-    ways: Vec<PeerId>,
     /// Peers for whose connections under way something has come, seen before a sleep.
     news_of_ways: Vec<PeerId>,
     /// A deadline is over, seen before a sleep.
     tick_is_due: bool,
-    /// Peers of which the engine must be told something in the next poll.
-    ended: Vec<PeerId>,
     /// Counts polls, from 1.
     polls: u64,
     /// Until that poll only epoll is asked who has news.
@@ -202,10 +195,8 @@ impl TcpTransport {
             peers: Peers::default(),
             active: Vec::new(),
             unsent: Vec::new(),
-            ways: Vec::new(),
             news_of_ways: Vec::new(),
             tick_is_due: false,
-            ended: Vec::new(),
             polls: 1,
             crowded_until: 0,
             flush_follows: false,
@@ -244,6 +235,15 @@ impl TcpTransport {
         self.peers.get(peer).map(|peer| &*peer.address)
     }
 
+    #[cold]
+    fn deliver_own<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let Some(number) = self.peers.number(&self.own) else {
+            return 0;
+        };
+        let source = self.peers.source(number);
+        self.own_lane.deliver(number, source, sink, budget)
+    }
+
     fn is_ours(&self) -> bool {
         self.process.is_this()
     }
@@ -257,11 +257,8 @@ impl TcpTransport {
         if peer.is_self {
             return self.own_lane.push(header, body);
         }
-        if peer.died {
-            return Push::Gone;
-        }
-        if let Some(failure) = peer.failure.take() {
-            return failure;
+        if let Some(answer) = peer.history.answer() {
+            return answer;
         }
         if matches!(peer.way, Way::None) {
             self.dial(to);
@@ -323,36 +320,34 @@ impl TcpTransport {
     /// Tells the engine of links that came to their end, and of peers that were found dead.
     #[cold]
     fn tell_ends<S: Sink>(&mut self, sink: &mut S) {
-        for number in core::mem::take(&mut self.ended) {
+        for number in core::mem::take(&mut self.peers.ended) {
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
-            if core::mem::take(&mut peer.died) {
-                peer.instance = 0;
-                peer.was_connected = false;
+            if peer.history.take_death() {
+                peer.history.expect_another();
                 sink.gone(number, Loss::Died);
                 self.one_peer.iter_mut().for_each(|one| one.has_ended());
             }
             let is_over = peer.link.as_ref().is_some_and(|link| link.is_over());
             if is_over && self.one_peer.as_mut().is_some_and(|one| !one.may_end()) {
-                if !self.ended.contains(&number) {
-                    self.ended.push(number);
-                }
+                self.peers.note_end(number);
                 continue;
             }
             let Some(link) = peer.link.take_if(|_| is_over) else {
                 continue;
             };
-            let replaced = matches!(peer.way, Way::Agreed { instance, .. } if instance != peer.instance);
+            let replaced =
+                matches!(peer.way, Way::Begun(Attempt::Agreed { instance, .. }) if peer.history.is_other(instance));
             let loss = match link.end {
                 Some(End::Goodbye) => Loss::Died,
                 _ if replaced || self.one_peer.is_some() => Loss::Died,
                 Some(End::Silent) => Loss::Silent,
                 _ => Loss::Broken,
             };
-            peer.was_connected = loss != Loss::Died;
+            peer.history.ended(loss);
             if loss == Loss::Died {
-                peer.instance = 0;
+                peer.history.expect_another();
             }
             sink.gone(number, loss);
             self.one_peer.iter_mut().for_each(|one| one.has_ended());
@@ -363,7 +358,7 @@ impl TcpTransport {
     /// A link is gone: the next one takes its place, or it is found out whether the peer lives.
     fn after_link<S: Sink>(&mut self, number: PeerId, end: Option<End>, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(number) else { return };
-        let place = config::shown(address::place(&peer.address));
+        let place = address::shown(peer.place());
         match end {
             Some(End::Bad(what)) => (self.config.warn)(&format!(
                 "{place} sent {what}: its connection is closed; does it run the same version of this library?"
@@ -378,11 +373,11 @@ impl TcpTransport {
             Some(End::Goodbye) | None => {}
         }
         match peer.way {
-            Way::Agreed { .. } => self.settle(number, sink),
-            Way::None if peer.was_connected && matches!(end, Some(End::Bad(_))) => {
-                self.rest(number, dialing::LONG_REST)
+            Way::Begun(Attempt::Agreed { .. }) => self.settle(number, sink),
+            Way::None if peer.history.was_connected() && matches!(end, Some(End::Bad(_))) => {
+                self.rest(number, LONG_REST_MS)
             }
-            Way::None if peer.was_connected => self.dial(number),
+            Way::None if peer.history.was_connected() => self.dial(number),
             _ => {}
         }
     }
@@ -408,8 +403,7 @@ impl Transport for TcpTransport {
     }
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let ended = &self.ended;
-        self.peers.reuse(&|peer| held(peer) || ended.contains(&peer))
+        self.peers.reuse(held)
     }
 
     #[inline(always)]
@@ -480,7 +474,7 @@ impl Transport for TcpTransport {
         if self.desk.has_arrivals.load(Ordering::Acquire) {
             self.receive_arrivals(sink);
         }
-        if !self.ended.is_empty() {
+        if !self.peers.ended.is_empty() {
             self.tell_ends(sink);
         }
         if self.watched.is_watched() {

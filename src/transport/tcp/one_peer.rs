@@ -4,13 +4,13 @@
 //! it is not tried again and not made anew. What becomes of it is told as events, after the engine has heard of it.
 //! Called by `provider`, and by those others.
 
+use super::attempt::Way;
 use super::causes::Waiting;
-use super::config::{self, Config, OpenError};
+use super::config::{Config, OpenError};
 use super::handshake::{Answer, Verdict};
 use super::link::Link;
 use super::listener::Desk;
 use super::passive::Call;
-use super::peers::Way;
 use super::{TcpTransport, address, sockets};
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::forks::ParentFd;
@@ -181,7 +181,7 @@ impl TcpTransport {
             ErrorKind::PermissionDenied => libc::EACCES,
             _ => libc::ECONNRESET,
         });
-        let place = config::shown(self.peers.get(PEER).and_then(|peer| address::place(&peer.address)));
+        let place = address::shown(self.peers.get(PEER).and_then(|peer| peer.place()));
         (self.config.info)(&format!("no connection with {place}: {error}"));
         let data = Vec::new();
         self.end_call(Some(Event::Failed { errno, data }));
@@ -209,8 +209,8 @@ impl TcpTransport {
         one.last = event;
         if let Some(peer) = self.peers.get_mut(PEER) {
             peer.way = Way::None;
-            peer.died = true;
-            self.ended.push(PEER);
+            peer.history.dies();
+            self.peers.note_end(PEER);
         }
     }
 

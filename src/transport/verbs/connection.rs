@@ -2,7 +2,7 @@
 //! like on the wire.
 
 use super::endpoint::VerbsEndpoint;
-use super::seam::{Link, News};
+use super::seam::{Connection, Link, News};
 use crate::sys::rdma::EventKind;
 use std::io;
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ pub(super) fn from_wire(bytes: &[u8]) -> Vec<u8> {
 impl<L: Link> VerbsEndpoint<L> {
     /// Begins to connect. An error: the address makes no sense here.
     pub fn connect(&mut self, to: &SocketAddr, data: &[u8]) -> io::Result<()> {
-        self.link.resolve_address(self.config.from.as_ref(), to)?;
+        self.link.connection().resolve_address(self.config.from.as_ref(), to)?;
         self.data = to_wire(data);
         self.stage = Stage::Resolving;
         Ok(())
@@ -69,7 +69,7 @@ impl<L: Link> VerbsEndpoint<L> {
     /// Answers the request that it was made of.
     pub fn accept(&mut self, data: &[u8]) -> io::Result<()> {
         self.open_pair()?;
-        self.link.accept(&to_wire(data))?;
+        self.link.connection().accept(&to_wire(data))?;
         self.stage = Stage::Asked;
         Ok(())
     }
@@ -95,22 +95,28 @@ impl<L: Link> VerbsEndpoint<L> {
     /// Looks at what has become of the connection. True: something has.
     pub(super) fn look(&mut self) -> bool {
         let mut any = false;
-        while let Some(news) = self.link.news() {
+        while let Some(news) = self.news() {
             any = true;
             self.hear(news);
         }
         any
     }
 
+    fn news(&mut self) -> Option<News> {
+        let of_device = |kind| News { kind, data: Vec::new() };
+        let of_connection = self.link.connection().news();
+        of_connection.or_else(|| self.link.trouble().map(of_device))
+    }
+
     fn hear(&mut self, News { kind, data }: News) {
         match (self.stage, kind) {
             (Stage::Resolving, EventKind::AddressResolved) => {
-                let next = self.open_pair().and_then(|()| self.link.resolve_route());
+                let next = self.open_pair().and_then(|()| self.link.connection().resolve_route());
                 self.go_on(next, "no queue pair");
             }
             (Stage::Resolving, EventKind::RouteResolved) => {
                 let data = core::mem::take(&mut self.data);
-                let next = self.link.connect(&data);
+                let next = self.link.connection().connect(&data);
                 self.go_on(next, "connecting");
                 if self.stage == Stage::Resolving {
                     self.stage = Stage::Asked;
@@ -163,8 +169,7 @@ impl<L: Link> VerbsEndpoint<L> {
             self.last_word = self.last_word.take().filter(|_| tell.is_some());
             return;
         }
-        // It puts the queue pair into error first, which cannot fail in a way that matters here.
-        let _ = self.link.disconnect();
+        self.link.connection().disconnect();
         self.mark_end();
         self.last_word = tell;
         self.stage = Stage::Ending;

@@ -1,9 +1,9 @@
 //! The seam over a real device.
 
-use super::seam::{Link, News, Nic, Receives, Registration};
+use super::seam::{Completions, Connection, Link, News, Nic, QueuePair, Receives, Registration};
 use crate::sys::epoll::Epoll;
 use crate::sys::rdma::{
-    Access, Done, EventKind, Id, Memory, Pd, Piece, Queues, Request, SharedReceives, Sizes, Stopped, Trouble,
+    Access, Done, EventKind, Id, Memory, PairMade, Pd, Piece, Queues, Request, SharedReceives, Sizes, Stopped, Trouble,
 };
 use crate::util::user::UserBuf;
 use std::io;
@@ -57,6 +57,75 @@ impl DeviceLink {
     }
 }
 
+/// As librdmacm makes it.
+impl Connection for Id {
+    fn resolve_address(&mut self, from: Option<&SocketAddr>, to: &SocketAddr) -> io::Result<()> {
+        Id::resolve_address(self, from, to, RESOLVE)
+    }
+
+    fn resolve_route(&mut self) -> io::Result<()> {
+        Id::resolve_route(self, RESOLVE)
+    }
+
+    fn connect(&mut self, data: &[u8]) -> io::Result<()> {
+        Id::connect(self, data)
+    }
+
+    fn accept(&mut self, data: &[u8]) -> io::Result<()> {
+        Id::accept(self, data)
+    }
+
+    fn reject(&mut self, data: &[u8]) {
+        // The other side may have given up meanwhile.
+        let _ = Id::reject(self, data);
+    }
+
+    fn disconnect(&mut self) {
+        // It puts the queue pair into error first, which cannot fail in a way that matters here.
+        let _ = Id::disconnect(self);
+    }
+
+    fn news(&mut self) -> Option<News> {
+        let event = self.event()?;
+        Some(News {
+            kind: event.kind,
+            data: event.data,
+        })
+    }
+}
+
+impl QueuePair for DeviceLink {
+    type Connection = Id;
+
+    fn connection(&mut self) -> &mut Id {
+        &mut self.id
+    }
+
+    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
+        let queues = self.spare.take().ok_or(io::ErrorKind::AlreadyExists)?;
+        self.id.make_pair(queues, self.receives.as_ref(), sizes)
+    }
+
+    unsafe fn post_sends(&mut self, requests: &[Request<'_>]) -> Result<(), Stopped> {
+        // SAFETY: forwarded.
+        unsafe { self.id.post_sends(requests) }
+    }
+}
+
+impl Completions for DeviceLink {
+    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
+        self.queues()?.poll(room)
+    }
+
+    fn notify(&mut self) -> io::Result<()> {
+        self.queues()?.notify()
+    }
+
+    fn wake_fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+}
+
 impl Link for DeviceLink {
     type Receives = SharedReceives;
 
@@ -72,71 +141,22 @@ impl Link for DeviceLink {
         Ok(())
     }
 
-    fn resolve_address(&mut self, from: Option<&SocketAddr>, to: &SocketAddr) -> io::Result<()> {
-        self.id.resolve_address(from, to, RESOLVE)
-    }
-
-    fn resolve_route(&mut self) -> io::Result<()> {
-        self.id.resolve_route(RESOLVE)
-    }
-
-    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<u32> {
-        let queues = self.spare.take().ok_or(io::ErrorKind::AlreadyExists)?;
-        self.id.make_pair(queues, self.receives.as_ref(), sizes)
-    }
-
     fn set_retry_timer(&mut self, code: u8) -> io::Result<()> {
         self.id.set_retry_timer(code)
     }
 
-    fn connect(&mut self, data: &[u8]) -> io::Result<()> {
-        self.id.connect(data)
-    }
-
-    fn accept(&mut self, data: &[u8]) -> io::Result<()> {
-        self.id.accept(data)
-    }
-
-    fn disconnect(&mut self) -> io::Result<()> {
-        self.id.disconnect()
-    }
-
-    fn news(&mut self) -> Option<News> {
-        if let Some(event) = self.id.event() {
-            return Some(News {
-                kind: event.kind,
-                data: event.data,
-            });
-        }
-        let kind = match self.id.trouble()? {
+    fn trouble(&mut self) -> Option<EventKind> {
+        Some(match self.id.trouble()? {
             Trouble::Broken => EventKind::Failed,
             Trouble::DeviceGone => EventKind::Removed,
             Trouble::PortDown => EventKind::PortDown,
             Trouble::PortUp => EventKind::PortUp,
-        };
-        Some(News { kind, data: Vec::new() })
-    }
-
-    unsafe fn post_sends(&mut self, requests: &[Request<'_>]) -> Result<(), Stopped> {
-        // SAFETY: forwarded.
-        unsafe { self.id.post_sends(requests) }
+        })
     }
 
     unsafe fn post_receive(&mut self, id: u64, pieces: &[Piece]) -> io::Result<()> {
         // SAFETY: forwarded.
         unsafe { self.id.post_receive(id, pieces) }
-    }
-
-    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
-        self.queues()?.poll(room)
-    }
-
-    fn notify(&mut self) -> io::Result<()> {
-        self.queues()?.notify()
-    }
-
-    fn wake_fd(&self) -> RawFd {
-        self.epoll.fd()
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

@@ -135,7 +135,7 @@ impl<L: Link> VerbsEndpoint<L> {
             sends: self.config.sizes.sends.saturating_add(MARK_ROOM),
             ..self.config.sizes
         };
-        self.inline = self.link.make_pair(&sizes)? as usize;
+        self.inline = self.link.make_pair(&sizes)?.inline as usize;
         self.has_pair = true;
         let early = core::mem::take(&mut self.early);
         let first = self.receives.len() - early.len();

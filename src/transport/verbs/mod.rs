@@ -32,6 +32,6 @@ pub use device::DeviceLink;
 pub use endpoint::{Config, VerbsEndpoint};
 pub use listener::{Request, VerbsListener, Waiting};
 pub use memory::Registrations;
-pub use seam::{Link, News, Nic, Receives, Registration};
+pub use seam::{Completions, Connection, Link, News, Nic, QueuePair, Receives, Registration};
 pub use sends::MARK_ROOM;
 pub use shared::SharedPool;

@@ -34,7 +34,10 @@ fn a_call_does_not_overtake_the_confirmation_of_the_one_before() {
     second.call(&passive.local_address(), b"").unwrap();
     until("a hello", || {
         second.poll(&mut sink, 10);
-        matches!(second.peers.get(PEER).unwrap().way, Way::Dialing { said: Some(_), .. })
+        matches!(
+            second.peers.get(PEER).unwrap().way,
+            Way::Begun(Attempt::Dialing { said: Some(_), .. })
+        )
     });
     let mut events = Vec::new();
     until("a call", || {
@@ -55,7 +58,7 @@ fn what_is_put_off_lets_nobody_sleep() {
     drop(a);
     let mut sink = Kept::default();
     until("the end", || {
-        if !b.ended.is_empty() {
+        if !b.peers.ended.is_empty() {
             assert!(!b.arm());
         }
         b.poll(&mut sink, 10);

@@ -72,8 +72,12 @@ fn every_order_of_steps_leads_to_one_connection() {
 fn of_two_hellos_one_waits() {
     let (mut a, mut b) = (open(), open());
     let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
-    let said =
-        |end: &TcpTransport, to: PeerId| matches!(end.peers.get(to).unwrap().way, Way::Dialing { said: Some(_), .. });
+    let said = |end: &TcpTransport, to: PeerId| {
+        matches!(
+            end.peers.get(to).unwrap().way,
+            Way::Begun(Attempt::Dialing { said: Some(_), .. })
+        )
+    };
     a.dial(b_of_a);
     b.dial(a_of_b);
     until("two hellos", || {
@@ -162,14 +166,17 @@ fn a_successor_connects_from_its_own_address() {
         pushed = pushed || push(&mut b, a_of_b, 7);
         b.poll(&mut sinks[0], 10);
         // Said hello, it is heard before the goodbye of the first one.
-        if matches!(b.peers.get(a_of_b).unwrap().way, Way::Dialing { said: Some(_), .. }) {
+        if matches!(
+            b.peers.get(a_of_b).unwrap().way,
+            Way::Begun(Attempt::Dialing { said: Some(_), .. })
+        ) {
             a.listener.as_ref().unwrap().serve(a.instance, &a.config);
             a.receive_arrivals(&mut sinks[1]);
         }
         if pushed {
             a.poll(&mut sinks[1], 10);
         }
-        !sinks[1].packets.is_empty() || b.peers.get(a_of_b).unwrap().failure.is_some()
+        !sinks[1].packets.is_empty() || b.peers.get_mut(a_of_b).unwrap().history.answer().is_some()
     });
     assert_eq!(sinks[1].packets.len(), 1, "it was refused");
 }
@@ -239,12 +246,12 @@ fn an_endpoint_reaches_itself_by_any_of_its_addresses() {
 fn contexts_share_a_port_and_are_one_source() {
     let (mut a, mut b) = (open(), open());
     let base = a.local_address();
-    let mut third = TcpTransport::open(&context(&base, 3), &config()).unwrap();
+    let mut third = TcpTransport::open(&address::context(&base, 3), &config()).unwrap();
     assert!(matches!(
-        TcpTransport::open(&context(&base, 3), &config()),
+        TcpTransport::open(&address::context(&base, 3), &config()),
         Err(OpenError::InUse)
     ));
-    let to = b.peer(&context(&base, 3)).unwrap();
+    let to = b.peer(&address::context(&base, 3)).unwrap();
     let (mut at_b, mut at_third, mut sent) = (Kept::default(), Kept::default(), false);
     until("a packet", || {
         sent = sent || push(&mut b, to, 5);

@@ -349,7 +349,7 @@ fn a_connection_that_breaks_is_closed_and_not_made_anew() {
     for _ in 0..200 {
         a.poll(&mut sink, 10);
     }
-    assert!(a.ways.is_empty() && sink.met.is_empty() && a.event().is_none());
+    assert!(a.peers.ways().is_empty() && sink.met.is_empty() && a.event().is_none());
     drop(b);
 }
 
@@ -364,7 +364,7 @@ fn an_accept_that_nobody_confirms_fails_after_half_a_minute() {
     let before = clock::monotonic_ms();
     b.accept(b"");
     let after = clock::monotonic_ms();
-    let Way::Welcomed { until, .. } = &mut b.peers.get_mut(PEER).unwrap().way else {
+    let Way::Begun(Attempt::Welcomed { until, .. }) = &mut b.peers.get_mut(PEER).unwrap().way else {
         panic!("nobody is welcomed");
     };
     assert!((before..=after).contains(&(*until - PATIENCE_MS)));

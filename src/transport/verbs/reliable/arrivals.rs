@@ -1,16 +1,18 @@
 //! Peers that connect to us: who is accepted, who waits, and what becomes of our own try. Part of `Reliable`.
 //!
-//! The rule for two that connect at once stands in `handshake`. Until its dialer has confirmed it, a connection changes
+//! The rule for two that connect at once stands in `handshake`, and who keeps its own in
+//! `connecting::history`. Until its dialer has confirmed it, a connection changes
 //! nothing: a request may be of a try that the peer has given up.
 
 use super::Reliable;
-use super::dialing::shown;
-use super::handshake::{Hello, Verdict, keeps_own};
+use super::attempt::{Attempt, Way};
+use super::handshake::{Hello, Verdict};
 use super::link::End;
-use super::peers::Way;
-use super::seam::{Device, Request, Wire};
+use super::seam::{Device, Request};
 use crate::engine::port::{PeerId, Sink};
-use std::net::SocketAddr;
+use crate::transport::connecting::address::{self, shown};
+use crate::transport::connecting::keeps_own;
+use crate::transport::verbs::seam::{Connection, QueuePair};
 
 impl<D: Device> Reliable<D> {
     pub(super) fn arrived(&mut self, mut request: Request<D::Wire>) {
@@ -22,24 +24,24 @@ impl<D: Device> Reliable<D> {
                      `verbs;ofi_rxm` of the C library?",
                     shown(request.from)
                 ));
-                return request.wire.reject(&Verdict::Foreign.encode());
+                return request.wire.connection().reject(&Verdict::Foreign.encode());
             }
         };
         let Some(mut place) = request.from.filter(|_| hello.port != 0) else {
-            return request.wire.reject(&Verdict::Impostor.encode());
+            return request.wire.connection().reject(&Verdict::Impostor.encode());
         };
         place.set_port(hello.port);
-        let Some(from) = self.peers.number(place) else {
-            return request.wire.reject(&Verdict::Later.encode());
+        let Some(from) = self.peers.number(&address::of(&place)) else {
+            return request.wire.connection().reject(&Verdict::Later.encode());
         };
-        self.judge(from, &place, request, hello);
+        self.judge(from, request, hello);
     }
 
-    fn judge(&mut self, from: PeerId, place: &SocketAddr, mut request: Request<D::Wire>, hello: Hello) {
-        let own = self.place;
-        match self.peers.get(from).map(|peer| &peer.way) {
-            Some(Way::Resolving(_) | Way::Asked(_)) if keeps_own(&own, place) => {
-                request.wire.reject(&Verdict::Wait.encode());
+    fn judge(&mut self, from: PeerId, mut request: Request<D::Wire>, hello: Hello) {
+        let Some(peer) = self.peers.get(from) else { return };
+        match peer.way {
+            Way::Begun(Attempt::Resolving(_) | Attempt::Asked(_)) if keeps_own(&self.own, &peer.address) => {
+                request.wire.connection().reject(&Verdict::Wait.encode());
             }
             // What was under way before is given up, as the peer would not begin anew otherwise.
             _ => self.accept(from, request, hello),
@@ -53,8 +55,8 @@ impl<D: Device> Reliable<D> {
             return self.settle(from, sink);
         };
         link.cut(End::Cut);
-        if let Way::Accepted(link) = core::mem::replace(&mut peer.way, Way::None) {
-            peer.way = Way::Agreed(link);
+        if let Some(Attempt::Accepted(link)) = peer.set_way(Way::None) {
+            peer.set_way(Way::Begun(Attempt::Agreed(link)));
         }
         self.note_end(from);
     }
@@ -64,7 +66,7 @@ impl<D: Device> Reliable<D> {
         let mut link = match self.equip(from, request.wire) {
             Ok(link) => link,
             Err((mut wire, error)) => {
-                wire.reject(&Verdict::Later.encode());
+                wire.connection().reject(&Verdict::Later.encode());
                 return self.tell_shortage(&error);
             }
         };
@@ -73,9 +75,9 @@ impl<D: Device> Reliable<D> {
         let accepted = self
             .device
             .watch(&link.wire, u64::from(from))
-            .and_then(|()| link.wire.accept(&answer));
+            .and_then(|()| link.wire.connection().accept(&answer));
         match accepted {
-            Ok(()) => self.set_way(from, Way::Accepted(Box::new(link))),
+            Ok(()) => self.begin(from, Attempt::Accepted(Box::new(link))),
             // It has gone away meanwhile.
             Err(_) => self.close(link),
         }

@@ -1,21 +1,20 @@
 //! The end of an endpoint: what was sent arrives, peers are told, all is closed. Part of `Reliable`.
 
 use super::Reliable;
-use super::link::End;
-use super::seam::{Device, Wire};
+use super::link::{End, Link};
+use super::seam::Device;
 use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
 use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::sys::rdma::EventKind;
+use crate::transport::verbs::seam::{Connection, QueuePair};
 
 impl<D: Device> Reliable<D> {
     /// Says goodbye behind all that was sent, and waits until peers' devices have acknowledged it, but not longer than
     /// `Config::linger`.
     pub(super) fn close_all(&mut self) {
         let until = clock::monotonic_ms().saturating_add(self.config.linger.as_millis() as u64);
-        for peer in self.peers.all() {
-            peer.link.iter_mut().for_each(|link| link.say_goodbye());
-        }
+        self.peers.links().for_each(Link::say_goodbye);
         while self.has_unacknowledged() && clock::monotonic_ms() < until {
             self.take_completions(&mut Nobody, usize::MAX);
         }
@@ -25,10 +24,9 @@ impl<D: Device> Reliable<D> {
     }
 
     fn has_unacknowledged(&mut self) -> bool {
-        let links = self.peers.all().filter_map(|peer| peer.link.as_deref_mut());
         let mut waits = false;
-        for link in links {
-            while let Some(news) = link.wire.news() {
+        for link in self.peers.links() {
+            while let Some(news) = link.wire.connection().news() {
                 if matches!(news.kind, EventKind::Disconnected | EventKind::Removed) {
                     link.cut(End::Cut);
                 }

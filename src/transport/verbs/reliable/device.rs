@@ -1,18 +1,15 @@
 //! The seam over a real device.
 
-use super::seam::{Device, PairMade, Request, Wire};
+use super::seam::{Device, Request};
 use super::{Config, Reliable};
 use crate::sys::epoll::{Epoll, Events};
 use crate::sys::eventfd::EventFd;
-use crate::sys::rdma::{self, Done, Id, Pd, Piece, Queues, SharedReceives, Sizes, Work};
-use crate::transport::verbs::seam::{News, Nic};
+use crate::sys::rdma::{self, Done, Id, PairMade, Pd, Piece, Queues, SharedReceives, Sizes, Stopped};
+use crate::transport::verbs::seam::{Completions, Nic, QueuePair};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-
-/// Milliseconds to find an address or a route, as the C library's provider waits.
-const RESOLVE: i32 = 2000;
 
 /// Requests that wait to be looked at.
 const BACKLOG: usize = 1024;
@@ -92,6 +89,20 @@ impl Reliable<Card> {
     }
 }
 
+impl Completions for Card {
+    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
+        self.shared.queues.poll(room)
+    }
+
+    fn notify(&mut self) -> io::Result<()> {
+        self.shared.queues.notify()
+    }
+
+    fn wake_fd(&self) -> RawFd {
+        self.epoll.fd()
+    }
+}
+
 impl Device for Card {
     type Wire = CardWire;
 
@@ -137,18 +148,6 @@ impl Device for Card {
         unsafe { self.shared.receives.post(id, &[piece]) }
     }
 
-    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
-        self.shared.queues.poll(room)
-    }
-
-    fn notify(&mut self) -> io::Result<()> {
-        self.shared.queues.notify()
-    }
-
-    fn wake_fd(&self) -> RawFd {
-        self.epoll.fd()
-    }
-
     fn wake(&self) {
         self.bell.set();
     }
@@ -163,52 +162,21 @@ pub struct CardWire {
     shared: Arc<Shared>,
 }
 
-impl Wire for CardWire {
-    fn resolve_address(&mut self, from: &SocketAddr, to: &SocketAddr) -> io::Result<()> {
-        self.id.resolve_address(Some(from), to, RESOLVE)
-    }
+impl QueuePair for CardWire {
+    type Connection = Id;
 
-    fn resolve_route(&mut self) -> io::Result<()> {
-        self.id.resolve_route(RESOLVE)
+    fn connection(&mut self) -> &mut Id {
+        &mut self.id
     }
 
     fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
         let Shared { queues, receives } = &*self.shared;
-        let inline = self.id.make_pair(queues.clone(), Some(receives), sizes)?;
-        let number = self.id.number().ok_or(io::ErrorKind::NotConnected)?;
-        let inline = inline as usize;
-        Ok(PairMade { number, inline })
+        self.id.make_pair(queues.clone(), Some(receives), sizes)
     }
 
-    fn connect(&mut self, data: &[u8]) -> io::Result<()> {
-        self.id.connect(data)
-    }
-
-    fn accept(&mut self, data: &[u8]) -> io::Result<()> {
-        self.id.accept(data)
-    }
-
-    fn reject(&mut self, data: &[u8]) {
-        // The other side may have given up meanwhile.
-        let _ = self.id.reject(data);
-    }
-
-    fn disconnect(&mut self) {
-        // It puts the queue pair into error first, which cannot fail in a way that matters here.
-        let _ = self.id.disconnect();
-    }
-
-    fn news(&mut self) -> Option<News> {
-        let event = self.id.event()?;
-        Some(News {
-            kind: event.kind,
-            data: event.data,
-        })
-    }
-
-    unsafe fn post_send(&mut self, work: &Work, pieces: &[Piece]) -> io::Result<()> {
-        let request = rdma::Request { work: *work, pieces };
+    #[inline]
+    unsafe fn post_sends(&mut self, requests: &[rdma::Request<'_>]) -> Result<(), Stopped> {
         // SAFETY: forwarded.
-        unsafe { self.id.post_sends(&[request]) }.map_err(|stopped| stopped.why)
+        unsafe { self.id.post_sends(requests) }
     }
 }

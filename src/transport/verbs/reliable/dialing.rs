@@ -1,28 +1,22 @@
 //! Connecting to a peer: the first push begins it, polls carry it on. Part of `Reliable`.
 //!
-//! A peer that nobody answers for is tried again after pauses that grow, until its time is over; then operations to it
-//! fail. One that we were connected with before, and that does not answer, is dead.
+//! When a try that failed is followed by another one, and when not, says `connecting::history`.
 
 use super::Reliable;
+use super::attempt::{Attempt, Way};
 use super::buffers::Words;
 use super::handshake::{Hello, Verdict};
 use super::link::{End, Link};
-use super::peers::Way;
-use super::seam::{Device, Wire};
+use super::seam::Device;
 use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, PeerId, Push, Sink};
 use crate::sys::clock;
 use crate::sys::rdma::{EventKind, Sizes};
-use crate::transport::verbs::seam::News;
+use crate::transport::connecting::address::shown;
+use crate::transport::connecting::{Failed, LONG_REST_MS, Next};
+use crate::transport::verbs::seam::{Connection, News, QueuePair};
 use std::io;
 use std::net::SocketAddr;
-
-/// The first pause after a try that failed, and the longest.
-const REST_MS: u64 = 5;
-const MOST_REST_MS: u64 = 500;
-
-/// After nonsense, and for a peer that said that it connects to us.
-pub(super) const LONG_REST: u64 = 1000;
 
 /// Why a try has failed.
 #[derive(Debug)]
@@ -43,30 +37,31 @@ impl<D: Device> Reliable<D> {
     pub(super) fn dial(&mut self, to: PeerId) {
         let Some(peer) = self.peers.get_mut(to) else { return };
         let Some(place) = peer.place() else { return };
-        peer.trying_since.get_or_insert_with(clock::monotonic_ms);
-        peer.tries = peer.tries.saturating_add(1);
+        peer.history.begins(clock::monotonic_ms());
         // The peer knows by it that our address is ours.
         let from = SocketAddr::new(self.place.ip(), 0);
         let dialed = self.device.dial().and_then(|mut wire| {
-            wire.resolve_address(&from, &place)?;
+            wire.connection().resolve_address(Some(&from), &place)?;
             self.device.watch(&wire, u64::from(to))?;
             Ok(wire)
         });
         match dialed {
-            Ok(wire) => self.set_way(to, Way::Resolving(wire)),
+            Ok(wire) => self.begin(to, Attempt::Resolving(wire)),
             Err(error) => self.dial_failed(to, &Trouble::NoWay(error)),
         }
     }
 
     pub(super) fn set_way(&mut self, to: PeerId, way: Way<D::Wire>) {
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let before = core::mem::replace(&mut peer.way, way);
-        if let Way::Asked(link) | Way::Accepted(link) | Way::Agreed(link) = before {
+        let before = peer.set_way(way);
+        self.peers.note_way(to);
+        if let Some(link) = before.and_then(Attempt::into_link) {
             self.close(*link);
         }
-        if !self.ways.contains(&to) {
-            self.ways.push(to);
-        }
+    }
+
+    pub(super) fn begin(&mut self, to: PeerId, attempt: Attempt<D::Wire>) {
+        self.set_way(to, Way::Begun(attempt));
     }
 
     /// Gives a connection its queue pair, with receives of this end. Or the connection again, and why there is no room.
@@ -118,25 +113,22 @@ impl<D: Device> Reliable<D> {
         while let Some(request) = self.visitors.pop_front().or_else(|| self.device.request()) {
             self.arrived(request);
         }
-        let (peers, now) = (&mut self.peers, clock::monotonic_ms());
-        self.ways.retain(|number| {
-            let Some(peer) = peers.get_mut(*number) else {
-                return false;
-            };
-            if matches!(peer.way, Way::Resting { until } if until <= now) {
-                peer.way = Way::None;
+        let now = clock::monotonic_ms();
+        for number in self.peers.take_ways() {
+            if self.peers.get_mut(number).is_some_and(|peer| peer.ends_rest(now)) {
+                self.dial(number);
             }
-            !matches!(peer.way, Way::None)
-        });
+            self.peers.note_way(number);
+        }
     }
 
     fn hear_all<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
         while let Some(news) = self.peers.get_mut(from).and_then(|peer| peer.way.news()) {
             self.hear(from, news, sink);
         }
-        let link = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(from);
         let Some(link) = link else { return };
-        while let Some(news) = link.wire.news() {
+        while let Some(news) = link.wire.connection().news() {
             if matches!(
                 news.kind,
                 EventKind::Disconnected | EventKind::Failed | EventKind::Removed
@@ -151,21 +143,23 @@ impl<D: Device> Reliable<D> {
         use EventKind::{AddressResolved, Disconnected, Established, Failed, Rejected, Removed, RouteResolved};
         let Some(peer) = self.peers.get_mut(from) else { return };
         match (&mut peer.way, news.kind) {
-            (Way::Resolving(wire), AddressResolved) => {
-                if let Err(error) = wire.resolve_route() {
+            (Way::Begun(Attempt::Resolving(wire)), AddressResolved) => {
+                if let Err(error) = wire.connection().resolve_route() {
                     self.dial_failed(from, &Trouble::NoWay(error));
                 }
             }
-            (Way::Resolving(_), RouteResolved) => self.ask(from),
-            (Way::Resolving(_), Failed | Removed | Disconnected | Rejected) => {
+            (Way::Begun(Attempt::Resolving(_)), RouteResolved) => self.ask(from),
+            (Way::Begun(Attempt::Resolving(_)), Failed | Removed | Disconnected | Rejected) => {
                 let error = io::ErrorKind::HostUnreachable.into();
                 self.dial_failed(from, &Trouble::NoWay(error));
             }
-            (Way::Asked(_), Established) => self.answered(from, &news.data, sink),
-            (Way::Asked(_), Rejected) => self.rejected(from, &news.data),
-            (Way::Asked(_), Failed | Removed | Disconnected) => self.dial_failed(from, &Trouble::NoAnswer),
-            (Way::Accepted(_), Established) => self.agreed(from, sink),
-            (Way::Accepted(_) | Way::Agreed(_), Failed | Removed | Disconnected | Rejected) => {
+            (Way::Begun(Attempt::Asked(_)), Established) => self.answered(from, &news.data, sink),
+            (Way::Begun(Attempt::Asked(_)), Rejected) => self.rejected(from, &news.data),
+            (Way::Begun(Attempt::Asked(_)), Failed | Removed | Disconnected) => {
+                self.dial_failed(from, &Trouble::NoAnswer)
+            }
+            (Way::Begun(Attempt::Accepted(_)), Established) => self.agreed(from, sink),
+            (Way::Begun(Attempt::Accepted(_) | Attempt::Agreed(_)), Failed | Removed | Disconnected | Rejected) => {
                 self.set_way(from, Way::None);
             }
             // What comes late, or in an order that makes no sense, changes nothing.
@@ -176,7 +170,7 @@ impl<D: Device> Reliable<D> {
     /// There is a way: asks the peer.
     fn ask(&mut self, to: PeerId) {
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let Way::Resolving(wire) = core::mem::replace(&mut peer.way, Way::None) else {
+        let Some(Attempt::Resolving(wire)) = peer.set_way(Way::None) else {
             return;
         };
         let link = match self.equip(to, wire) {
@@ -184,9 +178,9 @@ impl<D: Device> Reliable<D> {
             Err((_, error)) => return self.dial_failed(to, &Trouble::NoMemory(error)),
         };
         let hello = self.hello(&link).encode();
-        self.set_way(to, Way::Asked(Box::new(link)));
+        self.begin(to, Attempt::Asked(Box::new(link)));
         let link = self.peers.get_mut(to).and_then(|peer| peer.way.link());
-        let asked = link.map(|link| link.wire.connect(&hello));
+        let asked = link.map(|link| link.wire.connection().connect(&hello));
         if let Some(Err(error)) = asked {
             self.dial_failed(to, &Trouble::NoWay(error));
         }
@@ -206,20 +200,15 @@ impl<D: Device> Reliable<D> {
     /// There is a connection. None is made while another one stands.
     pub(super) fn settle<S: Sink>(&mut self, to: PeerId, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let link = match core::mem::replace(&mut peer.way, Way::None) {
-            Way::Asked(link) | Way::Accepted(link) | Way::Agreed(link) => link,
-            other => {
-                peer.way = other;
-                return;
-            }
+        if peer.way.link().is_none() {
+            return;
+        }
+        let Some(link) = peer.set_way(Way::None).and_then(Attempt::into_link) else {
+            return;
         };
-        let instance = link.instance();
-        if peer.instance != 0 && peer.instance != instance {
+        if peer.history.stands(link.instance()) {
             sink.gone(to, Loss::Died);
         }
-        peer.instance = instance;
-        peer.was_connected = true;
-        (peer.died, peer.failure, peer.trying_since, peer.tries) = (false, None, None, 0);
         let waits = !link.arrived.is_empty();
         peer.link = Some(link);
         sink.met(to, to);
@@ -230,7 +219,7 @@ impl<D: Device> Reliable<D> {
 
     fn rejected(&mut self, to: PeerId, data: &[u8]) {
         match Verdict::decode(data) {
-            Some(Verdict::Wait) => self.rest(to, LONG_REST),
+            Some(Verdict::Wait) => self.rest(to, LONG_REST_MS),
             Some(Verdict::Later) => self.dial_failed(to, &Trouble::Later),
             Some(Verdict::Foreign) => self.refused(to, FOREIGN),
             Some(Verdict::Impostor) => {
@@ -256,23 +245,18 @@ impl<D: Device> Reliable<D> {
 
     fn give_up(&mut self, to: PeerId, failure: Push) {
         self.set_way(to, Way::None);
-        let Some(peer) = self.peers.get_mut(to) else { return };
-        (peer.trying_since, peer.tries) = (None, 0);
-        if peer.was_connected {
-            peer.died = true;
-            self.ended.push(to);
-        } else {
-            peer.failure = Some(failure);
-        }
+        self.peers.give_up(to, failure);
     }
 
     #[cold]
     pub(super) fn dial_failed(&mut self, to: PeerId, trouble: &Trouble) {
         self.set_way(to, Way::None);
         let Some(peer) = self.peers.get_mut(to) else { return };
-        let now = clock::monotonic_ms();
-        let tried = now - peer.trying_since.unwrap_or(now);
-        let (place, tries) = (peer.place(), peer.tries);
+        let failed = match trouble {
+            Trouble::Nobody => Failed::Nobody,
+            Trouble::NoAnswer => Failed::NoAnswer,
+            Trouble::Later | Trouble::NoWay(_) | Trouble::NoMemory(_) => Failed::Otherwise,
+        };
         let (failure, why) = match trouble {
             Trouble::Nobody => (
                 Unreached::Refused,
@@ -283,16 +267,12 @@ impl<D: Device> Reliable<D> {
             Trouble::NoWay(error) => (Unreached::Nobody, format!("there is no way there: {error}")),
             Trouble::NoMemory(error) => (Unreached::Nobody, format!("this endpoint cannot connect: {error}")),
         };
-        let dead = peer.was_connected && matches!(trouble, Trouble::Nobody | Trouble::NoAnswer);
-        let over = u128::from(tried) >= self.config.connect_timeout.as_millis();
-        if !(dead || over || matches!(trouble, Trouble::NoAnswer)) {
-            let rest = (REST_MS << tries.min(10)).min(MOST_REST_MS);
-            return self.rest(to, rest);
-        }
-        if dead {
-            (self.config.info)(&format!("{}: {why}; that endpoint has ended", shown(place)));
-        } else {
-            (self.config.warn)(&format!("{} cannot be reached: {why}", shown(place)));
+        let place = shown(peer.place());
+        let (now, timeout) = (clock::monotonic_ms(), self.config.connect_timeout);
+        match peer.history.failed(failed, now, timeout) {
+            Next::Rest(ms) => return self.rest(to, ms),
+            Next::Dead => (self.config.info)(&format!("{place}: {why}; that endpoint has ended")),
+            Next::Unreachable => (self.config.warn)(&format!("{place} cannot be reached: {why}")),
         }
         self.give_up(
             to,
@@ -306,17 +286,3 @@ impl<D: Device> Reliable<D> {
 
 const FOREIGN: &str = "it has another version of this library, or is of another: the C library's `verbs;ofi_rxm` speaks \
                        a protocol of its own, so all processes of a job need the same library";
-
-impl<W: Wire> Way<W> {
-    fn news(&mut self) -> Option<News> {
-        match self {
-            Way::Resolving(wire) => wire.news(),
-            Way::Asked(link) | Way::Accepted(link) | Way::Agreed(link) => link.wire.news(),
-            Way::None | Way::Resting { .. } => None,
-        }
-    }
-}
-
-pub(super) fn shown(place: Option<SocketAddr>) -> String {
-    place.map_or_else(|| "no address".into(), |place| place.to_string())
-}

@@ -4,12 +4,14 @@
 //! completion queue, nothing of the connection is left, and the engine is told; only then another one is made.
 
 use super::Reliable;
-use super::dialing::{LONG_REST, shown};
+use super::attempt::{Attempt, Way};
 use super::link::{End, Link, Purpose};
-use super::peers::Way;
-use super::seam::{Device, Wire};
+use super::seam::Device;
 use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::clock;
+use crate::transport::connecting::LONG_REST_MS;
+use crate::transport::connecting::address::shown;
+use crate::transport::verbs::seam::QueuePair;
 
 /// How long a device may take to give back what was posted.
 const PATIENCE_MS: u64 = 10_000;
@@ -18,18 +20,17 @@ impl<D: Device> Reliable<D> {
     /// Tells the engine of peers that were lost. `drained`: this poll has found the completion queue empty.
     #[cold]
     pub(super) fn tell_ends<S: Sink>(&mut self, sink: &mut S, drained: bool) {
-        for number in core::mem::take(&mut self.ended) {
+        for number in core::mem::take(&mut self.peers.ended) {
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
-            if core::mem::take(&mut peer.died) {
-                peer.instance = 0;
+            if peer.history.take_death() {
                 sink.gone(number, Loss::Died);
             }
             let over = peer.link.as_mut().map(|link| link.is_over(self.polls, drained));
             match over {
                 Some(true) => self.end_link(number, sink),
-                Some(false) => self.ended.push(number),
+                Some(false) => self.peers.note_end(number),
                 None => {}
             }
         }
@@ -39,16 +40,14 @@ impl<D: Device> Reliable<D> {
         self.drop_arrived(number);
         let Some(peer) = self.peers.get_mut(number) else { return };
         let Some(link) = peer.link.take() else { return };
-        let replaced = matches!(&peer.way, Way::Agreed(next) if next.instance() != peer.instance);
+        let replaced = matches!(&peer.way, Way::Begun(Attempt::Agreed(next)) if peer.history.is_other(next.instance()));
         let end = link.end.unwrap_or(End::Cut);
         let loss = match end {
             _ if replaced || link.said_goodbye() => Loss::Died,
             // Whether its machine is silent, or only its queue pair gone, is found out by dialing it.
             End::Cut | End::Bad(_) | End::Abandoned => Loss::Broken,
         };
-        if loss == Loss::Died {
-            peer.instance = 0;
-        }
+        peer.history.ended(loss);
         let place = shown(peer.place());
         self.close(*link);
         sink.gone(number, loss);
@@ -68,8 +67,8 @@ impl<D: Device> Reliable<D> {
     fn after_link<S: Sink>(&mut self, number: PeerId, end: End, loss: Loss, sink: &mut S) {
         let Some(peer) = self.peers.get_mut(number) else { return };
         match peer.way {
-            Way::Agreed(_) => self.settle(number, sink),
-            Way::None if matches!(end, End::Bad(_)) => self.rest(number, LONG_REST),
+            Way::Begun(Attempt::Agreed(_)) => self.settle(number, sink),
+            Way::None if matches!(end, End::Bad(_)) => self.rest(number, LONG_REST_MS),
             Way::None if loss != Loss::Died => self.dial(number),
             _ => {}
         }
@@ -97,7 +96,7 @@ impl<D: Device> Reliable<D> {
     /// The engine does not want to hear of a peer any more. True: the device touches no memory of the application on its
     /// account.
     pub(super) fn abandon_link(&mut self, number: PeerId) -> bool {
-        let Some(link) = self.peers.get_mut(number).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(number) else {
             return true;
         };
         link.abandon();
@@ -113,16 +112,16 @@ impl<D: Device> Reliable<D> {
         (self.config.warn)(&format!(
             "the completion queue is broken, so all connections end: {error}"
         ));
-        for (number, peer) in (0..).zip(self.peers.all()) {
-            peer.link.iter_mut().for_each(|link| link.cut(End::Cut));
-            if peer.link.is_some() && !self.ended.contains(&number) {
-                self.ended.push(number);
-            }
-        }
+        let cut = self.peers.numbered_links().map(|(number, link)| {
+            link.cut(End::Cut);
+            number
+        });
+        let cut: Vec<PeerId> = cut.collect();
+        cut.into_iter().for_each(|number| self.peers.note_end(number));
     }
 }
 
-impl<W: Wire> Link<W> {
+impl<W: QueuePair> Link<W> {
     /// Nothing of it is left in the completion queue, nor undelivered; or the device will say nothing more.
     fn is_over(&mut self, polls: u64, drained: bool) -> bool {
         let now = clock::monotonic_ms();

@@ -81,7 +81,7 @@ impl<D: Device> Reliable<D> {
         let Some(peer) = self.peers.get_mut(from) else {
             return Get::Unsupported;
         };
-        if peer.died {
+        if peer.history.has_died() {
             return Get::Gone;
         }
         let Some(link) = peer.link.as_deref_mut() else {

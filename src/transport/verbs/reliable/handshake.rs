@@ -7,7 +7,6 @@
 //! wait (`Verdict::Wait`); else it gives its own up and accepts the other's. So of two connections one comes about.
 
 use crate::engine::wire::Header;
-use std::net::SocketAddr;
 
 /// The version of this protocol, and of the engine's beside it.
 const VERSION: u16 = 2;
@@ -109,11 +108,6 @@ impl Verdict {
     }
 }
 
-/// Whether an end keeps its own connection when both connect at once.
-pub(super) fn keeps_own(own: &SocketAddr, theirs: &SocketAddr) -> bool {
-    (own.ip(), own.port()) < (theirs.ip(), theirs.port())
-}
-
 fn beginning() -> Vec<u8> {
     let fields: [&[u8]; 4] = [
         &MAGIC,
@@ -192,19 +186,6 @@ mod tests {
         }
         let nothing = Hello { window: 0, ..hello() };
         assert_eq!(Hello::decode(&nothing.encode()), Err(Stranger::Version));
-    }
-
-    #[test]
-    fn of_two_that_connect_one_keeps_its_own() {
-        let all: Vec<SocketAddr> = ["10.0.0.1:9", "10.0.0.2:5", "10.0.0.2:7", "[::1]:1"]
-            .iter()
-            .map(|text| text.parse().unwrap())
-            .collect();
-        for (at, a) in all.iter().enumerate() {
-            for b in &all[at + 1..] {
-                assert!(keeps_own(a, b) && !keeps_own(b, a));
-            }
-        }
     }
 
     #[test]

@@ -6,10 +6,9 @@
 
 use super::buffers::Words;
 use super::handshake::Hello;
-use super::seam::{PairMade, Wire};
 use crate::engine::port::{NotDone, Push, Token};
-use crate::sys::rdma::{Failure, Opcode, Piece, Work};
-use crate::transport::verbs::seam::Registration;
+use crate::sys::rdma::{Failure, Opcode, PairMade, Piece, Request, Work};
+use crate::transport::verbs::seam::{Connection, QueuePair, Registration};
 use std::collections::VecDeque;
 
 /// Of requests whose end nobody waits for, every how manieth is told at least.
@@ -116,7 +115,7 @@ pub(super) struct Link<W> {
     pub in_ready: bool,
 }
 
-impl<W: Wire> Link<W> {
+impl<W: QueuePair> Link<W> {
     /// On a new queue pair. `room`: requests that it holds. `window`: packets that the other end may send.
     pub(super) fn new(wire: W, pair: PairMade, words: Words, room: usize, window: usize) -> Link<W> {
         Link {
@@ -149,7 +148,7 @@ impl<W: Wire> Link<W> {
     }
 
     pub(super) fn inline(&self) -> usize {
-        self.pair.inline
+        self.pair.inline as usize
     }
 
     pub(super) fn window(&self) -> usize {
@@ -272,7 +271,7 @@ impl<W: Wire> Link<W> {
         // SAFETY: buffers and words live as long as this connection and are written again only after the request has
         // ended (a count may be written over, by a later one); the memory of a transfer is lent until it is told or the
         // peer is gone, before which the connection has ended.
-        let posted = unsafe { self.wire.post_send(work, pieces) };
+        let posted = unsafe { self.wire.post_sends(&[Request { work: *work, pieces }]) };
         if posted.is_err() {
             self.cut(End::Cut);
             return false;
@@ -312,7 +311,7 @@ impl<W: Wire> Link<W> {
     fn write_word(&mut self, value: u64, told: bool) {
         let Some(other) = self.other else { return };
         let piece = self.words.say(value);
-        let inline = self.pair.inline >= piece.len as usize;
+        let inline = self.pair.inline >= piece.len;
         let work = Work {
             remote: other.word,
             ..self.work(Opcode::Write, inline, told)
@@ -359,7 +358,7 @@ impl<W: Wire> Link<W> {
     pub(super) fn cut(&mut self, end: End) {
         if self.end.is_none() {
             self.end = Some(end);
-            self.wire.disconnect();
+            self.wire.connection().disconnect();
             self.post_last();
         }
     }
@@ -367,8 +366,9 @@ impl<W: Wire> Link<W> {
     /// A request whose end is told in any case, behind those whose success nobody hears of. There is room for one more.
     fn post_last(&mut self) {
         let work = self.work(Opcode::Send, false, true);
+        let request = Request { work, pieces: &[] };
         // SAFETY: a request without memory.
-        if unsafe { self.wire.post_send(&work, &[]) }.is_ok() {
+        if unsafe { self.wire.post_sends(&[request]) }.is_ok() {
             let purpose = Purpose::Inline;
             self.unfinished.push_back(Posted {
                 id: work.id,

@@ -81,7 +81,7 @@ impl<D: Device> Reliable<D> {
         ours: LocalKeys,
         (token, refused): (Token, NotDone),
     ) -> Get {
-        let Some(link) = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(to) else {
             return Get::Full;
         };
         let LocalKeys {

@@ -1,8 +1,8 @@
 //! Packets through reliable queue pairs of an RDMA device: what the engine needs to run over a card.
 //!
 //! **A connection.** Each endpoint listens at an address of librdmacm's. The first push to a peer dials it (`dialing`) and
-//! answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection, whoever made it
-//! (`peers`, `link`).
+//! answers `Full` until both ends have agreed (`handshake`, `arrivals`). Two peers have one connection (`link`),
+//! whoever made it; the rules are those of `transport::connecting`.
 //!
 //! **A packet** is header and body in one message, from a registered buffer (`buffers`) or within the request, into one of
 //! the receives that all connections share. Credit keeps a peer from sending what there is no receive for (`link`), so
@@ -20,6 +20,7 @@
 //! `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
 
 mod arrivals;
+mod attempt;
 mod buffers;
 mod closing;
 mod config;
@@ -31,8 +32,6 @@ mod handshake;
 mod link;
 mod local_keys;
 mod one_sided;
-mod own_lane;
-mod peers;
 mod receive;
 mod seam;
 mod send;
@@ -49,15 +48,15 @@ use crate::engine::wire::Header;
 use crate::sys::forks::Process;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
+use crate::transport::connecting::{OwnLane, address};
 use crate::transport::verbs::memory::{Registrations, Remembered};
 use crate::util::regions::Regions;
 use crate::util::user::UserIov;
+use attempt::Peers;
 use buffers::Buffers;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use fetch::Exposures;
-use own_lane::OwnLane;
-use peers::Peers;
 use seam::Request;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -128,6 +127,8 @@ pub struct Reliable<D: Device> {
     is_open: bool,
     config: Config,
     place: SocketAddr,
+    /// The same, as peers are known by.
+    own: Vec<u8>,
     /// Drawn at random, to tell this endpoint from others that have, or had, its address.
     instance: u64,
     /// Receives that were posted, and those of them that are no connection's.
@@ -139,10 +140,6 @@ pub struct Reliable<D: Device> {
     pairs: HashMap<u32, PeerId>,
     /// Peers with packets that were not delivered.
     ready: Vec<PeerId>,
-    /// Peers with a connection under way.
-    ways: Vec<PeerId>,
-    /// Peers of which the engine must be told something.
-    ended: Vec<PeerId>,
     own_lane: OwnLane,
     /// What was found on the way to sleep.
     found: VecDeque<Done>,
@@ -172,6 +169,7 @@ impl<D: Device> Reliable<D> {
             is_open: false,
             device: OfProcess::new(device),
             config: *config,
+            own: address::of(&place),
             place,
             instance: shared::random()?,
             posted: 0,
@@ -180,8 +178,6 @@ impl<D: Device> Reliable<D> {
             made_sends: 0,
             pairs: HashMap::new(),
             ready: Vec::new(),
-            ways: Vec::new(),
-            ended: Vec::new(),
             own_lane: OwnLane::default(),
             found: VecDeque::new(),
             news: Vec::new(),
@@ -214,7 +210,7 @@ impl<D: Device> Reliable<D> {
 
     /// The address behind a number.
     pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
-        self.peers.get(peer)?.at.as_ref().map(|(address, _)| &**address)
+        self.peers.get(peer).map(|peer| &*peer.address)
     }
 
     /// A connection of this peer has ended, or may have.
@@ -224,18 +220,10 @@ impl<D: Device> Reliable<D> {
             .get(peer)
             .and_then(|peer| peer.link.as_ref())
             .is_some_and(|link| link.end.is_some());
-        if over && !self.ended.contains(&peer) {
-            self.ended.push(peer);
+        if over {
+            self.peers.note_end(peer);
         }
     }
-}
-
-/// The place of an address as an endpoint tells it, or as vectors keep it: without the zeros at its end.
-pub fn place_of(address: &[u8]) -> Option<SocketAddr> {
-    const SHORTEST: usize = size_of::<libc::sockaddr_in>();
-    let mut whole = address.to_vec();
-    whole.resize(whole.len().max(SHORTEST), 0);
-    resolve::from_bytes(&whole)
 }
 
 impl<D: Device> Transport for Reliable<D> {
@@ -267,11 +255,8 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
-        let place = place_of(address)?;
-        let number = self.peers.number(place)?;
-        if place == self.place
-            && let Some(peer) = self.peers.get_mut(number)
-        {
+        let number = self.peers.number(address::base(address))?;
+        if let Some(peer) = self.peers.get_mut(number).filter(|peer| *peer.address == *self.own) {
             peer.is_self = true;
         }
         Some(number)
@@ -282,8 +267,7 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let ended = &self.ended;
-        self.peers.reuse(&|peer| held(peer) || ended.contains(&peer))
+        self.peers.reuse(held)
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
@@ -309,13 +293,16 @@ impl<D: Device> Transport for Reliable<D> {
         let slept = core::mem::replace(&mut self.armed, false);
         let drained = self.take_completions(sink, budget);
         let mut done = self.deliver_ready(sink, budget);
-        if !self.own_lane.is_empty() {
-            done += self.deliver_own(sink, budget.saturating_sub(done));
+        if !self.own_lane.is_empty()
+            && let Some(number) = self.peers.number(&self.own)
+        {
+            let budget = budget.saturating_sub(done);
+            done += self.own_lane.deliver(number, number, sink, budget);
         }
-        if slept || !self.ways.is_empty() || self.polls % LOOK_EVERY == 0 {
+        if slept || !self.peers.ways().is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);
         }
-        if !self.ended.is_empty() {
+        if !self.peers.ended.is_empty() {
             self.tell_ends(sink, drained);
         }
         done

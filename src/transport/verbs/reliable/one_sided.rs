@@ -81,7 +81,7 @@ impl<D: Device> Reliable<D> {
         if self.peers.get(to).is_some_and(|peer| peer.is_self) {
             return Get::Unsupported;
         }
-        let Some(link) = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(to) else {
             return unreached(self.connect_first(to));
         };
         if !link.is_open() {
@@ -111,7 +111,7 @@ impl<D: Device> Reliable<D> {
 
     /// Whether a transfer of so many requests, and a note if there is one, may be posted now; if not, what to answer.
     fn room_for(&mut self, to: PeerId, steps: usize, note: bool) -> Result<(), Get> {
-        let link = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(to);
         let link = link.ok_or(Get::Full)?;
         let all = steps + usize::from(note);
         if all > link.room() {
@@ -197,7 +197,7 @@ impl<D: Device> Reliable<D> {
     }
 
     fn inline_of(&mut self, to: PeerId) -> usize {
-        let link = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(to);
         link.map_or(0, |link| link.inline())
     }
 
@@ -220,7 +220,7 @@ impl<D: Device> Reliable<D> {
                 (piece, Purpose::Inline)
             }
         };
-        let link = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(to);
         if let Some(link) = link
             && link.send(piece, purpose) != Push::Done
         {

@@ -24,7 +24,7 @@ const NOTHING: Done = Done {
 };
 
 /// Moves a packet's body to where the engine wants it. False: not now.
-pub(super) fn place_body<S: Sink>(sink: &mut S, from: PeerId, header: &Header, body: &UserBuf) -> bool {
+fn place_body<S: Sink>(sink: &mut S, from: PeerId, header: &Header, body: &UserBuf) -> bool {
     match sink.place(from, header, body.len()) {
         Placement::Into { iov, at, token } => {
             body.pour(&iov.part(at, body.len()));
@@ -176,7 +176,7 @@ impl<D: Device> Reliable<D> {
         let mut done = 0;
         for number in core::mem::take(&mut self.ready) {
             done += self.deliver(number, sink, budget - done);
-            let link = self.peers.get_mut(number).and_then(|peer| peer.link.as_deref_mut());
+            let link = self.peers.link(number);
             let Some(link) = link else { continue };
             link.in_ready = !link.arrived.is_empty();
             if link.in_ready {
@@ -190,7 +190,7 @@ impl<D: Device> Reliable<D> {
         let mut done = 0;
         while done < budget {
             // Of one that is being made, nothing is delivered before it stands.
-            let Some(link) = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut()) else {
+            let Some(link) = self.peers.link(from) else {
                 return done;
             };
             let Some((buffer, len)) = link.arrived.front().copied() else {
@@ -217,7 +217,7 @@ impl<D: Device> Reliable<D> {
             done += 1;
             self.repost(from, buffer);
         }
-        if let Some(link) = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut()) {
+        if let Some(link) = self.peers.link(from) {
             link.tell_credit();
         }
         self.note_end(from);
@@ -227,7 +227,7 @@ impl<D: Device> Reliable<D> {
     /// The oldest packet of a peer was delivered.
     fn repost(&mut self, from: PeerId, buffer: u32) {
         let posted = self.post_receive(buffer);
-        let Some(link) = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(from) else {
             return;
         };
         link.arrived.pop_front();
@@ -239,7 +239,7 @@ impl<D: Device> Reliable<D> {
 
     /// What has come of a peer and was not delivered is of no use any more.
     pub(super) fn drop_arrived(&mut self, from: PeerId) {
-        let link = self.peers.get_mut(from).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(from);
         let arrived = link.map(|link| core::mem::take(&mut link.arrived)).unwrap_or_default();
         for (buffer, _) in arrived {
             self.receives_again(buffer);

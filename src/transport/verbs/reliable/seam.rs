@@ -1,20 +1,17 @@
-//! What reliable endpoints ask of a device: queues for all connections of an endpoint, and those connections. The stand-in
-//! of the tests answers too.
-//!
-//! Memory is registered by the `Nic` of connected endpoints, and a connection's news are theirs.
+//! What reliable endpoints ask of a device: queues for all connections of an endpoint. The stand-in of the tests answers
+//! too. Connections, their queue pairs, and registered memory are those of `verbs::seam`.
 
-use crate::sys::rdma::{Done, Piece, Sizes, Work};
-use crate::transport::verbs::seam::{News, Nic};
+use crate::sys::rdma::Piece;
+use crate::transport::verbs::seam::{Completions, Nic, QueuePair};
 use crate::util::regions::Regions;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// An endpoint's share of a device: it listens at an address, and has one completion queue and one shared receive queue.
-/// No call waits.
-pub trait Device: Send + 'static {
-    type Wire: Wire;
+/// An endpoint's share of a device: it listens at an address, and has one shared receive queue and one completion queue,
+/// whose `wake_fd` tells of requests too. No call waits.
+pub trait Device: Completions + Send + 'static {
+    type Wire: QueuePair;
 
     fn nic(&self) -> &dyn Nic;
 
@@ -42,15 +39,7 @@ pub trait Device: Send + 'static {
     /// The memory is lent, to be written, until the receive has completed, or the device and its connections are gone.
     unsafe fn post_receive(&mut self, id: u64, piece: Piece) -> io::Result<()>;
 
-    /// Takes completions of all connections, as many as there is room for.
-    fn poll(&mut self, room: &mut [Done]) -> io::Result<usize>;
-
-    /// The next completion makes `wake_fd` readable.
-    fn notify(&mut self) -> io::Result<()>;
-
-    /// Readable when there are news, a request, or a completion since `notify`, and after `wake`.
-    fn wake_fd(&self) -> RawFd;
-
+    /// Makes `wake_fd` readable.
     fn wake(&self);
 
     /// Forgets `wake`.
@@ -62,42 +51,4 @@ pub struct Request<W> {
     pub wire: W,
     pub from: Option<SocketAddr>,
     pub data: Vec<u8>,
-}
-
-/// A connection with its queue pair. Dropped, the device touches no memory on its account.
-pub trait Wire: Send + 'static {
-    /// The other side's address. `AddressResolved` or `Failed` follows.
-    fn resolve_address(&mut self, from: &SocketAddr, to: &SocketAddr) -> io::Result<()>;
-
-    /// After `AddressResolved`. `RouteResolved` or `Failed` follows.
-    fn resolve_route(&mut self) -> io::Result<()>;
-
-    /// Makes the queue pair on the endpoint's queues: after `AddressResolved`, or for a request.
-    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade>;
-
-    /// After `RouteResolved`. `Established`, `Rejected` or `Failed` follows.
-    fn connect(&mut self, data: &[u8]) -> io::Result<()>;
-
-    /// For a request. `Established` or `Failed` follows.
-    fn accept(&mut self, data: &[u8]) -> io::Result<()>;
-
-    /// For a request.
-    fn reject(&mut self, data: &[u8]);
-
-    /// All that is posted ends; the other side is told.
-    fn disconnect(&mut self);
-
-    fn news(&mut self) -> Option<News>;
-
-    /// # Safety
-    /// The memory of the pieces is lent until the request has completed; with `inline`, until the call returns.
-    unsafe fn post_send(&mut self, work: &Work, pieces: &[Piece]) -> io::Result<()>;
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PairMade {
-    /// What completions call it.
-    pub number: u32,
-    /// Bytes that a request can carry within itself.
-    pub inline: usize,
 }

@@ -1,9 +1,8 @@
 //! Sending a packet. Part of `Reliable`.
 
 use super::Reliable;
+use super::attempt::Way;
 use super::link::Purpose;
-use super::own_lane::copy_body;
-use super::peers::Way;
 use super::seam::Device;
 use crate::engine::op::Unreached;
 use crate::engine::port::{Body, PeerId, Push};
@@ -21,7 +20,7 @@ const SOME: u16 = 32;
 impl<D: Device> Reliable<D> {
     #[inline]
     pub(super) fn send_packet(&mut self, to: PeerId, header: &Header, body: &Body<'_>) -> Push {
-        let Some(link) = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut()) else {
+        let Some(link) = self.peers.link(to) else {
             return self.push_unconnected(to, header, body);
         };
         let len = Header::SIZE + body.len();
@@ -50,9 +49,14 @@ impl<D: Device> Reliable<D> {
         };
         let memory = self.sends.memory(buffer);
         memory.write(&header.encode());
-        copy_body(body, &memory.part(Header::SIZE, body.len()));
+        let place = memory.part(Header::SIZE, body.len());
+        match body {
+            Body::Empty => {}
+            Body::Bytes(bytes) => drop(place.write(bytes)),
+            Body::User { iov, at, len } => place.fill(&iov.part(*at, *len)),
+        }
         let piece = self.sends.piece(buffer, len);
-        let link = self.peers.get_mut(to).and_then(|peer| peer.link.as_deref_mut());
+        let link = self.peers.link(to);
         let pushed = link.map_or(Push::Full, |link| link.send(piece, Purpose::Buffer(buffer)));
         if pushed != Push::Done {
             self.free_sends.push(buffer);
@@ -103,11 +107,8 @@ impl<D: Device> Reliable<D> {
         let Some(peer) = self.peers.get_mut(to) else {
             return Push::Unreachable(Unreached::Nobody);
         };
-        if peer.died {
-            return Push::Gone;
-        }
-        if let Some(failure) = peer.failure.take() {
-            return failure;
+        if let Some(answer) = peer.history.answer() {
+            return answer;
         }
         self.dial_if_idle(to);
         Push::Full

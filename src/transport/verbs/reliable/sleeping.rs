@@ -1,7 +1,7 @@
 //! Sleeping until something comes. Part of `Reliable`.
 
 use super::Reliable;
-use super::peers::Way;
+use super::attempt::Way;
 use super::seam::Device;
 use std::os::fd::RawFd;
 
@@ -26,19 +26,18 @@ impl<D: Device> Reliable<D> {
         let told = self.device.notify().is_ok();
         self.visitors.extend(self.device.request());
         self.device.look(&mut self.news);
-        let idle = self.own_lane.is_empty() && self.ready.is_empty() && self.ended.is_empty();
+        let idle = self.own_lane.is_empty() && self.ready.is_empty() && self.peers.ended.is_empty();
         let came = self.has_completions() || !self.visitors.is_empty() || !self.news.is_empty();
         told && idle && !came && !self.must_look()
     }
 
     /// Something waits that makes nothing readable: credit, which peers write without a word, or a pause.
     fn must_look(&mut self) -> bool {
-        let ways = self.ways.iter().filter_map(|number| self.peers.get(*number));
+        let ways = self.peers.ways().iter().filter_map(|number| self.peers.get(*number));
         let mut rests = ways.map(|peer| matches!(peer.way, Way::Resting { .. }));
         if rests.any(|rests| rests) {
             return true;
         }
-        let mut links = self.peers.all().filter_map(|peer| peer.link.as_deref_mut());
-        links.any(|link| link.is_starved())
+        self.peers.links().any(|link| link.is_starved())
     }
 }

@@ -22,7 +22,9 @@ use crate::engine::op::{
     self, CompletedOp, Completion, CompletionLevel, Error, MessageKind, PostHint, Refused, RemoteIov, RemotePart, Tell,
     Unreached,
 };
-use crate::sys::rdma::{Access, Done, DoneKind, EventKind, Failure, Opcode, Piece, Request, Sizes, Stopped, Work};
+use crate::sys::rdma::{
+    Access, Done, DoneKind, EventKind, Failure, Opcode, PairMade, Piece, Request, Sizes, Stopped, Work,
+};
 use crate::util::user::{Lent, UserBuf, UserIov};
 use seam::News;
 use std::collections::VecDeque;
@@ -107,35 +109,13 @@ impl Receives for Device {
     }
 }
 
-impl Link for Device {
-    type Receives = Device;
-
-    fn share(&mut self, _: &Arc<Device>) {
-        self.script().asked.push("share");
-    }
-
-    fn make_room(&mut self, completions: usize) -> io::Result<()> {
-        self.call("room").map(|mut script| script.room = completions)
-    }
-
+impl Connection for Device {
     fn resolve_address(&mut self, _: Option<&SocketAddr>, _: &SocketAddr) -> io::Result<()> {
         self.call("address").map(drop)
     }
 
     fn resolve_route(&mut self) -> io::Result<()> {
         self.call("route").map(drop)
-    }
-
-    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<u32> {
-        self.call("pair").map(|mut script| {
-            script.pair = Some(*sizes);
-            INLINE
-        })
-    }
-
-    fn set_retry_timer(&mut self, code: u8) -> io::Result<()> {
-        assert_eq!(code, config().retry_timer);
-        self.call("timer").map(drop)
     }
 
     fn connect(&mut self, data: &[u8]) -> io::Result<()> {
@@ -146,12 +126,34 @@ impl Link for Device {
         self.call("accept").map(|mut script| script.data = data.to_vec())
     }
 
-    fn disconnect(&mut self) -> io::Result<()> {
-        self.call("disconnect").map(drop)
+    fn reject(&mut self, _: &[u8]) {
+        unreachable!("a listener's work");
+    }
+
+    fn disconnect(&mut self) {
+        drop(self.call("disconnect"));
     }
 
     fn news(&mut self) -> Option<News> {
         self.script().news.pop_front()
+    }
+}
+
+impl QueuePair for Device {
+    type Connection = Device;
+
+    fn connection(&mut self) -> &mut Device {
+        self
+    }
+
+    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
+        self.call("pair").map(|mut script| {
+            script.pair = Some(*sizes);
+            PairMade {
+                number: 0,
+                inline: INLINE,
+            }
+        })
     }
 
     unsafe fn post_sends(&mut self, requests: &[Request<'_>]) -> Result<(), Stopped> {
@@ -168,12 +170,9 @@ impl Link for Device {
         }
         Ok(())
     }
+}
 
-    unsafe fn post_receive(&mut self, id: u64, pieces: &[Piece]) -> io::Result<()> {
-        self.call("receive")
-            .map(|mut script| script.receives.push((id, pieces.to_vec())))
-    }
-
+impl Completions for Device {
     fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
         let mut script = self.call("poll")?;
         let count = script.done.len().min(room.len());
@@ -189,6 +188,32 @@ impl Link for Device {
 
     fn wake_fd(&self) -> RawFd {
         -1
+    }
+}
+
+impl Link for Device {
+    type Receives = Device;
+
+    fn share(&mut self, _: &Arc<Device>) {
+        self.script().asked.push("share");
+    }
+
+    fn make_room(&mut self, completions: usize) -> io::Result<()> {
+        self.call("room").map(|mut script| script.room = completions)
+    }
+
+    fn set_retry_timer(&mut self, code: u8) -> io::Result<()> {
+        assert_eq!(code, config().retry_timer);
+        self.call("timer").map(drop)
+    }
+
+    fn trouble(&mut self) -> Option<EventKind> {
+        None
+    }
+
+    unsafe fn post_receive(&mut self, id: u64, pieces: &[Piece]) -> io::Result<()> {
+        self.call("receive")
+            .map(|mut script| script.receives.push((id, pieces.to_vec())))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

@@ -5,8 +5,8 @@ use crate::engine::port::{Loss, NotDone, Placement};
 use crate::engine::wire::Packet;
 use crate::engine::{Config as EngineConfig, Engine};
 use crate::sys::rdma::Sizes;
+use crate::transport::verbs::seam::{Connection, QueuePair};
 use crate::util::user::Lent;
-use seam::Wire;
 
 /// What the engine was told, and all packets.
 #[derive(Default)]
@@ -89,7 +89,7 @@ fn each_form_of_an_address_is_the_same_peer() {
         let told = resolve::to_bytes(&place);
         let number = a.peer(&told).unwrap();
         let kept = a.address(number).unwrap().to_vec();
-        assert_eq!((a.peer(&kept), place_of(&kept)), (Some(number), Some(place)));
+        assert_eq!((a.peer(&kept), address::place(&kept)), (Some(number), Some(place)));
         let zeros = &told[kept.len()..];
         assert!(told.starts_with(&kept) && zeros.iter().all(|byte| *byte == 0));
     }
@@ -196,6 +196,25 @@ fn who_comes_again_is_somebody_else() {
     assert_eq!((&at_a.packets[..], at_a.gone.len()), (&[(1, 9)][..], 1));
 }
 
+/// Nobody pushes to a peer whose connection broke, but receives may wait for it.
+#[test]
+fn after_a_pause_a_broken_connection_is_made_anew() {
+    let net = Net::new(11, Manner::default());
+    let mut ends = [0, 1].map(|number| open(&net, number));
+    meet(&mut ends);
+    let [mut a, _b] = ends;
+    let mut at_a = Kept::default();
+    a.break_off(1);
+    until("its end", || {
+        a.poll(&mut at_a, 10);
+        !at_a.gone.is_empty()
+    });
+    a.rest(1, 0);
+    a.poll(&mut at_a, 10);
+    let way = &a.peers.get(1).unwrap().way;
+    assert!(matches!(way, attempt::Way::Begun(_)));
+}
+
 /// Whoever else speaks over librdmacm is refused with a text, and nothing changes.
 #[test]
 fn strangers_are_refused() {
@@ -205,7 +224,7 @@ fn strangers_are_refused() {
     let mut kept = Kept::default();
     for said in [&[][..], &[1; 56], b"lfrs-rxm", &[b"lfrs-rxm", &[9; 40][..]].concat()] {
         let mut wire = stranger.dial().unwrap();
-        wire.resolve_address(&a.place, &a.place).unwrap();
+        wire.resolve_address(Some(&a.place), &a.place).unwrap();
         wire.make_pair(&Sizes {
             sends: 1,
             receives: 1,

@@ -70,12 +70,12 @@ impl Connected for Reliable<NetDevice> {
     }
 
     fn is_quiet(&self) -> bool {
-        let idle = self.ready.is_empty() && self.ended.is_empty() && self.own_lane.is_empty();
+        let idle = self.ready.is_empty() && self.peers.ended.is_empty() && self.own_lane.is_empty();
         let rest = |number: &PeerId| {
             let way = self.peers.get(*number).map(|peer| &peer.way);
-            matches!(way, None | Some(peers::Way::None | peers::Way::Resting { .. }))
+            matches!(way, None | Some(attempt::Way::None | attempt::Way::Resting { .. }))
         };
-        idle && self.ways.iter().all(rest) && self.device.net().is_quiet(self.device.me)
+        idle && self.peers.ways().iter().all(rest) && self.device.net().is_quiet(self.device.me)
     }
 
     fn exposed(&self) -> usize {

@@ -1,10 +1,10 @@
 //! What an endpoint has of the network: a device, its memory, and the ends of connections.
 
 use super::{INLINE, Net, Pair, Posted};
-use crate::sys::rdma::{Access, Done, EventKind, Failure, Opcode, Piece, Sizes, Work};
+use crate::sys::rdma::{self, Access, Done, EventKind, Failure, Opcode, PairMade, Piece, Sizes, Stopped, Work};
 use crate::transport::verbs::memory::Registrations;
-use crate::transport::verbs::reliable::seam::{Device, PairMade, Request, Wire};
-use crate::transport::verbs::seam::{News, Nic, Registration};
+use crate::transport::verbs::reliable::seam::{Device, Request};
+use crate::transport::verbs::seam::{Completions, Connection, News, Nic, QueuePair, Registration};
 use crate::util::regions::{Mirror, Region, Regions};
 use crate::util::user::UserBuf;
 use std::io;
@@ -182,6 +182,12 @@ impl<const OPEN: bool> Device for NetDevice<OPEN> {
         Ok(())
     }
 
+    fn wake(&self) {}
+
+    fn quieten(&self) {}
+}
+
+impl<const OPEN: bool> Completions for NetDevice<OPEN> {
     fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
         let mut state = self.net.state();
         state.advance();
@@ -200,10 +206,6 @@ impl<const OPEN: bool> Device for NetDevice<OPEN> {
     fn wake_fd(&self) -> RawFd {
         -1
     }
-
-    fn wake(&self) {}
-
-    fn quieten(&self) {}
 }
 
 impl<const OPEN: bool> Drop for NetDevice<OPEN> {
@@ -222,8 +224,8 @@ pub struct NetWire {
     pair: usize,
 }
 
-impl Wire for NetWire {
-    fn resolve_address(&mut self, _: &SocketAddr, to: &SocketAddr) -> io::Result<()> {
+impl Connection for NetWire {
+    fn resolve_address(&mut self, _: Option<&SocketAddr>, to: &SocketAddr) -> io::Result<()> {
         let mut state = self.net.state();
         state.pairs[self.pair].to = Some(*to);
         state.tell(self.pair, EventKind::AddressResolved, &[]);
@@ -233,14 +235,6 @@ impl Wire for NetWire {
     fn resolve_route(&mut self) -> io::Result<()> {
         self.net.state().tell(self.pair, EventKind::RouteResolved, &[]);
         Ok(())
-    }
-
-    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
-        self.net.state().pairs[self.pair].sizes = Some(*sizes);
-        Ok(PairMade {
-            number: self.pair as u32,
-            inline: INLINE,
-        })
     }
 
     fn connect(&mut self, data: &[u8]) -> io::Result<()> {
@@ -291,8 +285,36 @@ impl Wire for NetWire {
     fn news(&mut self) -> Option<News> {
         self.net.state().pairs[self.pair].news.pop_front()
     }
+}
 
-    unsafe fn post_send(&mut self, work: &Work, pieces: &[Piece]) -> io::Result<()> {
+impl QueuePair for NetWire {
+    type Connection = NetWire;
+
+    fn connection(&mut self) -> &mut NetWire {
+        self
+    }
+
+    fn make_pair(&mut self, sizes: &Sizes) -> io::Result<PairMade> {
+        self.net.state().pairs[self.pair].sizes = Some(*sizes);
+        Ok(PairMade {
+            number: self.pair as u32,
+            inline: INLINE as u32,
+        })
+    }
+
+    unsafe fn post_sends(&mut self, requests: &[rdma::Request<'_>]) -> Result<(), Stopped> {
+        for rdma::Request { work, pieces } in requests {
+            // SAFETY: forwarded.
+            unsafe { self.post(work, pieces) };
+        }
+        Ok(())
+    }
+}
+
+impl NetWire {
+    /// # Safety
+    /// As `post_sends`.
+    unsafe fn post(&mut self, work: &Work, pieces: &[Piece]) {
         let mut state = self.net.state();
         let sizes = state.pairs[self.pair].sizes.expect("a queue pair");
         let bytes = match work.inline {
@@ -332,7 +354,6 @@ impl Wire for NetWire {
             };
             state.pairs[self.pair].posted.push_back(posted);
         }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Addresses of endpoints: what their peers' address vectors find them by, in one form.
 //!
 //! A sockaddr_in without its zeros (8 bytes) or a whole sockaddr_in6 (28): the part by which `api::av` compares them.
-//! A context of a scalable endpoint has two bytes more, its number. Called by everybody here, and by the provider.
+//! A context of a scalable endpoint has two bytes more, its number. Called by transports, and by their providers.
 
 use crate::sys::resolve;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ fn base_len(address: &[u8]) -> Option<usize> {
 }
 
 /// The one form of an address: as an endpoint tells it, as a vector keeps it, or of a context. None: it is none.
-pub(super) fn normal(address: &[u8]) -> Option<&[u8]> {
+pub fn normal(address: &[u8]) -> Option<&[u8]> {
     let base = base_len(address)?;
     let len = if address.len() == base + CONTEXT {
         base + CONTEXT
@@ -32,18 +32,23 @@ pub(super) fn normal(address: &[u8]) -> Option<&[u8]> {
 }
 
 /// The address of a socket.
-pub(super) fn of(place: &SocketAddr) -> Vec<u8> {
+pub fn of(place: &SocketAddr) -> Vec<u8> {
     let raw = resolve::to_bytes(place);
     base(&raw).to_vec()
 }
 
 /// Where to connect to.
-pub(super) fn place(address: &[u8]) -> Option<SocketAddr> {
+pub fn place(address: &[u8]) -> Option<SocketAddr> {
     resolve::from_bytes(&raw(address))
 }
 
+/// As a line of the log has it.
+pub fn shown(place: Option<SocketAddr>) -> String {
+    place.map_or_else(|| "an unknown address".into(), |place| place.to_string())
+}
+
 /// Which context of a scalable endpoint: 0 is the endpoint itself.
-pub(super) fn context_number(address: &[u8]) -> u16 {
+pub fn context_number(address: &[u8]) -> u16 {
     let number = base_len(address).and_then(|base| address.get(base..));
     match number {
         Some(&[low, high]) => u16::from_le_bytes([low, high]),
