@@ -11,7 +11,7 @@
 enum messages { ANY_MESSAGES, PLAIN_MESSAGES, TAGGED_MESSAGES };
 /* A page about plain or tagged messages defines it; the others have ANY_MESSAGES. */
 extern enum messages of_page;
-/* Whether those below are tagged: known when the bed is open. */
+/* Whether those below are tagged: known when the bed is open, and from the beginning where the page says so. */
 extern bool tagged;
 
 /* What posting calls are given as descriptors of static memory: where the provider asks for registered memory (FI_MR_LOCAL),

@@ -113,6 +113,7 @@ int main(int argc, char **argv)
 			chosen = argv[i];
 	}
 	choose_provider(chosen ? chosen : provider);
+	tagged = of_page == TAGGED_MESSAGES;
 	/* A library that is slow to look around does so once, before the cases fork. */
 	if (getenv("INFO_FIRST")) {
 		struct fi_info *info = NULL;
