@@ -1,25 +1,25 @@
 /* fi_msg(3): messages without tags. Most of its sentences stand in fi_tagged(3) too: transfers/. */
 #include "transfers/transfers.h"
 
-const bool tagged = false;
+enum messages of_page = PLAIN_MESSAGES;
 
-static const struct setup usual;
 static char in[1 << 20], out[256];
 
 /* A message and a tagged message pass each other by. */
 static void tagged_messages_do_not_match(void)
 {
+	struct setup s = { .caps = FI_MSG | FI_TAGGED };
 	struct bed bed;
 
-	open_bed(&bed, &usual);
+	open_bed(&bed, &s);
 	fill(out, 16, 1);
 	fill(out + 16, 16, 2);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 16, NULL, FI_ADDR_UNSPEC, 0, ~0ULL, ctx(1)));
-	POST(&bed, fi_recv(bed.side[1].ep, in + 16, 16, NULL, FI_ADDR_UNSPEC, ctx(2)));
-	POST(&bed, fi_send(bed.side[0].ep, out, 16, NULL, bed.side[1].addr, ctx(3)));
+	POST(&bed, fi_trecv(bed.side[1].ep, in, 16, desc, FI_ADDR_UNSPEC, 0, ~0ULL, ctx(1)));
+	POST(&bed, fi_recv(bed.side[1].ep, in + 16, 16, desc, FI_ADDR_UNSPEC, ctx(2)));
+	POST(&bed, fi_send(bed.side[0].ep, out, 16, desc, bed.side[1].addr, ctx(3)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(2));
 	SAME(in + 16, 16, 1);
-	POST(&bed, fi_tsend(bed.side[0].ep, out + 16, 16, NULL, bed.side[1].addr, 0, ctx(4)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out + 16, 16, desc, bed.side[1].addr, 0, ctx(4)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	SAME(in, 16, 2);
 	close_bed(&bed);
@@ -33,8 +33,8 @@ static void without_tagged(void)
 
 	open_bed(&bed, &s);
 	fill(out, 16, 1);
-	POST(&bed, fi_recv(bed.side[1].ep, in, 16, NULL, FI_ADDR_UNSPEC, ctx(1)));
-	POST(&bed, fi_send(bed.side[0].ep, out, 16, NULL, bed.side[1].addr, ctx(2)));
+	POST(&bed, fi_recv(bed.side[1].ep, in, 16, desc, FI_ADDR_UNSPEC, ctx(1)));
+	POST(&bed, fi_send(bed.side[0].ep, out, 16, desc, bed.side[1].addr, ctx(2)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	SAME(in, 16, 1);
@@ -51,9 +51,9 @@ static void multi_receive_by_default(void)
 
 	open_bed(&bed, &s);
 	NEED(bed.info->rx_attr->op_flags & FI_MULTI_RECV, "FI_MULTI_RECV is no default flag here");
-	POST(&bed, fi_recv(bed.side[1].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, ctx(1)));
+	POST(&bed, fi_recv(bed.side[1].ep, in, sizeof(in), desc, FI_ADDR_UNSPEC, ctx(1)));
 	for (i = 0; i < 2; i++) {
-		POST(&bed, fi_send(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, ctx(2)));
+		POST(&bed, fi_send(bed.side[0].ep, out, 8, desc, bed.side[1].addr, ctx(2)));
 		e = COMPLETION(&bed, bed.side[1].rx, ctx(1));
 		CHECK(e.len == 8, "%zu bytes", e.len);
 		if (e.flags & FI_MULTI_RECV)

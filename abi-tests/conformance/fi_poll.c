@@ -59,8 +59,8 @@ static void close_polled(struct polled *p)
 
 static void post_one(struct polled *p, int rx)
 {
-	POST(&p->bed, fi_trecv(p->bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(rx)));
-	POST(&p->bed, fi_tsend(p->bed.side[0].ep, out, 8, NULL, p->bed.side[1].addr, 1, ctx(99)));
+	POST(&p->bed, fi_trecv(p->bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(rx)));
+	POST(&p->bed, fi_tsend(p->bed.side[0].ep, out, 8, desc, p->bed.side[1].addr, 1, ctx(99)));
 }
 
 /* The contexts that fi_poll names in the end. */
@@ -325,8 +325,8 @@ static void wait_set_over_queues(void)
 		long until = now_ms() + GIVE_UP_MS;
 		ssize_t got = -FI_EAGAIN;
 
-		POST(&bed, fi_trecv(bed.side[to].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-		POST(&bed, fi_tsend(bed.side[from].ep, out, 8, NULL, bed.side[to].addr, 1, ctx(2)));
+		POST(&bed, fi_trecv(bed.side[to].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&bed, fi_tsend(bed.side[from].ep, out, 8, desc, bed.side[to].addr, 1, ctx(2)));
 		COMPLETION(&bed, bed.side[from].tx, ctx(2));
 		while (got == -FI_EAGAIN && now_ms() < until) {
 			ret = fi_wait(set, GIVE_UP_MS);
@@ -364,8 +364,8 @@ static void trywait_over_many(void)
 	while ((ret = fi_trywait(bed.fabric, fids, 4)) == -FI_EAGAIN && now_ms() < until)
 		progress(&bed);
 	CHECK(ret == 0, "fi_trywait with nothing queued: %s", fi_strerror(-ret));
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, desc, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	settle(&bed);
 	GIVES(-FI_EAGAIN, fi_trywait(bed.fabric, fids, 4));

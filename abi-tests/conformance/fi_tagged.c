@@ -1,7 +1,7 @@
 /* fi_tagged(3): what tags do. The rest of the page is in transfers/. */
 #include "transfers/transfers.h"
 
-const bool tagged = true;
+enum messages of_page = TAGGED_MESSAGES;
 
 static const struct setup usual;
 static char in[8192], out[8192];
@@ -9,12 +9,12 @@ static char in[8192], out[8192];
 static void send_tag(struct bed *bed, uint64_t tag, unsigned seed, size_t len, int tx)
 {
 	fill(out + 64 * tx, len < 64 ? len : 64, seed);
-	POST(bed, fi_tsend(bed->side[0].ep, out + 64 * tx, len, NULL, bed->side[1].addr, tag, ctx(tx)));
+	POST(bed, fi_tsend(bed->side[0].ep, out + 64 * tx, len, desc, bed->side[1].addr, tag, ctx(tx)));
 }
 
 static void recv_tag(struct bed *bed, uint64_t tag, uint64_t ignore, int rx)
 {
-	POST(bed, fi_trecv(bed->side[1].ep, in + 64 * rx, 64, NULL, FI_ADDR_UNSPEC, tag, ignore, ctx(rx)));
+	POST(bed, fi_trecv(bed->side[1].ep, in + 64 * rx, 64, desc, FI_ADDR_UNSPEC, tag, ignore, ctx(rx)));
 }
 
 /* Receive `rx` got the message of this seed and tag. */
@@ -254,7 +254,7 @@ static ssize_t ask(struct bed *bed, uint64_t tag, uint64_t ignore, int rx, uint6
 {
 	struct iovec iov = { in + 64 * rx, 64 };
 	struct fi_msg_tagged msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = tag, .ignore = ignore, .context = ctx(rx),
+		.msg_iov = &iov, .desc = descs, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = tag, .ignore = ignore, .context = ctx(rx),
 	};
 
 	if (flags & FI_DISCARD) { /* no buffer is needed */
@@ -320,7 +320,7 @@ static void peek_describes_the_message(void)
 
 	open_bed(&bed, &usual);
 	fill(out, 40, 3);
-	POST(&bed, fi_tsenddata(bed.side[0].ep, out, 40, NULL, data, bed.side[1].addr, 7, ctx(11)));
+	POST(&bed, fi_tsenddata(bed.side[0].ep, out, 40, desc, data, bed.side[1].addr, 7, ctx(11)));
 	memset(in + 64, '#', 64);
 	CHECK(peek_until_found(&bed, 0, ~0ULL, 1, 0, &e), "not found");
 	CHECK(e.tag == 7 && e.len == 40, "tag %llu, %zu bytes", (unsigned long long) e.tag, e.len);
@@ -404,7 +404,7 @@ static void discard_at_once(void)
 	COMPLETION(&bed, bed.side[0].tx, ctx(11));
 	CHECK(!peek(&bed, 7, 0, 1, 0, &e), "a discarded message is found");
 	/* A large one ends at its sender too. */
-	POST(&bed, fi_tsend(bed.side[0].ep, large, sizeof(large), NULL, bed.side[1].addr, 8, ctx(12)));
+	POST(&bed, fi_tsend(bed.side[0].ep, large, sizeof(large), desc, bed.side[1].addr, 8, ctx(12)));
 	CHECK(peek_until_found(&bed, 8, 0, 1, FI_DISCARD, &e), "not found");
 	CHECK(e.len == sizeof(large), "%zu bytes", e.len);
 	COMPLETION(&bed, bed.side[0].tx, ctx(12));
@@ -418,13 +418,13 @@ static void claim_of_a_large_message(void)
 {
 	static char large_in[300000], large_out[300000];
 	struct iovec iov = { large_in, sizeof(large_in) };
-	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7, .context = ctx(1) };
+	struct fi_msg_tagged msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7, .context = ctx(1) };
 	struct fi_cq_tagged_entry e;
 	struct bed bed;
 
 	open_bed(&bed, &usual);
 	fill(large_out, sizeof(large_out), 5);
-	POST(&bed, fi_tsend(bed.side[0].ep, large_out, sizeof(large_out), NULL, bed.side[1].addr, 7, ctx(11)));
+	POST(&bed, fi_tsend(bed.side[0].ep, large_out, sizeof(large_out), desc, bed.side[1].addr, 7, ctx(11)));
 	CHECK(peek_until_found(&bed, 7, 0, 1, FI_CLAIM, &e), "not found");
 	POST(&bed, fi_trecvmsg(bed.side[1].ep, &msg, FI_CLAIM));
 	e = COMPLETION(&bed, bed.side[1].rx, ctx(1));
@@ -443,11 +443,11 @@ static void only_tagged_directed(void)
 	struct bed bed;
 
 	open_bed(&bed, &s);
-	POST(&bed, fi_trecv(bed.side[0].ep, in, 16, NULL, bed.side[2].addr, 1, 0, ctx(2)));
-	POST(&bed, fi_trecv(bed.side[0].ep, in, 16, NULL, bed.side[1].addr, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[1].ep, out, 16, NULL, bed.side[0].addr, 1, ctx(11)));
+	POST(&bed, fi_trecv(bed.side[0].ep, in, 16, desc, bed.side[2].addr, 1, 0, ctx(2)));
+	POST(&bed, fi_trecv(bed.side[0].ep, in, 16, desc, bed.side[1].addr, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[1].ep, out, 16, desc, bed.side[0].addr, 1, ctx(11)));
 	COMPLETION(&bed, bed.side[0].rx, ctx(1));
-	POST(&bed, fi_tsend(bed.side[2].ep, out, 16, NULL, bed.side[0].addr, 1, ctx(12)));
+	POST(&bed, fi_tsend(bed.side[2].ep, out, 16, desc, bed.side[0].addr, 1, ctx(12)));
 	COMPLETION(&bed, bed.side[0].rx, ctx(2));
 	close_bed(&bed);
 #else
@@ -463,7 +463,7 @@ static void source_ignored_without_directed(void)
 	open_bed(&bed, &usual);
 	if (bed.info->caps & FI_DIRECTED_RECV)
 		SKIP("directed receives are always on");
-	POST(&bed, fi_trecv(bed.side[1].ep, in + 64, 64, NULL, bed.side[1].addr, 1, 0, ctx(1))); /* says: from myself */
+	POST(&bed, fi_trecv(bed.side[1].ep, in + 64, 64, desc, bed.side[1].addr, 1, 0, ctx(1))); /* says: from myself */
 	send_tag(&bed, 1, 1, 16, 11);
 	got(&bed, 1, 1, 1);
 	close_bed(&bed);

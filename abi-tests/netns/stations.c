@@ -56,6 +56,8 @@ static void go_to(const struct station *me)
 	FILE *setting;
 	int ns;
 
+	if (all_here())
+		return;
 	snprintf(path, sizeof(path), "/run/netns/h%d", me->host);
 	ns = open(path, O_RDONLY | O_CLOEXEC);
 	MUST(ns >= 0 && !setns(ns, CLONE_NEWNET) && !close(ns));
@@ -223,6 +225,11 @@ void nap(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
 }
 
+const char *all_here(void)
+{
+	return getenv("STATIONS_AT");
+}
+
 struct station *two_stations(void)
 {
 	struct station *two = mmap(NULL, 2 * sizeof(*two), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -230,7 +237,7 @@ struct station *two_stations(void)
 	CHECK(two != MAP_FAILED, "no memory");
 	for (int i = 0; i < 2; i++) {
 		two[i].host = i + 1;
-		two[i].node = i ? "10.77.0.2" : "10.77.0.1";
+		two[i].node = all_here() ? all_here() : i ? "10.77.0.2" : "10.77.0.1";
 		two[i].order = MEET;
 		two[i].generation = 1;
 		two[i].peer = &two[!i];

@@ -41,6 +41,8 @@ struct station {
 	_Atomic int error; /* the first */
 };
 
+/* The address of all stations, where they are processes of one host (STATIONS_AT); NULL: each has a host of its own. */
+const char *all_here(void);
 /* Two stations, not yet running, of one stream each way. */
 struct station *two_stations(void);
 /* Starts its process on its host. */

@@ -22,10 +22,10 @@ static void open_both(struct opened *o, uint64_t access)
 	open_exchange(&o->w, &s);
 	join_sides(&o->w, 0, 1);
 	OK(fi_mr_reg(o->w.bed.domain, theirs, sizeof(theirs), access, 0, 0, 0, &o->mr, NULL));
-	OK(fi_close(&o->w.mine->fid));
-	OK(fi_mr_reg(o->w.bed.domain, ours, sizeof(ours), FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0, 0, 0, &o->w.mine, NULL));
+	OK(fi_close(&o->w.bed.mine->fid));
+	OK(fi_mr_reg(o->w.bed.domain, ours, sizeof(ours), FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0, 0, 0, &o->w.bed.mine, NULL));
 	o->key = fi_mr_key(o->mr);
-	o->desc = fi_mr_desc(o->w.mine);
+	o->desc = fi_mr_desc(o->w.bed.mine);
 	o->ep = o->w.bed.side[0].ep;
 	o->cq = o->w.bed.side[0].tx;
 	memset(theirs, 0, sizeof(theirs));

@@ -23,7 +23,7 @@ static const char *const names[] = { "send", "inject", "burst", "write", "read" 
 static void post(enum what what, size_t len, int at)
 {
 	struct fid_ep *ep = w.bed.side[0].ep;
-	void *desc = fi_mr_desc(w.mine);
+	void *desc = fi_mr_desc(w.bed.mine);
 	bool last = at % WINDOW == WINDOW - 1;
 	struct iovec iov = { from, len };
 	struct fi_msg msg = { .msg_iov = &iov, .desc = &desc, .iov_count = 1, .context = ctx(1) };
@@ -51,7 +51,7 @@ static void measure(enum what what, size_t len)
 
 	for (at = 0; at < MESSAGES; at += WINDOW) {
 		for (i = 0; receives && i < WINDOW; i++)
-			POST(&w.bed, fi_recv(w.bed.side[1].ep, into, len, fi_mr_desc(w.mine), 0, ctx(2)));
+			POST(&w.bed, fi_recv(w.bed.side[1].ep, into, len, fi_mr_desc(w.bed.mine), 0, ctx(2)));
 		for (i = 0; i < WINDOW; i++)
 			post(what, len, at + i);
 		for (i = 0; receives && i < WINDOW; i++)

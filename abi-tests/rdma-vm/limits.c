@@ -18,8 +18,8 @@ static void locked_memory_has_a_limit(void)
 
 	memset(&w, 0, sizeof(w));
 	open_wires(&w, &s);
-	OK(fi_close(&w.mine->fid));
-	w.mine = NULL;
+	OK(fi_close(&w.bed.mine->fid));
+	w.bed.mine = NULL;
 	OK(setrlimit(RLIMIT_MEMLOCK, &limit));
 	OK(seteuid(65534)); /* root may lock what it wants */
 	ret = fi_mr_reg(w.bed.domain, ours, sizeof(ours), FI_SEND | FI_RECV, 0, 0, 0, &mr, NULL);

@@ -23,7 +23,7 @@ static void open_both(struct opened *o)
 	join_sides(&o->w, 0, 1);
 	OK(fi_mr_reg(o->w.bed.domain, theirs, sizeof(theirs), access, 0, 0, 0, &o->mr, NULL));
 	o->key = fi_mr_key(o->mr);
-	o->desc = fi_mr_desc(o->w.mine);
+	o->desc = fi_mr_desc(o->w.bed.mine);
 	o->ep = o->w.bed.side[0].ep;
 	o->cq = o->w.bed.side[0].tx;
 }
@@ -45,9 +45,9 @@ static void writes_and_reads(void)
 
 	open_both(&o);
 	/* The bed's own registration is for messages alone. */
-	OK(fi_close(&o.w.mine->fid));
-	OK(fi_mr_reg(o.w.bed.domain, ours, sizeof(ours), FI_READ | FI_WRITE, 0, 0, 0, &o.w.mine, NULL));
-	o.desc = fi_mr_desc(o.w.mine);
+	OK(fi_close(&o.w.bed.mine->fid));
+	OK(fi_mr_reg(o.w.bed.domain, ours, sizeof(ours), FI_READ | FI_WRITE, 0, 0, 0, &o.w.bed.mine, NULL));
+	o.desc = fi_mr_desc(o.w.bed.mine);
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		fill(ours, sizes[i], i);
 		memset(theirs, 0, sizeof(theirs));

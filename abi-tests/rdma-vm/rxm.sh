@@ -32,7 +32,7 @@ for page in fi_rma fi_msg fi_tagged fi_atomic fi_cq fi_av; do
 	cases=
 	[ $page != fi_av ] || cases=insertsvc
 	# shellcheck disable=SC2086
-	CASE_SECONDS=60 timeout 200 "$PAGES/$page" "$provider" $cases >page 2>&1
+	CASE_SECONDS=150 timeout 400 "$PAGES/$page" "$provider" --patient $cases >page 2>&1
 	echo "GUEST $page ends with $?"
 	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 $page on $provider: /"
 done

@@ -2,9 +2,6 @@
 #include <sched.h>
 #include "connected.h"
 
-/* Where the program's static memory begins and ends. */
-extern char __data_start[], _end[];
-
 struct setup connected(const struct setup *given)
 {
 	struct setup s = *given;
@@ -30,8 +27,6 @@ void open_wires(struct wired *w, const struct setup *given)
 		WITHOUT_MEANING("%s has no connected endpoints", provider);
 	fi_freeinfo(info);
 	open_domain(&w->bed, &s);
-	if (w->bed.info->domain_attr->mr_mode & FI_MR_LOCAL)
-		OK(fi_mr_reg(w->bed.domain, __data_start, _end - __data_start, FI_SEND | FI_RECV, 0, 0, 0, &w->mine, NULL));
 	OK(fi_eq_open(w->bed.fabric, &attr, &w->eq, NULL));
 }
 
@@ -219,8 +214,8 @@ void talk(struct wired *w, int from, int to)
 	struct fi_cq_tagged_entry entry;
 
 	fill(out, sizeof(out), ++seed);
-	POST(&w->bed, fi_recv(b->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, ctx(4000)));
-	POST(&w->bed, fi_send(a->ep, out, sizeof(out), NULL, 0, ctx(4001)));
+	POST(&w->bed, fi_recv(b->ep, in, sizeof(in), desc, FI_ADDR_UNSPEC, ctx(4000)));
+	POST(&w->bed, fi_send(a->ep, out, sizeof(out), desc, 0, ctx(4001)));
 	COMPLETION(&w->bed, a->tx, ctx(4001));
 	entry = COMPLETION(&w->bed, b->rx, ctx(4000));
 	CHECK(entry.len == sizeof(in), "%zu bytes", entry.len);
@@ -258,8 +253,6 @@ void close_wires(struct wired *w)
 		OK(fi_close(&w->pep->fid));
 	if (w->eq)
 		OK(fi_close(&w->eq->fid));
-	if (w->mine)
-		OK(fi_close(&w->mine->fid));
 	for (i = 0; i < SIDES; i++)
 		CHECK(!w->bed.side[i].ep, "side %d is open", i);
 	close_bed(&w->bed);

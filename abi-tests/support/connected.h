@@ -13,7 +13,6 @@ struct wired {
 	struct bed bed;
 	struct fid_eq *eq;
 	struct fid_pep *pep;
-	struct fid_mr *mine;     /* all that is static, where FI_MR_LOCAL asks for it: what is sent and received lies there */
 	char name[NAME_MAX_LEN]; /* the passive endpoint's */
 	size_t name_len;
 	uint64_t tx_flags;       /* FI_SELECTIVE_COMPLETION for the queues of sends that are given from now on */

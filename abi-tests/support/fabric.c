@@ -22,10 +22,7 @@ struct fi_info *hints_for(const struct setup *s)
 	hints->rx_attr->op_flags = s->rx_flags;
 	/* Before 1.5 there are two modes and no bits; 0 leaves the choice to the provider. */
 	if (!s->version || FI_VERSION_GE(s->version, FI_VERSION(1, 5)))
-		hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-	/* Where a card must know all memory, the bed of connected endpoints registers what it has. */
-	if (s->ep_type == FI_EP_MSG)
-		hints->domain_attr->mr_mode |= FI_MR_LOCAL;
+		hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 	hints->domain_attr->caps = s->domain_caps;
 	hints->domain_attr->data_progress = s->progress;
 	hints->domain_attr->resource_mgmt = s->resource_mgmt;
@@ -48,18 +45,48 @@ static const uint64_t for_many = FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | 
 #endif
 	;
 
+int find_info(const struct setup *s, struct fi_info **info)
+{
+	uint32_t version = s->version ? s->version : api_version();
+	struct fi_info *hints = hints_for(s);
+	int ret = get_info(version, hints, info);
+
+	if (ret == -FI_ENODATA && !s->caps && of_page != TAGGED_MESSAGES) {
+		hints->caps &= ~FI_TAGGED;
+		ret = get_info(version, hints, info);
+	}
+	tagged = of_page == TAGGED_MESSAGES || (of_page == ANY_MESSAGES && hints->caps & FI_TAGGED);
+	fi_freeinfo(hints);
+	return ret;
+}
+
 void open_info(struct bed *bed, const struct setup *s)
 {
-	struct fi_info *hints = hints_for(s);
 	int ret;
 
 	memset(bed, 0, sizeof(*bed));
-	if (connected_ends && (s->sides > 2 || s->strangers || (hints->caps | hints->domain_attr->caps) & for_many))
+	if (connected_ends && (s->sides > 2 || s->strangers || (s->caps | s->more_caps | s->domain_caps) & for_many))
 		WITHOUT_MEANING("a connected endpoint has one peer");
-	ret = get_info(s->version ? s->version : api_version(), hints, &bed->info);
+	ret = find_info(s, &bed->info);
 	NEED(ret != -FI_ENODATA, "%s does not offer what the case needs", provider);
 	CHECK(ret == 0, "fi_getinfo: %s", fi_strerror(-ret));
-	fi_freeinfo(hints);
+}
+
+/* Where the program's static memory begins and ends. */
+extern char __data_start[], _end[];
+
+/* Gives a card the memory that it must know: all of the program's that is static. */
+static void register_mine(struct bed *bed)
+{
+	uint64_t access = FI_SEND | FI_RECV;
+
+	describe(NULL);
+	if (!(bed->info->domain_attr->mr_mode & FI_MR_LOCAL))
+		return;
+	if (bed->info->caps & (FI_RMA | FI_ATOMIC))
+		access |= FI_READ | FI_WRITE;
+	OK(fi_mr_reg(bed->domain, __data_start, (size_t) (_end - __data_start), access, 0, 0, 0, &bed->mine, NULL));
+	describe(fi_mr_desc(bed->mine));
 }
 
 void open_domain(struct bed *bed, const struct setup *s)
@@ -72,6 +99,7 @@ void open_domain(struct bed *bed, const struct setup *s)
 	ret = fi_domain(bed->fabric, bed->info, &bed->domain, NULL);
 	NEED(!lacking(ret), "fi_domain: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_domain: %s", fi_strerror(-ret));
+	register_mine(bed);
 }
 
 void open_domain_for_regions(struct bed *bed)
@@ -378,6 +406,7 @@ void close_bed(struct bed *bed)
 	}
 	shut(bed->av);
 	shut(bed->eq);
+	shut(bed->mine);
 	shut(bed->domain);
 	shut(bed->fabric);
 	fi_freeinfo(bed->info);
@@ -509,13 +538,13 @@ long mismatch(const void *buf, size_t len, unsigned seed)
 void ping(struct bed *bed, int from, int to)
 {
 	static unsigned seed = 1000;
-	char out[24], in[24];
+	static char out[24], in[24];
 	struct side *a = &bed->side[from], *b = &bed->side[to];
 	struct fi_cq_tagged_entry entry;
 
 	fill(out, sizeof(out), ++seed);
-	POST(bed, fi_trecv(b->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 0x5050, 0, ctx(4000)));
-	POST(bed, fi_tsend(a->ep, out, sizeof(out), NULL, b->addr, 0x5050, ctx(4001)));
+	POST(bed, post_recv(b->ep, in, sizeof(in), FI_ADDR_UNSPEC, 0x5050, 0, ctx(4000)));
+	POST(bed, post_send(a->ep, out, sizeof(out), b->addr, 0x5050, ctx(4001)));
 	COMPLETION(bed, a->tx, ctx(4001));
 	entry = COMPLETION(bed, b->rx, ctx(4000));
 	CHECK(entry.len == sizeof(in), "%zu bytes", entry.len);

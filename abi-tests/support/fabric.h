@@ -15,15 +15,16 @@
 #include <rdma/fi_tagged.h>
 #include "cases.h"
 #include "ends.h"
+#include "messages.h"
 
 #define SIDES 8       /* endpoints a bed may have */
 /* When a completion counts as missing: what is promised comes, if late on a busy machine. */
-#define GIVE_UP_MS (strict ? 40000 : 8000)
+#define GIVE_UP_MS (strict || patient ? 40000 : 8000)
 
 /* What the headers of 1.17 do not have. */
 #define HEADERS_2 (FI_MAJOR_VERSION >= 2)
 
-/* ---- the program: PROVIDER [--strict] [--connected] [--without=CASE,...] [CASE ...] ---- */
+/* ---- the program: PROVIDER [--strict] [--patient] [--connected] [--without=CASE,...] [CASE ...] ---- */
 
 struct test {
 	const char *name;
@@ -32,6 +33,8 @@ struct test {
 
 extern const char *provider;
 extern bool strict;
+/* Skips what strict fails, but waits as long: on machines that are very slow. */
+extern bool patient;
 /* Endpoints are of FI_EP_MSG: side 0 is connected with side 1, and in two processes each with the other's. */
 extern bool connected_ends;
 /* Said by cases that name endpoints by address, or open them one by one, which has no meaning for connected ones. */
@@ -93,13 +96,14 @@ void add_cases(const struct test *tests, size_t count);
 
 /* ---- the bed ---- */
 
-/* What a test wants otherwise than usual; all zero is usual: two RDM endpoints for messages and tagged messages. */
+/* What a test wants otherwise than usual; all zero is usual: two RDM endpoints for messages,
+ * and for tagged messages where the provider has them. */
 struct bed;
 struct setup {
 	uint32_t version;              /* of the API; 0: the newest that headers and library both know */
 	enum fi_ep_type ep_type;       /* 0: FI_EP_RDM */
 	uint32_t addr_format;          /* 0: the provider's choice */
-	uint64_t caps;                 /* instead of FI_MSG | FI_TAGGED */
+	uint64_t caps;                 /* instead of FI_MSG | FI_TAGGED: then all of it must be there */
 	uint64_t more_caps;            /* besides them */
 	uint64_t tx_flags, rx_flags;   /* default operation flags */
 	uint64_t tx_bind, rx_bind;     /* besides FI_TRANSMIT and FI_RECV */
@@ -141,11 +145,15 @@ struct bed {
 	fi_addr_t peer; /* the other process's endpoint */
 	struct fid_ep *srx; /* what all endpoints share, if they do */
 	struct fid_eq *eq;  /* of connected endpoints */
+	struct fid_mr *mine; /* all static memory, where the provider asks for registered memory (FI_MR_LOCAL) */
 };
 
 struct fi_info *hints_for(const struct setup *setup);
 /* fi_getinfo with the provider's usual node; the answer's errno. */
 int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info);
+
+/* What is offered for it, without tagged messages if they do not matter; the answer's errno. */
+int find_info(const struct setup *setup, struct fi_info **info);
 
 /* Each opens what the one before it does, and more. */
 void open_info(struct bed *bed, const struct setup *setup);

@@ -3,7 +3,7 @@
 #include "fabric.h"
 
 const char *provider = "shm";
-bool strict, connected_ends;
+bool strict, patient, connected_ends;
 
 static void (*body_now)(void);
 
@@ -103,6 +103,8 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--strict"))
 			strict = true;
+		else if (!strcmp(argv[i], "--patient"))
+			patient = true;
 		else if (!strcmp(argv[i], "--connected"))
 			connected_ends = true;
 		else if (!strncmp(argv[i], "--without=", 10))
@@ -111,6 +113,7 @@ int main(int argc, char **argv)
 			chosen = argv[i];
 	}
 	choose_provider(chosen ? chosen : provider);
+	tagged = of_page == TAGGED_MESSAGES;
 	/* A library that is slow to look around does so once, before the cases fork. */
 	if (getenv("INFO_FIRST")) {
 		struct fi_info *info = NULL;

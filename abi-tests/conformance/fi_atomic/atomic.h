@@ -58,7 +58,15 @@ struct call {
 
 static inline struct window open_usual(struct bed *bed, const struct setup *setup, uint64_t access)
 {
-	return open_window(bed, setup, there, sizeof(there), access);
+	struct setup s = *setup;
+	struct fi_info *info;
+
+	/* A card that reports an operation when the target has answered offers no such flag. */
+	if (find_info(&s, &info) == -FI_ENODATA)
+		s.tx_flags &= ~FI_DELIVERY_COMPLETE;
+	else
+		fi_freeinfo(info);
+	return open_window(bed, &s, there, sizeof(there), access);
 }
 
 void ended(struct bed *bed, int context, uint64_t direction);

@@ -8,7 +8,7 @@ ssize_t post(const struct call *c, enum shape shape, size_t pieces)
 	struct fi_ioc result[2] = { { answer, first }, { answer + first * size, c->count - first } };
 	struct fi_ioc against[2] = { { compare, first }, { compare + first * size, c->count - first } };
 	struct fi_rma_ioc target = { c->addr, c->count, c->key };
-	struct fi_msg_atomic msg = { .msg_iov = operand, .iov_count = pieces, .addr = peer, .rma_iov = &target, .rma_iov_count = 1,
+	struct fi_msg_atomic msg = { .msg_iov = operand, .desc = descs, .iov_count = pieces, .addr = peer, .rma_iov = &target, .rma_iov_count = 1,
 				     .datatype = c->type->number, .op = c->op, .context = ctx(1) };
 	enum fi_datatype type = c->type->number;
 	enum fi_op op = c->op;
@@ -16,22 +16,22 @@ ssize_t post(const struct call *c, enum shape shape, size_t pieces)
 	switch (shape) {
 	case PLAIN_CALL:
 		if (c->form == BASE)
-			return fi_atomic(ep, here, c->count, NULL, peer, c->addr, c->key, type, op, ctx(1));
+			return fi_atomic(ep, here, c->count, desc, peer, c->addr, c->key, type, op, ctx(1));
 		if (c->form == FETCH)
-			return fi_fetch_atomic(ep, op == FI_ATOMIC_READ ? NULL : here, c->count, NULL, answer, NULL, peer, c->addr, c->key, type, op, ctx(1));
-		return fi_compare_atomic(ep, here, c->count, NULL, compare, NULL, answer, NULL, peer, c->addr, c->key, type, op, ctx(1));
+			return fi_fetch_atomic(ep, op == FI_ATOMIC_READ ? NULL : here, c->count, desc, answer, desc, peer, c->addr, c->key, type, op, ctx(1));
+		return fi_compare_atomic(ep, here, c->count, desc, compare, desc, answer, desc, peer, c->addr, c->key, type, op, ctx(1));
 	case VECTORS:
 		if (c->form == BASE)
-			return fi_atomicv(ep, operand, NULL, pieces, peer, c->addr, c->key, type, op, ctx(1));
+			return fi_atomicv(ep, operand, descs, pieces, peer, c->addr, c->key, type, op, ctx(1));
 		if (c->form == FETCH)
-			return fi_fetch_atomicv(ep, operand, NULL, pieces, result, NULL, pieces, peer, c->addr, c->key, type, op, ctx(1));
-		return fi_compare_atomicv(ep, operand, NULL, pieces, against, NULL, pieces, result, NULL, pieces, peer, c->addr, c->key, type, op, ctx(1));
+			return fi_fetch_atomicv(ep, operand, descs, pieces, result, descs, pieces, peer, c->addr, c->key, type, op, ctx(1));
+		return fi_compare_atomicv(ep, operand, descs, pieces, against, descs, pieces, result, descs, pieces, peer, c->addr, c->key, type, op, ctx(1));
 	case MESSAGE:
 		if (c->form == BASE)
 			return fi_atomicmsg(ep, &msg, FI_DELIVERY_COMPLETE);
 		if (c->form == FETCH)
-			return fi_fetch_atomicmsg(ep, &msg, result, NULL, pieces, 0);
-		return fi_compare_atomicmsg(ep, &msg, against, NULL, pieces, result, NULL, pieces, 0);
+			return fi_fetch_atomicmsg(ep, &msg, result, descs, pieces, 0);
+		return fi_compare_atomicmsg(ep, &msg, against, descs, pieces, result, descs, pieces, 0);
 	default:
 		return fi_inject_atomic(ep, here, c->count, peer, c->addr, c->key, type, op);
 	}
@@ -49,7 +49,7 @@ static void after_inject(struct bed *bed, const struct call *c)
 		settle(bed);
 		return;
 	}
-	POST(bed, fi_fetch_atomicmsg(ep, &msg, &result, NULL, 1, FI_FENCE));
+	POST(bed, fi_fetch_atomicmsg(ep, &msg, &result, descs, 1, FI_FENCE));
 	COMPLETION(bed, bed->side[0].tx, ctx(1));
 	memset(answer, 0x5a, c->type->size);
 }

@@ -3,18 +3,18 @@
 
 static void invalid_pairs(void)
 {
-	uint64_t buf[4] = { 0 };
+	static uint64_t buf[4];
 	struct window w;
 	struct bed bed;
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	ping(&bed, 0, 1); /* so that no provider answers -FI_EAGAIN first */
-	GIVES(-FI_EOPNOTSUPP, fi_atomic(ep, buf, 1, NULL, peer, w.remote.base, w.remote.key, FI_UINT64, FI_CSWAP, NULL));
-	GIVES(-FI_EOPNOTSUPP, fi_atomic(ep, buf, 1, NULL, peer, w.remote.base, w.remote.key, FI_DOUBLE, FI_BOR, NULL));
-	GIVES(-FI_EOPNOTSUPP, fi_atomic(ep, buf, 1, NULL, peer, w.remote.base, w.remote.key, FI_UINT64, FI_ATOMIC_READ, NULL));
-	GIVES(-FI_EOPNOTSUPP, fi_fetch_atomic(ep, buf, 1, NULL, buf + 1, NULL, peer, w.remote.base, w.remote.key, FI_UINT64, FI_CSWAP, NULL));
-	GIVES(-FI_EOPNOTSUPP, fi_fetch_atomic(ep, buf, 1, NULL, buf + 1, NULL, peer, w.remote.base, w.remote.key, FI_FLOAT_COMPLEX, FI_MIN, NULL));
-	GIVES(-FI_EOPNOTSUPP, fi_compare_atomic(ep, buf, 1, NULL, buf + 1, NULL, buf + 2, NULL, peer, w.remote.base, w.remote.key, FI_UINT64, FI_SUM, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_atomic(ep, buf, 1, desc, peer, w.remote.base, w.remote.key, FI_UINT64, FI_CSWAP, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_atomic(ep, buf, 1, desc, peer, w.remote.base, w.remote.key, FI_DOUBLE, FI_BOR, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_atomic(ep, buf, 1, desc, peer, w.remote.base, w.remote.key, FI_UINT64, FI_ATOMIC_READ, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_fetch_atomic(ep, buf, 1, desc, buf + 1, desc, peer, w.remote.base, w.remote.key, FI_UINT64, FI_CSWAP, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_fetch_atomic(ep, buf, 1, desc, buf + 1, desc, peer, w.remote.base, w.remote.key, FI_FLOAT_COMPLEX, FI_MIN, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_compare_atomic(ep, buf, 1, desc, buf + 1, desc, buf + 2, desc, peer, w.remote.base, w.remote.key, FI_UINT64, FI_SUM, NULL));
 	GIVES(-FI_EOPNOTSUPP, fi_inject_atomic(ep, buf, 1, peer, w.remote.base, w.remote.key, FI_FLOAT, FI_BAND));
 	close_window(&bed, &w);
 }
@@ -48,12 +48,12 @@ static void limits(void)
 			UNTIL(&bed, there[most * t->size - 1] == 3 || t->used < t->size);
 			if (!strict)
 				continue;
-			GIVES(-FI_EMSGSIZE, form == BASE ? fi_atomic(ep, large, most + 1, NULL, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
-				form == FETCH ? fi_fetch_atomic(ep, large, most + 1, NULL, large, NULL, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
-				fi_compare_atomic(ep, large, most + 1, NULL, large, NULL, large, NULL, peer, w.remote.base, w.remote.key, t->number, op, NULL));
-			FAILS(form == BASE ? fi_atomic(ep, large, 0, NULL, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
-				form == FETCH ? fi_fetch_atomic(ep, large, 0, NULL, large, NULL, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
-				fi_compare_atomic(ep, large, 0, NULL, large, NULL, large, NULL, peer, w.remote.base, w.remote.key, t->number, op, NULL));
+			GIVES(-FI_EMSGSIZE, form == BASE ? fi_atomic(ep, large, most + 1, desc, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
+				form == FETCH ? fi_fetch_atomic(ep, large, most + 1, desc, large, desc, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
+				fi_compare_atomic(ep, large, most + 1, desc, large, desc, large, desc, peer, w.remote.base, w.remote.key, t->number, op, NULL));
+			FAILS(form == BASE ? fi_atomic(ep, large, 0, desc, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
+				form == FETCH ? fi_fetch_atomic(ep, large, 0, desc, large, desc, peer, w.remote.base, w.remote.key, t->number, op, NULL) :
+				fi_compare_atomic(ep, large, 0, desc, large, desc, large, desc, peer, w.remote.base, w.remote.key, t->number, op, NULL));
 		}
 	}
 	if (strict)
@@ -105,7 +105,7 @@ static void refused(struct bed *bed, uint64_t addr, uint64_t key, size_t count, 
 		memset(there, 0, SIZE);
 		memset(here, 1, SIZE);
 		memset(compare, 0, SIZE);
-		POST(bed, post(&c, PLAIN_CALL, 1));
+		TRY(bed, post(&c, PLAIN_CALL, 1));
 		err = error_completion(bed, bed->side[0].tx, line);
 		CHECK(err.op_context == ctx(1), "line %d: the error of another operation", line);
 		CHECK(!strict || err.err == error, "line %d: %s form: error %d (%s), not %s", line, form_names[form], err.err, fi_strerror(err.err), fi_strerror(error));
@@ -142,7 +142,7 @@ static void without_the_capability(void)
 	if (!strict)
 		SKIP("the page does not say what happens");
 	open_bed(&bed, &plain);
-	GIVES(-FI_EOPNOTSUPP, fi_atomic(bed.side[0].ep, &one, 1, NULL, bed.side[1].addr, 0, 0, FI_UINT64, FI_SUM, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_atomic(bed.side[0].ep, &one, 1, desc, bed.side[1].addr, 0, 0, FI_UINT64, FI_SUM, NULL));
 	close_bed(&bed);
 }
 

@@ -5,10 +5,11 @@
 
 static void several_targets(void)
 {
-	uint64_t with[6] = { 1, 2, 3, 4, 5, 6 }, old[6] = { 0 }, *memory = (void *) there;
+	static uint64_t with[6] = { 1, 2, 3, 4, 5, 6 }, old[6];
+	uint64_t *memory = (void *) there;
 	struct fi_ioc operand[2] = { { with, 4 }, { with + 4, 2 } }, result = { old, 6 };
 	struct fi_rma_ioc target[3];
-	struct fi_msg_atomic msg = { .msg_iov = operand, .iov_count = 2, .rma_iov = target, .rma_iov_count = 3,
+	struct fi_msg_atomic msg = { .msg_iov = operand, .desc = descs, .iov_count = 2, .rma_iov = target, .rma_iov_count = 3,
 				     .datatype = FI_UINT64, .op = FI_SUM, .context = ctx(1) };
 	struct window w;
 	struct bed bed;
@@ -23,7 +24,7 @@ static void several_targets(void)
 	target[0] = (struct fi_rma_ioc) { w.remote.base, 1, w.remote.key };
 	target[1] = (struct fi_rma_ioc) { w.remote.base + 80, 2, w.remote.key };
 	target[2] = (struct fi_rma_ioc) { w.remote.base + 40, 3, w.remote.key };
-	TRY(&bed, fi_fetch_atomicmsg(ep, &msg, &result, NULL, 1, 0));
+	TRY(&bed, fi_fetch_atomicmsg(ep, &msg, &result, descs, 1, 0));
 	ended(&bed, 1, FI_READ);
 	for (i = 0; i < 6; i++)
 		CHECK(old[i] == 100, "old value %d is %llu", i, (unsigned long long) old[i]);
@@ -77,9 +78,8 @@ static void counters(void)
 static void in_order(void)
 {
 	enum { COUNT = 300 };
-	static uint64_t old[COUNT];
+	static uint64_t old[COUNT], one = 1;
 	struct fi_cq_tagged_entry entry;
-	uint64_t one = 1;
 	struct window w;
 	struct bed bed;
 	int i;
@@ -88,7 +88,7 @@ static void in_order(void)
 	NEED(bed.info->tx_attr->msg_order & bed.info->rx_attr->msg_order & (FI_ORDER_RAW | FI_ORDER_ATOMIC_RAW), "no order");
 	memset(there, 0, 8);
 	for (i = 0; i < COUNT; i++)
-		POST(&bed, fi_fetch_atomic(ep, &one, 1, NULL, &old[i], NULL, peer, w.remote.base, w.remote.key, FI_UINT64, FI_SUM, ctx(1)));
+		POST(&bed, fi_fetch_atomic(ep, &one, 1, desc, &old[i], desc, peer, w.remote.base, w.remote.key, FI_UINT64, FI_SUM, ctx(1)));
 	for (i = 0; i < COUNT; i++)
 		CHECK(next(&bed, bed.side[0].tx, &entry) == 1, "no completion");
 	for (i = 0; i < COUNT; i++)
@@ -103,7 +103,8 @@ static void totals_body(struct bed *bed, int me, int pipe)
 {
 	enum { COUNT = 4000 };
 	struct window w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
-	uint64_t *counter = (uint64_t *) there, *mutex = counter + 8, one = 1, sum = 0, results[COUNT];
+	static uint64_t one = 1, results[COUNT];
+	uint64_t *counter = (uint64_t *) there, *mutex = counter + 8, sum = 0;
 	struct fi_cq_tagged_entry entry;
 	struct remote remote[2];
 	int i, done = 0;
@@ -121,7 +122,7 @@ static void totals_body(struct bed *bed, int me, int pipe)
 		fi_addr_t to = own ? bed->side[0].addr : bed->peer;
 		ssize_t ret;
 
-		while ((ret = fi_fetch_atomic(bed->side[0].ep, &one, 1, NULL, &results[i], NULL, to, remote[!own].base, remote[!own].key,
+		while ((ret = fi_fetch_atomic(bed->side[0].ep, &one, 1, desc, &results[i], desc, to, remote[!own].base, remote[!own].key,
 					      FI_UINT64, FI_SUM, ctx(1))) == -FI_EAGAIN)
 			while (fi_cq_read(bed->side[0].tx, &entry, 1) == 1)
 				done++;
@@ -156,20 +157,21 @@ static void exact_totals(void)
 
 static void tagged_target(void)
 {
-	uint64_t with[2] = { 5, 7 }, buffer[4] = { 100, 200, 300, 400 }, old[2] = { 0 };
+	static uint64_t with[2] = { 5, 7 }, buffer[4] = { 100, 200, 300, 400 }, old[2];
 	struct fi_ioc operand = { with, 2 }, result = { old, 2 };
 	struct fi_rma_ioc target = { 8, 2, 77 };
-	struct fi_msg_atomic msg = { .msg_iov = &operand, .iov_count = 1, .rma_iov = &target, .rma_iov_count = 1,
+	struct fi_msg_atomic msg = { .msg_iov = &operand, .desc = descs, .iov_count = 1, .rma_iov = &target, .rma_iov_count = 1,
 				     .datatype = FI_UINT64, .op = FI_SUM, .context = ctx(1) };
+	struct setup tags = { .caps = FI_MSG | FI_TAGGED | FI_ATOMIC, .tx_flags = usual.tx_flags };
 	struct fi_atomic_attr attr;
 	struct window w;
 	struct bed bed;
 
-	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	w = open_usual(&bed, &tags, OPEN_TO_ALL);
 	NEED(fi_query_atomic(bed.domain, FI_UINT64, FI_SUM, &attr, FI_TAGGED) == 0, "no atomics on tagged buffers");
 	msg.addr = peer;
-	POST(&bed, fi_trecv(bed.side[1].ep, buffer, sizeof(buffer), NULL, FI_ADDR_UNSPEC, 77, 0, ctx(2)));
-	POST(&bed, fi_fetch_atomicmsg(ep, &msg, &result, NULL, 1, FI_TAGGED));
+	POST(&bed, fi_trecv(bed.side[1].ep, buffer, sizeof(buffer), desc, FI_ADDR_UNSPEC, 77, 0, ctx(2)));
+	POST(&bed, fi_fetch_atomicmsg(ep, &msg, &result, descs, 1, FI_TAGGED));
 	ended(&bed, 1, FI_READ);
 	CHECK(old[0] == 200 && old[1] == 300, "old values %llu %llu", (unsigned long long) old[0], (unsigned long long) old[1]);
 	COMPLETION(&bed, bed.side[1].rx, ctx(2));

@@ -85,8 +85,8 @@ void close_counted(struct bed *bed, struct fid_cntr *cntr)
 
 void exchange(struct bed *bed, int from, int to, size_t len)
 {
-	POST(bed, fi_trecv(bed->side[to].ep, in, len, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(bed, fi_tsend(bed->side[from].ep, out, len, NULL, bed->side[to].addr, 1, ctx(2)));
+	POST(bed, post_recv(bed->side[to].ep, in, len, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(bed, post_send(bed->side[from].ep, out, len, bed->side[to].addr, 1, ctx(2)));
 	COMPLETION(bed, bed->side[from].tx, ctx(2));
 	COMPLETION(bed, bed->side[to].rx, ctx(1));
 }

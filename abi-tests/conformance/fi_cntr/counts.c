@@ -12,8 +12,8 @@ static void counts_sends(void)
 		BECOMES(cntr, (uint64_t) i);
 	}
 	exchange(&bed, 1, 0, 8); /* what is received is not sent */
-	POST(&bed, fi_recv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(1)));
-	POST(&bed, fi_send(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, ctx(2)));
+	POST(&bed, fi_recv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, ctx(1)));
+	POST(&bed, fi_send(bed.side[0].ep, out, 8, desc, bed.side[1].addr, ctx(2)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	BECOMES(cntr, 6); /* tagged and untagged count alike */
 	CHECK(fi_cntr_readerr(cntr) == 0, "%llu errors", (unsigned long long) fi_cntr_readerr(cntr));
@@ -31,8 +31,8 @@ static void counts_receives(void)
 		BECOMES(cntr, (uint64_t) i);
 	}
 	exchange(&bed, 1, 0, 8);
-	POST(&bed, fi_recv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(1)));
-	POST(&bed, fi_send(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, ctx(2)));
+	POST(&bed, fi_recv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, ctx(1)));
+	POST(&bed, fi_send(bed.side[0].ep, out, 8, desc, bed.side[1].addr, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	BECOMES(cntr, 6);
 	close_counted(&bed, cntr);
@@ -55,8 +55,8 @@ static void counts_large_messages_once(void)
 	struct bed bed;
 	struct fid_cntr *cntr = bind_counter(&bed, &usual, FI_CNTR_EVENTS_COMP, 1, FI_RECV);
 
-	POST(&bed, fi_trecv(bed.side[1].ep, big_in, sizeof(big_in), NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, big_out, sizeof(big_out), NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, big_in, sizeof(big_in), FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, big_out, sizeof(big_out), bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	BECOMES(cntr, 1);
@@ -72,8 +72,8 @@ static void counts_without_entries(void)
 	struct bed bed;
 	struct fid_cntr *cntr = bind_counter(&bed, &s, FI_CNTR_EVENTS_COMP, 0, FI_SEND);
 
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	BECOMES(cntr, 1);
 	NO_COMPLETION(&bed, bed.side[0].tx);
@@ -85,8 +85,8 @@ static void counts_injects(void)
 	struct bed bed;
 	struct fid_cntr *cntr = bind_counter(&bed, &usual, FI_CNTR_EVENTS_COMP, 0, FI_SEND);
 
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tinject(bed.side[0].ep, out, 8, bed.side[1].addr, 1));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_inject(bed.side[0].ep, out, 8, bed.side[1].addr, 1));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	BECOMES(cntr, 1);
 	close_counted(&bed, cntr);
@@ -118,8 +118,8 @@ static void counter_instead_of_a_queue(void)
 	bed.side[2].ep = ep;
 	learn_name(&bed.side[2]);
 	GIVES(1, insert_sides(&bed, bed.av, 2, 1, &bed.side[2].addr, 0, NULL));
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	while ((ret = (int) fi_tsend(ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2))) == -FI_EAGAIN && now_ms() < until) {
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	while ((ret = (int) post_send(ep, out, 8, bed.side[1].addr, 1, ctx(2))) == -FI_EAGAIN && now_ms() < until) {
 		fi_cntr_read(sent);
 		progress(&bed);
 	}
@@ -128,8 +128,8 @@ static void counter_instead_of_a_queue(void)
 		progress(&bed);
 	BECOMES(sent, 1);
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
-	POST(&bed, fi_trecv(ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[1].ep, out, 8, NULL, bed.side[2].addr, 1, ctx(2)));
+	POST(&bed, post_recv(ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[1].ep, out, 8, bed.side[2].addr, 1, ctx(2)));
 	while (fi_cntr_read(received) != 1 && now_ms() < until)
 		progress(&bed);
 	BECOMES(received, 1);
@@ -147,8 +147,8 @@ static void errors_are_counted_apart(void)
 	struct fi_cq_err_entry err;
 
 	exchange(&bed, 0, 1, 8);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 4, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 4, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	err = ERROR_COMPLETION(&bed, bed.side[1].rx); /* and an entry is written */
 	CHECK(err.op_context == ctx(1), "the error of another operation");
@@ -161,9 +161,12 @@ static void cancelled_counts_as_error(void)
 {
 	struct bed bed;
 	struct fid_cntr *cntr = bind_counter(&bed, &usual, FI_CNTR_EVENTS_COMP, 1, FI_RECV);
+	int ret;
 
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 4, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	OK(fi_cancel(&bed.side[1].ep->fid, ctx(1)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 4, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	ret = (int) fi_cancel(&bed.side[1].ep->fid, ctx(1));
+	NEED(!lacking(ret), "fi_cancel: %s", fi_strerror(-ret));
+	CHECK(ret == 0, "fi_cancel: %s", fi_strerror(-ret));
 	ERROR_COMPLETION(&bed, bed.side[1].rx);
 	ERRORS_BECOME(cntr, 1);
 	BECOMES(cntr, 0);
@@ -192,8 +195,8 @@ static void bytes_received(void)
 	exchange(&bed, 0, 1, 100);
 	BECOMES(cntr, 100);
 	/* Received bytes count, not the buffer's; and the queue's data do not. */
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 500, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsenddata(bed.side[0].ep, out, 50, NULL, 77, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 500, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_senddata(bed.side[0].ep, out, 50, 77, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	BECOMES(cntr, 150);
 	close_counted(&bed, cntr);
@@ -204,8 +207,8 @@ static void bytes_of_an_error(void)
 	struct bed bed;
 	struct fid_cntr *cntr = bind_counter(&bed, &usual, FI_CNTR_EVENTS_BYTES, 1, FI_RECV);
 
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 4, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 4, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	ERROR_COMPLETION(&bed, bed.side[1].rx);
 	ERRORS_BECOME(cntr, 1); /* by 1, not by the size */
 	close_counted(&bed, cntr);

@@ -3,10 +3,15 @@
 
 char in[1024], out[1024];
 
+uint64_t kind(void)
+{
+	return tagged ? FI_TAGGED : FI_MSG;
+}
+
 void start(struct bed *bed, uint64_t tag, size_t len, int rx, int tx)
 {
-	POST(bed, fi_trecv(bed->side[1].ep, in, len, NULL, FI_ADDR_UNSPEC, tag, 0, ctx(rx)));
-	POST(bed, fi_tsend(bed->side[0].ep, out, len, NULL, bed->side[1].addr, tag, ctx(tx)));
+	POST(bed, post_recv(bed->side[1].ep, in, len, FI_ADDR_UNSPEC, tag, 0, ctx(rx)));
+	POST(bed, post_send(bed->side[0].ep, out, len, bed->side[1].addr, tag, ctx(tx)));
 }
 
 void sent(struct bed *bed, int tx)
@@ -40,7 +45,7 @@ void cancel_one(struct bed *bed, int number)
 {
 	int ret;
 
-	POST(bed, fi_trecv(bed->side[1].ep, in, 64, NULL, FI_ADDR_UNSPEC, 9, 0, ctx(number)));
+	POST(bed, post_recv(bed->side[1].ep, in, 64, FI_ADDR_UNSPEC, 9, 0, ctx(number)));
 	ret = fi_cancel(&bed->side[1].ep->fid, ctx(number));
 	NEED(!lacking(ret), "fi_cancel: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_cancel: %s", fi_strerror(-ret));

@@ -7,7 +7,9 @@
 static const struct setup usual;
 extern char in[1024], out[1024];
 
-/* Posts one tagged message from side 0 to side 1, and waits for neither end. */
+/* The flag of its messages. */
+uint64_t kind(void);
+/* Posts one message from side 0 to side 1, and waits for neither end. */
 void start(struct bed *bed, uint64_t tag, size_t len, int rx, int tx);
 /* Waits, by a means that takes nothing out of the queue under test, until side 0 knows that its sends have ended. */
 void sent(struct bed *bed, int tx);

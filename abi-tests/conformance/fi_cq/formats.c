@@ -18,10 +18,10 @@ static void format(enum fi_cq_format format, size_t size)
 	open_bed(&bed, &s);
 	memset(buf, 0xa5, sizeof(buf));
 	fill(out, 100, 1);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 200, NULL, FI_ADDR_UNSPEC, 7, 0, ctx(1)));
-	POST(&bed, fi_trecv(bed.side[1].ep, in + 200, 200, NULL, FI_ADDR_UNSPEC, 8, 0, ctx(2)));
-	POST(&bed, fi_tsenddata(bed.side[0].ep, out, 100, NULL, 0x1234567, bed.side[1].addr, 7, ctx(3)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 50, NULL, bed.side[1].addr, 8, ctx(4)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 200, FI_ADDR_UNSPEC, 7, 0, ctx(1)));
+	POST(&bed, post_recv(bed.side[1].ep, in + 200, 200, FI_ADDR_UNSPEC, 8, 0, ctx(2)));
+	POST(&bed, post_senddata(bed.side[0].ep, out, 100, 0x1234567, bed.side[1].addr, 7, ctx(3)));
+	POST(&bed, post_send(bed.side[0].ep, out, 50, bed.side[1].addr, 8, ctx(4)));
 	while (got < 2 && now_ms() < until) {
 		ret = fi_cq_read(bed.side[1].rx, buf + got * size, 2 - got);
 		if (ret > 0)
@@ -38,14 +38,14 @@ static void format(enum fi_cq_format format, size_t size)
 		CHECK(e->op_context == ctx(i ? 2 : 1), "entry %zu: another context", i);
 		if (size < sizeof(struct fi_cq_msg_entry))
 			continue;
-		CHECK((e->flags & (FI_RECV | FI_TAGGED)) == (FI_RECV | FI_TAGGED), "flags 0x%llx", (unsigned long long) e->flags);
-		CHECK(!(e->flags & (FI_SEND | FI_MSG | FI_RMA)), "flags 0x%llx", (unsigned long long) e->flags);
+		CHECK((e->flags & (FI_RECV | FI_SEND | FI_TAGGED | FI_MSG | FI_RMA)) == (FI_RECV | kind()), "flags 0x%llx",
+		      (unsigned long long) e->flags);
 		CHECK(e->len == (i ? 50 : 100), "entry %zu: %zu bytes", i, e->len);
 		if (size < sizeof(struct fi_cq_data_entry))
 			continue;
 		CHECK(!(e->flags & FI_REMOTE_CQ_DATA) == (i == 1), "FI_REMOTE_CQ_DATA, flags 0x%llx", (unsigned long long) e->flags);
 		CHECK(i || e->data == 0x1234567, "data 0x%llx", (unsigned long long) e->data);
-		if (size == sizeof(struct fi_cq_tagged_entry))
+		if (tagged && size == sizeof(struct fi_cq_tagged_entry))
 			CHECK(e->tag == 7 + i, "tag %llu", (unsigned long long) e->tag);
 	}
 	SAME(in, 100, 1);
@@ -253,24 +253,24 @@ static void unknown_source_with_source_err(void)
 
 /* ---- flags of completions ---- */
 
-static void flags_of(bool tagged)
+static void flags_of(bool tags)
 {
-	struct setup s = { .cq_size = 0 };
+	struct setup s = { .caps = tags ? FI_MSG | FI_TAGGED : 0 };
 	struct fi_cq_tagged_entry tx, rx;
-	uint64_t kind = tagged ? FI_TAGGED : FI_MSG, mask = FI_SEND | FI_RECV | FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_MULTI_RECV | FI_REMOTE_CQ_DATA;
+	uint64_t wanted = tags ? FI_TAGGED : FI_MSG, mask = FI_SEND | FI_RECV | FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_MULTI_RECV | FI_REMOTE_CQ_DATA;
 	struct bed bed;
 
 	open_bed(&bed, &s);
-	if (tagged) {
+	if (tags) {
 		start(&bed, 1, 8, 1, 2);
 	} else {
-		POST(&bed, fi_recv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(1)));
-		POST(&bed, fi_send(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, ctx(2)));
+		POST(&bed, fi_recv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, ctx(1)));
+		POST(&bed, fi_send(bed.side[0].ep, out, 8, desc, bed.side[1].addr, ctx(2)));
 	}
 	tx = COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	rx = COMPLETION(&bed, bed.side[1].rx, ctx(1));
-	CHECK((tx.flags & mask) == (FI_SEND | kind), "sent: 0x%llx", (unsigned long long) tx.flags);
-	CHECK((rx.flags & mask) == (FI_RECV | kind), "received: 0x%llx", (unsigned long long) rx.flags);
+	CHECK((tx.flags & mask) == (FI_SEND | wanted), "sent: 0x%llx", (unsigned long long) tx.flags);
+	CHECK((rx.flags & mask) == (FI_RECV | wanted), "received: 0x%llx", (unsigned long long) rx.flags);
 	close_bed(&bed);
 }
 

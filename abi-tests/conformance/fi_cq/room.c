@@ -18,14 +18,14 @@ static void nothing_is_lost(enum fi_resource_mgmt management)
 	ping(&bed, 0, 1); /* connects them */
 	/* Nobody reads while these are posted; a full queue may say -FI_EAGAIN. */
 	while (posted < MANY && tried++ < 10 * MANY) {
-		if (fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(posted)) == 0)
+		if (post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(posted)) == 0)
 			posted++;
 		else
 			progress(&bed);
 	}
 	CHECK(posted >= 16, "only %d sends could be posted", posted);
 	for (tried = 0; tried < posted; tried++) {
-		POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1000 + tried)));
+		POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1000 + tried)));
 		progress(&bed);
 	}
 	settle(&bed);
@@ -100,15 +100,15 @@ static void one_queue_for_both(void)
 	OK(fi_ep_bind(ep, &bed.av->fid, 0));
 	OK(fi_ep_bind(ep, &bed.side[0].tx->fid, FI_TRANSMIT | FI_RECV));
 	OK(fi_enable(ep));
-	POST(&bed, fi_trecv(ep, in, 8, NULL, FI_ADDR_UNSPEC, 2, 0, ctx(1)));
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
-	POST(&bed, fi_tsend(ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(ep, in, 8, FI_ADDR_UNSPEC, 2, 0, ctx(1)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	POST(&bed, post_send(ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(3));
 	memset(&bed.side[2], 0, sizeof(bed.side[2]));
 	bed.side[2].ep = ep;
 	learn_name(&bed.side[2]);
 	GIVES(1, insert_sides(&bed, bed.av, 2, 1, &bed.side[2].addr, 0, NULL));
-	POST(&bed, fi_tsend(bed.side[1].ep, out, 8, NULL, bed.side[2].addr, 2, ctx(4)));
+	POST(&bed, post_send(bed.side[1].ep, out, 8, bed.side[2].addr, 2, ctx(4)));
 	for (i = 0; i < 2; i++) {
 		GIVES(1, next(&bed, bed.side[0].tx, &e));
 		sends += !!(e.flags & FI_SEND);
@@ -155,8 +155,8 @@ static void many_readers(void)
 		CHECK(pthread_create(&threads[i], NULL, read_on, &readers[i]) == 0, "pthread_create");
 	}
 	for (i = 0; i < MESSAGES; i++) {
-		POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
-		POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2000)));
+		POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
+		POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2000)));
 		COMPLETION(&bed, bed.side[0].tx, ctx(2000));
 	}
 	for (i = 0; i < 2; i++)

@@ -7,25 +7,21 @@ static void selective_sends(void)
 {
 	struct setup s = { .tx_bind = FI_SELECTIVE_COMPLETION };
 	struct iovec iov = { out, 8 };
-	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .tag = 1 };
 	struct bed bed;
 
 	open_bed(&bed, &s);
-	msg.addr = bed.side[1].addr;
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	NO_COMPLETION(&bed, bed.side[0].tx);
 
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
-	msg.context = ctx(4);
-	POST(&bed, fi_tsendmsg(bed.side[0].ep, &msg, 0));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	POST(&bed, post_sendmsg(bed.side[0].ep, &iov, 1, bed.side[1].addr, 1, 0, ctx(4), 0));
 	COMPLETION(&bed, bed.side[1].rx, ctx(3));
 	NO_COMPLETION(&bed, bed.side[0].tx);
 
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(5)));
-	msg.context = ctx(6);
-	POST(&bed, fi_tsendmsg(bed.side[0].ep, &msg, FI_COMPLETION));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(5)));
+	POST(&bed, post_sendmsg(bed.side[0].ep, &iov, 1, bed.side[1].addr, 1, 0, ctx(6), FI_COMPLETION));
 	COMPLETION(&bed, bed.side[1].rx, ctx(5));
 	COMPLETION(&bed, bed.side[0].tx, ctx(6));
 	close_bed(&bed);
@@ -35,23 +31,21 @@ static void selective_receives(void)
 {
 	struct setup s = { .rx_bind = FI_SELECTIVE_COMPLETION };
 	struct iovec iov = { in + 64, 8 };
-	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .tag = 1, .addr = FI_ADDR_UNSPEC };
 	struct bed bed;
 	long until = now_ms() + GIVE_UP_MS;
 
 	open_bed(&bed, &s);
 	fill(out, 8, 7);
 	memset(in, 0, sizeof(in));
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	while (mismatch(in, 8, 7) >= 0 && now_ms() < until)
 		progress(&bed);
 	SAME(in, 8, 7);
 	NO_COMPLETION(&bed, bed.side[1].rx);
-	msg.context = ctx(3);
-	POST(&bed, fi_trecvmsg(bed.side[1].ep, &msg, FI_COMPLETION));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(4)));
+	POST(&bed, post_recvmsg(bed.side[1].ep, &iov, 1, FI_ADDR_UNSPEC, 1, 0, ctx(3), FI_COMPLETION));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(4)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(4));
 	COMPLETION(&bed, bed.side[1].rx, ctx(3));
 	close_bed(&bed);
@@ -64,8 +58,8 @@ static void selective_reports_errors(void)
 	struct bed bed;
 
 	open_bed(&bed, &s);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 4, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 4, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	err = ERROR_COMPLETION(&bed, bed.side[1].rx);
 	CHECK(err.err == FI_ETRUNC, "err %d", err.err);
@@ -89,8 +83,8 @@ static void inject_is_silent(void)
 	struct bed bed;
 
 	open_bed(&bed, &usual);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tinject(bed.side[0].ep, out, 8, bed.side[1].addr, 1));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_inject(bed.side[0].ep, out, 8, bed.side[1].addr, 1));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	NO_COMPLETION(&bed, bed.side[0].tx);
 	close_bed(&bed);
@@ -101,18 +95,16 @@ static void inject_is_silent(void)
 static void level(uint64_t flag, bool after_match)
 {
 	struct iovec iov = { out, 64 };
-	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .tag = 1, .context = ctx(2) };
 	struct bed bed;
 
 	open_bed(&bed, &usual);
-	msg.addr = bed.side[1].addr;
 	fill(out, 64, 5);
-	TRY(&bed, fi_tsendmsg(bed.side[0].ep, &msg, flag | FI_COMPLETION));
+	TRY(&bed, post_sendmsg(bed.side[0].ep, &iov, 1, bed.side[1].addr, 1, 0, ctx(2), flag | FI_COMPLETION));
 	if (after_match)
 		NO_COMPLETION(&bed, bed.side[0].tx);
 	else if (flag == FI_INJECT_COMPLETE) /* the buffer is free when the completion is there, and nothing need match */
 		COMPLETION(&bed, bed.side[0].tx, ctx(2));
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 64, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 64, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
 	if (flag != FI_INJECT_COMPLETE)
 		COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
@@ -131,9 +123,9 @@ static void delivery_complete_by_default(void)
 	struct bed bed;
 
 	open_bed(&bed, &s);
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, NULL, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 	NO_COMPLETION(&bed, bed.side[0].tx);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	close_bed(&bed);

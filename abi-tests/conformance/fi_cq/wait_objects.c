@@ -135,12 +135,12 @@ static void fd_sleeps_body(struct bed *bed, int me, int pipe)
 	meet(bed, pipe);
 	if (me == 1) {
 		pipe_recv(pipe, &go, 1);
-		POST(bed, fi_tsend(bed->side[0].ep, out, 8, NULL, bed->peer, 1, ctx(2)));
+		POST(bed, post_send(bed->side[0].ep, out, 8, bed->peer, 1, ctx(2)));
 		COMPLETION(bed, bed->side[0].tx, ctx(2));
 		return;
 	}
 	OK(fi_control(fids[0], FI_GETWAIT, &fd));
-	POST(bed, fi_trecv(bed->side[0].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(bed, post_recv(bed->side[0].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
 	pipe_send(pipe, &go, 1);
 	while (ret == -FI_EAGAIN && now_ms() < until) {
 		if (fi_trywait(bed->fabric, fids, 1) == 0)

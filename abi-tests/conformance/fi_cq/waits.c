@@ -66,12 +66,12 @@ static void sread_wakes_body(struct bed *bed, int me, int pipe)
 	for (round = 0; round < 3; round++) {
 		meet(bed, pipe);
 		if (me == 0) {
-			POST(bed, fi_trecv(bed->side[0].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+			POST(bed, post_recv(bed->side[0].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
 			GIVES(1, fi_cq_sread(bed->side[0].rx, &e, 1, NULL, GIVE_UP_MS));
 			CHECK(e.op_context == ctx(1), "another completion");
 		} else {
 			until_asleep(getppid());
-			POST(bed, fi_tsend(bed->side[0].ep, out, 8, NULL, bed->peer, 1, ctx(2)));
+			POST(bed, post_send(bed->side[0].ep, out, 8, bed->peer, 1, ctx(2)));
 			COMPLETION(bed, bed->side[0].tx, ctx(2));
 		}
 	}

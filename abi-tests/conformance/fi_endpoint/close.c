@@ -20,8 +20,8 @@ static void close_drops_what_is_posted(void)
 	struct bed bed;
 
 	open_bed(&bed, &usual);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_recv(bed.side[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(2)));
+	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_recv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, ctx(2)));
 	close_ep(&bed.side[1]);
 	GIVES(-FI_EAGAIN, fi_cq_read(bed.side[1].rx, &e, 1));
 	close_bed(&bed);

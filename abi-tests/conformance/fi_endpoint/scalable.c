@@ -83,14 +83,14 @@ static void scalable_contexts_transfer(void)
 	open_scalable(&s);
 	for (i = 0; i < 2; i++) {
 		fill(out, 32, (unsigned) i);
-		OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-		POST(&s.bed, fi_tsend(s.tx[i], out, 32, NULL, s.bed.side[0].addr, 1, ctx(2)));
+		OK(fi_trecv(s.bed.side[0].ep, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&s.bed, fi_tsend(s.tx[i], out, 32, desc, s.bed.side[0].addr, 1, ctx(2)));
 		scalable_entry(&s, s.txcq[i], ctx(2)); /* in the context's own queue */
 		scalable_entry(&s, s.bed.side[0].rx, ctx(1));
 		SAME(in, 32, (unsigned) i);
 
-		OK(fi_trecv(s.rx[i], in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
-		POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, NULL, fi_rx_addr(s.addr, i, 1), 1, ctx(4)));
+		OK(fi_trecv(s.rx[i], in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+		POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, desc, fi_rx_addr(s.addr, i, 1), 1, ctx(4)));
 		scalable_entry(&s, s.rxcq[i], ctx(3));
 		scalable_entry(&s, s.bed.side[0].tx, ctx(4));
 	}
@@ -123,8 +123,8 @@ static void scalable_transfers_nothing_itself(void)
 	struct scalable s;
 
 	open_scalable(&s);
-	FAILS(fi_send(s.sep, out, 8, NULL, s.bed.side[0].addr, ctx(1)));
-	FAILS(fi_recv(s.sep, in, 8, NULL, FI_ADDR_UNSPEC, ctx(1)));
+	FAILS(fi_send(s.sep, out, 8, desc, s.bed.side[0].addr, ctx(1)));
+	FAILS(fi_recv(s.sep, in, 8, desc, FI_ADDR_UNSPEC, ctx(1)));
 	close_scalable(&s);
 }
 
@@ -156,8 +156,8 @@ static void scalable_has_one_name(void)
 		long until = now_ms() + GIVE_UP_MS;
 		ssize_t ret;
 
-		OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-		POST(&s.bed, fi_tsend(s.tx[i], out, 32, NULL, s.bed.side[0].addr, 1, ctx(2)));
+		OK(fi_trecv(s.bed.side[0].ep, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&s.bed, fi_tsend(s.tx[i], out, 32, desc, s.bed.side[0].addr, 1, ctx(2)));
 		scalable_entry(&s, s.txcq[i], ctx(2));
 		while ((ret = fi_cq_readfrom(s.bed.side[0].rx, &e, 1, &source)) == -FI_EAGAIN && now_ms() < until)
 			fi_cq_read(s.txcq[i], NULL, 0);
@@ -193,8 +193,8 @@ static void scalable_context_again(void)
 	CHECK(s.tx[0]->fid.context == ctx(3), "another context");
 	OK(fi_ep_bind(s.tx[0], &s.txcq[0]->fid, FI_TRANSMIT));
 	OK(fi_enable(s.tx[0]));
-	OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&s.bed, fi_tsend(s.tx[0], out, 32, NULL, s.bed.side[0].addr, 1, ctx(2)));
+	OK(fi_trecv(s.bed.side[0].ep, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&s.bed, fi_tsend(s.tx[0], out, 32, desc, s.bed.side[0].addr, 1, ctx(2)));
 	scalable_entry(&s, s.txcq[0], ctx(2));
 	scalable_entry(&s, s.bed.side[0].rx, ctx(1));
 	close_scalable(&s);
@@ -206,8 +206,8 @@ static void scalable_contexts_have_a_direction(void)
 	struct scalable s;
 
 	open_scalable(&s);
-	FAILS(fi_tsend(s.rx[0], out, 8, NULL, s.bed.side[0].addr, 1, ctx(1)));
-	FAILS(fi_trecv(s.tx[0], in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	FAILS(fi_tsend(s.rx[0], out, 8, desc, s.bed.side[0].addr, 1, ctx(1)));
+	FAILS(fi_trecv(s.tx[0], in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
 	close_scalable(&s);
 }
 
@@ -221,8 +221,8 @@ static void scalable_alias_of_a_context(void)
 	ret = fi_ep_alias(s.rx[1], &alias, FI_RECV);
 	NEED(!lacking(ret), "fi_ep_alias of a context: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_ep_alias of a context: %s", fi_strerror(-ret));
-	OK(fi_trecv(alias, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
-	POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, NULL, fi_rx_addr(s.addr, 1, 1), 1, ctx(4)));
+	OK(fi_trecv(alias, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, desc, fi_rx_addr(s.addr, 1, 1), 1, ctx(4)));
 	scalable_entry(&s, s.rxcq[1], ctx(3));
 	scalable_entry(&s, s.bed.side[0].tx, ctx(4));
 	FAILS(fi_close(&s.rx[1]->fid));
@@ -255,13 +255,13 @@ static void scalable_receive_queue_moves_sends(void)
 	open_scalable(&s);
 	for (i = 0; i < 2; i++) {
 		for (m = 0; m < MESSAGES; m++)
-			OK(fi_trecv(s.bed.side[0].ep, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(m)));
+			OK(fi_trecv(s.bed.side[0].ep, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(m)));
 		for (m = 0; m < MESSAGES; m++)
-			POST(&s.bed, fi_tsend(s.tx[i], out, 32, NULL, s.bed.side[0].addr, 1, ctx(10 + m)));
+			POST(&s.bed, fi_tsend(s.tx[i], out, 32, desc, s.bed.side[0].addr, 1, ctx(10 + m)));
 		for (m = 0; m < MESSAGES; m++)
 			entry_seen_by_receiver(&s, s.bed.side[0].rx, ctx(m));
-		OK(fi_trecv(s.rx[0], in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
-		POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, NULL, s.addr, 1, ctx(4)));
+		OK(fi_trecv(s.rx[0], in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+		POST(&s.bed, fi_tsend(s.bed.side[0].ep, out, 32, desc, s.addr, 1, ctx(4)));
 		entry_seen_by_receiver(&s, s.rxcq[0], ctx(3));
 		scalable_entry(&s, s.bed.side[0].tx, ctx(4));
 		for (m = 0; m < MESSAGES; m++)

@@ -63,13 +63,13 @@ static void shared_receive_context(void)
 	srx = open_receivers(&bed, 3);
 	for (i = 1; i < 3; i++) { /* one pool of buffers, but each endpoint's own queue */
 		fill(out, 32, (unsigned) i);
-		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
-		POST(&bed, fi_tsend(bed.side[0].ep, out, 32, NULL, bed.side[i].addr, 1, ctx(10 + i)));
+		OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
+		POST(&bed, fi_tsend(bed.side[0].ep, out, 32, desc, bed.side[i].addr, 1, ctx(10 + i)));
 		COMPLETION(&bed, bed.side[i].rx, ctx(i));
 		COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
 		SAME(in, 32, (unsigned) i);
-		OK(fi_recv(srx, in, 32, NULL, FI_ADDR_UNSPEC, ctx(i)));
-		POST(&bed, fi_send(bed.side[0].ep, out, 32, NULL, bed.side[i].addr, ctx(10 + i)));
+		OK(fi_recv(srx, in, 32, desc, FI_ADDR_UNSPEC, ctx(i)));
+		POST(&bed, fi_send(bed.side[0].ep, out, 32, desc, bed.side[i].addr, ctx(10 + i)));
 		COMPLETION(&bed, bed.side[i].rx, ctx(i));
 		COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
 	}
@@ -120,8 +120,8 @@ static void shared_receive_context_alias(void)
 	srx = open_receivers(&bed, 2);
 	ret = fi_ep_alias(srx, &alias, FI_RECV);
 	CHECK(ret == 0 || lacking(ret) || ret == -FI_EINVAL, "fi_ep_alias: %s", fi_strerror(-ret));
-	OK(fi_trecv(ret ? srx : alias, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, NULL, bed.side[1].addr, 1, ctx(2)));
+	OK(fi_trecv(ret ? srx : alias, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, desc, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	if (!ret)
@@ -139,16 +139,16 @@ static void shared_receives_of_unexpected(void)
 	srx = open_receivers(&bed, 3);
 	for (i = 1; i < 3; i++) {
 		fill(out + 100 * i, 32, (unsigned) i);
-		POST(&bed, fi_tsend(bed.side[0].ep, out + 100 * i, 32, NULL, bed.side[i].addr, (uint64_t) i, ctx(10 + i)));
+		POST(&bed, fi_tsend(bed.side[0].ep, out + 100 * i, 32, desc, bed.side[i].addr, (uint64_t) i, ctx(10 + i)));
 	}
 	settle(&bed);
 	for (i = 2; i > 0; i--) {
-		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, (uint64_t) i, 0, ctx(i)));
+		OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, (uint64_t) i, 0, ctx(i)));
 		COMPLETION(&bed, bed.side[i].rx, ctx(i));
 		SAME(in, 32, (unsigned) i);
 	}
 	/* Posted, but never met: it goes with the context. */
-	OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 9, 0, ctx(9)));
+	OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, 9, 0, ctx(9)));
 	close_sharers(&bed, &srx->fid);
 }
 
@@ -203,8 +203,8 @@ static void both_contexts_shared(void)
 	bind_all(&bed, &stx->fid);
 	enable_sides(&bed, &s);
 	for (i = 0; i < 2; i++) {
-		OK(fi_trecv(srx, in, 32, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-		POST(&bed, fi_tsend(bed.side[i].ep, out, 32, NULL, bed.side[!i].addr, 1, ctx(2)));
+		OK(fi_trecv(srx, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&bed, fi_tsend(bed.side[i].ep, out, 32, desc, bed.side[!i].addr, 1, ctx(2)));
 		COMPLETION(&bed, bed.side[!i].rx, ctx(1));
 		COMPLETION(&bed, bed.side[i].tx, ctx(2));
 	}

@@ -8,7 +8,7 @@ static void transfer(struct bed *bed, int from, struct remote *remote, int error
 
 	fill(out, sizeof(out), 3);
 	memset(memory, 0, sizeof(out));
-	POST(bed, fi_write(bed->side[from].ep, out, sizeof(out), NULL, bed->side[!from].addr, remote->base, remote->key, ctx(1)));
+	POST(bed, fi_write(bed->side[from].ep, out, sizeof(out), desc, bed->side[!from].addr, remote->base, remote->key, ctx(1)));
 	if (error) {
 		struct fi_cq_err_entry err = ERROR_COMPLETION(bed, cq);
 
@@ -139,7 +139,7 @@ static void pieces_are_one_region(void)
 	memset(memory, 0, sizeof(memory));
 	fill(out, sizeof(out), 8);
 	OK(fi_mr_regv(bed.domain, iov, 2, REMOTE, 0, 5, 0, &mr, NULL));
-	POST(&bed, fi_write(bed.side[0].ep, out, 1000, NULL, bed.side[1].addr, 100, fi_mr_key(mr), ctx(1)));
+	POST(&bed, fi_write(bed.side[0].ep, out, 1000, desc, bed.side[1].addr, 100, fi_mr_key(mr), ctx(1)));
 	COMPLETION(&bed, bed.side[0].tx, ctx(1));
 	UNTIL(&bed, memory[9499] == out[999]);
 	CHECK(!memcmp(memory + 5100, out, 500) && !memcmp(memory + 9000, out + 500, 500), "elsewhere");

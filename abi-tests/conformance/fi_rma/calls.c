@@ -13,7 +13,7 @@ static void writes(void)
 	EACH_SIZE(i) {
 		memset(there, 0, SIZE);
 		fill(here, sizes[i], i);
-		TRY(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		TRY(&bed, fi_write(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		wrote(&bed, 1);
 		UNTIL(&bed, mismatch(there, sizes[i], i) < 0);
 		CHECK(sizes[i] == SIZE || there[sizes[i]] == 0, "wrote more than %zu bytes", sizes[i]);
@@ -31,7 +31,7 @@ static void reads(void)
 	EACH_SIZE(i) {
 		memset(here, 0, SIZE);
 		fill(there, sizes[i], i);
-		TRY(&bed, fi_read(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		TRY(&bed, fi_read(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		have_read(&bed, 1);
 		SAME(here, sizes[i], i);
 		CHECK(sizes[i] == SIZE || here[sizes[i]] == 0, "read more than %zu bytes", sizes[i]);
@@ -47,15 +47,15 @@ static void at_an_offset(void)
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	memset(there, 0, SIZE);
 	fill(here, 100, 1);
-	POST(&bed, fi_write(ep, here, 100, NULL, peer, w.remote.base + 777, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 100, desc, peer, w.remote.base + 777, w.remote.key, ctx(1)));
 	wrote(&bed, 1);
 	UNTIL(&bed, mismatch(there + 777, 100, 1) < 0);
 	CHECK(!there[776] && !there[877], "bytes beside the place were changed");
-	POST(&bed, fi_read(ep, here + 500, 50, NULL, peer, w.remote.base + 777, w.remote.key, ctx(2)));
+	POST(&bed, fi_read(ep, here + 500, 50, desc, peer, w.remote.base + 777, w.remote.key, ctx(2)));
 	have_read(&bed, 2);
 	SAME(here + 500, 50, 1);
 	/* The last byte is a part of the region. */
-	POST(&bed, fi_write(ep, here, 1, NULL, peer, w.remote.base + SIZE - 1, w.remote.key, ctx(3)));
+	POST(&bed, fi_write(ep, here, 1, desc, peer, w.remote.base + SIZE - 1, w.remote.key, ctx(3)));
 	wrote(&bed, 3);
 	UNTIL(&bed, there[SIZE - 1] == here[0]);
 	close_window(&bed, &w);
@@ -72,10 +72,10 @@ static void to_itself(void)
 	w = expose(&bed, 0, there, sizeof(there), OPEN_TO_ALL);
 	memset(there, 0, SIZE);
 	fill(here, 5000, 1);
-	POST(&bed, fi_write(ep, here, 5000, NULL, bed.side[0].addr, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 5000, desc, bed.side[0].addr, w.remote.base, w.remote.key, ctx(1)));
 	wrote(&bed, 1);
 	UNTIL(&bed, mismatch(there, 5000, 1) < 0);
-	POST(&bed, fi_read(ep, here + 5000, 5000, NULL, bed.side[0].addr, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_read(ep, here + 5000, 5000, desc, bed.side[0].addr, w.remote.base, w.remote.key, ctx(1)));
 	have_read(&bed, 1);
 	SAME(here + 5000, 5000, 1);
 	close_window(&bed, &w);
@@ -110,11 +110,11 @@ static void vectors(void)
 			memset(there, 0, sizes[i]);
 			fill(here, sizes[i], i);
 			cut(iov, here, sizes[i], count);
-			POST(&bed, fi_writev(ep, iov, NULL, count, peer, w.remote.base, w.remote.key, ctx(1)));
+			POST(&bed, fi_writev(ep, iov, descs, count, peer, w.remote.base, w.remote.key, ctx(1)));
 			wrote(&bed, 1);
 			UNTIL(&bed, mismatch(there, sizes[i], i) < 0);
 			memset(here, 0, sizes[i]);
-			POST(&bed, fi_readv(ep, iov, NULL, count, peer, w.remote.base, w.remote.key, ctx(2)));
+			POST(&bed, fi_readv(ep, iov, descs, count, peer, w.remote.base, w.remote.key, ctx(2)));
 			have_read(&bed, 2);
 			SAME(here, sizes[i], i);
 		}
@@ -145,7 +145,7 @@ static void message_structures(void)
 		w[i] = expose(&bed, 1, there + i * (SIZE / 4), SIZE / 4, OPEN_TO_ALL);
 	for (pieces = 1; pieces <= remote; pieces++) {
 		for (n = 0; n < sizeof(sizes) / sizeof(*sizes); n++) {
-			struct fi_msg_rma msg = { .msg_iov = iov, .addr = peer, .rma_iov = parts, .rma_iov_count = pieces };
+			struct fi_msg_rma msg = { .msg_iov = iov, .desc = descs, .addr = peer, .rma_iov = parts, .rma_iov_count = pieces };
 
 			len = sizes[n] / 4;
 			if (len < 8)
@@ -191,17 +191,17 @@ static void too_many_pieces(void)
 	}
 	limit = bed.info->tx_attr->iov_limit;
 	if (limit < 64) {
-		struct fi_msg_rma msg = { .msg_iov = iov, .iov_count = limit + 1, .addr = peer, .rma_iov = parts, .rma_iov_count = 1 };
+		struct fi_msg_rma msg = { .msg_iov = iov, .desc = descs, .iov_count = limit + 1, .addr = peer, .rma_iov = parts, .rma_iov_count = 1 };
 
 		parts[0].len = limit + 1;
-		FAILS(fi_writev(ep, iov, NULL, limit + 1, peer, w.remote.base, w.remote.key, ctx(1)));
-		FAILS(fi_readv(ep, iov, NULL, limit + 1, peer, w.remote.base, w.remote.key, ctx(1)));
+		FAILS(fi_writev(ep, iov, descs, limit + 1, peer, w.remote.base, w.remote.key, ctx(1)));
+		FAILS(fi_readv(ep, iov, descs, limit + 1, peer, w.remote.base, w.remote.key, ctx(1)));
 		FAILS(fi_writemsg(ep, &msg, 0));
 		FAILS(fi_readmsg(ep, &msg, 0));
 	}
 	limit = bed.info->tx_attr->rma_iov_limit;
 	if (limit < 64) {
-		struct fi_msg_rma msg = { .msg_iov = iov, .iov_count = 1, .addr = peer, .rma_iov = parts, .rma_iov_count = limit + 1 };
+		struct fi_msg_rma msg = { .msg_iov = iov, .desc = descs, .iov_count = 1, .addr = peer, .rma_iov = parts, .rma_iov_count = limit + 1 };
 
 		parts[0].len = 1;
 		iov[0].iov_len = limit + 1;
@@ -216,7 +216,7 @@ static void lengths_must_agree(void)
 {
 	struct iovec iov = { here, 10 };
 	struct fi_rma_iov part = { .len = 11 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
 	struct window w;
 	struct bed bed;
 
@@ -240,9 +240,9 @@ static void nothing_at_all(void)
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	memset(there, 5, 100);
-	POST(&bed, fi_write(ep, NULL, 0, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, NULL, 0, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	wrote(&bed, 1);
-	POST(&bed, fi_read(ep, NULL, 0, NULL, peer, w.remote.base + SIZE, w.remote.key, ctx(2)));
+	POST(&bed, fi_read(ep, NULL, 0, desc, peer, w.remote.base + SIZE, w.remote.key, ctx(2)));
 	have_read(&bed, 2);
 	/* For 0-byte operations, msg_iov, desc, and iov_count may be ignored. */
 	part.addr = w.remote.base;
@@ -268,8 +268,8 @@ static void without_the_capability(void)
 	if (!strict)
 		SKIP("the page does not say what happens");
 	open_bed(&bed, &plain);
-	GIVES(-FI_EOPNOTSUPP, fi_write(bed.side[0].ep, here, 1, NULL, bed.side[1].addr, 0, 0, NULL));
-	GIVES(-FI_EOPNOTSUPP, fi_read(bed.side[0].ep, here, 1, NULL, bed.side[1].addr, 0, 0, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_write(bed.side[0].ep, here, 1, desc, bed.side[1].addr, 0, 0, NULL));
+	GIVES(-FI_EOPNOTSUPP, fi_read(bed.side[0].ep, here, 1, desc, bed.side[1].addr, 0, 0, NULL));
 	close_bed(&bed);
 }
 
@@ -278,8 +278,8 @@ static void not_before_enable(void)
 	struct bed bed;
 
 	open_sides(&bed, &usual);
-	FAILS(fi_write(bed.side[0].ep, here, 1, NULL, 0, 0, 0, NULL));
-	FAILS(fi_read(bed.side[0].ep, here, 1, NULL, 0, 0, 0, NULL));
+	FAILS(fi_write(bed.side[0].ep, here, 1, desc, 0, 0, 0, NULL));
+	FAILS(fi_read(bed.side[0].ep, here, 1, desc, 0, 0, 0, NULL));
 	close_bed(&bed);
 }
 

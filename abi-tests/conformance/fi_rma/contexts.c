@@ -40,7 +40,7 @@ static void a_target_without_a_queue(void)
 	there[0] = 0;
 	here[0] = 7;
 	until = now_ms() + GIVE_UP_MS;
-	while ((ret = fi_write(bed.side[0].ep, here, 1, NULL, whole, w.remote.base, w.remote.key, ctx(1))) == -FI_EAGAIN &&
+	while ((ret = fi_write(bed.side[0].ep, here, 1, desc, whole, w.remote.base, w.remote.key, ctx(1))) == -FI_EAGAIN &&
 	       now_ms() < until)
 		fi_cq_read(cq, NULL, 0);
 	OK(ret);

@@ -92,10 +92,10 @@ static void counters(void)
 
 	w = open_counted(&bed, &events, &c, FI_CNTR_EVENTS_COMP);
 	EACH_SIZE(i) {
-		POST(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		wrote(&bed, 1);
 		counts(&bed, &c, reads, ++writes, __LINE__);
-		POST(&bed, fi_read(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_read(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		have_read(&bed, 1);
 		counts(&bed, &c, ++reads, writes, __LINE__);
 	}
@@ -112,13 +112,13 @@ static void counters_of_bytes(void)
 	struct bed bed;
 
 	w = open_counted(&bed, &events, &c, FI_CNTR_EVENTS_BYTES);
-	POST(&bed, fi_write(ep, here, 1000, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 1000, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	wrote(&bed, 1);
-	POST(&bed, fi_write(ep, here, 500000, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 500000, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	wrote(&bed, 1);
-	POST(&bed, fi_read(ep, here, 30, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_read(ep, here, 30, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	have_read(&bed, 1);
-	POST(&bed, fi_read(ep, here, 70000, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_read(ep, here, 70000, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	have_read(&bed, 1);
 	counts(&bed, &c, 70030, 501000, __LINE__);
 	close_counted(&bed, &w, &c);
@@ -132,9 +132,9 @@ static void errors_are_counted(void)
 	struct bed bed;
 
 	w = open_counted(&bed, &events, &c, FI_CNTR_EVENTS_COMP);
-	POST(&bed, fi_write(ep, here, 100, NULL, peer, w.remote.base, w.remote.key + 1, ctx(1)));
+	POST(&bed, fi_write(ep, here, 100, desc, peer, w.remote.base, w.remote.key + 1, ctx(1)));
 	ERROR_COMPLETION(&bed, bed.side[0].tx);
-	POST(&bed, fi_read(ep, here, 100, NULL, peer, w.remote.base, w.remote.key + 1, ctx(1)));
+	POST(&bed, fi_read(ep, here, 100, desc, peer, w.remote.base, w.remote.key + 1, ctx(1)));
 	ERROR_COMPLETION(&bed, bed.side[0].tx);
 	counts(&bed, &c, 0, 0, __LINE__);
 	CHECK(fi_cntr_readerr(c.write) == 1 && fi_cntr_readerr(c.read) == 1, "%llu and %llu errors",
@@ -159,8 +159,8 @@ static void counter_of_a_region(void)
 	NEED(!lacking(ret), "fi_mr_bind: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_mr_bind: %d", ret);
 	for (i = 0; i < 5; i++)
-		POST(&bed, fi_write(ep, here, few[i % 4], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
-	POST(&bed, fi_read(ep, here, 100, NULL, peer, w.remote.base, w.remote.key, ctx(2)));
+		POST(&bed, fi_write(ep, here, few[i % 4], desc, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_read(ep, here, 100, desc, peer, w.remote.base, w.remote.key, ctx(2)));
 	GIVES(0, fi_cntr_wait(cntr, 5, GIVE_UP_MS));
 	drain(&bed, 6);
 	settle(&bed);

@@ -20,7 +20,7 @@ static void immediate_data(void)
 {
 	struct iovec iov = { here, 0 };
 	struct fi_rma_iov part = { 0 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
 	struct window w;
 	struct bed bed;
 	uint64_t mask;
@@ -38,7 +38,7 @@ static void immediate_data(void)
 
 		memset(there, 0, sizes[i]);
 		fill(here, sizes[i], i);
-		TRY(&bed, fi_writedata(ep, here, sizes[i], NULL, data, peer, w.remote.base, w.remote.key, ctx(1)));
+		TRY(&bed, fi_writedata(ep, here, sizes[i], desc, data, peer, w.remote.base, w.remote.key, ctx(1)));
 		target_event(&bed, data, sizes[i]);
 		SAME(there, sizes[i], i); /* the event tells that the data is there */
 		wrote(&bed, 1);
@@ -53,7 +53,7 @@ static void immediate_data(void)
 			target_event(&bed, data ^ 2, sizes[i]);
 		}
 	}
-	TRY(&bed, fi_writedata(ep, NULL, 0, NULL, 5, peer, w.remote.base, w.remote.key, ctx(1)));
+	TRY(&bed, fi_writedata(ep, NULL, 0, desc, 5, peer, w.remote.base, w.remote.key, ctx(1)));
 	target_event(&bed, 5, 0);
 	wrote(&bed, 1);
 	NO_COMPLETION(&bed, bed.side[0].tx);
@@ -70,9 +70,9 @@ static void target_is_not_told(void)
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	EACH_SIZE(i) {
-		POST(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		wrote(&bed, 1);
-		POST(&bed, fi_read(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_read(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		have_read(&bed, 1);
 	}
 	NO_COMPLETION(&bed, bed.side[1].rx);
@@ -86,7 +86,7 @@ static void selective(void)
 {
 	struct iovec iov = { here, 100 };
 	struct fi_rma_iov part = { .len = 100 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
 	struct setup s = usual;
 	struct window w;
 	struct bed bed;
@@ -98,10 +98,10 @@ static void selective(void)
 	msg.addr = peer;
 	memset(there, 0, 100);
 	fill(here, 100, 1);
-	POST(&bed, fi_write(ep, here, 100, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 100, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	UNTIL(&bed, mismatch(there, 100, 1) < 0);
 	memset(here, 0, 100);
-	POST(&bed, fi_read(ep, here, 100, NULL, peer, w.remote.base, w.remote.key, ctx(2)));
+	POST(&bed, fi_read(ep, here, 100, desc, peer, w.remote.base, w.remote.key, ctx(2)));
 	UNTIL(&bed, mismatch(here, 100, 1) < 0);
 	NO_COMPLETION(&bed, bed.side[0].tx);
 	POST(&bed, fi_writemsg(ep, &msg, FI_COMPLETION));
@@ -117,7 +117,7 @@ static void delivery_complete(void)
 {
 	struct iovec iov = { here, 0 };
 	struct fi_rma_iov part = { 0 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
 	struct window w;
 	struct bed bed;
 	unsigned i;
@@ -141,7 +141,7 @@ static void more_to_come(void)
 {
 	struct iovec iov = { here, 8 };
 	struct fi_rma_iov part = { .len = 8 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
 	struct window w;
 	struct bed bed;
 	int i;
@@ -185,7 +185,7 @@ static void a_flood(void)
 		if (posted < COUNT) {
 			size_t at = (size_t) (posted % (SIZE / 50)) * 50;
 
-			ret = fi_write(ep, here + at, 50, NULL, peer, w.remote.base + at, w.remote.key, ctx(1));
+			ret = fi_write(ep, here + at, 50, desc, peer, w.remote.base + at, w.remote.key, ctx(1));
 			CHECK(ret == 0 || ret == -FI_EAGAIN, "fi_write: %zd", ret);
 			posted += ret == 0;
 		}

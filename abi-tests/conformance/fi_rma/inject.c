@@ -26,7 +26,7 @@ static void inject_beyond_its_limit(void)
 {
 	struct iovec iov = { here, 0 };
 	struct fi_rma_iov part = { 0 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1 };
 	struct window w;
 	struct bed bed;
 
@@ -47,7 +47,7 @@ static void inject_flag_completes(void)
 {
 	struct iovec iov = { here, 40 };
 	struct fi_rma_iov part = { .len = 40 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
 	struct window w;
 	struct bed bed;
 
@@ -69,21 +69,21 @@ static void inject_by_default(void)
 {
 	struct setup s = usual;
 	struct window w;
+	static char in[64];
 	struct bed bed;
-	char in[64];
 
 	s.tx_flags = FI_INJECT;
 	w = open_usual(&bed, &s, OPEN_TO_ALL);
 	memset(there, 0, 64);
 	fill(here, 64, 1);
-	POST(&bed, fi_write(ep, here, 64, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 64, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 	memset(here, 0, 64);
 	wrote(&bed, 1);
 	UNTIL(&bed, mismatch(there, 64, 1) < 0);
 	fill(here, 64, 2);
-	POST(&bed, fi_tsend(ep, here, 64, NULL, peer, 1, ctx(2)));
+	POST(&bed, post_send(ep, here, 64, peer, 1, ctx(2)));
 	memset(here, 0, 64);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 64, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 64, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(3));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
 	SAME(in, 64, 2);

@@ -29,11 +29,11 @@ static void write_after_write(void)
 	for (round = 0; round < 10; round++) {
 		memset(here, round, len);
 		memset(expected, 100 + round, 64);
-		POST(&bed, fi_write(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, len, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		for (i = 0; i < 4; i++)
-			POST(&bed, fi_write(ep, expected, 64, NULL, peer, w.remote.base + len / 4 * i, w.remote.key, ctx(1)));
+			POST(&bed, fi_write(ep, expected, 64, desc, peer, w.remote.base + len / 4 * i, w.remote.key, ctx(1)));
 		drain(&bed, 5);
-		POST(&bed, fi_read(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_read(ep, here, len, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		drain(&bed, 1);
 		UNTIL(&bed, there[len / 4 * 3] == 100 + round);
 		for (i = 0; i < len; i++)
@@ -56,8 +56,8 @@ static void read_after_write(void)
 		memset(there, 0, len);
 		memset(expected, 0, len);
 		fill(here, len, (unsigned) i);
-		POST(&bed, fi_write(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
-		POST(&bed, fi_read(ep, expected, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, len, desc, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_read(ep, expected, len, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		drain(&bed, 2);
 		SAME(expected, len, (unsigned) i);
 	}
@@ -78,8 +78,8 @@ static void write_after_read(void)
 		fill(there, len, 1000 + (unsigned) i);
 		memset(expected, 0, len);
 		fill(here, len, (unsigned) i);
-		POST(&bed, fi_read(ep, expected, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
-		POST(&bed, fi_write(ep, here, len, NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_read(ep, expected, len, desc, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, len, desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		drain(&bed, 2);
 		SAME(expected, len, 1000 + (unsigned) i);
 		UNTIL(&bed, mismatch(there, len, (unsigned) i) < 0);
@@ -92,17 +92,17 @@ static void send_after_write(void)
 {
 	struct window w;
 	struct bed bed;
+	static char note;
 	unsigned i;
-	char note;
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	NEED(ordered(&bed, FI_ORDER_SAW), "no FI_ORDER_SAW");
 	EACH_SIZE(i) {
-		POST(&bed, fi_trecv(bed.side[1].ep, &note, 1, NULL, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+		POST(&bed, post_recv(bed.side[1].ep, &note, 1, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
 		memset(there, 0, sizes[i]);
 		fill(here, sizes[i], i);
-		POST(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
-		POST(&bed, fi_tsend(ep, here, 1, NULL, peer, 1, ctx(2)));
+		POST(&bed, fi_write(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, post_send(ep, here, 1, peer, 1, ctx(2)));
 		COMPLETION(&bed, bed.side[1].rx, ctx(3));
 		SAME(there, sizes[i], i);
 		drain(&bed, 2);
@@ -115,7 +115,7 @@ static void fence(void)
 {
 	struct iovec iov = { expected, 0 };
 	struct fi_rma_iov part = { 0 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(3) };
 	struct setup s = usual;
 	struct window w;
 	struct bed bed;
@@ -130,7 +130,7 @@ static void fence(void)
 		memset(there, 0, sizes[i]);
 		fill(here, sizes[i], i);
 		iov.iov_len = part.len = sizes[i];
-		POST(&bed, fi_write(ep, here, sizes[i], NULL, peer, w.remote.base, w.remote.key, ctx(1)));
+		POST(&bed, fi_write(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
 		TRY(&bed, fi_readmsg(ep, &msg, FI_FENCE));
 		wrote(&bed, 1); /* which has ended before the read began */
 		have_read(&bed, 3);

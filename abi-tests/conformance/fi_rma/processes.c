@@ -36,9 +36,9 @@ static void close_in_the_middle_body(struct bed *bed, int me, int pipe)
 			size_t len = i % 4 == 3 ? 60 : SIZE / AT_ONCE - 1;
 
 			if (i % 2)
-				POST(bed, fi_read(bed->side[0].ep, part, len, NULL, bed->peer, remote.base, remote.key, ctx(i)));
+				POST(bed, fi_read(bed->side[0].ep, part, len, desc, bed->peer, remote.base, remote.key, ctx(i)));
 			else
-				POST(bed, fi_write(bed->side[0].ep, there, len, NULL, bed->peer, remote.base + 100, remote.key, ctx(i)));
+				POST(bed, fi_write(bed->side[0].ep, there, len, desc, bed->peer, remote.base + 100, remote.key, ctx(i)));
 		}
 		for (i = 0; i < AT_ONCE; i++) {
 			ssize_t ret = next(bed, bed->side[0].tx, &entry);
@@ -78,11 +78,11 @@ static void between_processes_body(struct bed *bed, int me, int pipe)
 		memset(there, 0, sizes[i]);
 		fill(here, sizes[i], mine);
 		meet(bed, pipe);
-		POST(bed, fi_write(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		POST(bed, fi_write(ep, here, sizes[i], desc, bed->peer, remote.base, remote.key, ctx(1)));
 		wrote(bed, 1);
 		UNTIL(bed, mismatch(there, sizes[i], other) < 0);
 		meet(bed, pipe);
-		POST(bed, fi_read(ep, expected, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(2)));
+		POST(bed, fi_read(ep, expected, sizes[i], desc, bed->peer, remote.base, remote.key, ctx(2)));
 		have_read(bed, 2);
 		SAME(expected, sizes[i], mine);
 		meet(bed, pipe);
@@ -119,7 +119,7 @@ static void waiting_for_writes_body(struct bed *bed, int me, int pipe)
 			SAME(there, len, round);
 		}
 		fill(here, len, round);
-		POST(bed, fi_write(bed->side[0].ep, here, len, NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		POST(bed, fi_write(bed->side[0].ep, here, len, desc, bed->peer, remote.base, remote.key, ctx(1)));
 		COMPLETION(bed, bed->side[0].tx, ctx(1));
 		if (!me) {
 			GIVES(0, fi_cntr_wait(cntr, round, GIVE_UP_MS));
@@ -155,10 +155,10 @@ static void auto_progress_body(struct bed *bed, int me, int pipe)
 	ep = bed->side[0].ep;
 	pipe_recv(pipe, &remote, sizeof(remote));
 	EACH_SIZE(i) {
-		POST(bed, fi_read(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		POST(bed, fi_read(ep, here, sizes[i], desc, bed->peer, remote.base, remote.key, ctx(1)));
 		have_read(bed, 1);
 		SAME(here, sizes[i], 5);
-		POST(bed, fi_write(ep, here, sizes[i], NULL, bed->peer, remote.base, remote.key, ctx(1)));
+		POST(bed, fi_write(ep, here, sizes[i], desc, bed->peer, remote.base, remote.key, ctx(1)));
 		wrote(bed, 1);
 	}
 	pipe_send(pipe, &c, 1);

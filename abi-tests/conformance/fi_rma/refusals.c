@@ -10,8 +10,8 @@ static void refused(struct bed *bed, enum what what, uint64_t addr, size_t len, 
 	memset(here, 0x77, SIZE);
 	memset(there, 0x55, SIZE);
 	switch (what) {
-	case READ: POST(bed, fi_read(ep, here, len, NULL, peer, addr, key, ctx(9))); break;
-	case WRITE: POST(bed, fi_write(ep, here, len, NULL, peer, addr, key, ctx(9))); break;
+	case READ: POST(bed, fi_read(ep, here, len, desc, peer, addr, key, ctx(9))); break;
+	case WRITE: POST(bed, fi_write(ep, here, len, desc, peer, addr, key, ctx(9))); break;
 	case INJECT: POST(bed, fi_inject_write(ep, here, len, peer, addr, key)); break;
 	}
 	err = error_completion(bed, bed->side[0].tx, line);
@@ -31,7 +31,7 @@ static void works(struct bed *bed, struct window *w)
 {
 	memset(there, 0, 5000);
 	fill(here, 5000, 9);
-	POST(bed, fi_write(ep, here, 5000, NULL, peer, w->remote.base, w->remote.key, ctx(1)));
+	POST(bed, fi_write(ep, here, 5000, desc, peer, w->remote.base, w->remote.key, ctx(1)));
 	wrote(bed, 1);
 	UNTIL(bed, mismatch(there, 5000, 9) < 0);
 	ping(bed, 0, 1);
@@ -100,7 +100,7 @@ static void one_piece_is_bad(void)
 {
 	struct iovec iov = { here, 2000 };
 	struct fi_rma_iov parts[2];
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = parts, .rma_iov_count = 2, .context = ctx(5) };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = parts, .rma_iov_count = 2, .context = ctx(5) };
 	struct fi_cq_err_entry err;
 	struct window w;
 	struct bed bed;
@@ -131,7 +131,7 @@ static void a_closed_key(void)
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	other = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
-	POST(&bed, fi_write(ep, here, 100, NULL, peer, other.remote.base, other.remote.key, ctx(1)));
+	POST(&bed, fi_write(ep, here, 100, desc, peer, other.remote.base, other.remote.key, ctx(1)));
 	wrote(&bed, 1);
 	settle(&bed);
 	conceal(&other);
@@ -157,8 +157,8 @@ static void durable_or_refused(void)
 	struct setup durable = { .more_caps = FI_RMA, .tx_flags = FI_COMMIT_COMPLETE };
 	struct iovec iov = { here, 8 };
 	struct fi_rma_iov target = { 0, 8, 0 };
-	struct fi_msg_rma msg = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &target, .rma_iov_count = 1, .context = ctx(1) };
-	struct fi_msg plain = { .msg_iov = &iov, .iov_count = 1, .context = ctx(2) };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &target, .rma_iov_count = 1, .context = ctx(1) };
+	struct fi_msg plain = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .context = ctx(2) };
 	struct fi_info *hints = hints_for(&durable), *info;
 	struct window w;
 	struct bed bed;

@@ -51,10 +51,10 @@ static void a_write_starts_work_of_both_sides(void)
 	set_up_message(&answer, 1, FI_OP_SEND, other, &half, bed.side[0].addr);
 	answer.work.triggering_cntr = arrived;
 	QUEUE(&answer.work);
-	POST(&bed, fi_recv(ep, here + SIZE / 2, SIZE / 2, NULL, FI_ADDR_UNSPEC, ctx(1)));
+	POST(&bed, fi_recv(ep, here + SIZE / 2, SIZE / 2, desc, FI_ADDR_UNSPEC, ctx(1)));
 	STAYS(done, 0);
 	fill(here, SIZE / 2, 6);
-	POST(&bed, fi_write(ep, here, SIZE / 2, NULL, bed.side[1].addr, w.remote.base, w.remote.key, ctx(2)));
+	POST(&bed, fi_write(ep, here, SIZE / 2, desc, bed.side[1].addr, w.remote.base, w.remote.key, ctx(2)));
 	COMPLETION(&bed, bed.side[0].rx, ctx(1));
 	SAME(here + SIZE / 2, SIZE / 2, 6);
 	BECOMES(done, 2);

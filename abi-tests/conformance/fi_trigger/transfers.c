@@ -158,7 +158,7 @@ static struct fi_msg_atomic atomic_message(struct atomic *a, struct fi_deferred_
 	a->compared = (struct fi_ioc) { &a->expected, 1 };
 	a->target = (struct fi_rma_ioc) { .addr = w.remote.base, .count = 1, .key = w.remote.key };
 	return (struct fi_msg_atomic) {
-		.msg_iov = &a->operand, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = &a->target,
+		.msg_iov = &a->operand, .desc = descs, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = &a->target,
 		.rma_iov_count = 1, .datatype = FI_UINT64, .op = op, .context = &work->context,
 	};
 }
@@ -184,14 +184,14 @@ static void atomics(void)
 	fetch.triggering_cntr = done;
 	fetch_op.ep = ep;
 	fetch_op.msg = atomic_message(&f, &fetch, FI_SUM);
-	fetch_op.fetch = (struct fi_msg_fetch) { .msg_iov = &f.fetched, .iov_count = 1 };
+	fetch_op.fetch = (struct fi_msg_fetch) { .msg_iov = &f.fetched, .desc = descs, .iov_count = 1 };
 	fetch.op.fetch_atomic = &fetch_op;
 	swap = on(2, FI_OP_COMPARE_ATOMIC);
 	swap.triggering_cntr = done;
 	swap_op.ep = ep;
 	swap_op.msg = atomic_message(&c, &swap, FI_CSWAP);
-	swap_op.fetch = (struct fi_msg_fetch) { .msg_iov = &c.fetched, .iov_count = 1 };
-	swap_op.compare = (struct fi_msg_compare) { .msg_iov = &c.compared, .iov_count = 1 };
+	swap_op.fetch = (struct fi_msg_fetch) { .msg_iov = &c.fetched, .desc = descs, .iov_count = 1 };
+	swap_op.compare = (struct fi_msg_compare) { .msg_iov = &c.compared, .desc = descs, .iov_count = 1 };
 	swap.op.compare_atomic = &swap_op;
 	add.completion_cntr = fetch.completion_cntr = swap.completion_cntr = done;
 	QUEUE(&swap);
@@ -226,7 +226,7 @@ static void many_at_once(void)
 	}
 	OK(fi_cntr_add(trigger, 1));
 	for (i = 0; i < MANY; i++) {
-		POST(&bed, fi_trecv(other, &got[i], sizeof(got[i]), NULL, FI_ADDR_UNSPEC, 0x77, 0, ctx(1)));
+		POST(&bed, fi_trecv(other, &got[i], sizeof(got[i]), desc, FI_ADDR_UNSPEC, 0x77, 0, ctx(1)));
 		COMPLETION(&bed, bed.side[1].rx, ctx(1));
 		CHECK(got[i] == (uint32_t) i + 1, "message %d is %u", i, got[i]);
 	}

@@ -67,7 +67,7 @@ void set_up_message(struct message *message, uint64_t threshold, enum fi_op_type
 	message->work.op.msg = &message->op;
 	message->op = (struct fi_op_msg) {
 		.ep = by,
-		.msg = { .msg_iov = iov, .iov_count = 1, .addr = addr, .context = &message->work.context },
+		.msg = { .msg_iov = iov, .desc = descs, .iov_count = 1, .addr = addr, .context = &message->work.context },
 	};
 }
 
@@ -79,7 +79,7 @@ void set_up_tagged(struct tagged *tagged, uint64_t threshold, enum fi_op_type ty
 	tagged->work.op.tagged = &tagged->op;
 	tagged->op = (struct fi_op_tagged) {
 		.ep = by,
-		.msg = { .msg_iov = iov, .iov_count = 1, .addr = addr, .tag = 0x77, .context = &tagged->work.context },
+		.msg = { .msg_iov = iov, .desc = descs, .iov_count = 1, .addr = addr, .tag = 0x77, .context = &tagged->work.context },
 	};
 }
 
@@ -91,7 +91,7 @@ void set_up_rma(struct rma *rma, uint64_t threshold, enum fi_op_type type, struc
 	rma->remote = (struct fi_rma_iov) { .addr = w.remote.base, .len = iov->iov_len, .key = w.remote.key };
 	rma->op = (struct fi_op_rma) {
 		.ep = ep,
-		.msg = { .msg_iov = iov, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = &rma->remote,
+		.msg = { .msg_iov = iov, .desc = descs, .iov_count = 1, .addr = bed.side[1].addr, .rma_iov = &rma->remote,
 			 .rma_iov_count = 1, .context = &rma->work.context },
 	};
 }

@@ -22,8 +22,8 @@ static void triggered_sends_go_by_threshold(void)
 	memcpy(here, "ab", 2);
 	msg.addr = bed.side[1].addr;
 	msg.msg_iov = &iov;
-	POST(&bed, fi_recv(other, &got[0], 1, NULL, FI_ADDR_UNSPEC, ctx(1)));
-	POST(&bed, fi_recv(other, &got[1], 1, NULL, FI_ADDR_UNSPEC, ctx(2)));
+	POST(&bed, fi_recv(other, &got[0], 1, desc, FI_ADDR_UNSPEC, ctx(1)));
+	POST(&bed, fi_recv(other, &got[1], 1, desc, FI_ADDR_UNSPEC, ctx(2)));
 	iov = (struct iovec) { &here[1], 1 };
 	msg.context = wait_for(1, 2);
 	TRY(&bed, fi_sendmsg(ep, &msg, FI_TRIGGER | FI_COMPLETION));
@@ -51,7 +51,7 @@ static void a_triggered_write_by_an_alias(void)
 	ret = fi_ep_alias(ep, &alias, FI_TRANSMIT | FI_TRIGGER | FI_DELIVERY_COMPLETE);
 	NEED(!lacking(ret), "fi_ep_alias: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_ep_alias: %s", fi_strerror(-ret));
-	TRY(&bed, fi_write(alias, here, SIZE, NULL, bed.side[1].addr, w.remote.base, w.remote.key, wait_for(0, 3)));
+	TRY(&bed, fi_write(alias, here, SIZE, desc, bed.side[1].addr, w.remote.base, w.remote.key, wait_for(0, 3)));
 	fill(here, SIZE, 9);
 	OK(fi_cntr_add(trigger, 2));
 	silence();
@@ -73,7 +73,7 @@ static void triggered_at_once(void)
 	msg.addr = bed.side[1].addr;
 	msg.msg_iov = &iov;
 	msg.context = wait_for(0, 1);
-	POST(&bed, fi_trecv(other, there, 8, NULL, FI_ADDR_UNSPEC, 4, 0, ctx(1)));
+	POST(&bed, fi_trecv(other, there, 8, desc, FI_ADDR_UNSPEC, 4, 0, ctx(1)));
 	TRY(&bed, fi_tsendmsg(ep, &msg, FI_TRIGGER | FI_COMPLETION));
 	COMPLETION(&bed, bed.side[0].tx, &triggered[0]);
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));

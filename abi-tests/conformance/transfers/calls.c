@@ -41,20 +41,14 @@ static void vectors(void)
 			from[i].iov_len = i + 1 < n ? total / 7 * (i + 1) : total - at;
 			at += from[i].iov_len;
 		}
-		if (tagged)
-			POST(&bed, fi_tsendv(bed.side[0].ep, from, NULL, n, bed.side[1].addr, TAG, ctx(2)));
-		else
-			POST(&bed, fi_sendv(bed.side[0].ep, from, NULL, n, bed.side[1].addr, ctx(2)));
+		POST(&bed, post_sendv(bed.side[0].ep, from, n, bed.side[1].addr, TAG, ctx(2)));
 		n = pieces(bed.info->rx_attr->iov_limit);
 		for (i = at = 0; i < n; i++) {
 			to[i].iov_base = in + at;
 			to[i].iov_len = i + 1 < n ? total / 9 + i : total - at;
 			at += to[i].iov_len;
 		}
-		if (tagged)
-			POST(&bed, fi_trecvv(bed.side[1].ep, to, NULL, n, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
-		else
-			POST(&bed, fi_recvv(bed.side[1].ep, to, NULL, n, FI_ADDR_UNSPEC, ctx(1)));
+		POST(&bed, post_recvv(bed.side[1].ep, to, n, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
 		ended(&bed, ctx(1), ctx(2), total);
 		SAME(in, total, t);
 	}
@@ -122,10 +116,9 @@ static void nothing_by_message(void)
 
 /* ---- inject ---- */
 
-static ssize_t post_inject(struct bed *bed, const void *buf, size_t len)
+static ssize_t inject(struct bed *bed, const void *buf, size_t len)
 {
-	return tagged ? fi_tinject(bed->side[0].ep, buf, len, bed->side[1].addr, TAG)
-		      : fi_inject(bed->side[0].ep, buf, len, bed->side[1].addr);
+	return post_inject(bed->side[0].ep, buf, len, bed->side[1].addr, TAG);
 }
 
 static void inject_frees_the_buffer(void)
@@ -136,7 +129,7 @@ static void inject_frees_the_buffer(void)
 	open_bed(&bed, &usual);
 	for (i = 0; i < 8; i++) {
 		fill(out, 16, (unsigned) i);
-		POST(&bed, post_inject(&bed, out, 16));
+		POST(&bed, inject(&bed, out, 16));
 		memset(out, '#', 16);
 	}
 	for (i = 0; i < 8; i++) {
@@ -159,7 +152,7 @@ static void inject_at_its_limit(void)
 		len = BIG;
 	fill(out, len, 2);
 	recv_at(&bed, 1, in, len, ctx(1));
-	POST(&bed, post_inject(&bed, out, len));
+	POST(&bed, inject(&bed, out, len));
 	memset(out, '#', len);
 	CHECK(COMPLETION(&bed, bed.side[1].rx, ctx(1)).len == len, "the length");
 	SAME(in, len, 2);
@@ -173,7 +166,7 @@ static void inject_beyond_its_limit(void)
 	open_bed(&bed, &usual);
 	if (bed.info->tx_attr->inject_size >= BIG)
 		SKIP("inject_size is %zu", bed.info->tx_attr->inject_size);
-	FAILS(post_inject(&bed, out, bed.info->tx_attr->inject_size + 1));
+	FAILS(inject(&bed, out, bed.info->tx_attr->inject_size + 1));
 	close_bed(&bed);
 }
 
@@ -211,16 +204,12 @@ static void remote_cq_data(void)
 		memset(in, 0, 32);
 		if (way < 3)
 			recv_at(&bed, 1, in, 64, ctx(1));
-		if (way % 3 == 0 && tagged)
-			POST(&bed, fi_tsenddata(bed.side[0].ep, out, 32, NULL, data, bed.side[1].addr, TAG, ctx(2)));
-		if (way % 3 == 0 && !tagged)
-			POST(&bed, fi_senddata(bed.side[0].ep, out, 32, NULL, data, bed.side[1].addr, ctx(2)));
+		if (way % 3 == 0)
+			POST(&bed, post_senddata(bed.side[0].ep, out, 32, data, bed.side[1].addr, TAG, ctx(2)));
 		if (way % 3 == 1)
 			POST(&bed, post_sendmsg(bed.side[0].ep, &iov, 1, bed.side[1].addr, TAG, data, ctx(2), FI_REMOTE_CQ_DATA));
-		if (way % 3 == 2 && tagged)
-			POST(&bed, fi_tinjectdata(bed.side[0].ep, out, 32, data, bed.side[1].addr, TAG));
-		if (way % 3 == 2 && !tagged)
-			POST(&bed, fi_injectdata(bed.side[0].ep, out, 32, data, bed.side[1].addr));
+		if (way % 3 == 2)
+			POST(&bed, post_injectdata(bed.side[0].ep, out, 32, data, bed.side[1].addr, TAG));
 		if (way >= 3) {
 			settle(&bed);
 			recv_at(&bed, 1, in, 64, ctx(1));

@@ -58,7 +58,8 @@ static void flood(void)
 {
 	enum { MANY = 20000 };
 	struct bed bed;
-	uint64_t *values = (uint64_t *) out, got = 0;
+	static uint64_t got;
+	uint64_t *values = (uint64_t *) out;
 	uint64_t sent = 0, ended_sends = 0, received = 0;
 	struct fi_cq_tagged_entry e;
 	long quiet;

@@ -2,11 +2,6 @@
 #include <sched.h>
 #include "shared.h"
 
-static ssize_t post_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
-{
-	return tagged ? fi_tinject(ep, buf, len, to, tag) : fi_inject(ep, buf, len, to);
-}
-
 static void ping_pong_body(struct bed *bed, int me, int pipe)
 {
 	struct side *mine = &bed->side[0];

@@ -189,6 +189,23 @@ fn a_descriptor_reaches_the_transport() {
     let wrong = program.write(&mut remote, desc, addr, key);
     assert_eq!(wrong, -(FI_EINVAL as isize));
 
+    // No bytes need no memory.
+    // SAFETY: nothing is read.
+    let none = unsafe {
+        fi_write(
+            program.ep,
+            core::ptr::null(),
+            0,
+            desc,
+            program.peer,
+            addr,
+            key,
+            null_mut(),
+        )
+    };
+    assert_eq!(none, 0);
+    assert!(program.completion().is_ok());
+
     // One that is closed is none any more, and neither is a key.
     close(ours);
     assert_eq!(program.write(&mut local, desc, addr, key), -(FI_EINVAL as isize));

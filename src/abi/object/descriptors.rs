@@ -70,8 +70,10 @@ impl Given {
     }
 }
 
+/// An operation on no bytes may name no memory, whatever descriptor comes with it.
 fn lend(domain: &Domain, addr: *const c_void, desc: *mut c_void) -> Result<()> {
-    let Some(registrar) = domain.registrar.as_ref().filter(|_| !desc.is_null()) else {
+    let given = !desc.is_null() && !addr.is_null();
+    let Some(registrar) = domain.registrar.as_ref().filter(|_| given) else {
         return Ok(());
     };
     if registrar.lend(addr as usize, desc as usize) {

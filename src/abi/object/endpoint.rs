@@ -179,8 +179,7 @@ unsafe extern "C" fn cancel<V: EndpointOps>(fid: fid_t, context: *mut c_void) ->
     // SAFETY: a live endpoint of ours.
     let endpoint = unsafe { of::<V>(fid) };
     let context = context as usize;
-    let canceled = endpoint.cancel(context);
-    size_status(canceled.or_else(|_| crate::api::deferred::cancel(endpoint, context)))
+    size_status(crate::api::deferred::cancel(endpoint, context))
 }
 
 unsafe extern "C" fn getname<V: EndpointOps>(fid: fid_t, addr: *mut c_void, len: *mut usize) -> c_int {

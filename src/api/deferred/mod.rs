@@ -300,8 +300,12 @@ pub fn trigger<V: EndpointOps>(endpoint: &V, call: &Call, cntr: &Arc<Cntr>, thre
     })
 }
 
-/// fi_cancel of operations with FI_TRIGGER that have not been started. -FI_ENOENT: there are none with this context.
+/// fi_cancel: of what the endpoint has, or else of operations with FI_TRIGGER that have not been started. If there are none
+/// with this context, the endpoint's answer stands: -FI_ENOENT, or that it can take nothing back.
 pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
+    let Err(answer) = endpoint.cancel(context) else {
+        return Ok(());
+    };
     let key = work::key_of(endpoint);
     let deferred = &endpoint.domain().deferred;
     let meant = |work: &Work| work.name == context && work.triggered().is_some() && work.is_on(key);
@@ -310,11 +314,7 @@ pub fn cancel(endpoint: &impl EndpointOps, context: Context) -> Result<()> {
         endpoint.with_state(|state| state.report_canceled(call));
     }
     deferred.run(); // the counter of the direction has one more error
-    if canceled.is_empty() {
-        Err(Errno(FI_ENOENT))
-    } else {
-        Ok(())
-    }
+    if canceled.is_empty() { Err(answer) } else { Ok(()) }
 }
 
 /// The parts of struct fi_deferred_work that are the same for all operations.

@@ -442,6 +442,20 @@ fn deferred_work_starts_when_an_operation_completes() {
     bed.close();
 }
 
+/// The answer is the card's, and not that deferred work has no such operation.
+#[test]
+fn a_card_takes_nothing_back() {
+    let bed = bed();
+    let [a, b] = &bed.ends;
+    connect(a, b"b\0", b"?").unwrap();
+    accept(b, b"yes").unwrap();
+    let into = Lent::new(&[8], 0);
+    receive(b, &into, 7).unwrap();
+    let answer = crate::api::deferred::cancel(b, 7);
+    assert_eq!(answer, Err(Errno(FI_EOPNOTSUPP)));
+    bed.close();
+}
+
 /// A card need not tell of what goes to no queue and no counter.
 #[test]
 fn a_card_hears_whether_anybody_waits() {
