@@ -205,7 +205,7 @@ impl<D: Device> Reliable<D> {
     fn tell_written(&mut self, to: PeerId, note: Note) {
         let bytes = note.encode();
         let inline = self.inline_of(to) >= Note::SIZE;
-        let buffer = self.free_sends.pop_if(|_| !inline);
+        let buffer = if inline { None } else { self.free_sends.pop() };
         let (piece, purpose) = match buffer {
             Some(buffer) => {
                 self.sends.memory(buffer).write(&bytes);
