@@ -16,6 +16,43 @@ static void target_event(struct bed *bed, uint64_t data, size_t len)
 	CHECK(!strict || entry.len == len, "%zu bytes, not %zu", entry.len, len);
 }
 
+/* One completion of side 0, while nothing asks side 1 for progress. */
+static void alone(struct bed *bed, int context)
+{
+	struct fi_cq_tagged_entry entry;
+	long until = now_ms() + GIVE_UP_MS;
+	ssize_t ret;
+
+	while ((ret = fi_cq_read(bed->side[0].tx, &entry, 1)) == -FI_EAGAIN && now_ms() < until)
+		;
+	CHECK(ret == 1 && entry.op_context == ctx(context), "no completion without the target: %zd", ret);
+}
+
+/* Keys that a card has given out are there for its work. */
+static void without_the_target(void)
+{
+	struct window w;
+	struct bed bed;
+	unsigned i;
+
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	NEED(bed.info->domain_attr->mr_mode & FI_MR_PROV_KEY, "the target's processor takes part");
+	ping(&bed, 0, 1);
+	ping(&bed, 1, 0);
+	EACH_SIZE(i) {
+		memset(there, 0, sizes[i]);
+		fill(here, sizes[i], i);
+		POST(&bed, fi_write(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(1)));
+		alone(&bed, 1);
+		SAME(there, sizes[i], i);
+		memset(here, 0, sizes[i]);
+		POST(&bed, fi_read(ep, here, sizes[i], desc, peer, w.remote.base, w.remote.key, ctx(2)));
+		alone(&bed, 2);
+		SAME(here, sizes[i], i);
+	}
+	close_window(&bed, &w);
+}
+
 static void immediate_data(void)
 {
 	struct iovec iov = { here, 0 };
@@ -202,8 +239,8 @@ static void a_flood(void)
 }
 
 static const struct test tests[] = {
-	TEST(immediate_data), TEST(target_is_not_told), TEST(selective), TEST(delivery_complete), TEST(more_to_come),
-	TEST(a_flood),
+	TEST(immediate_data), TEST(target_is_not_told), TEST(without_the_target), TEST(selective), TEST(delivery_complete),
+	TEST(more_to_come), TEST(a_flood),
 };
 
 CASES(tests)
