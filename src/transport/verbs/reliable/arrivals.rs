@@ -67,7 +67,11 @@ impl<D: Device> Reliable<D> {
             Ok(link) => link,
             Err((mut wire, error)) => {
                 wire.connection().reject(&Verdict::Later.encode());
-                return self.tell_shortage(&error);
+                // Of an asker that has given up meanwhile librdmacm says this.
+                if error.raw_os_error() != Some(libc::EINVAL) {
+                    self.tell_shortage(&error);
+                }
+                return;
             }
         };
         link.heard_hello(hello);
