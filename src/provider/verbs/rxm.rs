@@ -129,6 +129,10 @@ fn offers(connected: Info) -> Option<[Info; 2]> {
     if let Some(rx) = &mut one_sided.rx {
         rx.caps &= !FI_RMA_EVENT;
     }
+    if let Some(tx) = &mut one_sided.tx {
+        // Bytes to be written are copied to a buffer for packets.
+        tx.inject_size = tx.inject_size.min(rxm_settings::get().config.buffer);
+    }
     if let Some(ep) = &mut one_sided.ep {
         // A queue pair keeps the order of reads and writes of any length.
         let any = ep.max_msg_size;
