@@ -6,7 +6,11 @@
 use crate::api::params::{Found, Owner, ParamType, Value};
 use crate::provider::settings::{QUEUE_MAX, Variable, define};
 use crate::transport::verbs::reliable::Config;
+use crate::util::user::IOV_LIMIT;
 use std::sync::OnceLock;
+
+/// A read or write of as many pieces as there may be, on both sides, is as many requests, and a note.
+const MOST_PIECES: usize = 2 * IOV_LIMIT;
 
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(4);
@@ -74,7 +78,7 @@ impl Settings {
             config: Config {
                 buffer: size("buffer_size", 512, 1 << 20, config.buffer),
                 eager: size("sar_limit", 0, 1 << 30, config.eager),
-                sends: size("msg_tx_size", 8, 1 << 14, config.sends),
+                sends: size("msg_tx_size", MOST_PIECES, 1 << 14, config.sends),
                 window: size("msg_rx_size", 2, 4096, config.window),
                 ..config
             },

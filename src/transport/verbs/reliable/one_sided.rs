@@ -28,7 +28,7 @@ pub(super) const COPIES: OneSided = OneSided {
     ordered_after_read: false,
 };
 
-/// The transfer is over only with its last request, so nothing of one that was refused has to be asked for again.
+/// What the engine is told when the peer's device refuses. The connection has ended with that, so the peer is not asked.
 const REFUSED: NotDone = NotDone::Failed(Error::NoRights);
 
 /// That a write with remote CQ data is done.
@@ -167,33 +167,34 @@ impl<D: Device> Reliable<D> {
             Ok(steps)
         });
         let begun = match planned {
-            Ok(steps) if !steps.is_empty() => {
+            Ok(steps) if steps.is_empty() => Get::Done,
+            Ok(steps) => {
+                let is_inline = steps.len() == 1 && bytes.len() <= self.inline_of(to);
+                let how = if is_inline { Move::WriteInline } else { Move::Write };
                 let ours = LocalKeys {
                     keys: vec![key],
-                    buffer: Some(buffer),
+                    buffer: (!is_inline).then_some(buffer),
                     ..LocalKeys::default()
                 };
-                return self.post_steps(to, Move::Write, &steps, ours, (token, REFUSED));
+                let begun = self.post_steps(to, how, &steps, ours, (token, REFUSED));
+                if !is_inline {
+                    return begun; // the buffer is the request's
+                }
+                begun
             }
-            Ok(_) => Get::Done,
             Err(answer) => answer,
         };
         self.free_sends.push(buffer);
         begun
     }
 
-    /// Whether there are so many buffers to send from.
+    /// Whether there are so many buffers to send from: a few, as more are made by the dozen.
     fn has_buffers(&mut self, count: usize) -> bool {
-        while self.free_sends.len() < count {
-            match self.make_sends() {
-                Some(buffer) => self.free_sends.push(buffer),
-                None => return false,
-            }
-            if self.free_sends.len() == 1 {
-                return false; // no more are made
-            }
+        if self.free_sends.len() < count {
+            let made = self.make_sends();
+            self.free_sends.extend(made);
         }
-        true
+        self.free_sends.len() >= count
     }
 
     fn inline_of(&mut self, to: PeerId) -> usize {
