@@ -60,6 +60,23 @@ impl Queues {
         Ok(queues)
     }
 
+    /// From now on there is room for so many, with those that wait.
+    pub fn make_room(&self, room: usize) -> io::Result<()> {
+        // SAFETY: open.
+        let has = unsafe { self.cq.as_ref() }.cqe;
+        let wanted = c_int::try_from(room).map_err(|_| io::ErrorKind::InvalidInput)?;
+        if wanted <= has {
+            return Ok(());
+        }
+        // SAFETY: an open queue, which libibverbs locks against those that poll it.
+        let failed = unsafe { (self.pd.device().calls().ibv_resize_cq)(self.cq.as_ptr(), wanted) };
+        if failed == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(failed.abs()))
+        }
+    }
+
     /// Its address, by which events name it.
     pub(super) fn address(&self) -> usize {
         self.cq.as_ptr() as usize

@@ -148,6 +148,9 @@ structs! {
     ibv_cq {
         context: *mut ibv_context,
         channel: *mut ibv_comp_channel,
+        cq_context: *mut c_void,
+        handle: u32,
+        cqe: c_int,
     }
     ibv_srq {
         context: *mut ibv_context,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Requests that wait to be looked at.
 const BACKLOG: usize = 1024;
 
-/// Completions besides those of receives that may wait to be looked at.
+/// Completions that there is room for at first, besides those of receives.
 const COMPLETIONS: usize = 16 << 10;
 
 /// Keys of the epoll instance that are no connection's.
@@ -141,6 +141,17 @@ impl Device for Card {
         let mut events = Events::new();
         self.epoll.look(&mut events);
         keys.extend(events.iter().map(|event| event.key).filter(|key| *key < BELL));
+    }
+
+    fn make_room(&mut self, completions: usize) -> io::Result<()> {
+        // Seldom, as each time what waits in the queue is copied.
+        let room = completions.next_power_of_two();
+        let made = self.shared.queues.make_room(room);
+        made.or_else(|_| self.shared.queues.make_room(completions))
+            .map_err(|error| {
+                let why = format!("the completion queue cannot hold {completions}: {error}");
+                io::Error::new(io::ErrorKind::OutOfMemory, why)
+            })
     }
 
     unsafe fn post_receive(&mut self, id: u64, piece: Piece) -> io::Result<()> {

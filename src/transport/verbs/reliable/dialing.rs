@@ -78,7 +78,10 @@ impl<D: Device> Reliable<D> {
             receive_pieces: 0,
             inline: self.config.inline as u32,
         };
-        let made = Words::new(self.device.nic()).and_then(|words| Ok((words, wire.make_pair(&sizes)?)));
+        let completions = self.completions(self.pairs.len() + 1);
+        let made = self.device.make_room(completions);
+        let made = made.and_then(|()| Words::new(self.device.nic()));
+        let made = made.and_then(|words| Ok((words, wire.make_pair(&sizes)?)));
         match made {
             Ok((words, pair)) => {
                 self.pairs.insert(pair.number, to);
@@ -89,6 +92,12 @@ impl<D: Device> Reliable<D> {
                 Err((wire, error))
             }
         }
+    }
+
+    /// How many may wait to be taken, with so many connections: an overflow would end all of them.
+    fn completions(&self, connections: usize) -> usize {
+        // One more request to end with, and one to say goodbye.
+        self.config.receives + connections * (self.config.sends + 2)
     }
 
     pub(super) fn hello(&self, link: &Link<D::Wire>) -> Hello {

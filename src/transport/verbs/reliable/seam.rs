@@ -33,6 +33,9 @@ pub trait Device: Completions + Send + 'static {
     /// The keys of connections that have news. Not those of requests, which are asked for.
     fn look(&mut self, keys: &mut Vec<u64>);
 
+    /// There are to be so many completions that nobody has taken.
+    fn make_room(&mut self, completions: usize) -> io::Result<()>;
+
     /// Posts a receive to the shared queue.
     ///
     /// # Safety

@@ -270,3 +270,45 @@ fn after_a_break_there_is_another_connection() {
         }
     }
 }
+
+/// All that was posted to all connections completes at once, as they break, and nobody has taken anything meanwhile.
+#[test]
+fn there_is_room_for_the_completions_of_all_connections() {
+    const PEERS: PeerId = 30;
+    let net = Net::new(4, Manner::default());
+    let few = Config {
+        receives: 200,
+        window: 12,
+        ..config()
+    };
+    let place = |number| format!("10.0.0.{}:7471", number + 1);
+    let mut all: Vec<Reliable<NetDevice>> = (0..=PEERS)
+        .map(|number| Reliable::new(net.open(&place(number)), &few).unwrap())
+        .collect();
+    let addresses: Vec<_> = all.iter().map(Reliable::local_address).collect();
+    for (number, address) in (0..).zip(&addresses) {
+        assert_eq!(all[0].peer(address), Some(number));
+        if number > 0 {
+            all[0].dial_if_idle(number);
+        }
+    }
+    until("connections", || {
+        all.iter_mut().for_each(|end| drop(end.poll(&mut Nobody, 10)));
+        (1..=PEERS).all(|peer| all[0].peers.link(peer).is_some())
+    });
+    let long = [7; 200];
+    let mut posted = 0;
+    for peer in 1..=PEERS {
+        while all[0].push(peer, &header(posted), Body::Bytes(&long), None) == Push::Done {
+            posted += 1;
+        }
+    }
+    assert!(posted > few.receives as u32, "more than the receives alone would need");
+    let places: Vec<_> = all.iter().map(|end| end.place).collect();
+    places[1..].iter().for_each(|there| net.break_off(places[0], *there));
+    let mut kept = Kept::default();
+    until("all ends", || {
+        all[0].poll(&mut kept, 10);
+        kept.gone.len() >= PEERS as usize
+    });
+}

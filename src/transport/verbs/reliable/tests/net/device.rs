@@ -171,6 +171,12 @@ impl<const OPEN: bool> Device for NetDevice<OPEN> {
         keys.append(&mut self.net.state().cards[self.me].news);
     }
 
+    fn make_room(&mut self, completions: usize) -> io::Result<()> {
+        let card = &mut self.net.state().cards[self.me];
+        card.room = card.room.max(completions);
+        Ok(())
+    }
+
     unsafe fn post_receive(&mut self, id: u64, piece: Piece) -> io::Result<()> {
         let mut state = self.net.state();
         let most = state.manner.receives;

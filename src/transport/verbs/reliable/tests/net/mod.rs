@@ -45,6 +45,8 @@ struct Card {
     requests: VecDeque<usize>,
     receives: VecDeque<(u64, Piece)>,
     done: VecDeque<Done>,
+    /// How many there is room for.
+    room: usize,
     news: Vec<u64>,
 }
 
@@ -175,7 +177,12 @@ impl State {
     fn complete(&mut self, pair: usize, done: Done) {
         self.counts.completions += 1;
         let card = self.pairs[pair].card;
-        self.cards[card].done.push_back(done);
+        let card = &mut self.cards[card];
+        card.done.push_back(done);
+        assert!(
+            card.closed || card.done.len() <= card.room,
+            "the completion queue overflows"
+        );
     }
 
     fn disconnect(&mut self, pair: usize) {
