@@ -36,7 +36,8 @@ static void without_the_target(void)
 	unsigned i;
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
-	NEED(bed.info->domain_attr->mr_mode & FI_MR_PROV_KEY, "the target's processor takes part");
+	if (!(bed.info->domain_attr->mr_mode & FI_MR_PROV_KEY))
+		WITHOUT_MEANING("the target's processor may take part");
 	ping(&bed, 0, 1);
 	ping(&bed, 1, 0);
 	EACH_SIZE(i) {
