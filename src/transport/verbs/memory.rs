@@ -7,7 +7,7 @@ use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub struct Registrations {
     nic: Box<dyn Nic>,
@@ -28,7 +28,7 @@ struct Table {
 
 struct Region {
     len: usize,
-    registration: Box<dyn Registration>,
+    registration: Arc<dyn Registration>,
 }
 
 /// A key that an endpoint remembers, with the memory it is for.
@@ -38,6 +38,24 @@ pub(super) struct Remembered {
     len: usize,
     key: u32,
     ended: u64,
+}
+
+/// Whether memory has all of `piece`.
+fn has_all(first: usize, len: usize, piece: &UserBuf) -> bool {
+    let at = piece.addr().checked_sub(first);
+    at.and_then(|at| len.checked_sub(at))
+        .is_some_and(|left| piece.len() <= left)
+}
+
+impl Table {
+    /// A region that has all of `piece`, and its first address.
+    fn find(&self, piece: &UserBuf) -> Option<(usize, &Region)> {
+        let lowest = piece.addr().saturating_sub(self.longest);
+        let before = self.regions.range((lowest, 0)..=(piece.addr(), usize::MAX)).rev();
+        before
+            .map(|((first, _), region)| (*first, region))
+            .find(|(first, region)| has_all(*first, region.len, piece))
+    }
 }
 
 impl Registrations {
@@ -63,9 +81,13 @@ impl Registrations {
         table.longest = table.longest.max(memory.len());
         table.first_addresses.insert(number, memory.addr());
         let len = memory.len();
-        table
-            .regions
-            .insert((memory.addr(), number), Region { len, registration });
+        table.regions.insert(
+            (memory.addr(), number),
+            Region {
+                len,
+                registration: registration.into(),
+            },
+        );
         Ok((number, key))
     }
 
@@ -92,20 +114,11 @@ impl Registrations {
     /// The key of registered memory that has all of `piece`.
     pub(super) fn key(&self, piece: &UserBuf, last: &mut Remembered) -> Option<u32> {
         let ended = self.ended.load(Ordering::Acquire);
-        let within = |first: usize, len: usize| {
-            let at = piece.addr().checked_sub(first);
-            at.and_then(|at| len.checked_sub(at))
-                .is_some_and(|left| piece.len() <= left)
-        };
-        if last.ended == ended && within(last.first, last.len) {
+        if last.ended == ended && has_all(last.first, last.len, piece) {
             return Some(last.key);
         }
         let table = self.table();
-        let lowest = piece.addr().saturating_sub(table.longest);
-        let before = table.regions.range((lowest, 0)..=(piece.addr(), usize::MAX)).rev();
-        let (first, region) = before
-            .map(|((first, _), region)| (*first, region))
-            .find(|(first, region)| within(*first, region.len))?;
+        let (first, region) = table.find(piece)?;
         *last = Remembered {
             first,
             len: region.len,
@@ -113,6 +126,13 @@ impl Registrations {
             ended,
         };
         Some(last.key)
+    }
+
+    /// The registration of memory that has all of `piece`, which stays the device's until nobody holds it, also when the
+    /// program ends it meanwhile: without descriptors a program does not say that it needs it.
+    pub(super) fn hold(&self, piece: &UserBuf) -> Option<Arc<dyn Registration>> {
+        let table = self.table();
+        table.find(piece).map(|(_, region)| region.registration.clone())
     }
 
     /// The pieces of a buffer with their keys. Bytes that travel in the request need none.

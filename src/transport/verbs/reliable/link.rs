@@ -10,6 +10,7 @@ use crate::engine::port::{NotDone, Push, Token};
 use crate::sys::rdma::{Failure, Opcode, PairMade, Piece, Request, Work};
 use crate::transport::verbs::seam::{Connection, QueuePair, Registration};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Of requests whose end nobody waits for, every how manieth is told at least.
 const TELL_EVERY: usize = 16;
@@ -32,7 +33,7 @@ pub(super) enum Purpose {
 pub(super) struct Transfer {
     pub token: Token,
     /// Of our memory, as long as the device works on it.
-    pub registrations: Vec<Box<dyn Registration>>,
+    pub registrations: Vec<Arc<dyn Registration>>,
     /// The buffer that the bytes were in, if not the application's memory.
     pub buffer: Option<u32>,
     /// What the engine is told if the other end's device refuses.

@@ -12,6 +12,7 @@ use crate::sys::rdma::{Access, Piece};
 use crate::transport::verbs::seam::{Nic, Registration};
 use crate::util::user::{UserBuf, UserIov};
 use std::io;
+use std::sync::Arc;
 
 /// The device reads from memory without any right.
 pub(super) const LOCAL_READ: Access = Access {
@@ -29,7 +30,7 @@ pub(super) const LOCAL_WRITE: Access = Access {
 #[derive(Default)]
 pub(super) struct LocalKeys {
     pub keys: Vec<u32>,
-    pub registrations: Vec<Box<dyn Registration>>,
+    pub registrations: Vec<Arc<dyn Registration>>,
     /// The buffer that the bytes are in, if not the application's memory.
     pub buffer: Option<u32>,
 }
@@ -45,30 +46,23 @@ pub(super) fn register(nic: &dyn Nic, iov: &UserIov, access: Access) -> io::Resu
 impl<D: Device> Reliable<D> {
     /// None: the device does not register the memory.
     pub(super) fn keys_of(&mut self, ours: &UserIov, access: Access) -> Option<LocalKeys> {
-        let known = self.memory.as_ref().and_then(|memory| {
-            let last = &mut self.remembered;
-            pieces(ours).map(|piece| memory.key(piece, last)).collect()
-        });
-        if let Some(keys) = known {
-            return Some(LocalKeys {
-                keys,
-                ..LocalKeys::default()
-            });
-        }
-        match register(self.device.nic(), ours, access) {
-            Ok(registrations) => Some(LocalKeys {
-                keys: registrations
-                    .iter()
-                    .map(|registration| registration.local_key())
-                    .collect(),
-                registrations,
-                buffer: None,
-            }),
-            Err(error) => {
-                self.tell_memory("a read or write of a peer's memory", &error);
-                None
-            }
-        }
+        let memory = self.memory.as_ref();
+        let known = memory.and_then(|memory| pieces(ours).map(|piece| memory.hold(piece)).collect());
+        let made = match known {
+            Some(known) => Ok(known),
+            None => register(self.device.nic(), ours, access).map(|made| made.into_iter().map(Arc::from).collect()),
+        };
+        let registrations: Vec<Arc<dyn Registration>> = made
+            .inspect_err(|error| self.tell_memory("a read or write of a peer's memory", error))
+            .ok()?;
+        Some(LocalKeys {
+            keys: registrations
+                .iter()
+                .map(|registration| registration.local_key())
+                .collect(),
+            registrations,
+            buffer: None,
+        })
     }
 
     /// Posts the requests of a transfer, for which there is room. `token`, and what the engine is told if the peer's

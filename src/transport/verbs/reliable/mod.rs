@@ -49,7 +49,7 @@ use crate::sys::forks::Process;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
-use crate::transport::verbs::memory::{Registrations, Remembered};
+use crate::transport::verbs::memory::Registrations;
 use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use attempt::Peers;
@@ -122,7 +122,6 @@ pub struct Reliable<D: Device> {
     exposures: OfProcess<Exposures>,
     /// What the program has registered with the device, in a domain where that is how peers reach it.
     memory: Option<Arc<Registrations>>,
-    remembered: Remembered,
     /// Peers' devices may work on that memory.
     is_open: bool,
     config: Config,
@@ -165,7 +164,6 @@ impl<D: Device> Reliable<D> {
             sends: OfProcess::new(Buffers::new(config.buffer, access(false))),
             exposures: OfProcess::new(Exposures::default()),
             memory: None,
-            remembered: Remembered::default(),
             is_open: false,
             device: OfProcess::new(device),
             config: *config,

@@ -179,6 +179,26 @@ fn registered_memory_is_not_registered_again() {
     assert_eq!(memory.bytes(), ours.bytes());
 }
 
+/// The program ends a registration that it need not know to be in use.
+#[test]
+fn registered_memory_is_held_until_the_transfer_is_over() {
+    let (memory, ours) = (Lent::new(&[400], 0), Lent::new(&[400], 3));
+    let net = Net::new(2, Manner::default());
+    let mut ends = pair(&net, [&no_regions(), &region(&memory)]);
+    polls(&mut ends, &mut Default::default());
+    let before = net.registered();
+    let (known, iov) = (ends[0].registered().unwrap().clone(), ours.iov());
+    let (number, _) = known.register(&iov.only().unwrap(), Access::default()).unwrap();
+    let parts = part(0, 400, KEY);
+    let write = copy(Way::Write, &parts, Local::User(&iov));
+    assert_eq!(ends[0].copy(1, &write, 1), Get::Later);
+    known.deregister(number);
+    let mut heard = <[Ended; 2]>::default();
+    polls(&mut ends, &mut heard);
+    assert_eq!(heard[0].tokens, [(1, Ok(()))]);
+    assert_eq!((memory.bytes(), net.registered()), (ours.bytes(), before));
+}
+
 /// The target's device refuses, and with that the connection ends; the next operation goes over a new one.
 #[test]
 fn a_key_that_is_not_there_costs_the_connection() {
