@@ -6,12 +6,13 @@
 //! searched. Inside it, names can be predictable. Whoever leaves it empty removes it; whoever finds it removed begins
 //! again.
 //!
-//! Two processes may make one each at the same time, under different names. So whoever makes one looks for others
-//! before and after; both see the other's then, remove their own and try again.
+//! While one is made, /dev/shm is locked (flock), so that two processes don't make one each under different names.
+//! Anybody may hold that lock for ever, so nobody waits long for it. Without it two are made only if somebody also takes
+//! the usual name and gives it back at the right moment.
 //!
 //! Knows nothing of what the files are. Called by `provider::shm`, `api::av` and `transport::shm`.
 
-use super::shared;
+use super::shared::{self, LockedDirectory};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// All names that we give begin with this.
 pub const PREFIX: &str = "libfabric-rs.";
 
-/// How often a directory is tried to be made while other processes of the user do so too, and the pause between.
+/// How often work is tried whose directory others remove, and how often the lock is tried; the pause between.
 const TRIES: u32 = 200;
 const NAP: Duration = Duration::from_millis(1);
 
@@ -46,14 +47,16 @@ pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> 
         if done.is_ok() {
             break;
         }
-        // If the directory was removed, or replaced by another one, that is why the work failed.
-        let (Ok(before), Ok(after)) = (before, shared::status_of(&home)) else {
-            continue;
-        };
-        if before.is_same_file(&after) {
-            leave(&home);
-            break;
+        // If the directory was removed, or replaced by another one, that is why the work failed. One that is just being
+        // removed can still be found, without links.
+        if let (Ok(before), Ok(after)) = (before, shared::status_of(&home)) {
+            if before.is_same_file(&after) && after.links > 0 {
+                leave(&home);
+                break;
+            }
         }
+        // Without a pause, processes that come and go all the time can take turns in which one always comes too late.
+        std::thread::sleep(NAP);
     }
     done
 }
@@ -61,17 +64,17 @@ pub fn enter<T, E: From<io::Error>>(base: &Path, mut work: impl FnMut(&Path) -> 
 /// The directory of this user, found or made. It may be removed by others until it has a file of ours.
 fn own(base: &Path) -> io::Result<PathBuf> {
     for _ in 0..TRIES {
-        let others = directories_in(base)?;
         if let Some(home) = find(base)? {
             return Ok(home);
         }
-        match make(base)? {
-            Some(home) if others.checked_add(1) == Some(directories_in(base)?) => return Ok(home),
-            Some(home) if list(base)?.iter().all(|other| *other == home) => return Ok(home),
-            Some(home) => leave(&home),
-            None => {}
+        let _lock = lock(base);
+        // Another process may have made it since.
+        if let Some(home) = find(base)? {
+            return Ok(home);
         }
-        std::thread::sleep(NAP);
+        if let Some(home) = make(base)? {
+            return Ok(home);
+        }
     }
     Err(io::Error::from_raw_os_error(libc::EAGAIN))
 }
@@ -83,10 +86,21 @@ pub fn find(base: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(Some(usual));
     }
     // The usual name may have been taken when the directory was made, so all names are searched.
-    if directories_in(base)? == 0 {
+    if has_no_directories(base)? {
         return Ok(None);
     }
     list(base).map(|homes| homes.into_iter().min())
+}
+
+/// None after a while in which somebody else has it, or on a file system without such locks.
+fn lock(base: &Path) -> Option<LockedDirectory> {
+    for _ in 0..TRIES {
+        match LockedDirectory::try_new(base) {
+            Ok(None) => std::thread::sleep(NAP),
+            done => return done.ok().flatten(),
+        }
+    }
+    None
 }
 
 /// The name of a file that is being made, and will be linked to its real name when it is whole.
@@ -109,28 +123,25 @@ fn usual(base: &Path) -> PathBuf {
     base.join(format!("{PREFIX}{}", shared::own_uid()))
 }
 
-/// Makes a directory. None: its name was taken at this moment.
+/// Makes a directory. None: another process that has no lock either made it first, or removed it at once.
 fn make(base: &Path) -> io::Result<Option<PathBuf>> {
     let usual = usual(base);
     let home = match usual.symlink_metadata() {
         Err(_) => usual,
+        Ok(_) if is_ours(&usual) => return Ok(None),
         Ok(_) => base.join(format!("{PREFIX}{}.{:016x}", shared::own_uid(), shared::random()?)),
     };
     match shared::create_directory(&home) {
         Ok(()) => Ok(Some(home)),
-        // Another process made it first, or removed it at once.
         Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// How many directories there are, by the number of links. It saves reading all names if there are none, or only ours
-/// was added.
-fn directories_in(base: &Path) -> io::Result<u64> {
+/// By the number of links, which saves reading all names. File systems that do not count links say 1.
+fn has_no_directories(base: &Path) -> io::Result<bool> {
     const ITSELF_AND_ITS_NAME: u64 = 2;
-    let links = std::fs::metadata(base)?.nlink();
-    // File systems that do not count links say 1.
-    Ok(links.checked_sub(ITSELF_AND_ITS_NAME).unwrap_or(u64::MAX))
+    Ok(std::fs::metadata(base)?.nlink() == ITSELF_AND_ITS_NAME)
 }
 
 fn list(base: &Path) -> io::Result<Vec<PathBuf>> {
@@ -243,10 +254,36 @@ mod tests {
         assert_eq!(child.wait(), 0);
     }
 
+    /// Whoever holds the lock for ever keeps nobody out.
+    #[test]
+    fn a_lock_is_no_denial() {
+        let base = Base::new();
+        let held = LockedDirectory::try_new(&base.0).unwrap().unwrap();
+        assert!(LockedDirectory::try_new(&base.0).unwrap().is_none());
+        let home = own(&base.0).unwrap();
+        assert_eq!(find(&base.0).unwrap(), Some(home.clone()));
+        leave(&home);
+        drop(held);
+        assert!(lock(&base.0).is_some());
+    }
+
     /// Many processes that come and go at once are always in one directory.
     #[test]
     fn all_processes_of_a_user_meet() {
         let base = Base::new();
+        meet_in(&base);
+        assert_eq!(list(&base.0).unwrap(), <[PathBuf; 0]>::default());
+    }
+
+    #[test]
+    fn all_processes_of_a_user_meet_under_another_name() {
+        let base = Base::new();
+        base.squat();
+        meet_in(&base);
+        assert_eq!(list(&base.0).unwrap(), <[PathBuf; 0]>::default());
+    }
+
+    fn meet_in(base: &Base) {
         let meet = || {
             for _ in 0..200 {
                 let number = shared::random().unwrap();
@@ -264,8 +301,13 @@ mod tests {
             }
         };
         let children = [(); 4].map(|()| Child::run(meet));
-        assert!(children.iter().all(|child| child.wait() == 0));
-        assert_eq!(list(&base.0).unwrap(), <[PathBuf; 0]>::default());
+        // All are waited for, since the directory goes with this test.
+        assert_eq!(children.map(|child| child.wait()), [0; 4]);
+    }
+
+    #[test]
+    fn work_that_fails_leaves_no_directory() {
+        let base = Base::new();
         let failed = enter(&base.0, |_| Err::<(), _>(io::Error::from(ErrorKind::NotFound)));
         assert_eq!(failed.err().map(|error| error.kind()), Some(ErrorKind::NotFound));
         assert_eq!(find(&base.0).unwrap(), None);

@@ -190,6 +190,31 @@ pub fn is_locked(fd: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
+/// A directory that nobody else can lock until this goes.
+pub struct LockedDirectory(OwnedFd);
+
+impl LockedDirectory {
+    /// None: somebody else has it locked.
+    pub fn try_new(path: &Path) -> io::Result<Option<LockedDirectory>> {
+        let fd = open_with(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
+        // Record locks want a descriptor to write with, which no directory has.
+        // SAFETY: an open descriptor; no memory is involved.
+        match checked(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+            Ok(_) => Ok(Some(LockedDirectory(fd))),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for LockedDirectory {
+    fn drop(&mut self) {
+        // Said and not left to the descriptor's end, since a child of fork may have a copy of it.
+        // SAFETY: an open descriptor; no memory is involved.
+        unsafe { libc::flock(self.0.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
+
 /// Allocates memory for a range of a file, which grows if need be. Writing to it then cannot fail.
 pub fn allocate(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     // SAFETY: rlimit is plain data; all zero is one.
