@@ -30,7 +30,6 @@ use std::time::Duration;
 pub(super) struct EndpointFile {
     pub header: FileHeader,
     pub instance: u64,
-    pub pid: u32,
     /// Whether other processes' membarrier reaches this one, so that it need not fence when it sends.
     pub in_barrier: bool,
     /// Holds the instance. Peers read it by the kernel, to prove that a pid is ours (`proof`).
@@ -62,7 +61,6 @@ impl EndpointFile {
         Ok(EndpointFile {
             header: made.header,
             instance: owner.instance,
-            pid: owner.pid,
             in_barrier,
             probe,
             lanes: made.lanes,

@@ -9,71 +9,80 @@ use crate::engine::port::{ExposedName, Get, Remote};
 use crate::sys::process_vm::{self, Range};
 use crate::util::user::{IOV_LIMIT, UserIov};
 
-/// What a `Remote` says. Its words: the instance; pid, count of ranges and kind of name; the ranges; the name.
+/// What a `Remote` says. Its words: the instance; kind of name, count of ranges and length of the first; its address;
+/// length and address of each further range; the name. One range without a name fits the line of a record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParsedRemote {
     instance: u64,
-    pid: u32,
-    count: u32,
+    count: u8,
     ranges: [Range; IOV_LIMIT],
     named: ExposedName,
 }
 
 // Kinds of name. 0 is `ExposedName::Nothing`.
-const SENT: u64 = 1;
-const REGION: u64 = 2;
+const SENT: u8 = 1;
+const REGION: u8 = 2;
 
-pub(super) fn expose(instance: u64, pid: u32, iov: &UserIov, name: ExposedName) -> Remote {
+const WORDS: usize = 1 + 2 * IOV_LIMIT + 2;
+const _: () = assert!(8 * WORDS <= Remote::MAX);
+/// Bits of the first length, over which the word has count and kind.
+const FIRST_LEN: u32 = 48;
+
+/// None: there is no memory.
+pub(super) fn expose(instance: u64, iov: &UserIov, name: ExposedName) -> Option<Remote> {
     let (kind, name) = match name {
-        ExposedName::Nothing => (0, [0, 0]),
-        ExposedName::Sent(number) => (SENT, [number, 0]),
-        ExposedName::Region(part) => (REGION, [part.key, part.addr]),
+        ExposedName::Nothing => (0, &[][..]),
+        ExposedName::Sent(number) => (SENT, &[number][..]),
+        ExposedName::Region(part) => (REGION, &[part.key, part.addr][..]),
     };
-    let who = u64::from(pid) | (iov.parts().len() as u64) << 32 | kind << 40;
-    let mut words = [0; Remote::MAX / 8];
-    let ranges = iov
-        .parts()
-        .iter()
-        .flat_map(|part| [part.addr() as u64, part.len() as u64]);
-    let empty = core::iter::repeat_n(0, 2 * (IOV_LIMIT - iov.parts().len()));
-    let all = [instance, who].into_iter().chain(ranges).chain(empty).chain(name);
-    words.iter_mut().zip(all).for_each(|(word, value)| *word = value);
+    let (first, more) = iov.parts().split_first()?;
+    let len = Some(first.len() as u64).filter(|len| len >> FIRST_LEN == 0)?;
+    let shape = u64::from_le_bytes([0, 0, 0, 0, 0, 0, iov.parts().len() as u8, kind]);
+    let more = more.iter().flat_map(|part| [part.len() as u64, part.addr() as u64]);
+    let words = [instance, shape | len, first.addr() as u64].into_iter();
     let mut bytes = [0; Remote::MAX];
-    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+    let mut used = 0;
+    for (place, word) in bytes
+        .chunks_exact_mut(8)
+        .zip(words.chain(more).chain(name.iter().copied()))
+    {
         place.copy_from_slice(&word.to_le_bytes());
+        used += 8;
     }
-    Remote::from(bytes)
+    Remote::new(bytes.get(..used)?)
 }
 
+/// A peer may write anything. What it leaves out is 0.
 fn parse(remote: &Remote) -> ParsedRemote {
-    let mut words = [0u64; Remote::MAX / 8];
-    for (word, bytes) in words.iter_mut().zip(remote.bytes().chunks_exact(8)) {
-        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
-    }
-    let [instance, who, rest @ .., first, second] = words;
+    let mut words = remote
+        .bytes()
+        .chunks_exact(8)
+        .map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes));
+    let mut next = || words.next().unwrap_or(0);
+    let (instance, shape) = (next(), next());
+    let [.., count, kind] = shape.to_le_bytes();
+    let count = count.min(IOV_LIMIT as u8);
     let mut ranges = [Range { addr: 0, len: 0 }; IOV_LIMIT];
-    for (range, pair) in ranges.iter_mut().zip(rest.chunks_exact(2)) {
-        if let [addr, len] = *pair {
-            *range = Range { addr, len };
-        }
+    for (at, range) in ranges.iter_mut().take(usize::from(count)).enumerate() {
+        range.len = if at == 0 {
+            shape & ((1 << FIRST_LEN) - 1)
+        } else {
+            next()
+        };
+        range.addr = next();
     }
-    let count = u32::from((who >> 32) as u8).min(IOV_LIMIT as u32);
-    let len = ranges
-        .iter()
-        .take(count as usize)
-        .try_fold(0u64, |len, range| len.checked_add(range.len));
-    let named = match (who >> 40, len.and_then(|len| usize::try_from(len).ok())) {
-        (SENT, _) => ExposedName::Sent(first),
+    let len = ranges.iter().try_fold(0u64, |len, range| len.checked_add(range.len));
+    let named = match (kind, len.and_then(|len| usize::try_from(len).ok())) {
+        (SENT, _) => ExposedName::Sent(next()),
         (REGION, Some(len)) => ExposedName::Region(RemotePart {
-            key: first,
-            addr: second,
+            key: next(),
+            addr: next(),
             len,
         }),
         _ => ExposedName::Nothing,
     };
     ParsedRemote {
         instance,
-        pid: who as u32,
         count,
         ranges,
         named,
@@ -110,13 +119,13 @@ fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_L
 /// and proved.
 pub(super) fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at: usize, len: usize) -> Get {
     let name = parse(remote);
-    if name.instance != instance || name.pid != pid {
+    if name.instance != instance {
         return Get::Gone;
     }
     let Ok(pid) = i32::try_from(pid) else {
         return Get::Unsupported;
     };
-    let theirs = || name.ranges.iter().take(name.count as usize).copied();
+    let theirs = || name.ranges.iter().take(usize::from(name.count)).copied();
     let ours = || {
         local.parts().iter().map(|part| Range {
             addr: part.addr() as u64,
@@ -154,17 +163,16 @@ pub(super) struct PeerWindow {
 }
 
 impl PeerWindow {
-    /// None unless the memory is named as that of this instance and process.
+    /// None unless the memory is named as that of this instance. The process is the instance's, and proved.
     pub(super) fn of(remote: &Remote, instance: u64, pid: u32) -> Option<PeerWindow> {
         let name = parse(remote);
-        let right = (name.instance, name.pid) == (instance, pid);
-        let pid = i32::try_from(pid).ok().filter(|_| right)?;
+        let pid = i32::try_from(pid).ok().filter(|_| name.instance == instance)?;
         Some(PeerWindow { name, pid })
     }
 
     /// Copies bytes `at` to `at + len` of ours to the same place there. False: not all were copied.
     pub(super) fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
-        let theirs = || self.name.ranges.into_iter().take(self.name.count as usize);
+        let theirs = || self.name.ranges.into_iter().take(usize::from(self.name.count));
         let local = || {
             ours.parts().iter().map(|part| Range {
                 addr: part.addr() as u64,
@@ -194,6 +202,7 @@ impl PeerWindow {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ring;
     use super::*;
     use crate::util::user::UserBuf;
 
@@ -220,7 +229,7 @@ mod tests {
             (&[10], &[10], 10, 5, 0..0),
             (&[10], &[10], 500, 5, 0..0),
         ] {
-            let remote = expose(5, pid, &iov(&mut from, theirs), ExposedName::Nothing);
+            let remote = expose(5, &iov(&mut from, theirs), ExposedName::Nothing).unwrap();
             let mut to = [255u8; 200];
             let local = iov(&mut to, ours);
             assert_eq!(get(5, pid, &remote, &local, at, len), Get::Done);
@@ -236,13 +245,20 @@ mod tests {
         let pid = std::process::id();
         let mut to = [0u8; 16];
         let local = iov(&mut to, &[16]);
-        let good = expose(5, pid, &local, ExposedName::Nothing);
+        let good = expose(5, &local, ExposedName::Nothing).unwrap();
         assert_eq!(get(6, pid, &good, &local, 0, 16), Get::Gone);
-        assert_eq!(get(5, pid ^ 1, &good, &local, 0, 16), Get::Gone);
-        let mut bytes: [u8; Remote::MAX] = good.bytes().try_into().unwrap();
+        let mut bytes = good.bytes().to_vec();
         bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
-        let good = Remote::from(bytes);
-        assert_eq!(get(5, pid, &good, &local, 0, 16), Get::Unsupported);
+        let unmapped = Remote::new(&bytes).unwrap();
+        assert_eq!(get(5, pid, &unmapped, &local, 0, 16), Get::Unsupported);
+        for len in 1..good.bytes().len() {
+            let short = Remote::new(&good.bytes()[..len]).unwrap();
+            let expected = if len < 8 { Get::Gone } else { Get::Unsupported };
+            let got = get(5, pid, &short, &local, 0, 16);
+            // Without a length there is nothing to copy.
+            assert!(got == expected || len < 16 && got == Get::Done, "{len}: {got:?}");
+        }
+        assert_eq!(to, [0; 16]);
         let wild = Remote::from([255; Remote::MAX]);
         assert_eq!(get(u64::MAX, u32::MAX, &wild, &local, 0, 16), Get::Unsupported);
     }
@@ -262,10 +278,21 @@ mod tests {
                 ExposedName::Sent(u64::MAX - 9),
                 ExposedName::Region(part),
             ] {
-                assert_eq!(named(&expose(5, 6, &iov, name)), name);
+                let remote = expose(5, &iov, name).unwrap();
+                assert_eq!(named(&remote), name);
+                assert_eq!(parse(&remote).instance, 5);
             }
         }
         let wild = Remote::from([255; Remote::MAX]);
         assert_eq!(named(&wild), ExposedName::Nothing);
+    }
+
+    /// The offer of a message is then as short as one of a few bytes.
+    #[test]
+    fn one_range_is_near_its_header() {
+        let mut memory = vec![0; 70];
+        let remote = expose(5, &iov(&mut memory, &[70]), ExposedName::Nothing).unwrap();
+        assert!(ring::is_near(remote.bytes().len()));
+        assert!(expose(5, &iov(&mut memory, &[]), ExposedName::Nothing).is_none());
     }
 }

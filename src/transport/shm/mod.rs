@@ -363,7 +363,13 @@ impl Transport for ShmTransport {
     }
 
     fn expose(&mut self, _: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
-        let remote = get::expose(self.own.instance, self.own.pid, iov, name);
+        // The name is for a dual copy.
+        let name = if iov.len() < self.config.together {
+            ExposedName::Nothing
+        } else {
+            name
+        };
+        let remote = get::expose(self.own.instance, iov, name)?;
         Some(Exposed { remote, id: None })
     }
 

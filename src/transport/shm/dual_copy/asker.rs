@@ -140,7 +140,7 @@ impl ShmTransport {
         }
         let number = peer.last_dual_copy.wrapping_add(1).max(1);
         let back = cut.count;
-        let ours = get::expose(self.own.instance, self.own.pid, local, ExposedName::Nothing);
+        let ours = get::expose(self.own.instance, local, ExposedName::Nothing)?;
         let (words, body) = encode_request(number, cut, &ours, &memory.requested())?;
         // SYNC POINT pieces: stored before the request, which is published with a release.
         let left = PiecesLeft { number, front: 0, back };

@@ -56,7 +56,7 @@ pub(crate) fn encode_request(
     };
     let mut body = [0; REQUEST_BODY];
     let (first, second) = body.split_at_mut(Remote::MAX);
-    first.copy_from_slice(theirs.bytes());
+    first.get_mut(..theirs.bytes().len())?.copy_from_slice(theirs.bytes());
     for (place, word) in second.chunks_exact_mut(8).zip(name) {
         place.copy_from_slice(&word.to_le_bytes());
     }

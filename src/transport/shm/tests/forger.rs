@@ -218,7 +218,7 @@ impl Story {
             0 => body
                 .chunks_exact_mut(8)
                 .for_each(|word| word.copy_from_slice(&dice.number().to_le_bytes())),
-            1 if body.len() == Remote::MAX => body.copy_from_slice(self.name(forger).bytes()),
+            1 if body.len() == Remote::MAX => body = self.name(forger).bytes().to_vec(),
             _ => {}
         }
         let words = [first, self.dice.number(), self.dice.number(), total];
@@ -230,12 +230,13 @@ impl Story {
         let named = self.named();
         let remote = forger.expose(0, &self.loot.iov(), named).unwrap().remote;
         if self.dice.below(4) == 0 {
-            // Instance, pid, count, or length of the first piece. Not the address: all this is one process.
-            let at = self.dice.of(&[0, 8, 12, 24]);
+            // Instance, length of the first piece, count, or kind of name. Not an address: all this is one process.
+            let at = self.dice.of(&[0, 8, 14, 15]);
             let mut bytes = remote.bytes().to_vec();
-            bytes[at] ^= 1 << self.dice.below(8);
-            if at == 24 {
-                bytes[24..32].copy_from_slice(&self.dice.below(LONG as u64 + 1).to_le_bytes());
+            match at {
+                8 => bytes[8..12].copy_from_slice(&(self.dice.below(LONG as u64 + 1) as u32).to_le_bytes()),
+                14 => bytes[14] = 0,
+                _ => bytes[at] ^= 1 << self.dice.below(8),
             }
             return Remote::new(&bytes).unwrap();
         }
