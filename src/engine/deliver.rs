@@ -29,10 +29,10 @@ impl<R: Report> Sink for EngineSink<'_, R> {
 
     #[inline(always)]
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
-        if header.packet == Packet::Eager {
-            self.core.take_eager(from, header, body, self.report)
-        } else {
-            self.core.take_memory(from, *header, body, self.report)
+        match header.packet {
+            Packet::Eager => self.core.take_eager(from, header, body, self.report),
+            Packet::Rendezvous => self.core.take_offer(from, header, body, self.report),
+            _ => self.core.take_memory(from, *header, body, self.report),
         }
     }
 

@@ -345,8 +345,14 @@ impl Core {
         if peer.off_fast_path && peer.has_long_rma() {
             return None; // a message must not overtake long reads and writes before it
         }
+        let fetched = matches!(send.local, LocalBuffer::User(_)) && !peer.cannot_fetch;
+        let eager = if fetched {
+            self.limits.eager_if_fetched
+        } else {
+            self.limits.eager
+        };
         // A message that would go in many small packets is better fetched.
-        let asks = send.len > self.limits.eager || peer.small_packets_only && send.len > self.limits.guaranteed_body;
+        let asks = send.len > eager || peer.small_packets_only && send.len > self.limits.guaranteed_body;
         if !asks && credit::cost(send.len) > peer.credit && !peer.withholds_credit {
             return None; // the receiver returns credit without being asked
         }

@@ -43,6 +43,8 @@ pub(super) struct Peer {
     pub off_fast_path: bool,
     /// The transport had no memory for a long packet: keep to `Limits::guaranteed_body` until the queue is empty.
     pub small_packets_only: bool,
+    /// It requested the bytes of the last message that it could have fetched.
+    pub cannot_fetch: bool,
     /// It violated the protocol: all its packets are dropped.
     pub shunned: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
@@ -76,6 +78,7 @@ impl Peer {
             told_withholding: false,
             off_fast_path: false,
             small_packets_only: false,
+            cannot_fetch: false,
             shunned: false,
             not_polling: false,
             allowed: config.window,

@@ -35,6 +35,8 @@ pub struct Limits {
     pub max_body: usize,
     /// Messages up to this size are sent eagerly, in one packet or several; longer ones by rendezvous.
     pub eager: usize,
+    /// The same where the peer can fetch the message with `get`, if less.
+    pub eager_if_fetched: usize,
     /// Whether `get` can work at all; it may still answer `Unsupported` for some peers.
     pub can_get: bool,
     /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered

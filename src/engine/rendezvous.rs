@@ -4,8 +4,9 @@
 //! receiver fetches it and answers `Done`; or requests as many bytes as fit its buffer (`Send`), which the sender
 //! pushes as segments. A get that fails is followed by a request. Long writes use the same steps after their `Offer`.
 
+use super::deliver::ANSWERS;
 use super::exposure::is_remote;
-use super::message::{Landing, Message, Phase, kind, tag};
+use super::message::{Landing, Message, Phase};
 use super::op::{Access, Report};
 use super::outgoing::{LocalBuffer, Stage};
 use super::peer::Malformed;
@@ -27,6 +28,10 @@ pub(super) struct GetRequest {
     pub now: bool,
 }
 
+fn total(header: &Header) -> Result<usize, Malformed> {
+    usize::try_from(header.total).map_err(|_| Malformed)
+}
+
 impl Core {
     /// A peer offers a message.
     pub(super) fn place_offer(
@@ -36,30 +41,62 @@ impl Core {
         len: usize,
         report: &mut impl Report,
     ) -> Result<Placement, Malformed> {
-        let total = usize::try_from(header.total).map_err(|_| Malformed)?;
-        if len != 0 && !is_remote(len) {
-            return Err(Malformed);
-        }
-        let matched = self.take_post(kind(header), from, tag(header), total);
-        let wanted = matched.is_some();
-        let mut message = Message::new(from, header, Phase::Offered(None), total);
-        message.matched = matched;
-        message.moving = u32::from(len > 0);
-        let id = self.arrivals.insert(message);
-        if !wanted {
-            self.hold_unexpected(id);
-        }
         if len == 0 {
-            if wanted {
-                self.accept(id, report);
-            }
+            self.take_in_offer(from, header, None, report)?;
             return Ok(Placement::Drop);
         }
+        if !is_remote(len) {
+            return Err(Malformed);
+        }
+        let mut message = Message::new(from, header, Phase::Offered(None), total(header)?);
+        message.moving = 1;
+        let (id, _) = self.match_offer(message);
         let token = self.landings.insert(Landing::Remote { message: id }).bits();
         Ok(Placement::Keep {
             buffer: vec![0; len],
             token,
         })
+    }
+
+    /// The short way of most offers: the whole packet lies in the transport. False: nothing was done, and `place` follows.
+    #[inline(never)]
+    pub(super) fn take_offer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
+        let simple = header.flags & !(flag::TAGGED | flag::DATA) == 0;
+        let peer = self
+            .peers
+            .get(from as usize)
+            .filter(|peer| simple && !peer.off_fast_path);
+        if peer.is_none_or(|peer| peer.control.len() >= ANSWERS) {
+            return false;
+        }
+        let remote = Remote::new(body);
+        remote.is_some() && self.take_in_offer(from, header, remote, report).is_ok()
+    }
+
+    fn take_in_offer(
+        &mut self,
+        from: PeerId,
+        header: &Header,
+        remote: Option<Remote>,
+        report: &mut impl Report,
+    ) -> Result<(), Malformed> {
+        let phase = Phase::Offered(remote.map(Box::new));
+        let (id, matched) = self.match_offer(Message::new(from, header, phase, total(header)?));
+        if matched {
+            self.accept(id, report);
+        }
+        Ok(())
+    }
+
+    /// Finds the receive of an offered message, or holds the message. Returns whether there was one.
+    fn match_offer(&mut self, mut message: Message) -> (Id, bool) {
+        message.matched = self.take_post(message.kind, message.from, message.tag, message.total);
+        let matched = message.matched.is_some();
+        let id = self.arrivals.insert(message);
+        if !matched {
+            self.hold_unexpected(id);
+        }
+        (id, matched)
     }
 
     /// The `Remote` of an offered message has come.
@@ -159,7 +196,10 @@ impl Core {
         }
         send.stage = Stage::Requested;
         send.until = wanted;
-        self.peer(from).requested.push_back(id);
+        let offered = matches!(send.local, LocalBuffer::User(_));
+        let peer = self.peer(from);
+        peer.cannot_fetch |= offered;
+        peer.requested.push_back(id);
         self.wake(from);
         Ok(())
     }
@@ -198,6 +238,9 @@ impl Core {
         }
         if !send.may_be_done() {
             return Err(Malformed);
+        }
+        if send.stage == Stage::Offered {
+            self.peer(from).cannot_fetch = false;
         }
         self.end_send(id, None, report);
         Ok(())

@@ -131,15 +131,19 @@ pub(super) struct Core {
 impl Core {
     pub(super) fn new(limits: Limits, config: Config) -> Core {
         let eager = limits.eager.min(credit::largest(config.window));
+        let small = eager.min(limits.max_body);
+        let can_get = limits.can_get && limits.max_body >= Remote::MAX;
+        let fetched = if can_get { limits.eager_if_fetched } else { eager };
         Core {
             exposed_regions: None,
             config,
             limits: Limits {
                 eager,
-                can_get: limits.can_get && limits.max_body >= Remote::MAX,
+                eager_if_fetched: fetched.clamp(small, eager),
+                can_get,
                 ..limits
             },
-            small: eager.min(limits.max_body),
+            small,
             peers: Vec::new(),
             busy: VecDeque::new(),
             sends: Slab::default(),

@@ -101,6 +101,7 @@ impl Transport for Feed {
         Limits {
             max_body: MAX_BODY,
             eager: 4096,
+            eager_if_fetched: 4096,
             can_get: true,
             sync_placement: true,
             guaranteed_body: MAX_BODY,

@@ -182,13 +182,15 @@ fn config() -> Config {
     let Settings {
         fetch, eager, together, ..
     } = settings::get();
+    let default = Config::default();
     Config {
         warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),
         debug: |text| log!(by NAME; Debug, Mr, "{text}"),
         fetch,
-        eager,
+        eager: eager.unwrap_or(default.eager),
+        eager_if_fetched: eager.unwrap_or(default.eager_if_fetched),
         together,
-        ..Config::default()
+        ..default
     }
 }
 

@@ -29,7 +29,8 @@ const VARIABLES: [Variable; 5] = [
     (
         "eager_size",
         ParamType::Size,
-        "Messages up to this many bytes are sent without asking the receiver (default: 32768)",
+        "Messages up to this many bytes are sent without asking the receiver (default: 8192, or 32768 where the receiver \
+         cannot read the sender's memory)",
     ),
     (
         "together_size",
@@ -44,21 +45,20 @@ pub(super) struct Settings {
     pub rx_size: usize,
     /// Whether a peer's memory may be read through the kernel.
     pub fetch: bool,
-    pub eager: usize,
+    /// None: `transport::shm` knows what is best.
+    pub eager: Option<usize>,
     /// From here on both sides copy.
     pub together: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let Config {
-            fetch, eager, together, ..
-        } = Config::default();
+        let Config { fetch, together, .. } = Config::default();
         Settings {
             tx_size: 1024,
             rx_size: 1024,
             fetch,
-            eager,
+            eager: None,
             together,
         }
     }
@@ -71,7 +71,7 @@ impl Settings {
         let size = |name: &str| size(find(name));
         settings.tx_size = queue(find("tx_size")).unwrap_or(settings.tx_size);
         settings.rx_size = queue(find("rx_size")).unwrap_or(settings.rx_size);
-        settings.eager = size("eager_size").unwrap_or(settings.eager);
+        settings.eager = size("eager_size");
         settings.together = size("together_size").unwrap_or(settings.together);
         if let Ok(Value::Bool(disabled)) = find("disable_cma") {
             settings.fetch = !disabled;
@@ -117,7 +117,7 @@ mod tests {
                 tx_size: 7,
                 rx_size: 8,
                 fetch: false,
-                eager: 0,
+                eager: Some(0),
                 together: 2,
             }
         );

@@ -57,6 +57,7 @@ impl Config {
         Limits {
             max_body: MAX_BODY,
             eager: self.eager.min(MAX_BODY),
+            eager_if_fetched: self.eager.min(MAX_BODY),
             can_get: false,
             guaranteed_body: MAX_BODY,
             sync_placement: false,

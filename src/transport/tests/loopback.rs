@@ -19,6 +19,7 @@ const DEPTH: usize = 64;
 pub const LIMITS: Limits = Limits {
     max_body: 4096,
     eager: 16384,
+    eager_if_fetched: 16384,
     can_get: false,
     guaranteed_body: 4096,
     sync_placement: true,

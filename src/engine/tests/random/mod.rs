@@ -106,6 +106,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             limits: Limits {
                 max_body,
                 eager: 300,
+                eager_if_fetched: 150,
                 can_get,
                 guaranteed_body: max_body.min(100),
                 sync_placement: true,

@@ -25,6 +25,7 @@ fn manners() -> [Manner; 5] {
     let limits = Limits {
         max_body: 300,
         eager: 250,
+        eager_if_fetched: 250,
         can_get: true,
         guaranteed_body: 300,
         sync_placement: true,

@@ -62,6 +62,7 @@ impl Default for Manner {
             limits: Limits {
                 max_body: 100,
                 eager: 300,
+                eager_if_fetched: 300,
                 can_get: true,
                 guaranteed_body: 100,
                 sync_placement: true,

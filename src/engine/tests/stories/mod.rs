@@ -266,3 +266,36 @@ fn a_get_that_fails_is_followed_by_asking() {
         assert_eq!(asked, usize::from(gets != [0, 0, 0]));
     }
 }
+
+/// A message of some packets is offered to a peer that can fetch it, and sent unasked to one that was seen not to.
+#[test]
+fn who_cannot_fetch_is_sent_what_is_not_too_long() {
+    let mut manner = Manner::default();
+    manner.limits.eager_if_fetched = 150;
+    let mut bed = Bed::new(2, 1, manner, small());
+    let (fetches, refuses) = ([0, 0, 16], [16, 0, 0]);
+    for (gets, len, offered, requested) in [
+        (fetches, 150, 0, 0),
+        (fetches, 151, 1, 0),
+        (refuses, 151, 1, 1),
+        (refuses, 300, 0, 0),
+        (refuses, 301, 1, 1),
+        (fetches, 151, 0, 0),
+        (fetches, 301, 1, 0),
+        (fetches, 151, 1, 0),
+    ] {
+        let counts = |bed: &Bed| [Packet::Rendezvous, Packet::Send].map(|packet| bed.world.borrow().count(packet));
+        let before = counts(&bed);
+        bed.world.borrow_mut().manner.gets = gets;
+        let recv = bed.recv(1, &[len], tagged(0));
+        let sent = bed.send(letter(0, 1, 0, len)).unwrap();
+        bed.settle();
+        check(&bed, recv, sent);
+        let now = counts(&bed);
+        assert_eq!(
+            [now[0] - before[0], now[1] - before[1]],
+            [offered, requested],
+            "{gets:?} {len}"
+        );
+    }
+}

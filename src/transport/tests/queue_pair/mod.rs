@@ -24,6 +24,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 pub const LIMITS: Limits = Limits {
     max_body: 256,
     eager: 500,
+    eager_if_fetched: 500,
     can_get: true,
     guaranteed_body: 256,
     sync_placement: false,

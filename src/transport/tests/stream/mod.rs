@@ -133,6 +133,7 @@ impl Transport for Stream {
         Limits {
             max_body: 1000,
             eager: 5000,
+            eager_if_fetched: 5000,
             can_get: false,
             guaranteed_body: 1000,
             sync_placement: false,

@@ -49,6 +49,7 @@ impl Config {
         Limits {
             max_body,
             eager: self.eager,
+            eager_if_fetched: self.eager,
             can_get: true,
             sync_placement: true,
             guaranteed_body: max_body,

@@ -119,6 +119,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             limits: Limits {
                 max_body: 700,
                 eager: 300,
+                eager_if_fetched: 300,
                 can_get,
                 guaranteed_body: 256,
                 sync_placement: at_once,
