@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "stations.h"
+#include "calls.h"
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -75,7 +76,7 @@ static void count_error(struct station *me, _Atomic uint32_t *count, int error)
 	(*count)++;
 }
 
-static void post_receive(struct slot *slot)
+static void post_receive(struct station *me, struct slot *slot)
 {
 	ssize_t ret;
 	long until = now_ms() + PATIENCE_MS;
@@ -83,7 +84,11 @@ static void post_receive(struct slot *slot)
 	slot->is_receive = true;
 	while ((ret = fi_recv(end.ep, slot->bytes, LONGEST, NULL, FI_ADDR_UNSPEC, slot)) == -FI_EAGAIN && now_ms() < until)
 		;
+	/* The connection is over. */
+	if (me->connected && ret == -FI_ENOTCONN)
+		return;
 	OK(ret);
+	me->receiving++;
 }
 
 /* Whoever could not send to a peer waits for orders: nothing else would be told of. */
@@ -157,10 +162,13 @@ static void progress_of(struct station *me)
 		else if (slot->generation == me->generation)
 			me->sent++;
 	}
-	if (slot->is_receive)
-		post_receive(slot);
-	else
+	if (!slot->is_receive) {
 		busy[slot - sends] = false;
+		return;
+	}
+	MUST(me->receiving > 0);
+	me->receiving--;
+	post_receive(me, slot);
 }
 
 static bool has_sends(void)
@@ -190,18 +198,23 @@ static void meet_peer(struct station *me)
 static void live(struct station *me)
 {
 	struct wish wish = { .provider = provider, .caps = FI_MSG, .node = me->node, .service = me->service, .mode = CONTEXTS,
-			     .msg_order = FI_ORDER_SAS, .cq_size = 4 * WINDOW };
+			     .msg_order = FI_ORDER_SAS, .cq_size = 4 * WINDOW, .ep_type = me->connected ? FI_EP_MSG : FI_EP_RDM };
 
 	go_to(me);
 	receives = calloc(WINDOW, sizeof(*receives));
 	sends = calloc(WINDOW, sizeof(*sends));
 	MUST(receives && sends);
 	open_base(&base, find(&wish));
-	open_end(&end, &base, &wish);
-	me->name = end.name;
-	me->open = true;
+	if (me->connected) {
+		open_connected_end(&end, me, &base, &wish);
+		me->met = me->generation;
+	} else {
+		open_end(&end, &base, &wish);
+		me->name = end.name;
+		me->open = true;
+	}
 	for (int i = 0; i < WINDOW; i++)
-		post_receive(&receives[i]);
+		post_receive(me, &receives[i]);
 	while (me->order != CLOSE) {
 		if (me->order == MEET && me->met != me->generation && !has_sends() && me->peer->open) {
 			meet_peer(me);
@@ -212,8 +225,11 @@ static void live(struct station *me)
 			me->idle = !has_sends();
 		}
 		progress_of(me);
+		if (me->connected)
+			me->shutdowns += new_shutdowns();
 	}
 	close_end(&end);
+	close_calls();
 	close_base(&base);
 	_exit(0);
 }

@@ -25,6 +25,7 @@ struct station {
 	const char *node, *service; /* as struct wish has them */
 	int tcp_retries;            /* the host's net.ipv4.tcp_retries2; 0: the system's */
 	bool keeps_address;         /* MEET goes on with the address that the vector has */
+	bool connected;             /* by FI_EP_MSG: host 2's asks host 1's for the connection, and there is no other */
 	struct station *peer;
 	pid_t pid;
 
@@ -38,6 +39,8 @@ struct station {
 	_Atomic uint32_t met;    /* the generation in which it met its peer; 0: none yet */
 	_Atomic uint64_t posted, sent, received;
 	_Atomic uint32_t send_errors, receive_errors;
+	_Atomic uint32_t receiving; /* receives that are posted */
+	_Atomic uint32_t shutdowns; /* FI_SHUTDOWN of the connection */
 	_Atomic int error; /* the first */
 };
 

@@ -105,6 +105,76 @@ static void link_stays_down(void)
 	ends_well(b);
 }
 
+static void start_connected(void)
+{
+	a->connected = b->connected = true;
+	start();
+}
+
+/* Nothing stays under way, and the event queue says what has become of the connection, once. */
+static void connection_ends(struct station *station)
+{
+	UNTIL_SO(station, station, station->shutdowns && !station->receiving);
+	sends_end(station);
+	ends_well(station);
+	CHECK(station->shutdowns == 1, "FI_SHUTDOWN %u times", station->shutdowns);
+}
+
+static void connection_on_an_ordinary_day(void)
+{
+	set_out();
+	start_connected();
+	stream_on();
+	nothing_is_lost(a, b);
+}
+
+static void connection_whose_link_stays_down(void)
+{
+	set_out();
+	setenv("FI_TCP_SILENCE_TIMEOUT", "3000", 1);
+	start_connected();
+	net("link set h2 down");
+	sends_fail(a);
+	sends_fail(b);
+	connection_ends(a);
+	connection_ends(b);
+}
+
+/* Nobody sends, and both still hear that the other is gone. */
+static void connection_at_rest_whose_link_stays_down(void)
+{
+	set_out();
+	setenv("FI_TCP_SILENCE_TIMEOUT", "3000", 1);
+	start_connected();
+	sends_end(a);
+	sends_end(b);
+	UNTIL_SO(a, b, a->received == b->posted && b->received == a->posted);
+	net("link set h2 down");
+	connection_ends(a);
+	connection_ends(b);
+}
+
+static void connection_whose_peer_is_killed(void)
+{
+	set_out();
+	start_connected();
+	kill_station(b, SIGKILL);
+	bury(b);
+	sends_fail(a);
+	connection_ends(a);
+}
+
+static void connection_whose_link_comes_back(void)
+{
+	set_out();
+	start_connected();
+	net("link set h2 down");
+	until_still(a, b);
+	net("link set h2 up");
+	stream_on();
+	nothing_is_lost(a, b);
+}
+
 static void close_while_the_link_is_down(void)
 {
 	set_out();
@@ -288,6 +358,11 @@ static const struct test tests[] = {
 	TEST(an_ordinary_day),
 	TEST(ipv6),
 	TEST(link_stays_down),
+	TEST(connection_on_an_ordinary_day),
+	TEST(connection_whose_link_stays_down),
+	TEST(connection_at_rest_whose_link_stays_down),
+	TEST(connection_whose_link_comes_back),
+	TEST(connection_whose_peer_is_killed),
 	TEST(close_while_the_link_is_down),
 	TEST(link_comes_back),
 	TEST(peer_is_killed),

@@ -47,12 +47,11 @@ static void look_at_the_time(const char *what)
 
 static void open_all(const char *own, const char *peer)
 {
-	struct wish wish = { .provider = "verbs", .caps = FI_MSG | FI_RMA, .mode = CONTEXTS };
+	struct wish wish = { .provider = "verbs", .ep_type = FI_EP_MSG, .caps = FI_MSG | FI_RMA, .mode = CONTEXTS };
 	struct fi_info *hints = hints_of(&wish);
 	struct sockaddr_in *from = calloc(1, sizeof(*from));
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
 
-	hints->ep_attr->type = FI_EP_MSG;
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	if (peer) {

@@ -37,7 +37,7 @@ struct fi_info *hints_of(const struct wish *wish)
 	hints->fabric_attr->prov_name = strdup(provider_of(wish));
 	hints->caps = wish->caps ? wish->caps : FI_MSG | FI_TAGGED;
 	hints->mode = wish->mode;
-	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->type = wish->ep_type ? wish->ep_type : FI_EP_RDM;
 	hints->ep_attr->rx_ctx_cnt = wish->rx_ctx_cnt;
 	hints->ep_attr->tx_ctx_cnt = wish->tx_ctx_cnt;
 	hints->tx_attr->msg_order = wish->msg_order;

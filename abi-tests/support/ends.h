@@ -23,6 +23,7 @@ struct wish {
 	const char *node;            /* where endpoints are; NULL: usual_node, "": wherever the library thinks */
 	const char *service;         /* their port; NULL: any */
 	uint32_t version;            /* of the API; 0: the newest that headers and library both know */
+	enum fi_ep_type ep_type;     /* 0: FI_EP_RDM */
 	uint64_t caps;               /* instead of FI_MSG | FI_TAGGED */
 	uint64_t mode, msg_order;
 	int mr_mode;
