@@ -49,10 +49,12 @@ export OMPI_MCA_opal_common_ofi_provider_include=$FI_PROVIDER OMPI_MCA_opal_comm
     took_provider='.*mtl:ofi:provider: ([a-z_;]*).*'
     # The C library does not find again the message that MPI_Mprobe has claimed, as every receive of an object does; nor do
     # partitioned messages between processes end.
-    [ "$library" = "$DIST/lib" ] || leave=(-e _matched -e _obj -e _part)
+    [ "$library" = "$DIST/lib" ] || leave+=(-e _matched -e _obj -e _part)
     if [ "$CLIENTS" = full ]; then
-        mpi4py tcp-openmpi-2 2 1800
+        # Jobs that start others have a run of their own, so that one that hangs leaves the rest its count.
+        mpi4py tcp-openmpi-2 2 1800 -e test_spawn
         mpi4py tcp-openmpi-4 4 1800 -i test_p2p -i test_cco
+        mpi4py tcp-openmpi-spawn 2 600 -i test_spawn
     else
         mpi4py tcp-openmpi-2 2 300 -i test_p2p_buf -i test_p2p_obj -i test_cco_buf
     fi
@@ -62,7 +64,7 @@ export OMPI_MCA_opal_common_ofi_provider_include=$FI_PROVIDER OMPI_MCA_opal_comm
     . "$clients/with-openmpi4"
     export OMPI_MCA_mtl_base_verbose=1
     took_provider='.*mtl:ofi:prov: ([a-z_;]*).*'
-    # Left out: cancelling a send is a segmentation fault of Open MPI, on the C library alike.
-    leave=(-x '*.testCancel')
+    # Left out: cancelling a send, and MPI_Alltoallw from MPI_BOTTOM, are segmentation faults of Open MPI, on the C library alike.
+    leave=(-x '*.testCancel' -x '*.testAlltoallwBottom')
     mpi4py tcp-openmpi4-2 2 1800 -i test_p2p_buf -i test_cco
 )
