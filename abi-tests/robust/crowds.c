@@ -75,12 +75,16 @@ static struct fi_cq_tagged_entry next(struct end *end)
 	return next_among(end, NULL, 0);
 }
 
-static void send_one(struct end *end, fi_addr_t to, uint64_t tag, uint64_t value)
+/* Injects. It may take a connection, which the receiver must look after. */
+static void send_one(struct end *end, fi_addr_t to, uint64_t tag, uint64_t value, struct end *receiver)
 {
 	ssize_t ret;
 
-	while ((ret = fi_tinject(end->ep, &value, BYTES, to, tag)) == -FI_EAGAIN)
+	while ((ret = fi_tinject(end->ep, &value, BYTES, to, tag)) == -FI_EAGAIN) {
 		fi_cq_read(end->cq, NULL, 0);
+		if (receiver)
+			fi_cq_read(receiver->cq, NULL, 0);
+	}
 	if (ret)
 		DIE("fi_tinject: %s", fi_strerror((int) -ret));
 }
@@ -140,7 +144,7 @@ static void one_of_all(int me, int count)
 		OK(fi_trecv(end.ep, &got[i], BYTES, NULL, addrs[i / ROUNDS], (uint64_t) (i % ROUNDS), 0, &contexts[i]));
 	for (r = 0; r < ROUNDS; r++)
 		for (i = 0; i < count; i++)
-			send_one(&end, addrs[(me + i) % count], (uint64_t) r, (uint64_t) (me * ROUNDS + r + 1));
+			send_one(&end, addrs[(me + i) % count], (uint64_t) r, (uint64_t) (me * ROUNDS + r + 1), NULL);
 	for (i = 0; i < count * ROUNDS; i++)
 		next(&end);
 	for (i = 0; i < count * ROUNDS; i++)
@@ -206,7 +210,7 @@ static int hub(int count)
 	for (r = 0; r < 2; r++) {
 		memset(seen, 0, (size_t) count);
 		for (i = 0; i < count; i++) {
-			send_one(&ends[i], addrs[i], 7, (uint64_t) i);
+			send_one(&ends[i], addrs[i], 7, (uint64_t) i, &server);
 			if (fi_cq_read(ends[i].cq, NULL, 0) == -FI_EAVAIL)
 				DIE("sender %d has no way to its peer", i);
 		}
@@ -254,6 +258,7 @@ static void guest(struct end *server, uint64_t number)
 	uint64_t answer = 0;
 	struct end end = { 0 };
 	fi_addr_t to, back;
+	ssize_t ret;
 
 	come(&end);
 	to = know(end.av, &server->name);
@@ -261,13 +266,17 @@ static void guest(struct end *server, uint64_t number)
 	question.name = end.name;
 	OK(fi_trecv(server->ep, &got, sizeof(got), NULL, FI_ADDR_UNSPEC, 1, 0, &asked));
 	OK(fi_trecv(end.ep, &answer, sizeof(answer), NULL, FI_ADDR_UNSPEC, 2, 0, &answered));
-	OK(fi_tinject(end.ep, &question, offsetof(struct question, name.bytes) + end.name.len, to, 1));
+	/* It may take a connection, which the server must look after. */
+	while ((ret = fi_tinject(end.ep, &question, offsetof(struct question, name.bytes) + end.name.len, to, 1)) ==
+	       -FI_EAGAIN)
+		fi_cq_read(server->cq, NULL, 0);
+	OK(ret);
 	/* Each is driven by its own queue alone. */
 	next_among(server, &end, 1);
 	if (got.number != number)
 		DIE("question %llu", (unsigned long long) got.number);
 	back = know(server->av, &got.name);
-	send_one(server, back, 2, ~number);
+	send_one(server, back, 2, ~number, &end);
 	next_among(&end, server, 1);
 	if (answer != ~number)
 		DIE("answer %llx", (unsigned long long) answer);

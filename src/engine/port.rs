@@ -317,6 +317,12 @@ pub trait Transport {
     /// Delivers about `budget` packets at most. Returns how many.
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
+    /// Begins to connect to this peer, if need be. Says whether packets find no room until that is done, which may be soon.
+    /// It is not said for long: a peer that does not look must not keep the program from sending.
+    fn connects_soon(&mut self, _to: PeerId) -> bool {
+        false
+    }
+
     /// Lets a peer fetch from our memory with `get`. If the peer asks for help with the copy, the transport asks the
     /// engine for the memory by this name (`Sink::exposed_memory`). None: it cannot, so the bytes are sent. Memory without
     /// a `Sent` name is a region's, which may be closed before `unexpose`: a transport whose peers would still reach it

@@ -99,8 +99,32 @@ static void sends_to_a_peer_that_does_not_look(void)
 	in_two(&usual, sends_to_a_peer_that_does_not_look_body);
 }
 
+/* Whoever injects has no completion to come back for: once it was taken it goes on its way without another call. */
+static void an_inject_needs_no_more_calls_body(struct bed *bed, int me, int pipe)
+{
+	struct side *mine = &bed->side[0];
+	char word;
+
+	if (me == 0) {
+		POST(bed, post_recv(mine->ep, in, 64, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		COMPLETION(bed, mine->rx, ctx(1));
+		SAME(in, 64, 5);
+		pipe_send(pipe, "r", 1);
+	} else {
+		fill(out, 64, 5);
+		POST(bed, post_inject(mine->ep, out, 64, bed->peer, TAG));
+		pipe_recv(pipe, &word, 1);
+	}
+}
+
+static void an_inject_needs_no_more_calls(void)
+{
+	in_two(&usual, an_inject_needs_no_more_calls_body);
+}
+
 static const struct test tests[] = {
 	TEST(ping_pong_between_processes), TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
+	TEST(an_inject_needs_no_more_calls),
 };
 
 CASES(tests)

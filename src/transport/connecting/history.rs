@@ -13,6 +13,9 @@ use std::time::Duration;
 const REST_MS: u64 = 5;
 const MOST_REST_MS: u64 = 500;
 
+/// For how long a peer that is tried is expected to answer any moment.
+const HOPE_MS: u64 = 1000;
+
 /// The pause after nonsense, and for a peer that said that it connects to us.
 pub const LONG_REST_MS: u64 = 1000;
 
@@ -69,6 +72,10 @@ impl History {
         }
     }
 
+    pub fn has_answer(&self) -> bool {
+        self.died || self.failure.is_some()
+    }
+
     /// A try begins.
     pub fn begins(&mut self, now: u64) {
         self.since.get_or_insert(now);
@@ -79,6 +86,11 @@ impl History {
     /// When the last try began.
     pub fn tried_at(&self) -> u64 {
         self.tried_at
+    }
+
+    /// Whether it has been tried for so short a time that it may answer soon.
+    pub fn is_hopeful(&self, now: u64) -> bool {
+        self.since.is_some_and(|since| now.saturating_sub(since) < HOPE_MS)
     }
 
     /// A try has failed. `until`: when, as the transport counts it.
@@ -183,6 +195,20 @@ mod tests {
         assert_eq!((history.answer(), history.answer()), (Some(REFUSED), None));
         history.begins(now);
         assert_eq!(history.failed(Failed::Nobody, now, TIMEOUT), Next::Rest(10));
+    }
+
+    #[test]
+    fn there_is_hope_for_a_while() {
+        let mut history = History::default();
+        assert!(!history.is_hopeful(5) && !history.has_answer());
+        history.begins(5);
+        history.begins(900);
+        assert!(history.is_hopeful(5) && history.is_hopeful(4 + HOPE_MS) && !history.is_hopeful(5 + HOPE_MS));
+        history.stands(1);
+        assert!(!history.is_hopeful(5));
+        history.begins(5);
+        history.give_up(REFUSED);
+        assert!(!history.is_hopeful(5) && history.has_answer());
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl<L, A> Peer<L, A> {
         }
     }
 
+    /// Whether the next push to it would have to connect first.
+    pub fn wants_link(&self) -> bool {
+        self.link.is_none() && !self.is_self && !self.history.has_answer()
+    }
+
     pub fn place(&self) -> Option<SocketAddr> {
         address::place(&self.address)
     }

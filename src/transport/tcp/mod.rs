@@ -56,6 +56,7 @@ use crate::engine::port::{
     Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
+use crate::sys::clock;
 use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
@@ -396,6 +397,18 @@ impl Transport for TcpTransport {
             peer.is_self = true;
         }
         Some(number)
+    }
+
+    #[cold]
+    fn connects_soon(&mut self, to: PeerId) -> bool {
+        let Some(peer) = self.peers.get(to).filter(|peer| peer.wants_link()) else {
+            return false;
+        };
+        if matches!(peer.way, Way::None) {
+            self.dial(to);
+        }
+        let tried = self.peers.get(to).filter(|peer| peer.wants_link());
+        tried.is_some_and(|peer| peer.history.is_hopeful(clock::monotonic_ms()))
     }
 
     fn is_crowded(&self) -> bool {

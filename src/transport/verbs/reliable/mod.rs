@@ -45,6 +45,7 @@ use crate::engine::port::{
     Body, CopyOp, Exposed, ExposedName, Get, Limits, Notice, OneSided, PeerId, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
+use crate::sys::clock;
 use crate::sys::forks::Process;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
@@ -258,6 +259,16 @@ impl<D: Device> Transport for Reliable<D> {
             peer.is_self = true;
         }
         Some(number)
+    }
+
+    #[cold]
+    fn connects_soon(&mut self, to: PeerId) -> bool {
+        let Some(_) = self.peers.get(to).filter(|peer| peer.wants_link()) else {
+            return false;
+        };
+        self.dial_if_idle(to);
+        let tried = self.peers.get(to).filter(|peer| peer.wants_link());
+        tried.is_some_and(|peer| peer.history.is_hopeful(clock::monotonic_ms()))
     }
 
     fn is_crowded(&self) -> bool {
