@@ -26,8 +26,9 @@ pub struct Config {
     /// Messages up to this size go through the ring.
     pub eager: usize,
     /// The same where the receiver can fetch them. Measured: 8 KiB take 1.6 us through the ring and 1.7 fetched, 16
-    /// KiB 3.2 and 2.0, 32 KiB 5.3 and 3.0, as each line of the ring goes from core to core twice. On processors with
-    /// slower system calls the ring was ahead by a seventh to 32 KiB, and behind where both processes share a core.
+    /// KiB 3.2 and 2.0, 32 KiB 5.3 and 3.0, as each line of the ring goes from core to core twice. Where both have one
+    /// cache the ring is twice as fast as the fetch, which then still takes no longer than the C library's
+    /// (docs/performance.md): so this is the border that is nowhere far behind.
     pub eager_if_fetched: usize,
     /// Messages from this size on are fetched by a dual copy (FI_SHM_TOGETHER_SIZE). Registered memory that cannot be
     /// mapped is read and written so from twice this size on, as its initiator alone can begin at once. Measured for
