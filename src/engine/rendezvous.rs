@@ -9,6 +9,7 @@ use super::exposure::is_remote;
 use super::message::{Landing, Message, Phase};
 use super::op::{Access, Report};
 use super::outgoing::{LocalBuffer, Stage};
+use super::outgoing_op::OutgoingOp;
 use super::peer::Malformed;
 use super::pieces::refusal_error;
 use super::port::{ExposedName, PeerId, Placement, Remote};
@@ -196,9 +197,10 @@ impl Core {
         }
         send.stage = Stage::Requested;
         send.until = wanted;
-        let offered = matches!(send.local, LocalBuffer::User(_));
+        // Writes are asked for in parts by those that could fetch, too.
+        let could_be_fetched = matches!((&send.local, &send.op), (LocalBuffer::User(_), OutgoingOp::Message));
         let peer = self.peer(from);
-        peer.cannot_fetch |= offered;
+        peer.cannot_fetch |= could_be_fetched;
         peer.requested.push_back(id);
         self.wake(from);
         Ok(())
