@@ -49,11 +49,6 @@ impl<L, A> Peer<L, A> {
         }
     }
 
-    /// Whether the next push to it would have to connect first.
-    pub fn wants_link(&self) -> bool {
-        self.link.is_none() && !self.is_self && !self.history.has_answer()
-    }
-
     pub fn place(&self) -> Option<SocketAddr> {
         address::place(&self.address)
     }
@@ -76,7 +71,7 @@ impl<L, A> Peer<L, A> {
     }
 
     /// Nothing is kept for it, or under way.
-    fn is_idle(&self) -> bool {
+    fn is_unused(&self) -> bool {
         let at_rest = matches!(self.way, Way::None | Way::Resting { .. });
         let is_kept = self.history.has_died() || self.in_ways || self.is_self || self.is_base;
         self.link.is_none() && at_rest && !is_kept
@@ -174,6 +169,27 @@ impl<L, A> Peers<L, A> {
         all.filter_map(|(number, peer)| Some((number, peer.link.as_deref_mut()?)))
     }
 
+    /// Whether the next push to this peer would have to connect first.
+    pub fn wants_link(&self, peer: PeerId) -> bool {
+        let peer = self.get(peer);
+        peer.is_some_and(|peer| peer.link.is_none() && !peer.is_self && !peer.history.has_answer())
+    }
+
+    /// Whether what is to be pushed to it waits for a connection that may soon be there.
+    pub fn connects_soon(&self, peer: PeerId, now: u64) -> bool {
+        let wanted = self.get(peer).filter(|_| self.wants_link(peer));
+        wanted.is_some_and(|peer| peer.history.is_hopeful(now))
+    }
+
+    /// Whether nothing is under way to connect with it, nor a pause.
+    pub fn is_idle(&self, peer: PeerId, now: u64) -> bool {
+        self.get(peer).is_some_and(|peer| match peer.way {
+            Way::None => true,
+            Way::Resting { until } => until <= now,
+            Way::Begun(_) => false,
+        })
+    }
+
     /// Those with something under way, or a pause.
     pub fn ways(&self) -> &[PeerId] {
         &self.ways
@@ -224,7 +240,7 @@ impl<L, A> Peers<L, A> {
     pub fn reuse(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let mut reused = Vec::new();
         for (number, peer) in (0..).zip(&mut self.table) {
-            if peer.address.is_empty() || !peer.is_idle() || held(number) || self.ended.contains(&number) {
+            if peer.address.is_empty() || !peer.is_unused() || held(number) || self.ended.contains(&number) {
                 continue;
             }
             self.numbers.remove(&peer.address);

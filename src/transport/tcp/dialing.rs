@@ -23,6 +23,13 @@ const AT_ONCE: usize = 1024;
 const NO_ENDPOINT: &str = "whoever answers there is no endpoint of this library";
 
 impl TcpTransport {
+    /// Begins to connect, unless something is under way.
+    pub(super) fn dial_if_idle(&mut self, to: PeerId) {
+        if self.peers.is_idle(to, clock::monotonic_ms()) {
+            self.dial(to);
+        }
+    }
+
     /// Begins to connect. Whatever comes of it, the next push or poll tells.
     #[cold]
     pub(super) fn dial(&mut self, to: PeerId) {

@@ -261,9 +261,7 @@ impl TcpTransport {
         if let Some(answer) = peer.history.answer() {
             return answer;
         }
-        if matches!(peer.way, Way::None) {
-            self.dial(to);
-        }
+        self.dial_if_idle(to);
         Push::Full
     }
 
@@ -401,14 +399,10 @@ impl Transport for TcpTransport {
 
     #[cold]
     fn connects_soon(&mut self, to: PeerId) -> bool {
-        let Some(peer) = self.peers.get(to).filter(|peer| peer.wants_link()) else {
-            return false;
-        };
-        if matches!(peer.way, Way::None) {
-            self.dial(to);
+        if self.peers.wants_link(to) {
+            self.dial_if_idle(to);
         }
-        let tried = self.peers.get(to).filter(|peer| peer.wants_link());
-        tried.is_some_and(|peer| peer.history.is_hopeful(clock::monotonic_ms()))
+        self.peers.connects_soon(to, clock::monotonic_ms())
     }
 
     fn is_crowded(&self) -> bool {

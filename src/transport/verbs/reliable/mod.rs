@@ -263,12 +263,10 @@ impl<D: Device> Transport for Reliable<D> {
 
     #[cold]
     fn connects_soon(&mut self, to: PeerId) -> bool {
-        let Some(_) = self.peers.get(to).filter(|peer| peer.wants_link()) else {
-            return false;
-        };
-        self.dial_if_idle(to);
-        let tried = self.peers.get(to).filter(|peer| peer.wants_link());
-        tried.is_some_and(|peer| peer.history.is_hopeful(clock::monotonic_ms()))
+        if self.peers.wants_link(to) {
+            self.dial_if_idle(to);
+        }
+        self.peers.connects_soon(to, clock::monotonic_ms())
     }
 
     fn is_crowded(&self) -> bool {

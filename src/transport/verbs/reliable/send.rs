@@ -1,7 +1,6 @@
 //! Sending a packet. Part of `Reliable`.
 
 use super::Reliable;
-use super::attempt::Way;
 use super::link::Purpose;
 use super::seam::Device;
 use crate::engine::op::Unreached;
@@ -116,11 +115,8 @@ impl<D: Device> Reliable<D> {
 
     /// Begins to connect, unless something is under way.
     pub(super) fn dial_if_idle(&mut self, to: PeerId) {
-        let Some(peer) = self.peers.get_mut(to) else { return };
-        match peer.way {
-            Way::None => self.dial(to),
-            Way::Resting { until } if until <= clock::monotonic_ms() => self.dial(to),
-            _ => {}
+        if self.peers.is_idle(to, clock::monotonic_ms()) {
+            self.dial(to);
         }
     }
 }
