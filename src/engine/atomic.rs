@@ -8,7 +8,7 @@ use super::endpoint::Engine;
 use super::kernel::code;
 use super::op::{
     Atomic, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Form, MessageKind, Refused,
-    RemotePart, Report,
+    RemotePart, Report, untold,
 };
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
@@ -166,7 +166,12 @@ impl<T: Transport> Engine<T> {
 
     #[cold]
     fn atomic_queued(&mut self, atomic: &Atomic, report: &mut impl Report) -> Result<(), Refused> {
-        self.queue(atomic.to, || Outgoing::atomic(atomic), report)
+        self.queue(
+            atomic.to,
+            untold(atomic.inject, atomic.tell),
+            || Outgoing::atomic(atomic),
+            report,
+        )
     }
 
     fn atomic_base(

@@ -7,8 +7,8 @@
 use super::credit;
 use super::deliver::EngineSink;
 use super::op::{
-    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send, Tell,
-    Unreached,
+    CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send, Unreached,
+    untold,
 };
 use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
 use super::outgoing_op::OutgoingOp;
@@ -138,14 +138,7 @@ impl<T: Transport> Engine<T> {
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
-        // Who is told nothing may never call again, so what would have to wait for a connection is not taken.
-        if send.inject && send.tell == Tell::Counters && self.transport.connects_soon(send.to) {
-            self.progress(report);
-            if self.transport.connects_soon(send.to) {
-                return Err(Refused::Again);
-            }
-        }
-        self.queue(send.to, || Outgoing::new(send), report)
+        self.queue(send.to, untold(send.inject, send.tell), || Outgoing::new(send), report)
     }
 
     /// A message was pushed, and the transport will say when it is done with it. By value, as `send_long`.
@@ -158,13 +151,21 @@ impl<T: Transport> Engine<T> {
         self.core.sends.insert(Outgoing::all_pushed(send));
     }
 
-    /// Queues an operation, and starts it if nothing to this peer is queued before it.
+    /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: whoever is told nothing of
+    /// its end may never call again, so it is not taken if it would have to wait for a connection.
     pub(super) fn queue(
         &mut self,
         to: PeerId,
+        untold: bool,
         make: impl FnOnce() -> Outgoing,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
+        if untold && self.transport.connects_soon(to) {
+            self.progress(report);
+            if self.transport.connects_soon(to) {
+                return Err(Refused::Again);
+            }
+        }
         let most = self.core.config.sends;
         let room = self.core.sends.len() < Id::SHORT_MAX;
         let peer = self.core.peer(to);

@@ -9,7 +9,7 @@
 //! them (`Holds::COPIES`). Called by `rma`, `atomic` and `endpoint`, and by `deliver` for what has completed.
 
 use super::endpoint::Engine;
-use super::op::{Access, Atomic, AtomicOp, AtomicTarget, Error, Failure, Form, Refused, Report, Rma};
+use super::op::{Access, Atomic, AtomicOp, AtomicTarget, Error, Failure, Form, Refused, Report, Rma, untold};
 use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
 use super::port::{Amo, CopyOp, Get, Local, NotDone, PeerId, Push, Transport};
@@ -45,7 +45,7 @@ impl<T: Transport> Engine<T> {
     /// Queues a read or write, which begins at once if nothing is queued before it.
     #[inline(never)]
     pub(super) fn rma_native(&mut self, rma: &Rma, report: &mut impl Report) -> Result<(), Refused> {
-        self.queue(rma.to, || Outgoing::rma(rma), report)
+        self.queue(rma.to, untold(rma.inject, rma.tell), || Outgoing::rma(rma), report)
     }
 
     /// Queues an atomic. Only those of the transport: any other would have to be executed by the target's processor,
@@ -62,7 +62,12 @@ impl<T: Transport> Engine<T> {
         if !one_piece || atomic.data.is_some() || !self.core.one_sided.atomics.contains(&atomic.op) {
             return Err(Refused::Unsupported);
         }
-        self.queue(atomic.to, || Outgoing::atomic(atomic), report)
+        self.queue(
+            atomic.to,
+            untold(atomic.inject, atomic.tell),
+            || Outgoing::atomic(atomic),
+            report,
+        )
     }
 
     /// Has the transport begin the operation at the front of the queue.

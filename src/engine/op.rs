@@ -192,6 +192,11 @@ pub struct Rma {
     pub tell: Tell,
 }
 
+/// Whether whoever injects is told nothing of the end, and so may never call again.
+pub fn untold(inject: bool, tell: Tell) -> bool {
+    inject && tell == Tell::Counters
+}
+
 /// What an atomic operation works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicTarget {

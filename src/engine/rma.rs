@@ -8,7 +8,7 @@
 use super::endpoint::Engine;
 use super::op::{
     Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart,
-    Report, Rma,
+    Report, Rma, untold,
 };
 use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
@@ -195,7 +195,7 @@ impl<T: Transport> Engine<T> {
         if rma.remote.parts().len() != 1 && self.core.limits.max_body < LIST + Remote::MAX {
             return Err(Refused::Unsupported);
         }
-        self.queue(rma.to, || Outgoing::rma(rma), report)
+        self.queue(rma.to, untold(rma.inject, rma.tell), || Outgoing::rma(rma), report)
     }
 
     /// `push` for all but messages and short writes, which inline it. The body is copied by what is not sent at once.

@@ -153,6 +153,35 @@ static void exact_totals(void)
 	in_two(&usual, totals_body);
 }
 
+/* ---- injects ---- */
+
+/* Whoever injects has no completion to come back for: once it was taken it goes on its way without another call. */
+static void an_inject_needs_no_more_calls_body(struct bed *bed, int me, int pipe)
+{
+	static volatile uint64_t sum;
+	uint64_t operand = 5;
+	struct remote remote;
+	struct window w;
+	char word = 'r';
+
+	if (me) {
+		w = expose(bed, 0, (void *) &sum, sizeof(sum), OPEN_TO_ALL);
+		pipe_send(pipe, &w.remote, sizeof(w.remote));
+		UNTIL(bed, sum == operand);
+		pipe_send(pipe, &word, 1);
+		conceal(&w);
+	} else {
+		pipe_recv(pipe, &remote, sizeof(remote));
+		POST(bed, fi_inject_atomic(bed->side[0].ep, &operand, 1, bed->peer, remote.base, remote.key, FI_UINT64, FI_SUM));
+		pipe_recv(pipe, &word, 1);
+	}
+}
+
+static void an_inject_needs_no_more_calls(void)
+{
+	in_two(&usual, an_inject_needs_no_more_calls_body);
+}
+
 /* ---- tagged receive buffers as targets ---- */
 
 static void tagged_target(void)
@@ -182,6 +211,7 @@ static void tagged_target(void)
 
 static const struct test tests[] = {
 	TEST(several_targets), TEST(counters), TEST(in_order), TEST(exact_totals), TEST(tagged_target),
+	TEST(an_inject_needs_no_more_calls),
 };
 
 CASES(tests)

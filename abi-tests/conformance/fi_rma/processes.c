@@ -95,6 +95,32 @@ static void between_processes(void)
 	in_two(&usual, between_processes_body);
 }
 
+/* Whoever injects has no completion to come back for: once it was taken it goes on its way without another call. */
+static void an_inject_needs_no_more_calls_body(struct bed *bed, int me, int pipe)
+{
+	struct remote remote;
+	struct window w;
+	char word = 'r';
+
+	if (me) {
+		w = expose(bed, 0, there, SIZE, OPEN_TO_ALL);
+		pipe_send(pipe, &w.remote, sizeof(w.remote));
+		UNTIL(bed, mismatch(there, 64, 5) < 0);
+		pipe_send(pipe, &word, 1);
+		conceal(&w);
+	} else {
+		fill(here, 64, 5);
+		pipe_recv(pipe, &remote, sizeof(remote));
+		POST(bed, fi_inject_write(bed->side[0].ep, here, 64, bed->peer, remote.base, remote.key));
+		pipe_recv(pipe, &word, 1);
+	}
+}
+
+static void an_inject_needs_no_more_calls(void)
+{
+	in_two(&usual, an_inject_needs_no_more_calls_body);
+}
+
 /* Two processes that sleep until the other writes. */
 static void waiting_for_writes_body(struct bed *bed, int me, int pipe)
 {
@@ -174,6 +200,7 @@ static void auto_progress(void)
 
 static const struct test tests[] = {
 	TEST(close_in_the_middle), TEST(between_processes), TEST(waiting_for_writes), TEST(auto_progress),
+	TEST(an_inject_needs_no_more_calls),
 };
 
 CASES(tests)
