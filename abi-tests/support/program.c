@@ -68,6 +68,25 @@ static bool is_wanted(int argc, char **argv, const char *name)
 	return words < 2;
 }
 
+/* Words that ask for a case which this program does not have: each is a failure, as nothing was run for it. */
+static int strangers(int argc, char **argv)
+{
+	int i, file, words = 0, count = 0;
+	size_t t;
+
+	for (i = 1; i < argc; i++) {
+		bool known = !strncmp(argv[i], "--", 2) || words++ == 0;
+
+		for (file = 0; file < file_count; file++)
+			for (t = 0; t < files[file].count; t++)
+				known |= !strcmp(argv[i], files[file].tests[t].name);
+		if (!known)
+			printf("FAIL %s: there is no such case\n", argv[i]);
+		count += !known;
+	}
+	return count;
+}
+
 static int run_test(const struct test *test)
 {
 	long began = now_ms();
@@ -128,5 +147,5 @@ int main(int argc, char **argv)
 		for (t = 0; t < files[i].count; t++)
 			if (is_wanted(argc, argv, files[i].tests[t].name) && !is_listed(without, files[i].tests[t].name))
 				failed += run_test(&files[i].tests[t]);
-	return failed != 0;
+	return failed + strangers(argc, argv) != 0;
 }
