@@ -14,7 +14,7 @@ use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
 use super::outgoing_op::OutgoingOp;
 #[cfg(test)]
 use super::port::ExposedName;
-use super::port::{Body, Get, NotDone, PeerId, Push, Transport};
+use super::port::{Body, Contact, Get, NotDone, PeerId, Push, Transport};
 use super::state::{Call, Config, Core, ExposedRegions, GetOwner};
 use super::wire::Packet;
 use crate::util::keep_in_registers;
@@ -152,7 +152,7 @@ impl<T: Transport> Engine<T> {
     }
 
     /// Queues an operation, and starts it if nothing to this peer is queued before it. `untold`: whoever is told nothing of
-    /// its end may never call again, so it is not taken if it would have to wait for a connection.
+    /// its end may never call again, so it is not taken if it can't start now.
     pub(super) fn queue(
         &mut self,
         to: PeerId,
@@ -160,12 +160,7 @@ impl<T: Transport> Engine<T> {
         make: impl FnOnce() -> Outgoing,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        if untold && self.transport.connects_soon(to) {
-            self.progress(report);
-            if self.transport.connects_soon(to) {
-                return Err(Refused::Again);
-            }
-        }
+        let at_once = untold && self.must_start_at_once(to, report)?;
         let most = self.core.config.sends;
         let room = self.core.sends.len() < Id::SHORT_MAX;
         let peer = self.core.peer(to);
@@ -182,7 +177,27 @@ impl<T: Transport> Engine<T> {
         if first {
             self.push_to(to, report);
         }
+        if at_once && self.core.take_back_last(to, id) {
+            return Err(Refused::Again);
+        }
         Ok(())
+    }
+
+    /// Whether an operation of which nobody is told starts now or not at all; Again: it can't. To a peer that has kept us
+    /// waiting for a connection it is queued as any other, as it may be long before that peer looks.
+    #[cold]
+    fn must_start_at_once(&mut self, to: PeerId, report: &mut impl Report) -> Result<bool, Refused> {
+        let is_clear = |engine: &mut Engine<T>| engine.core.peer(to).queue.is_empty();
+        let mut contact = self.transport.connect(to);
+        if contact == Contact::Soon || contact == Contact::Made && !is_clear(self) {
+            self.progress(report);
+            contact = self.transport.connect(to);
+        }
+        match contact {
+            Contact::Made if is_clear(self) => Ok(true),
+            Contact::Made | Contact::Soon => Err(Refused::Again),
+            Contact::Late => Ok(false),
+        }
     }
 
     /// Receives an unexpected message that matches, or posts the receive.

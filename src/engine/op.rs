@@ -192,7 +192,7 @@ pub struct Rma {
     pub tell: Tell,
 }
 
-/// Whether whoever injects is told nothing of the end, and so may never call again.
+/// Whether an operation is injected and its caller told nothing of its end: then it may never call again.
 pub fn untold(inject: bool, tell: Tell) -> bool {
     inject && tell == Tell::Counters
 }

@@ -167,6 +167,18 @@ impl Core {
         peer.is_some_and(|peer| peer.unfinished as usize > peer.queue.len())
     }
 
+    /// Removes the operation that was queued last, if nothing of it has started.
+    pub(super) fn take_back_last(&mut self, to: PeerId, id: Id) -> bool {
+        if !self.sends.get(id).is_some_and(|send| send.stage == Stage::Queued) {
+            return false;
+        }
+        self.sends.remove(id);
+        let peer = self.peer(to);
+        peer.queue.pop_back();
+        peer.unfinished -= 1;
+        true
+    }
+
     /// Ends an outgoing operation, successfully or not. It completes when the transport is done with its packets.
     pub(super) fn end_send(&mut self, id: Id, failure: Option<Failure>, report: &mut impl Report) {
         match self.sends.get_mut(id) {

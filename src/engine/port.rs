@@ -252,6 +252,16 @@ impl OneSided {
     };
 }
 
+/// How far the connection with a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contact {
+    Made,
+    /// A connection is being made, which may stand any moment.
+    Soon,
+    /// The same, but the peer has not answered for so long that it may take any time.
+    Late,
+}
+
 /// How a peer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
@@ -317,10 +327,9 @@ pub trait Transport {
     /// Delivers about `budget` packets at most. Returns how many.
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
-    /// Begins to connect to this peer, if need be. Says whether packets find no room until that is done, which may be soon.
-    /// It is not said for long: a peer that does not look must not keep the program from sending.
-    fn connects_soon(&mut self, _to: PeerId) -> bool {
-        false
+    /// Begins to connect to this peer, if need be, and says how far that is.
+    fn connect(&mut self, _to: PeerId) -> Contact {
+        Contact::Made
     }
 
     /// Lets a peer fetch from our memory with `get`. If the peer asks for help with the copy, the transport asks the

@@ -3,7 +3,7 @@
 //! Only the table. What a link is, and the steps of a try (`A`), are the transport's.
 
 use super::{History, address};
-use crate::engine::port::{PeerId, Push};
+use crate::engine::port::{Contact, PeerId, Push};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -175,10 +175,12 @@ impl<L, A> Peers<L, A> {
         peer.is_some_and(|peer| peer.link.is_none() && !peer.is_self && !peer.history.has_answer())
     }
 
-    /// Whether what is to be pushed to it waits for a connection that may soon be there.
-    pub fn connects_soon(&self, peer: PeerId, now: u64) -> bool {
-        let wanted = self.get(peer).filter(|_| self.wants_link(peer));
-        wanted.is_some_and(|peer| peer.history.is_hopeful(now))
+    pub fn contact(&self, peer: PeerId, now: u64) -> Contact {
+        match self.get(peer).filter(|_| self.wants_link(peer)) {
+            None => Contact::Made,
+            Some(peer) if peer.history.is_hopeful(now) => Contact::Soon,
+            Some(_) => Contact::Late,
+        }
     }
 
     /// Whether nothing is under way to connect with it, nor a pause.

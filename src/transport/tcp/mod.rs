@@ -53,7 +53,7 @@ mod tests;
 
 use crate::engine::op::Unreached;
 use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+    Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
@@ -398,11 +398,11 @@ impl Transport for TcpTransport {
     }
 
     #[cold]
-    fn connects_soon(&mut self, to: PeerId) -> bool {
+    fn connect(&mut self, to: PeerId) -> Contact {
         if self.peers.wants_link(to) {
             self.dial_if_idle(to);
         }
-        self.peers.connects_soon(to, clock::monotonic_ms())
+        self.peers.contact(to, clock::monotonic_ms())
     }
 
     fn is_crowded(&self) -> bool {

@@ -168,6 +168,53 @@ fn a_million_messages_that_nobody_receives_take_bounded_memory_and_all_arrive() 
     );
 }
 
+/// The sender calls for nothing but to send: what is taken arrives all the same, and what cannot go yet is refused.
+#[test]
+fn what_is_taken_of_one_that_is_told_nothing_needs_no_more_calls() {
+    for depth in [4, 1 << 20] {
+        let manner = Manner {
+            depth,
+            ..Manner::default()
+        };
+        let mut bed = Bed::new(2, 1, manner, small());
+        let (mut received, mut taken) = (InOrder::default(), 0);
+        let body = Lent::new(&[8], 1).iov();
+        let recv = Recv {
+            body,
+            ignore: u64::MAX,
+            ..tagged(0)
+        };
+        for _ in 0..10_000 {
+            bed.nodes[1].engine.recv(&recv, &mut received).unwrap();
+            let send = Send {
+                tag: taken,
+                inject: true,
+                body,
+                ..plain_send()
+            };
+            match bed.nodes[0].engine.send(&send, &mut received) {
+                Ok(()) => taken += 1,
+                // For want of room in the transport, or of credit, which comes when the sender looks.
+                Err(why) => assert_eq!(why, Refused::Again),
+            }
+            for _ in 0..if depth == 4 { taken % 2 } else { 8 } {
+                bed.nodes[1].engine.progress(&mut received);
+            }
+        }
+        while bed.nodes[1].engine.progress(&mut received) > 0 {}
+        assert!((5..10_000).contains(&taken), "{taken}: nothing was refused");
+        assert_eq!(received.0, taken);
+        bed.nodes[0].engine.progress(&mut received);
+        let send = Send {
+            tag: taken,
+            inject: true,
+            body,
+            ..plain_send()
+        };
+        assert_eq!(bed.nodes[0].engine.send(&send, &mut received), Ok(()));
+    }
+}
+
 fn plain_send() -> Send {
     Send {
         kind: MessageKind::Tagged,

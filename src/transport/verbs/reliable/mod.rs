@@ -42,7 +42,8 @@ mod steps;
 mod tests;
 
 use crate::engine::port::{
-    Body, CopyOp, Exposed, ExposedName, Get, Limits, Notice, OneSided, PeerId, Push, Remote, Sink, Token, Transport,
+    Body, Contact, CopyOp, Exposed, ExposedName, Get, Limits, Notice, OneSided, PeerId, Push, Remote, Sink, Token,
+    Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
@@ -262,11 +263,11 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     #[cold]
-    fn connects_soon(&mut self, to: PeerId) -> bool {
+    fn connect(&mut self, to: PeerId) -> Contact {
         if self.peers.wants_link(to) {
             self.dial_if_idle(to);
         }
-        self.peers.connects_soon(to, clock::monotonic_ms())
+        self.peers.contact(to, clock::monotonic_ms())
     }
 
     fn is_crowded(&self) -> bool {
