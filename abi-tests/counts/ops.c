@@ -1,0 +1,249 @@
+/* What calls cost in instructions: each kind of call a thousand times, counted by callgrind, or by valgrind's list of system
+ * calls. Two endpoints in one process and one thread, so that the same is counted each time.
+ *
+ *   ops PROVIDER domain|safe calls     under valgrind --tool=callgrind --collect-atstart=no
+ *   ops PROVIDER domain|safe list      under valgrind --tool=none --trace-syscalls=yes; says what begins and ends, on stderr
+ */
+#include "die.h"
+#include "ends.h"
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <valgrind/callgrind.h>
+
+enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, TAG = 7, POSTED = 64 };
+
+static struct end a, b;
+static struct fid_av *av;
+static fi_addr_t to_b;
+static struct fi_context2 contexts[POSTED + 2];
+static uint64_t in[POSTED + 2], out = 5, memory[2];
+static uint64_t addr, key;
+static bool counting, listing;
+
+static void begin(void)
+{
+	if (counting)
+		CALLGRIND_TOGGLE_COLLECT;
+	else if (listing)
+		write(2, "begin\n", 6);
+}
+
+static void end(void)
+{
+	if (counting)
+		CALLGRIND_TOGGLE_COLLECT;
+	else if (listing)
+		write(2, "end\n", 4);
+}
+
+/* The call is what is counted. */
+#define COUNTED(call)                                                                \
+	({                                                                           \
+		begin();                                                             \
+		ssize_t counted_ = (call);                                           \
+		end();                                                               \
+		counted_;                                                            \
+	})
+
+#define DONE(call)                                                                   \
+	do {                                                                         \
+		ssize_t done_;                                                       \
+		while ((done_ = (call)) == -FI_EAGAIN)                               \
+			look(&a), look(&b);                                          \
+		OK(done_);                                                           \
+	} while (0)
+
+static struct fi_cq_tagged_entry entry;
+
+static ssize_t look(struct end *end)
+{
+	ssize_t count = fi_cq_read(end->cq, &entry, 1);
+
+	if (count < 0 && count != -FI_EAGAIN)
+		DIE("fi_cq_read: %s", fi_strerror((int) -count));
+	return count;
+}
+
+static void ended(struct end *end)
+{
+	while (look(end) != 1)
+		continue;
+}
+
+static void post(int slot, uint64_t tag)
+{
+	DONE(fi_trecv(b.ep, &in[slot], BYTES, NULL, FI_ADDR_UNSPEC, tag, 0, &contexts[slot]));
+}
+
+/* ---- the kinds of call ---- */
+
+static void inject(void)
+{
+	post(0, TAG);
+	OK(COUNTED(fi_tinject(a.ep, &out, BYTES, to_b, TAG)));
+	ended(&b);
+}
+
+static void receive(void)
+{
+	OK(COUNTED(fi_trecv(b.ep, in, BYTES, NULL, FI_ADDR_UNSPEC, TAG, 0, contexts)));
+	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+	ended(&b);
+}
+
+/* A message that has come is taken by the first look, or else by the next. */
+static void read_one(void)
+{
+	post(0, TAG);
+	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+	if (COUNTED(look(&b)) != 1)
+		ended(&b);
+}
+
+static void read_none(void)
+{
+	if (COUNTED(look(&b)) == 1)
+		DIE("something has come");
+}
+
+static void send(void)
+{
+	post(0, TAG);
+	OK(COUNTED(fi_tsend(a.ep, &out, BYTES, NULL, to_b, TAG, &contexts[1])));
+	ended(&a);
+	ended(&b);
+}
+
+static void read_sent(void)
+{
+	post(0, TAG);
+	DONE(fi_tsend(a.ep, &out, BYTES, NULL, to_b, TAG, &contexts[1]));
+	if (COUNTED(look(&a)) != 1)
+		ended(&a);
+	ended(&b);
+}
+
+/* It comes before it is asked for. */
+static void read_unexpected(void)
+{
+	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+	COUNTED(look(&b));
+	look(&b);
+	post(0, TAG);
+	ended(&b);
+}
+
+static void receive_unexpected(void)
+{
+	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+	look(&b);
+	look(&b);
+	OK(COUNTED(fi_trecv(b.ep, in, BYTES, NULL, FI_ADDR_UNSPEC, TAG, 0, contexts)));
+	ended(&b);
+}
+
+/* Behind other receives that it does not match. */
+static void read_one_of_many(void)
+{
+	post(POSTED, TAG);
+	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+	if (COUNTED(look(&b)) != 1)
+		ended(&b);
+}
+
+static void write_injected(void)
+{
+	uint64_t before = memory[0];
+
+	out = before + 1;
+	OK(COUNTED(fi_inject_write(a.ep, &out, BYTES, to_b, addr, key)));
+	while (((volatile uint64_t *) memory)[0] == before)
+		look(&b), look(&a);
+}
+
+static void add_injected(void)
+{
+	uint64_t before = memory[0], one = 1;
+
+	OK(COUNTED(fi_inject_atomic(a.ep, &one, 1, to_b, addr, key, FI_UINT64, FI_SUM)));
+	while (((volatile uint64_t *) memory)[0] == before)
+		look(&b), look(&a);
+}
+
+/* ---- counting ---- */
+
+static void count(const char *name, void (*kind)(void), bool is_call)
+{
+	for (int i = 0; i < 10; i++)
+		kind();
+	counting = is_call;
+	listing = !is_call;
+	if (listing)
+		dprintf(2, "kind %s\n", name);
+	CALLGRIND_ZERO_STATS;
+	for (int i = 0; i < ROUNDS; i++) {
+		kind();
+		/* Credit comes back when the sender looks. */
+		while (look(&a) == 1)
+			continue;
+	}
+	if (is_call)
+		CALLGRIND_DUMP_STATS_AT(name);
+	counting = listing = false;
+	/* What is left to be done by either side is nobody's. */
+	for (int i = 0; i < 10; i++)
+		look(&a), look(&b);
+}
+
+static void open_both(const char *provider, enum fi_threading threading)
+{
+	struct wish wish = { .provider = provider, .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .mode = CONTEXTS,
+			     .threading = threading, .progress = FI_PROGRESS_MANUAL };
+	struct fid_mr *mr;
+	struct base base;
+
+	open_base(&base, find(&wish));
+	av = base.av;
+	open_end(&a, &base, &wish);
+	open_end(&b, &base, &wish);
+	to_b = know(av, &b.name);
+	OK(fi_mr_reg(base.domain, memory, sizeof(memory), FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
+	key = fi_mr_key(mr);
+	addr = base.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t) memory : 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 4)
+		DIE("%s PROVIDER domain|safe calls|list", argv[0]);
+	bool calls = !strcmp(argv[3], "calls");
+
+	open_both(argv[1], !strcmp(argv[2], "safe") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN);
+	for (int i = 0; i < WARM; i++) {
+		post(0, TAG);
+		DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+		ended(&b);
+	}
+	count("inject", inject, calls);
+	count("send", send, calls);
+	count("receive", receive, calls);
+	count("read", read_one, calls);
+	count("read-nothing", read_none, calls);
+	count("read-sent", read_sent, calls);
+	count("read-unexpected", read_unexpected, calls);
+	count("receive-unexpected", receive_unexpected, calls);
+	count("write", write_injected, calls);
+	count("atomic", add_injected, calls);
+	for (int i = 0; i < POSTED; i++)
+		post(i, 1000 + (uint64_t) i);
+	count("read-one-of-64", read_one_of_many, calls);
+	/* The process ends without closing: that is counted by nobody. */
+	return 0;
+}
