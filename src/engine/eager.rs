@@ -10,8 +10,8 @@ use super::state::Core;
 use super::wire::{Header, Packet, flag};
 
 impl Core {
-    /// The short way of most messages: the whole message lies in the transport and its receive is posted, so it is
-    /// copied and completed here. False: nothing was done, and `place` follows.
+    /// The short way of most messages: the whole message lies in the transport, so it is copied here, into the receive
+    /// that is posted, or to be kept until one is. False: nothing was done, and `place` follows.
     #[inline(always)]
     pub(super) fn take_eager(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
         let simple = header.packet == Packet::Eager && header.flags & !(flag::TAGGED | flag::DATA) == 0;
@@ -28,9 +28,11 @@ impl Core {
             MessageKind::Tagged => &mut self.tagged,
             MessageKind::Collective => &mut self.collective,
         };
+        let mut is_multi = false;
         // Reported inside the closure, so that fields of the receive are copied straight into the completion.
         let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
             if post.multi.is_some() {
+                is_multi = true;
                 return false;
             }
             post.body.write(0, body);
@@ -52,7 +54,10 @@ impl Core {
             true
         });
         if !taken {
-            return false;
+            if !is_multi {
+                self.keep_eager(from, header, body);
+            }
+            return !is_multi;
         }
         peer.allowed -= cost;
         peer.owed += cost;
@@ -60,6 +65,20 @@ impl Core {
             self.wake(from);
         }
         true
+    }
+
+    /// The whole message has come, and no posted receive matches.
+    #[inline(never)]
+    fn keep_eager(&mut self, from: PeerId, header: &Header, body: &[u8]) {
+        let cost = credit::cost(body.len());
+        let mut message = Message::new(from, header, Phase::Coming, body.len());
+        message.next = body.len();
+        message.head = body.to_vec();
+        message.kept = cost;
+        let id = self.arrivals.insert(message);
+        self.hold_unexpected(id);
+        self.peer(from).allowed -= cost;
+        self.charge_kept(from, cost);
     }
 
     /// A message of one packet has come.

@@ -291,11 +291,16 @@ impl Core {
         for (at, bytes) in std::mem::take(&mut message.rest) {
             matched.iov.write(at, &bytes);
         }
+        if message.complete() {
+            let delivery = message.delivery(&matched);
+            self.arrivals.remove(id);
+            return self.deliver(&delivery, None, report);
+        }
         message.matched = Some(matched);
         match message.phase {
-            Phase::Coming | Phase::Requested => self.finish_if_complete(id, report),
             Phase::Offered(_) if message.moving == 0 => self.accept(id, report),
-            Phase::Offered(_) => {} // `remote_landed` goes on
+            // More is to come, or `remote_landed` goes on.
+            Phase::Coming | Phase::Requested | Phase::Offered(_) => {}
         }
     }
 
