@@ -43,6 +43,27 @@ grep -q '^MINE fi_addr_ib_ud://::ffff:10.78.0.1:' "$folder/out.0" && echo "GUEST
 between "a peer is killed" ours ours 'kill -KILL $(sed -n "s/^LISTENING //p" /run/listen)'
 between "the link goes down" ours ours 'ip link set ea down'
 ip link set ea up
+
+# Reliable endpoints on the same cards.
+reliably() { # WHAT COMMAND [REPAIR]
+	local server said
+	# shellcheck disable=SC2086
+	env $ours timeout 100 "$PAGES/hosts_rdm" listen 10.78.0.1 >/run/listen 2>&1 &
+	server=$!
+	until said=$(sed -n 's/^LISTENING //p' /run/listen) && [ -n "$said" ]; do kill -0 $server 2>/dev/null || break; done
+	# shellcheck disable=SC2086
+	if env $ours timeout 100 "$PAGES/hosts_rdm" send 10.78.0.2 10.78.0.1 ${said#* } "${@:2}" >/run/connect 2>&1
+	then echo "GUEST ok reliable hosts, $1: $(sed -n 's/^ok //p' /run/connect)"
+	else echo "GUEST FAIL reliable hosts, $1"; cat /run/listen /run/connect
+	fi
+	sed -n "s/^first error/INFO hosts, $1, reliable, first error/p" /run/connect
+	kill -KILL "${said%% *}" 2>/dev/null
+	wait $server
+} 2>/dev/null
+# shellcheck disable=SC2016 # the program runs it
+reliably "a peer is killed" 'kill -KILL $(sed -n "s/^LISTENING \([0-9]*\).*/\1/p" /run/listen)'
+reliably "the link goes down" 'ip link set ea down' 'ip link set ea up'
+ip link set ea up
 rdma link del carda
 # shellcheck disable=SC2086
 env $ours CASE_SECONDS=60 timeout 100 "$PAGES/rescan" verbs --strict >/run/rescan 2>&1

@@ -6,17 +6,27 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include "fabric.h"
+#include "prefix.h"
 
 /* ---- the bed ---- */
 
+enum fi_ep_type usual_type(void)
+{
+	return connected_ends ? FI_EP_MSG : datagram_ends ? FI_EP_DGRAM : FI_EP_RDM;
+}
+
+uint64_t usual_caps(void)
+{
+	return datagram_ends ? FI_MSG : FI_MSG | FI_TAGGED;
+}
+
 struct fi_info *hints_for(const struct setup *s)
 {
-	struct wish wish = { .provider = provider, .caps = (s->caps ? s->caps : FI_MSG | FI_TAGGED) | s->more_caps, .mode = CONTEXTS,
-			     .threading = s->threading, .rx_ctx_cnt = s->rx_ctx_cnt, .tx_ctx_cnt = s->tx_ctx_cnt };
+	uint64_t caps = s->caps ? s->caps : usual_caps();
+	struct wish wish = { .provider = provider, .caps = caps | s->more_caps, .mode = CONTEXTS | (datagram_ends ? FI_MSG_PREFIX | FI_RX_CQ_DATA : 0),
+			     .ep_type = s->ep_type ? s->ep_type : usual_type(), .threading = s->threading, .rx_ctx_cnt = s->rx_ctx_cnt, .tx_ctx_cnt = s->tx_ctx_cnt };
 	struct fi_info *hints = hints_of(&wish);
 
-	if (s->ep_type || connected_ends)
-		hints->ep_attr->type = s->ep_type ? s->ep_type : FI_EP_MSG;
 	hints->addr_format = s->addr_format;
 	hints->tx_attr->op_flags = s->tx_flags;
 	hints->rx_attr->op_flags = s->rx_flags;
@@ -79,13 +89,16 @@ extern char __data_start[], _end[];
 static void register_mine(struct bed *bed)
 {
 	uint64_t access = FI_SEND | FI_RECV;
+	int ret;
 
 	describe(NULL);
 	if (!(bed->info->domain_attr->mr_mode & FI_MR_LOCAL))
 		return;
 	if (bed->info->caps & (FI_RMA | FI_ATOMIC))
 		access |= FI_READ | FI_WRITE;
-	OK(fi_mr_reg(bed->domain, __data_start, (size_t) (_end - __data_start), access, 0, 0, 0, &bed->mine, NULL));
+	ret = fi_mr_reg(bed->domain, __data_start, (size_t) (_end - __data_start), access, 0, 0, 0, &bed->mine, NULL);
+	NEED(!lacking(ret), "fi_mr_reg: %s", fi_strerror(-ret)); /* in a domain with a key for each peer */
+	CHECK(ret == 0, "fi_mr_reg: %s", fi_strerror(-ret));
 	describe(fi_mr_desc(bed->mine));
 }
 
@@ -100,6 +113,7 @@ void open_domain(struct bed *bed, const struct setup *s)
 	NEED(!lacking(ret), "fi_domain: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_domain: %s", fi_strerror(-ret));
 	register_mine(bed);
+	hide_prefix(bed);
 }
 
 void open_domain_for_regions(struct bed *bed)
@@ -215,8 +229,42 @@ int insert_sides(struct bed *bed, struct fid_av *av, int first, int count, fi_ad
 	return fi_av_insert(av, names, (size_t) count, addrs, flags, context);
 }
 
+#define IB_UD_NAME 32 /* bytes of an address of FI_ADDR_IB_UD */
+
+/* Where endpoints of the device are: the name of one that comes and goes. */
+static const char *place_of(struct bed *bed)
+{
+	static struct side side;
+	struct fi_av_attr attr = { 0 };
+	struct setup usual = { 0 };
+	struct bed one = *bed;
+
+	if (side.name_len)
+		return side.name;
+	OK(fi_av_open(bed->domain, &attr, &one.av, NULL));
+	open_one(&one, &usual, 0, bed->info);
+	OK(fi_enable(one.side[0].ep));
+	learn_name(&one.side[0]);
+	CHECK(one.side[0].name_len == IB_UD_NAME, "a name of %zu bytes", one.side[0].name_len);
+	side = one.side[0];
+	close_ep(&one.side[0]);
+	shut(one.side[0].tx);
+	shut(one.side[0].rx);
+	shut(one.av);
+	return side.name;
+}
+
 void made_up_name(struct bed *bed, unsigned number, char *name, size_t *len)
 {
+	if (bed->info->addr_format == FI_ADDR_IB_UD) {
+		/* A queue pair there that nobody has, as their numbers begin low; the number stands behind the GID. */
+		uint32_t pair = 0x800000 + number;
+
+		memcpy(name, place_of(bed), IB_UD_NAME);
+		memcpy(name + 16, &pair, sizeof(pair));
+		*len = IB_UD_NAME;
+		return;
+	}
 	if (is_ip(bed)) {
 		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(7) };
 
@@ -234,6 +282,11 @@ bool bad_name(struct bed *bed, char *name, size_t *len)
 	if (is_ip(bed)) { /* no host, no port */
 		memset(name, 0, sizeof(struct sockaddr_in));
 		*len = sizeof(struct sockaddr_in);
+		return true;
+	}
+	if (bed->info->addr_format == FI_ADDR_IB_UD) { /* no place, no queue pair */
+		memset(name, 0, IB_UD_NAME);
+		*len = IB_UD_NAME;
 		return true;
 	}
 	if (bed->info->addr_format != FI_ADDR_STR)
@@ -513,6 +566,13 @@ void no_completion(struct bed *bed, struct fid_cq *cq, int line)
 bool lacking(long e)
 {
 	return e == -FI_ENOSYS || e == -FI_EOPNOTSUPP || e == -FI_ENOPROTOOPT;
+}
+
+size_t at_most(struct bed *bed, size_t len)
+{
+	size_t most = bed->info->ep_attr->max_msg_size;
+
+	return len < most ? len : most;
 }
 
 void fill(void *buf, size_t len, unsigned seed)

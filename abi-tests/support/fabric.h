@@ -24,7 +24,7 @@
 /* What the headers of 1.17 do not have. */
 #define HEADERS_2 (FI_MAJOR_VERSION >= 2)
 
-/* ---- the program: PROVIDER [--strict] [--patient] [--connected] [--without=CASE,...] [CASE ...] ---- */
+/* ---- the program: PROVIDER [--strict] [--patient] [--connected | --datagram] [--without=CASE,...] [CASE ...] ---- */
 
 struct test {
 	const char *name;
@@ -37,11 +37,26 @@ extern bool strict;
 extern bool patient;
 /* Endpoints are of FI_EP_MSG: side 0 is connected with side 1, and in two processes each with the other's. */
 extern bool connected_ends;
+/* Endpoints are of FI_EP_DGRAM: what finds no receive, or too short a one, is lost, and so are messages when it is crowded. */
+extern bool datagram_ends;
+/* Said by cases in which a message has no receive yet, or too short a one, and something must come of it. */
+#define NOTHING_IS_LOST                                                              \
+	do {                                                                         \
+		if (datagram_ends)                                                   \
+			WITHOUT_MEANING("a datagram that no receive has room for is lost"); \
+	} while (0)
 /* Said by cases that name endpoints by address, or open them one by one, which has no meaning for connected ones. */
 #define BY_ADDRESS                                                                   \
 	do {                                                                         \
 		if (connected_ends)                                                  \
 			WITHOUT_MEANING("a connected endpoint has one peer, and no address names it"); \
+	} while (0)
+
+/* Said by cases that name endpoints as people do, once their bed is open. */
+#define BY_NAME(bed)                                                                 \
+	do {                                                                         \
+		if ((bed)->info->addr_format == FI_ADDR_IB_UD)                       \
+			WITHOUT_MEANING("queue pairs have no names but their addresses"); \
 	} while (0)
 
 /* Ends each file that has cases: a program has those of all its files, and runs the ones named or all but `--without`. */
@@ -101,7 +116,7 @@ void add_cases(const struct test *tests, size_t count);
 struct bed;
 struct setup {
 	uint32_t version;              /* of the API; 0: the newest that headers and library both know */
-	enum fi_ep_type ep_type;       /* 0: FI_EP_RDM */
+	enum fi_ep_type ep_type;       /* 0: the usual one */
 	uint32_t addr_format;          /* 0: the provider's choice */
 	uint64_t caps;                 /* instead of FI_MSG | FI_TAGGED: then all of it must be there */
 	uint64_t more_caps;            /* besides them */
@@ -148,6 +163,9 @@ struct bed {
 	struct fid_mr *mine; /* all static memory, where the provider asks for registered memory (FI_MR_LOCAL) */
 };
 
+/* Of the endpoints of a case that asks for none of its own. */
+enum fi_ep_type usual_type(void);
+uint64_t usual_caps(void);
 struct fi_info *hints_for(const struct setup *setup);
 /* fi_getinfo with the provider's usual node; the answer's errno. */
 int get_info(uint32_t version, struct fi_info *hints, struct fi_info **info);
@@ -201,6 +219,8 @@ void pipe_send(int fd, const void *buf, size_t len);
 void pipe_recv(int fd, void *buf, size_t len);
 /* Waits until the other process comes here too, making progress meanwhile. */
 void meet(struct bed *bed, int pipe);
+/* `meet` when one has posted the receive of what the other is about to send, if it were lost otherwise. */
+void meet_posted(struct bed *bed, int pipe);
 
 /* ---- transfers ---- */
 
@@ -245,6 +265,8 @@ void no_completion(struct bed *bed, struct fid_cq *cq, int line);
 /* An errno by which a provider says that it does not have something. */
 bool lacking(long errno_returned);
 
+/* The length, or that of the longest message if it is shorter. */
+size_t at_most(struct bed *bed, size_t len);
 void fill(void *buf, size_t len, unsigned seed);
 /* The first byte that is not as `fill` left it, or -1. */
 long mismatch(const void *buf, size_t len, unsigned seed);

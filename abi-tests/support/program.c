@@ -3,7 +3,7 @@
 #include "fabric.h"
 
 const char *provider = "shm";
-bool strict, patient, connected_ends;
+bool strict, patient, connected_ends, datagram_ends;
 
 static void (*body_now)(void);
 
@@ -126,6 +126,8 @@ int main(int argc, char **argv)
 			patient = true;
 		else if (!strcmp(argv[i], "--connected"))
 			connected_ends = true;
+		else if (!strcmp(argv[i], "--datagram"))
+			datagram_ends = true;
 		else if (!strncmp(argv[i], "--without=", 10))
 			without = argv[i] + 10;
 		else if (!chosen)

@@ -38,6 +38,12 @@ void meet(struct bed *bed, int fd)
 	pipe_recv(fd, &c, 1);
 }
 
+void meet_posted(struct bed *bed, int fd)
+{
+	if (datagram_ends)
+		meet(bed, fd);
+}
+
 static void send_name(int fd, const char *name, size_t len)
 {
 	pipe_send(fd, &len, sizeof(len));

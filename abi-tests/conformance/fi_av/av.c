@@ -29,6 +29,8 @@ bool is_address(struct bed *bed, const char *found, const char *name)
 
 	if (is_ip(bed)) /* family, port, host: what follows is padding */
 		return !memcmp(found, name, 8);
+	if (bed->info->addr_format == FI_ADDR_IB_UD) /* GID and queue pair */
+		return !memcmp(found, name, 20);
 	found_rest = strstr(found, "://");
 	name_rest = strstr(name, "://");
 	return !strcmp(found_rest ? found_rest + 3 : found, name_rest ? name_rest + 3 : name);
@@ -62,12 +64,12 @@ fi_addr_t source_seen(struct bed *bed)
 {
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t source = 99;
-	char in[8], out[8] = "source";
+	static char in[8], out[8] = "source";
 	long until = now_ms() + GIVE_UP_MS;
 	ssize_t ret;
 
-	POST(bed, fi_trecv(bed->side[1].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(bed, fi_tsend(bed->side[0].ep, out, sizeof(out), NULL, bed->side[1].addr, 1, ctx(2)));
+	POST(bed, post_recv(bed->side[1].ep, in, sizeof(in), FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(bed, post_send(bed->side[0].ep, out, sizeof(out), bed->side[1].addr, 1, ctx(2)));
 	COMPLETION(bed, bed->side[0].tx, ctx(2));
 	while ((ret = fi_cq_readfrom(bed->side[1].rx, &entry, 1, &source)) == -FI_EAGAIN && now_ms() < until)
 		progress(bed);

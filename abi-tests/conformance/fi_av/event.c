@@ -151,6 +151,7 @@ static void event_for_insertsvc(void)
 	int ret;
 
 	open_async(&a, true);
+	BY_NAME(&a.bed);
 	if (is_ip(&a.bed))
 		ret = fi_av_insertsvc(a.av, "127.0.0.1", "4711", &addr, 0, ctx(3));
 	else

@@ -125,6 +125,8 @@ static void straddr_prints(void)
 	CHECK(need == strlen(full) + 1, "needs %zu for a text of %zu: %s", need, strlen(full), full);
 	if (is_ip(&bed))
 		CHECK(strstr(full, "127.1.0.5") && strstr(full, "7"), "%s", full);
+	else if (bed.info->addr_format == FI_ADDR_IB_UD)
+		CHECK(!strncmp(full, "fi_addr_ib_ud://", 16) && strstr(full, ":800005/"), "%s", full);
 	else
 		CHECK(strstr(full, "nobody-5"), "%s", full);
 

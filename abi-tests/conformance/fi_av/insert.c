@@ -218,6 +218,7 @@ static void insertsvc(void)
 	int i, ret;
 
 	open_bed(&bed, &s);
+	BY_NAME(&bed);
 	for (i = 0; i < 2; i++) {
 		struct side *side = &bed.side[i];
 
@@ -271,6 +272,7 @@ static void insertsym_walks_services_then_nodes(void)
 	int i, ret;
 
 	open_domain(&bed, &usual);
+	BY_NAME(&bed);
 	if (!is_ip(&bed)) {
 		insertsym_of_strings(&bed);
 		return;

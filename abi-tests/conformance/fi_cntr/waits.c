@@ -166,8 +166,10 @@ static void progress_body(struct bed *bed, int me, int pipe)
 	for (i = 1; i <= 10; i++) {
 		if ((i & 1) == me) {
 			POST(bed, post_recv(ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
+			meet_posted(bed, pipe);
 			OK(fi_cntr_wait(cntr, (uint64_t) (me ? (i + 1) / 2 : i / 2), GIVE_UP_MS));
 		} else {
+			meet_posted(bed, pipe);
 			POST(bed, post_send(ep, out, 8, bed->peer, 1, ctx(100)));
 			COMPLETION(bed, bed->side[0].tx, ctx(100));
 		}

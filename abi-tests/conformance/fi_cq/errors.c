@@ -58,6 +58,7 @@ static void truncation_is_an_error(void)
 	struct fi_cq_err_entry err;
 	struct bed bed;
 
+	NOTHING_IS_LOST;
 	open_bed(&bed, &usual);
 	fill(out, 300, 4);
 	memset(in, '#', sizeof(in));
@@ -76,6 +77,7 @@ static void truncation_says_what_was_placed(void)
 	struct fi_cq_err_entry err;
 	struct bed bed;
 
+	NOTHING_IS_LOST;
 	open_bed(&bed, &usual);
 	fill(out, 300, 4);
 	POST(&bed, post_recv(bed.side[1].ep, in, 100, FI_ADDR_UNSPEC, 6, 0, ctx(1)));

@@ -55,8 +55,8 @@ static void set_ops_flags_takes_effect(void)
 		flags = FI_TRANSMIT;
 		OK(fi_control(&bed.side[0].ep->fid, FI_GETOPSFLAG, &flags));
 		CHECK(!!(flags & FI_COMPLETION) == wanted, "0x%llx", (unsigned long long) flags);
-		POST(&bed, fi_trecv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-		POST(&bed, fi_tsend(bed.side[0].ep, out, 8, desc, bed.side[1].addr, 1, ctx(2)));
+		POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+		POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(2)));
 		COMPLETION(&bed, bed.side[1].rx, ctx(1));
 		if (wanted)
 			COMPLETION(&bed, bed.side[0].tx, ctx(2));
@@ -64,6 +64,14 @@ static void set_ops_flags_takes_effect(void)
 			NO_COMPLETION(&bed, bed.side[0].tx);
 	}
 	close_bed(&bed);
+}
+
+static void receive_four(struct bed *bed)
+{
+	int i;
+
+	for (i = 0; i < 4; i++)
+		POST(bed, post_recv(bed->side[1].ep, in + 16 * i, 16, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
 }
 
 /* FI_INJECT as the default: every buffer is free when its call returns. */
@@ -75,16 +83,19 @@ static void inject_by_default(void)
 
 	open_bed(&bed, &s);
 	NEED(bed.info->tx_attr->op_flags & FI_INJECT, "FI_INJECT is no default flag here");
+	if (datagram_ends)
+		receive_four(&bed);
 	for (i = 0; i < 4; i++) {
 		fill(out, 16, (unsigned) i);
-		POST(&bed, fi_tsend(bed.side[0].ep, out, 16, desc, bed.side[1].addr, 1, ctx(10 + i)));
+		POST(&bed, post_send(bed.side[0].ep, out, 16, bed.side[1].addr, 1, ctx(10 + i)));
 		memset(out, '#', 16);
 	}
+	if (!datagram_ends)
+		receive_four(&bed);
 	for (i = 0; i < 4; i++) {
-		POST(&bed, fi_trecv(bed.side[1].ep, in, 16, desc, FI_ADDR_UNSPEC, 1, 0, ctx(i)));
 		COMPLETION(&bed, bed.side[1].rx, ctx(i));
 		COMPLETION(&bed, bed.side[0].tx, ctx(10 + i));
-		SAME(in, 16, (unsigned) i);
+		SAME(in + 16 * i, 16, (unsigned) i);
 	}
 	close_bed(&bed);
 }
@@ -109,12 +120,12 @@ static void alias_differs_by_its_flags(void)
 
 	open_bed(&bed, &s);
 	alias = alias_of(&bed, FI_TRANSMIT | FI_COMPLETION);
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
-	POST(&bed, fi_tsend(alias, out, 8, desc, bed.side[1].addr, 1, ctx(2)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, post_send(alias, out, 8, bed.side[1].addr, 1, ctx(2)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(1));
 	COMPLETION(&bed, bed.side[0].tx, ctx(2));
-	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
-	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, desc, bed.side[1].addr, 1, ctx(4)));
+	POST(&bed, post_recv(bed.side[1].ep, in, 8, FI_ADDR_UNSPEC, 1, 0, ctx(3)));
+	POST(&bed, post_send(bed.side[0].ep, out, 8, bed.side[1].addr, 1, ctx(4)));
 	COMPLETION(&bed, bed.side[1].rx, ctx(3));
 	NO_COMPLETION(&bed, bed.side[0].tx);
 	OK(fi_close(&alias->fid));

@@ -38,6 +38,7 @@ static void setname(void)
 	int ret;
 
 	open_sides(&bed, &usual);
+	BY_NAME(&bed);
 	if (is_ip(&bed)) {
 		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(free_port()) };
 
@@ -68,6 +69,7 @@ static void name_from_the_info(void)
 	struct side side = { 0 };
 
 	open_av(&bed, &usual);
+	BY_NAME(&bed);
 	if (is_ip(&bed)) {
 		snprintf(node, sizeof(node), "127.0.0.1");
 		snprintf(service, sizeof(service), "%u", free_port());

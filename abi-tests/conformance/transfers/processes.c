@@ -14,13 +14,15 @@ static void ping_pong_body(struct bed *bed, int me, int pipe)
 		size_t len;
 
 		random = random * 1103515245u + 12345u; /* the same in both */
-		len = (random >> 8) % (round % 10 == 0 ? 200000 : 3000);
+		len = at_most(bed, (random >> 8) % (round % 10 == 0 ? 200000 : 3000));
 		if (round % 2 == me) {
 			fill(out, len, (unsigned) round);
+			meet_posted(bed, pipe);
 			POST(bed, post_send(mine->ep, out, len, bed->peer, TAG, ctx(2)));
 			COMPLETION(bed, mine->tx, ctx(2));
 		} else {
 			POST(bed, post_recv(mine->ep, in, len, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+			meet_posted(bed, pipe);
 			e = COMPLETION(bed, mine->rx, ctx(1));
 			CHECK(e.len == len, "round %d: %zu bytes, not %zu", round, e.len, len);
 			SAME(in, len, (unsigned) round);
@@ -36,22 +38,23 @@ static void ping_pong_between_processes(void)
 /* The receiver posts and then calls nothing: the provider's own thread must do its part. */
 static void auto_body(struct bed *bed, int me, int pipe)
 {
+	size_t len = at_most(bed, 5000);
 	long until;
 	char done;
 
 	meet(bed, pipe);
-	fill(out, 5000, 8);
+	fill(out, len, 8);
 	if (me == 0) {
-		POST(bed, post_recv(bed->side[0].ep, in, 5000, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		POST(bed, post_recv(bed->side[0].ep, in, len, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
 		pipe_send(pipe, "p", 1);
 		until = now_ms() + GIVE_UP_MS;
-		while (((volatile char *) in)[4999] != out[4999] && now_ms() < until)
+		while (((volatile char *) in)[len - 1] != out[len - 1] && now_ms() < until)
 			sched_yield();
-		SAME(in, 5000, 8);
-		CHECK(COMPLETION(bed, bed->side[0].rx, ctx(1)).len == 5000, "the length");
+		SAME(in, len, 8);
+		CHECK(COMPLETION(bed, bed->side[0].rx, ctx(1)).len == len, "the length");
 	} else {
 		pipe_recv(pipe, &done, 1);
-		POST(bed, post_send(bed->side[0].ep, out, 5000, bed->peer, TAG, ctx(2)));
+		POST(bed, post_send(bed->side[0].ep, out, len, bed->peer, TAG, ctx(2)));
 		COMPLETION(bed, bed->side[0].tx, ctx(2));
 	}
 }
@@ -96,6 +99,7 @@ static void sends_to_a_peer_that_does_not_look_body(struct bed *bed, int me, int
 
 static void sends_to_a_peer_that_does_not_look(void)
 {
+	NOTHING_IS_LOST;
 	in_two(&usual, sends_to_a_peer_that_does_not_look_body);
 }
 
@@ -107,11 +111,13 @@ static void an_inject_needs_no_more_calls_body(struct bed *bed, int me, int pipe
 
 	if (me == 0) {
 		POST(bed, post_recv(mine->ep, in, 64, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		meet_posted(bed, pipe);
 		COMPLETION(bed, mine->rx, ctx(1));
 		SAME(in, 64, 5);
 		pipe_send(pipe, "r", 1);
 	} else {
 		fill(out, 64, 5);
+		meet_posted(bed, pipe);
 		POST(bed, post_inject(mine->ep, out, 64, bed->peer, TAG));
 		pipe_recv(pipe, &word, 1);
 	}

@@ -23,6 +23,11 @@ struct fi_cq_tagged_entry ended(struct bed *bed, void *rx, void *tx, size_t len)
 	return e;
 }
 
+bool receives_first(int round)
+{
+	return datagram_ends || round % 2;
+}
+
 void need_order(struct bed *bed)
 {
 	NEED(bed->info->tx_attr->msg_order & FI_ORDER_SAS, "sends are not ordered");

@@ -104,6 +104,8 @@ pub struct Bindings {
     tx_selective: bool,
     rx_selective: bool,
     cntrs: Cntrs,
+    /// In front of each received message (FI_MSG_PREFIX): an entry's length has it, a counter of the user's bytes not.
+    prefix: usize,
     eq: Option<Arc<Eq>>,
     /// The endpoint, if reading the event queue drives it.
     driven_by_eq: Option<Arc<dyn Progress>>,
@@ -301,7 +303,7 @@ impl Bindings {
         }
         // FI_PEEK is a question, not an operation that a counter counts.
         if let Some(cntr) = cntr.as_ref().filter(|_| !end.peeked) {
-            cntr.complete(end.len);
+            cntr.complete(self.user_bytes(end));
         }
         if let Some(cq) = bound.as_ref().filter(|_| end.tell == Tell::Queue) {
             cq.post(&Entry {
@@ -341,6 +343,17 @@ impl Bindings {
         });
     }
 
+    pub fn behind_a_prefix(&mut self, len: usize) {
+        self.prefix = len;
+    }
+
+    fn user_bytes(&self, end: &Completion) -> usize {
+        match end.op {
+            CompletedOp::Recv => end.len.saturating_sub(self.prefix),
+            _ => end.len,
+        }
+    }
+
     /// The endpoint is one of FI_EP_MSG.
     pub fn connected(&mut self) {
         self.connected = true;
@@ -351,7 +364,7 @@ impl Bindings {
     #[cold]
     pub fn report_stranger(&self, end: &Completion, address: Vec<u8>) {
         if let Some(cntr) = &self.cntrs.recv {
-            cntr.complete(end.len);
+            cntr.complete(self.user_bytes(end));
         }
         if let Some(cq) = self.rx.as_ref().filter(|_| end.tell == Tell::Queue) {
             cq.post_error(ErrorEntry {

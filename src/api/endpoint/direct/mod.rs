@@ -116,6 +116,11 @@ impl<D: DirectTransport> DirectEndpoint<D> {
         domain.users.acquire();
         let mut state = EndpointState::new(domain.provider, info);
         state.amos = Some(transport.amos());
+        if info.rx.as_ref().is_some_and(|rx| rx.mode & FI_MSG_PREFIX != 0) {
+            state
+                .bindings
+                .behind_a_prefix(info.ep.as_ref().map_or(0, |ep| ep.msg_prefix_size));
+        }
         let wanted = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
         let core = Core {
             transport,

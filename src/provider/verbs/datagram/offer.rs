@@ -78,6 +78,8 @@ pub(in super::super) fn offer(told: &Told) -> Option<Info> {
         }),
         domain: Some(DomainAttr {
             name: Some(format!("{}{SUFFIX}", told.name)),
+            // Each queue pair has its own receives.
+            max_ep_srx_ctx: 0,
             ..devices::domain(told, false)
         }),
         fabric: Some(devices::fabric(told, false)),

@@ -33,6 +33,7 @@ fn an_offer_is_of_one_packet_of_the_port() {
         (FI_MSG_PREFIX, FI_MSG_PREFIX, 0)
     );
     assert_eq!((parts.tx.inject_size, parts.tx.size, parts.tx.iov_limit), (180, 100, 2));
+    assert_eq!(parts.domain.max_ep_srx_ctx, 0);
     assert_eq!(info.caps & (FI_RMA | FI_SOURCE), FI_SOURCE);
     let mut iwarp = told();
     iwarp.datagram_inline = None;
