@@ -18,6 +18,7 @@ mod device;
 mod endpoint;
 mod listener;
 mod memory;
+mod ranges;
 pub mod reliable;
 mod seam;
 mod sends;
