@@ -27,10 +27,6 @@ pub(super) struct Remembered {
     ended: u64,
 }
 
-fn range(memory: &UserBuf) -> Range<usize> {
-    memory.addr()..memory.addr().saturating_add(memory.len())
-}
-
 impl Registrations {
     pub fn new(nic: Box<dyn Nic>) -> Registrations {
         Registrations {
@@ -48,7 +44,7 @@ impl Registrations {
     pub fn register(&self, memory: &UserBuf, access: Access) -> io::Result<(usize, u32)> {
         let registration = self.nic.register(memory, access)?;
         let key = registration.remote_key();
-        let number = self.table().insert(range(memory), registration.into());
+        let number = self.table().insert(memory.range(), registration.into());
         Ok((number, key))
     }
 
@@ -72,11 +68,11 @@ impl Registrations {
     /// The key of registered memory that has all of `piece`.
     pub(super) fn key(&self, piece: &UserBuf, last: &mut Remembered) -> Option<u32> {
         let ended = self.ended.load(Ordering::Acquire);
-        if last.ended == ended && has_all(&last.memory, &range(piece)) {
+        if last.ended == ended && has_all(&last.memory, &piece.range()) {
             return Some(last.key);
         }
         let table = self.table();
-        let found = table.with_all(range(piece)).next()?;
+        let found = table.with_all(piece.range()).next()?;
         *last = Remembered {
             memory: found.memory,
             key: found.value.local_key(),
@@ -89,7 +85,7 @@ impl Registrations {
     /// program ends it meanwhile: without descriptors a program does not say that it needs it.
     pub(super) fn hold(&self, piece: &UserBuf) -> Option<Arc<dyn Registration>> {
         let table = self.table();
-        table.with_all(range(piece)).next().map(|found| found.value.clone())
+        table.with_all(piece.range()).next().map(|found| found.value.clone())
     }
 
     /// The pieces of a buffer with their keys. Bytes that travel in the request need none.

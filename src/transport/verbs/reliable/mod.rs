@@ -46,7 +46,7 @@ use crate::engine::port::{
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
-use crate::sys::forks::Process;
+use crate::sys::forks::OfProcess;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
@@ -55,8 +55,6 @@ use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use attempt::Peers;
 use buffers::Buffers;
-use core::mem::ManuallyDrop;
-use core::ops::{Deref, DerefMut};
 use fetch::Exposures;
 use seam::Request;
 use std::collections::{HashMap, VecDeque};
@@ -70,49 +68,6 @@ pub use seam::Device;
 
 /// While nothing is under way, every how manieth poll looks for connections' news, which is a system call.
 const LOOK_EVERY: u64 = 64;
-
-/// What the kernel and a device keep for one process. A child of fork leaves its copy alone, as ending it there would end
-/// what the parent has.
-struct OfProcess<T> {
-    value: ManuallyDrop<T>,
-    process: Process,
-}
-
-impl<T> OfProcess<T> {
-    fn new(value: T) -> OfProcess<T> {
-        OfProcess {
-            value: ManuallyDrop::new(value),
-            process: Process::this(),
-        }
-    }
-
-    fn is_ours(&self) -> bool {
-        self.process.is_this()
-    }
-}
-
-impl<T> Deref for OfProcess<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for OfProcess<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-}
-
-impl<T> Drop for OfProcess<T> {
-    fn drop(&mut self) {
-        if self.is_ours() {
-            // SAFETY: dropped here only, and not used afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.value) };
-        }
-    }
-}
 
 /// An endpoint's transport. The fields that a device works on come first, in the order in which they must end.
 pub struct Reliable<D: Device> {
