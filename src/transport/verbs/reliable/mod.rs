@@ -10,7 +10,7 @@
 //!
 //! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`). A read or
 //! write of a peer's registered memory is the devices' work too, if both know it (`one_sided`). Both are made of `steps`,
-//! with keys from `local_keys`.
+//! with keys from `local_keys`, and what is registered for them is kept in a `verbs::cache` if there is one.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
 //! is broken; the peer is dialed to find out whether it lives (`ends`). What peers say is checked; nonsense ends their
@@ -50,7 +50,9 @@ use crate::sys::forks::OfProcess;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
+use crate::transport::verbs::cache::Cache;
 use crate::transport::verbs::memory::Registrations;
+use crate::transport::verbs::seam::Nic;
 use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use attempt::Peers;
@@ -78,7 +80,9 @@ pub struct Reliable<D: Device> {
     exposures: OfProcess<Exposures>,
     /// What the program has registered with the device, in a domain where that is how peers reach it.
     memory: Option<Arc<Registrations>>,
-    /// Peers' devices may work on that memory.
+    /// Of other memory, for transfers from and to it.
+    cache: Option<Arc<Cache>>,
+    /// Peers' devices may work on what the program has registered.
     is_open: bool,
     config: Config,
     place: SocketAddr,
@@ -120,6 +124,7 @@ impl<D: Device> Reliable<D> {
             sends: OfProcess::new(Buffers::new(config.buffer, access(false))),
             exposures: OfProcess::new(Exposures::default()),
             memory: None,
+            cache: None,
             is_open: false,
             device: OfProcess::new(device),
             config: *config,
@@ -152,6 +157,15 @@ impl<D: Device> Reliable<D> {
         self.memory.as_ref()
     }
 
+    /// Registrations of other memory are kept there.
+    pub fn keep_in(&mut self, cache: Arc<Cache>) {
+        self.cache = Some(cache);
+    }
+
+    pub fn kept_in(&self) -> Option<&Arc<Cache>> {
+        self.cache.as_ref()
+    }
+
     /// As a socket address.
     pub fn local_address(&self) -> Vec<u8> {
         resolve::to_bytes(&self.place)
@@ -177,6 +191,22 @@ impl<D: Device> Reliable<D> {
         if over {
             self.peers.note_end(peer);
         }
+    }
+}
+
+/// What registers memory for as long as the endpoint lives, or a connection.
+fn lasting<'a>(cache: &'a Option<Arc<Cache>>, device: &'a impl Device) -> &'a dyn Nic {
+    match cache {
+        Some(cache) => cache.direct(),
+        None => device.nic(),
+    }
+}
+
+/// What registers memory for a transfer.
+fn passing<'a>(cache: &'a Option<Arc<Cache>>, device: &'a impl Device) -> &'a dyn Nic {
+    match cache {
+        Some(cache) => &**cache,
+        None => device.nic(),
     }
 }
 
@@ -263,6 +293,7 @@ impl<D: Device> Transport for Reliable<D> {
         }
         if slept || !self.peers.ways().is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);
+            self.cache.iter().for_each(|cache| cache.settle());
         }
         if !self.peers.ended.is_empty() {
             self.tell_ends(sink, drained);
