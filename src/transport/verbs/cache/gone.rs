@@ -40,6 +40,12 @@ impl Recent {
         self.count.store(count + 1, Ordering::Release);
     }
 
+    /// Nobody can tell while it lives.
+    #[cfg(test)]
+    pub(super) fn hold(&self) -> impl Drop {
+        self.last.lock().unwrap()
+    }
+
     /// How much was told, ever.
     #[inline]
     pub(super) fn count(&self) -> u64 {

@@ -150,6 +150,39 @@ impl Drop for KernelMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::child::Child;
+    use crate::sys::epoll::Epoll;
+    use crate::sys::shared::page_size;
+
+    /// The end of a copy in a child of fork is none of the parent's thread.
+    #[test]
+    fn a_child_does_not_end_the_thread() {
+        let Ok(monitor) = KernelMonitor::new() else { return };
+        let (end, mut monitor) = (Epoll::new().unwrap(), Some(monitor));
+        end.add(monitor.as_ref().unwrap().told.end.fd()).unwrap();
+        assert_eq!(Child::run(|| drop(monitor.take())).wait(), 0);
+        assert_eq!(end.wait(0).unwrap(), 0);
+    }
+
+    /// munmap returns when it was read of, which is before it was told.
+    #[test]
+    fn what_was_read_and_not_told_is_not_settled() {
+        let Ok(monitor) = KernelMonitor::new() else { return };
+        let (rights, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at a place of the kernel's choice.
+        let at = unsafe { libc::mmap(core::ptr::null_mut(), page_size(), rights, flags, -1, 0) };
+        assert!(monitor.watch(&(at as usize..at as usize + page_size())));
+        let held = monitor.told.recent.hold();
+        // SAFETY: the mapping made above, which nothing uses.
+        assert_eq!(unsafe { libc::munmap(at, page_size()) }, 0);
+        assert!(!monitor.is_settled());
+        assert_eq!(monitor.recent().count(), 0);
+        drop(held);
+        while !monitor.is_settled() {
+            std::thread::yield_now();
+        }
+        assert_eq!(monitor.recent().count(), 1);
+    }
 
     #[test]
     fn what_others_watch_too_is_left() {

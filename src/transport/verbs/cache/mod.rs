@@ -23,7 +23,7 @@
 mod gone;
 mod kernel;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use super::ranges::Ranges;
 use super::seam::{Nic, Registration};

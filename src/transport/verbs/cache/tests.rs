@@ -67,9 +67,10 @@ impl Drop for TestRegistration {
     }
 }
 
+/// Sees all that a test tells.
 #[derive(Default)]
-struct TestMonitor {
-    recent: Recent,
+pub struct TestMonitor {
+    pub recent: Recent,
     unsettled: AtomicBool,
     blind: AtomicBool,
     watched: Mutex<Vec<Range<usize>>>,
@@ -104,7 +105,7 @@ impl Monitor for TestMonitor {
     }
 }
 
-const ANY: Most = Most {
+pub const ANY: Most = Most {
     count: usize::MAX,
     bytes: usize::MAX,
 };
