@@ -41,7 +41,7 @@ impl Mapping {
     fn read(line: &[u8]) -> Option<Mapping> {
         let mut fields = line
             .split(|byte| *byte == b' ')
-            .map(|field| str::from_utf8(field).unwrap_or(""));
+            .map(|field| core::str::from_utf8(field).unwrap_or(""));
         let (start, end) = fields.next()?.split_once('-')?;
         let rights = fields.next()?;
         let (_, device, inode) = (fields.next()?, fields.next()?, fields.next()?);

@@ -320,10 +320,8 @@ fn the_kernel_tells_what_was_mapped_anew() {
     // Its last page alone.
     let last = at + LEN - page_size();
     // SAFETY: as above.
-    assert_eq!(
-        unsafe { libc::madvise(last as *mut _, page_size(), libc::MADV_DONTNEED) },
-        0
-    );
+    let emptied = unsafe { libc::madvise(last as *mut _, page_size(), libc::MADV_DONTNEED) };
+    assert_eq!(emptied, 0);
     settle(&cache);
     assert_eq!(
         nic.counts().0,
