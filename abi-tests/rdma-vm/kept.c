@@ -62,7 +62,8 @@ static unsigned long registrations(void)
 static void memory_is_registered_once(void)
 {
 	const char *monitor = getenv("FI_MR_CACHE_MONITOR");
-	unsigned long before, each = monitor && !strcmp(monitor, "disabled") ? 2 : 0;
+	bool is_kept = !monitor || strcmp(monitor, "disabled");
+	unsigned long before, more;
 	unsigned i;
 
 	open_all();
@@ -70,7 +71,9 @@ static void memory_is_registered_once(void)
 	before = registrations();
 	for (i = 0; i < ROUNDS; i++)
 		message(2 + i);
-	CHECK(registrations() - before == each * ROUNDS, "%lu registrations in %d messages", registrations() - before, ROUNDS);
+	more = registrations() - before;
+	/* libibverbs may register by a second call of its own, which is counted too. */
+	CHECK(is_kept ? more == 0 : more >= 2 * ROUNDS, "%lu registrations in %d messages", more, ROUNDS);
 	close_bed(&bed);
 }
 
