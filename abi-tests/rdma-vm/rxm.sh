@@ -1,5 +1,5 @@
 # Runs in the guest: our own provider `verbs;ofi_rxm`. Set by `run`, in front of this text: LIBDIR, PAGES (a folder of
-# programs) and BIN (of fi_info and fi_pingpong).
+# programs), BIN (of fi_info and fi_pingpong) and COUNTER (count_work.so).
 address=192.168.77.1 port=47592 provider='verbs;ofi_rxm'
 export LD_LIBRARY_PATH=$LIBDIR FI_PROVIDER_PATH=/none
 step() { echo "STEP $(cut -d ' ' -f 1 /proc/uptime) $*"; }
@@ -35,5 +35,13 @@ for page in fi_rma fi_msg fi_tagged fi_atomic fi_cq fi_av; do
 	CASE_SECONDS=150 timeout 400 "$PAGES/$page" "$provider" --patient $cases >page 2>&1
 	echo "GUEST $page ends with $?"
 	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 $page on $provider: /"
+done
+
+# With what the card knows of memory kept, and without.
+for monitor in userfaultfd disabled; do
+	step "kept by $monitor"
+	FI_MR_CACHE_MONITOR=$monitor LD_PRELOAD=$COUNTER CASE_SECONDS=150 timeout 400 "$PAGES/kept" "$provider" --patient >page 2>&1
+	echo "GUEST kept by $monitor ends with $?"
+	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 kept by $monitor: /"
 done
 step "end"

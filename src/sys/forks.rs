@@ -8,6 +8,7 @@
 //! The list is lock-free, as the child has one thread and another may have held the lock: it only grows, and its slots
 //! are used again. Called by `transport`, `api` and other files of `sys`.
 
+use core::ops::{Deref, DerefMut};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering, fence};
 use std::mem::ManuallyDrop;
@@ -51,6 +52,49 @@ impl Process {
 #[inline]
 fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// What the kernel and a device keep for one process. A child of fork leaves its copy alone, as ending it there would end
+/// what the parent has.
+pub struct OfProcess<T> {
+    value: ManuallyDrop<T>,
+    process: Process,
+}
+
+impl<T> OfProcess<T> {
+    pub fn new(value: T) -> OfProcess<T> {
+        OfProcess {
+            value: ManuallyDrop::new(value),
+            process: Process::this(),
+        }
+    }
+
+    pub fn is_ours(&self) -> bool {
+        self.process.is_this()
+    }
+}
+
+impl<T> Deref for OfProcess<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for OfProcess<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // SAFETY: dropped here only, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
 }
 
 /// Installs the fork handlers, once.

@@ -7,6 +7,7 @@
 //!   processes).
 //! - Threads: `thread`, `lock` (a lock that fork leaves whole), `mutex_cond` (for programs in C to wait on), `errno`.
 //! - Waiting: `epoll`, `eventfd`, `timerfd`, `datagram` (waking by a path), `clock`.
+//! - Memory of this process: `mappings` (what there is), `userfaultfd` (what goes).
 //! - Limits: `open_files` (how many descriptors there may be), `locked_memory`.
 //! - Networks: `stream` (bytes through sockets), `interfaces`, `card` (what is behind one), `rdma` (RDMA devices and connections).
 //! - Others: `dl` (the dynamic loader), `resolve` (names of hosts), `child` (children of fork, in tests).
@@ -30,6 +31,7 @@ pub mod identity;
 pub mod interfaces;
 pub mod lock;
 pub mod locked_memory;
+pub mod mappings;
 pub mod mutex_cond;
 pub mod open_files;
 pub mod output;
@@ -41,3 +43,4 @@ pub mod shared_table;
 pub mod stream;
 pub mod thread;
 pub mod timerfd;
+pub mod userfaultfd;

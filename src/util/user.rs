@@ -58,6 +58,10 @@ impl UserBuf {
         self.addr
     }
 
+    pub fn range(&self) -> core::ops::Range<usize> {
+        self.addr..self.addr.saturating_add(self.len)
+    }
+
     /// The part that starts at `at` and has at most `len` bytes.
     #[inline]
     pub fn part(&self, at: usize, len: usize) -> UserBuf {

@@ -200,6 +200,14 @@ pub fn core_int(name: &str) -> Result<i32> {
     }
 }
 
+/// A size of the core. -FI_EINVAL (and a warning) when the text is none.
+pub fn core_size(name: &str) -> Result<usize> {
+    match core_get(name)? {
+        Value::Size(value) => Ok(value),
+        Value::Text(_) | Value::Bool(_) | Value::Int(_) => Err(Errno(FI_EINVAL)),
+    }
+}
+
 fn core_get(name: &str) -> Result<Value> {
     let found = get(Owner::CORE, name);
     tell(name, &found);

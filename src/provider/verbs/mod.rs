@@ -40,6 +40,7 @@ use std::sync::Arc;
 mod datagram;
 mod devices;
 mod endpoint;
+mod kept;
 mod rxm;
 mod rxm_settings;
 mod settings;

@@ -9,7 +9,7 @@
 
 use super::devices::{self, Offers};
 use super::endpoint::{Registry, failed};
-use super::{NAME, rxm_settings, settings};
+use super::{NAME, kept, rxm_settings, settings};
 use crate::abi::types::*;
 use crate::api::av::{AddressKind, SocketAddr as SocketKind};
 use crate::api::endpoint::{EndpointTransport, Renamed};
@@ -24,8 +24,9 @@ use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::sys::rdma::Pd;
 use crate::sys::resolve::from_bytes;
 use crate::transport::connecting::address;
-use crate::transport::verbs::Registrations;
+use crate::transport::verbs::cache::Cache;
 use crate::transport::verbs::reliable::{Card, Config, Reliable};
+use crate::transport::verbs::{Nic, Registrations};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub struct RxmDomain {
     pd: Arc<Pd>,
     /// Where peers' devices work on it.
     memory: Option<Arc<Registrations>>,
+    /// Registrations of memory that the program did not register.
+    cache: Option<Arc<Cache>>,
 }
 
 impl OnEngine for VerbsRxm {
@@ -95,8 +98,14 @@ impl OnEngine for VerbsRxm {
         let pd = devices::open(info)?;
         let mr_mode = info.domain.as_ref().map_or(0, |domain| domain.mr_mode);
         let one_sided = mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC) != 0;
-        let memory = one_sided.then(|| Arc::new(Registrations::new(Box::new(pd.clone()))));
-        Ok(RxmDomain { pd, memory })
+        let cache = kept::open(&pd);
+        // What is kept gives way to what programs register.
+        let nic: Box<dyn Nic> = match &cache {
+            Some(cache) => Box::new(cache.direct().clone()),
+            None => Box::new(pd.clone()),
+        };
+        let memory = one_sided.then(|| Arc::new(Registrations::new(nic)));
+        Ok(RxmDomain { pd, memory, cache })
     }
 
     fn registrar(domain: &Arc<RxmDomain>) -> Option<Arc<dyn Registrar>> {
@@ -106,7 +115,12 @@ impl OnEngine for VerbsRxm {
 
     fn open(domain: &Arc<RxmDomain>, info: &Info) -> Result<Reliable<Card>> {
         let at = info.src_addr.as_deref().and_then(from_bytes).ok_or(Errno(FI_EINVAL))?;
-        open("fi_endpoint", &domain.pd, domain.memory.as_ref(), &at)
+        open(
+            "fi_endpoint",
+            &domain.pd,
+            (domain.memory.as_ref(), domain.cache.as_ref()),
+            &at,
+        )
     }
 }
 
@@ -192,7 +206,10 @@ fn config() -> Config {
     }
 }
 
-fn open(call: &str, pd: &Arc<Pd>, memory: Option<&Arc<Registrations>>, at: &SocketAddr) -> Result<Reliable<Card>> {
+/// What an endpoint finds registrations in: the program's, and those that are kept.
+type Known<'a> = (Option<&'a Arc<Registrations>>, Option<&'a Arc<Cache>>);
+
+fn open(call: &str, pd: &Arc<Pd>, (memory, cache): Known<'_>, at: &SocketAddr) -> Result<Reliable<Card>> {
     if at.ip().is_unspecified() {
         log!(by NAME; Warn, EpCtrl, "{call}: {at}: peers find an endpoint by the address of one device");
         return Err(Errno(FI_EINVAL));
@@ -201,6 +218,9 @@ fn open(call: &str, pd: &Arc<Pd>, memory: Option<&Arc<Registrations>>, at: &Sock
     log!(by NAME; Info, EpCtrl, "{call}: {}", opened.place());
     if let Some(memory) = memory {
         opened.register_with(memory.clone());
+    }
+    if let Some(cache) = cache {
+        opened.keep_in(cache.clone());
     }
     Ok(opened)
 }
@@ -216,7 +236,12 @@ impl EndpointTransport for Reliable<Card> {
             return Ok(Renamed::default());
         }
         Ok(Renamed {
-            transport: Some(open("fi_setname", self.pd(), self.registered(), &wanted)?),
+            transport: Some(open(
+                "fi_setname",
+                self.pd(),
+                (self.registered(), self.kept_in()),
+                &wanted,
+            )?),
             address: None,
         })
     }

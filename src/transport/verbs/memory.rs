@@ -1,13 +1,16 @@
 //! The memory that a domain has registered with its device: by which key work requests name which bytes.
 
+use super::ranges::{Ranges, has_all};
 use super::seam::{Nic, Registration};
 use crate::engine::op::Refused;
 use crate::sys::rdma::{Access, Piece};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+type Table = Ranges<Arc<dyn Registration>>;
 
 pub struct Registrations {
     nic: Box<dyn Nic>,
@@ -16,46 +19,12 @@ pub struct Registrations {
     ended: AtomicU64,
 }
 
-#[derive(Default)]
-struct Table {
-    /// By first address and number.
-    regions: BTreeMap<(usize, usize), Region>,
-    first_addresses: BTreeMap<usize, usize>,
-    /// The longest region there ever was: none that begins further before an address reaches it.
-    longest: usize,
-    last: usize,
-}
-
-struct Region {
-    len: usize,
-    registration: Arc<dyn Registration>,
-}
-
 /// A key that an endpoint remembers, with the memory it is for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Remembered {
-    first: usize,
-    len: usize,
+    memory: Range<usize>,
     key: u32,
     ended: u64,
-}
-
-/// Whether memory has all of `piece`.
-fn has_all(first: usize, len: usize, piece: &UserBuf) -> bool {
-    let at = piece.addr().checked_sub(first);
-    at.and_then(|at| len.checked_sub(at))
-        .is_some_and(|left| piece.len() <= left)
-}
-
-impl Table {
-    /// A region that has all of `piece`, and its first address.
-    fn find(&self, piece: &UserBuf) -> Option<(usize, &Region)> {
-        let lowest = piece.addr().saturating_sub(self.longest);
-        let before = self.regions.range((lowest, 0)..=(piece.addr(), usize::MAX)).rev();
-        before
-            .map(|((first, _), region)| (*first, region))
-            .find(|(first, region)| has_all(*first, region.len, piece))
-    }
 }
 
 impl Registrations {
@@ -75,54 +44,38 @@ impl Registrations {
     pub fn register(&self, memory: &UserBuf, access: Access) -> io::Result<(usize, u32)> {
         let registration = self.nic.register(memory, access)?;
         let key = registration.remote_key();
-        let mut table = self.table();
-        table.last += 1;
-        let number = table.last;
-        table.longest = table.longest.max(memory.len());
-        table.first_addresses.insert(number, memory.addr());
-        let len = memory.len();
-        table.regions.insert(
-            (memory.addr(), number),
-            Region {
-                len,
-                registration: registration.into(),
-            },
-        );
+        let number = self.table().insert(memory.range(), registration.into());
         Ok((number, key))
     }
 
     pub fn deregister(&self, number: usize) {
         let mut table = self.table();
-        let Some(first) = table.first_addresses.remove(&number) else {
+        let Some(ended) = table.remove(number) else {
             return;
         };
-        let region = table.regions.remove(&(first, number));
         self.ended.fetch_add(1, Ordering::Release);
         drop(table);
         // The device takes its time for this.
-        drop(region);
+        drop(ended);
     }
 
     /// Whether the memory at `addr` is that of this number.
     pub fn has(&self, addr: usize, number: usize) -> bool {
-        let table = self.table();
-        let first = table.first_addresses.get(&number).copied();
-        let region = first.and_then(|first| Some((first, table.regions.get(&(first, number))?)));
-        region.is_some_and(|(first, region)| addr.checked_sub(first).is_some_and(|at| at <= region.len))
+        let memory = self.table().memory(number);
+        memory.is_some_and(|memory| (memory.start..=memory.end).contains(&addr))
     }
 
     /// The key of registered memory that has all of `piece`.
     pub(super) fn key(&self, piece: &UserBuf, last: &mut Remembered) -> Option<u32> {
         let ended = self.ended.load(Ordering::Acquire);
-        if last.ended == ended && has_all(last.first, last.len, piece) {
+        if last.ended == ended && has_all(&last.memory, &piece.range()) {
             return Some(last.key);
         }
         let table = self.table();
-        let (first, region) = table.find(piece)?;
+        let found = table.with_all(piece.range()).next()?;
         *last = Remembered {
-            first,
-            len: region.len,
-            key: region.registration.local_key(),
+            memory: found.memory,
+            key: found.value.local_key(),
             ended,
         };
         Some(last.key)
@@ -132,7 +85,7 @@ impl Registrations {
     /// program ends it meanwhile: without descriptors a program does not say that it needs it.
     pub(super) fn hold(&self, piece: &UserBuf) -> Option<Arc<dyn Registration>> {
         let table = self.table();
-        table.find(piece).map(|(_, region)| region.registration.clone())
+        table.with_all(piece.range()).next().map(|found| found.value.clone())
     }
 
     /// The pieces of a buffer with their keys. Bytes that travel in the request need none.

@@ -6,18 +6,21 @@
 //! `api`. Here is the way of a connection (`connection`), what is posted to send (`sends`, `atomics`), what is received and
 //! completed (`endpoint`), receives that endpoints share (`shared`), and which memory the device knows (`memory`).
 //!
-//! `datagram` has endpoints without a connection, each with a queue pair of datagrams.
+//! `datagram` has endpoints without a connection, each with a queue pair of datagrams. `reliable` is a transport of the
+//! engine's, and `cache` has registrations for it; those of programs and these are found by `ranges`.
 //!
 //! `seam` is all that is asked of the device. `device` answers with `sys::rdma`; in tests a script does, so that each
 //! error path can be gone without a card. Knows `engine::op`, `util` and `sys`. Called by `provider`.
 
 mod atomics;
+pub mod cache;
 mod connection;
 pub mod datagram;
 mod device;
 mod endpoint;
 mod listener;
 mod memory;
+mod ranges;
 pub mod reliable;
 mod seam;
 mod sends;

@@ -83,6 +83,22 @@ pub(super) const VARIABLES: &[(&str, ParamType, &str)] = &[
         "The provider to offload collectives to; ignored: collectives run on the endpoint's own provider \
          (default: none)",
     ),
+    (
+        "mr_cache_max_size",
+        ParamType::Size,
+        "Bytes of memory that a domain's registrations are kept of while nobody uses them (default: any number)",
+    ),
+    (
+        "mr_cache_max_count",
+        ParamType::Size,
+        "How many registrations a domain keeps while nobody uses them; 0: none (default: 1024)",
+    ),
+    (
+        "mr_cache_monitor",
+        ParamType::String,
+        "Who tells of memory that goes, so that registrations can be kept: userfaultfd, or disabled, which keeps none \
+         (default: userfaultfd)",
+    ),
 ];
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! By which keys the device knows our own memory, and the requests of a transfer that name it. Part of `Reliable`.
 //!
 //! What the application has registered is found by its address. What it has not is registered for as long as the transfer
-//! takes, so what the device knows is what is mapped at that moment.
+//! takes, or found in the cache, so what the device knows is what is mapped at that moment.
 
-use super::Reliable;
 use super::link::{Move, Purpose, Transfer};
 use super::seam::Device;
 use super::steps::Step;
+use super::{Reliable, passing};
 use crate::engine::port::{Get, NotDone, PeerId, Token};
 use crate::sys::rdma::{Access, Piece};
 use crate::transport::verbs::seam::{Nic, Registration};
@@ -50,7 +50,8 @@ impl<D: Device> Reliable<D> {
         let known = memory.and_then(|memory| pieces(ours).map(|piece| memory.hold(piece)).collect());
         let made = match known {
             Some(known) => Ok(known),
-            None => register(self.device.nic(), ours, access).map(|made| made.into_iter().map(Arc::from).collect()),
+            None => register(passing(&self.cache, &*self.device), ours, access)
+                .map(|made| made.into_iter().map(Arc::from).collect()),
         };
         let registrations: Vec<Arc<dyn Registration>> = made
             .inspect_err(|error| self.tell_memory("a read or write of a peer's memory", error))

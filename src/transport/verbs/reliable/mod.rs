@@ -10,7 +10,7 @@
 //!
 //! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`). A read or
 //! write of a peer's registered memory is the devices' work too, if both know it (`one_sided`). Both are made of `steps`,
-//! with keys from `local_keys`.
+//! with keys from `local_keys`, and what is registered for them is kept in a `verbs::cache` if there is one.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
 //! is broken; the peer is dialed to find out whether it lives (`ends`). What peers say is checked; nonsense ends their
@@ -47,17 +47,17 @@ use crate::engine::port::{
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
-use crate::sys::forks::Process;
+use crate::sys::forks::OfProcess;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
+use crate::transport::verbs::cache::Cache;
 use crate::transport::verbs::memory::Registrations;
+use crate::transport::verbs::seam::Nic;
 use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use attempt::Peers;
 use buffers::Buffers;
-use core::mem::ManuallyDrop;
-use core::ops::{Deref, DerefMut};
 use fetch::Exposures;
 use seam::Request;
 use std::collections::{HashMap, VecDeque};
@@ -72,49 +72,6 @@ pub use seam::Device;
 /// While nothing is under way, every how manieth poll looks for connections' news, which is a system call.
 const LOOK_EVERY: u64 = 64;
 
-/// What the kernel and a device keep for one process. A child of fork leaves its copy alone, as ending it there would end
-/// what the parent has.
-struct OfProcess<T> {
-    value: ManuallyDrop<T>,
-    process: Process,
-}
-
-impl<T> OfProcess<T> {
-    fn new(value: T) -> OfProcess<T> {
-        OfProcess {
-            value: ManuallyDrop::new(value),
-            process: Process::this(),
-        }
-    }
-
-    fn is_ours(&self) -> bool {
-        self.process.is_this()
-    }
-}
-
-impl<T> Deref for OfProcess<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for OfProcess<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-}
-
-impl<T> Drop for OfProcess<T> {
-    fn drop(&mut self) {
-        if self.is_ours() {
-            // SAFETY: dropped here only, and not used afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.value) };
-        }
-    }
-}
-
 /// An endpoint's transport. The fields that a device works on come first, in the order in which they must end.
 pub struct Reliable<D: Device> {
     peers: OfProcess<Peers<D::Wire>>,
@@ -124,7 +81,9 @@ pub struct Reliable<D: Device> {
     exposures: OfProcess<Exposures>,
     /// What the program has registered with the device, in a domain where that is how peers reach it.
     memory: Option<Arc<Registrations>>,
-    /// Peers' devices may work on that memory.
+    /// Of other memory, for transfers from and to it.
+    cache: Option<Arc<Cache>>,
+    /// Peers' devices may work on what the program has registered.
     is_open: bool,
     config: Config,
     place: SocketAddr,
@@ -166,6 +125,7 @@ impl<D: Device> Reliable<D> {
             sends: OfProcess::new(Buffers::new(config.buffer, access(false))),
             exposures: OfProcess::new(Exposures::default()),
             memory: None,
+            cache: None,
             is_open: false,
             device: OfProcess::new(device),
             config: *config,
@@ -198,6 +158,15 @@ impl<D: Device> Reliable<D> {
         self.memory.as_ref()
     }
 
+    /// Registrations of other memory are kept there.
+    pub fn keep_in(&mut self, cache: Arc<Cache>) {
+        self.cache = Some(cache);
+    }
+
+    pub fn kept_in(&self) -> Option<&Arc<Cache>> {
+        self.cache.as_ref()
+    }
+
     /// As a socket address.
     pub fn local_address(&self) -> Vec<u8> {
         resolve::to_bytes(&self.place)
@@ -223,6 +192,22 @@ impl<D: Device> Reliable<D> {
         if over {
             self.peers.note_end(peer);
         }
+    }
+}
+
+/// What registers memory for as long as the endpoint lives, or a connection.
+fn lasting<'a>(cache: &'a Option<Arc<Cache>>, device: &'a impl Device) -> &'a dyn Nic {
+    match cache {
+        Some(cache) => cache.direct(),
+        None => device.nic(),
+    }
+}
+
+/// What registers memory for a transfer.
+fn passing<'a>(cache: &'a Option<Arc<Cache>>, device: &'a impl Device) -> &'a dyn Nic {
+    match cache {
+        Some(cache) => &**cache,
+        None => device.nic(),
     }
 }
 
@@ -309,6 +294,7 @@ impl<D: Device> Transport for Reliable<D> {
         }
         if slept || !self.peers.ways().is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);
+            self.cache.iter().for_each(|cache| cache.settle());
         }
         if !self.peers.ended.is_empty() {
             self.tell_ends(sink, drained);

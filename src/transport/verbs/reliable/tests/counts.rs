@@ -4,6 +4,8 @@ use super::net::Counts;
 use super::*;
 use crate::engine::op::{CompletionLevel, MessageKind, Recv, Send, Tell};
 use crate::engine::{Config as EngineConfig, Engine};
+use crate::sys::userfaultfd::Gone;
+use crate::transport::verbs::cache::tests::TestMonitor;
 use crate::util::user::Lent;
 
 pub fn recv(from: PeerId, memory: &Lent) -> Recv {
@@ -34,43 +36,66 @@ pub fn send(to: PeerId, memory: &Lent) -> Send {
     }
 }
 
-/// Sends a message, with its receive posted before, and says what that took once all is over.
-fn cost(len: usize) -> Counts {
-    let net = Net::new(1, Manner::default());
-    let usual = Config {
-        warn: |line| eprintln!("{line}"),
-        ..Config::default()
-    };
-    let place = |number| net.open(&format!("10.0.0.{number}:1"));
-    let mut ends = [1, 2].map(|number| Reliable::new(place(number), &usual).unwrap());
-    meet(&mut ends);
-    let mut engines = ends.map(|end| Engine::with(end, EngineConfig::default()));
-    let (from, into) = (Lent::new(&[len], 3), Lent::new(&[len], 0));
-    let mut done = Vec::new();
-    let mut message = |done: &mut Vec<_>| {
-        engines[1].recv(&recv(0, &into), done).unwrap();
-        engines[0].send(&send(1, &from), done).unwrap();
+/// Two that send one message again and again, with its receive posted before.
+struct Repeat {
+    net: Net,
+    engines: [Engine<Reliable<NetDevice>>; 2],
+    from: Lent,
+    into: Lent,
+}
+
+impl Repeat {
+    /// The first message is over, for which buffers are made. `monitor`: registrations are kept.
+    fn new(len: usize, monitor: Option<&Arc<TestMonitor>>) -> Repeat {
+        let net = Net::new(1, Manner::default());
+        let usual = Config {
+            warn: |line| eprintln!("{line}"),
+            ..Config::default()
+        };
+        let place = |number| net.open(&format!("10.0.0.{number}:1"));
+        let mut ends = [1, 2].map(|number| Reliable::new(place(number), &usual).unwrap());
+        for end in &mut ends {
+            monitor
+                .iter()
+                .for_each(|monitor| end.keep_in(end.device.cache(monitor)));
+        }
+        meet(&mut ends);
+        let mut repeat = Repeat {
+            net,
+            engines: ends.map(|end| Engine::with(end, EngineConfig::default())),
+            from: Lent::new(&[len], 3),
+            into: Lent::new(&[len], 0),
+        };
+        repeat.cost();
+        repeat
+    }
+
+    /// Sends it, and says what that took once all is over.
+    fn cost(&mut self) -> Counts {
+        let (before, mut done) = (self.net.counts(), Vec::new());
+        self.engines[1].recv(&recv(0, &self.into), &mut done).unwrap();
+        self.engines[0].send(&send(1, &self.from), &mut done).unwrap();
         for _ in 0..1000 {
-            engines.iter_mut().for_each(|engine| {
-                engine.progress(done);
+            self.engines.iter_mut().for_each(|engine| {
+                engine.progress(&mut done);
             });
         }
-    };
-    // Buffers are made for the first.
-    message(&mut done);
-    let before = net.counts();
-    message(&mut done);
-    assert_eq!(done.len(), 4);
-    assert_eq!(into.bytes(), from.bytes());
-    let after = net.counts();
-    Counts {
-        sends: after.sends - before.sends,
-        inline: after.inline - before.inline,
-        reads: after.reads - before.reads,
-        writes: after.writes - before.writes,
-        completions: after.completions - before.completions,
-        registrations: after.registrations - before.registrations,
+        assert_eq!(done.len(), 2);
+        assert_eq!(self.into.bytes(), self.from.bytes());
+        let after = self.net.counts();
+        Counts {
+            sends: after.sends - before.sends,
+            inline: after.inline - before.inline,
+            reads: after.reads - before.reads,
+            writes: after.writes - before.writes,
+            completions: after.completions - before.completions,
+            registrations: after.registrations - before.registrations,
+        }
     }
+}
+
+fn cost(len: usize) -> Counts {
+    Repeat::new(len, None).cost()
 }
 
 #[test]
@@ -94,4 +119,24 @@ fn messages_take_no_more_than_they_must() {
     let packets = cost(64 << 10);
     assert_eq!((packets.reads, packets.registrations), (0, 0));
     assert_eq!(packets.sends, 5);
+}
+
+#[test]
+fn the_memory_of_long_messages_is_registered_once() {
+    let monitor = Arc::new(TestMonitor::default());
+    let mut repeat = Repeat::new(1 << 20, Some(&monitor));
+    let registered = repeat.net.registered();
+    for _ in 0..3 {
+        let again = repeat.cost();
+        assert_eq!((again.sends, again.reads, again.registrations), (2, 1, 0));
+    }
+    // Once the memory of one side has gone, that is registered anew.
+    for memory in [&repeat.from, &repeat.into].map(|memory| memory.iov().only().unwrap().range()) {
+        monitor.recent.tell(Gone {
+            memory,
+            is_mapped: false,
+        });
+        assert_eq!((repeat.cost().registrations, repeat.cost().registrations), (1, 0));
+    }
+    assert_eq!(repeat.net.registered(), registered);
 }

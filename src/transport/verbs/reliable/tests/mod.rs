@@ -64,6 +64,10 @@ impl Connected for Reliable<NetDevice> {
         };
         let net = Net::new(world.roll(u64::MAX), Manner::default());
         let mut all: Vec<_> = (0..nodes).map(|number| open(&net, number)).collect();
+        let keeps = world.roll(2) == 0;
+        for end in all.iter_mut().filter(|_| keeps) {
+            end.keep_in(end.device.cache(&Arc::default()));
+        }
         meet(&mut all);
         net.set_manner(manner);
         all

@@ -2,6 +2,8 @@
 
 use super::{INLINE, Net, Pair, Posted};
 use crate::sys::rdma::{self, Access, Done, EventKind, Failure, Opcode, PairMade, Piece, Sizes, Stopped, Work};
+use crate::transport::verbs::cache::Cache;
+use crate::transport::verbs::cache::tests::{ANY, TestMonitor};
 use crate::transport::verbs::memory::Registrations;
 use crate::transport::verbs::reliable::seam::{Device, Request};
 use crate::transport::verbs::seam::{Completions, Connection, News, Nic, QueuePair, Registration};
@@ -98,6 +100,11 @@ impl<const OPEN: bool> NetDevice<OPEN> {
     /// The memory of a domain on this device.
     pub fn registrations(&self) -> Arc<Registrations> {
         Arc::new(Registrations::new(Box::new(self.nic.clone())))
+    }
+
+    /// A domain that keeps registrations.
+    pub fn cache(&self, monitor: &Arc<TestMonitor>) -> Arc<Cache> {
+        Arc::new(Cache::new(Box::new(self.nic.clone()), monitor.clone(), ANY))
     }
 
     pub fn net(&self) -> Net {
