@@ -39,10 +39,8 @@ pair "between two cards, theirs" "$ours FI_VERBS_DEVICE_NAME=carda FI_VERBS_GID_
 	"$theirs FI_VERBS_DEVICE_NAME=cardb FI_VERBS_GID_IDX=1"
 grep -q '^MINE fi_addr_ib_ud://::ffff:10.78.0.1:' "$folder/out.0" && echo "GUEST ok FI_VERBS_GID_IDX chooses the address" ||
 	{ echo "GUEST FAIL FI_VERBS_GID_IDX chooses the address"; cat "$folder/out.0"; }
-# shellcheck disable=SC2016 # the program runs it
-between "a peer is killed" ours ours 'kill -KILL $(sed -n "s/^LISTENING //p" /run/listen)'
-between "the link goes down" ours ours 'ip link set ea down'
-ip link set ea up
+# The kernel drops the way with the link.
+mend='ip link set ea up && ip route replace 10.78.0.2 dev ea table 101'
 
 # Reliable endpoints on the same cards.
 reliably() { # WHAT COMMAND [REPAIR]
@@ -62,8 +60,14 @@ reliably() { # WHAT COMMAND [REPAIR]
 } 2>/dev/null
 # shellcheck disable=SC2016 # the program runs it
 reliably "a peer is killed" 'kill -KILL $(sed -n "s/^LISTENING \([0-9]*\).*/\1/p" /run/listen)'
-reliably "the link goes down" 'ip link set ea down' 'ip link set ea up'
-ip link set ea up
+reliably "the link goes down" 'ip link set ea down' "$mend"
+eval "$mend"
+
+# Datagrams.
+# shellcheck disable=SC2016 # the program runs it
+between "a peer is killed" ours ours 'kill -KILL $(sed -n "s/^LISTENING //p" /run/listen)'
+between "the link goes down" ours ours 'ip link set ea down'
+eval "$mend"
 rdma link del carda
 # shellcheck disable=SC2086
 env $ours CASE_SECONDS=60 timeout 100 "$PAGES/rescan" verbs --strict >/run/rescan 2>&1
