@@ -64,7 +64,11 @@ export OMPI_MCA_opal_common_ofi_provider_include=$FI_PROVIDER OMPI_MCA_opal_comm
     . "$clients/with-openmpi4"
     export OMPI_MCA_mtl_base_verbose=1
     took_provider='.*mtl:ofi:prov: ([a-z_;]*).*'
-    # Left out: cancelling a send, and MPI_Alltoallw from MPI_BOTTOM, are segmentation faults of Open MPI, on the C library alike.
-    leave=(-x '*.testCancel' -x '*.testAlltoallwBottom')
-    mpi4py tcp-openmpi4-2 2 1800 -i test_p2p_buf -i test_cco
+    # Left out: cancelling a send, and MPI_Alltoallw from MPI_BOTTOM, are segmentation faults of Open MPI, and MPI_Comm_join does
+    # not end, on the C library alike. Its mtl/ofi never acknowledges a synchronous send that is received through MPI_Mprobe, as
+    # all receives of objects are: whoever waits for one in these files waits for ever.
+    leave=(-x '*.testCancel' -x '*.testAlltoallwBottom' -x '*.testJoin')
+    for waits in SSend testProbe testWaitSome testTestSome; do leave+=(-x "test_p2p_obj*$waits*"); done
+    for waits in SSend Probe GetStatusAll TestAll WaitAll BigMPI; do leave+=(-x "test_util_pkl5*$waits*"); done
+    mpi4py tcp-openmpi4-2 2 1800 -e test_spawn
 )
