@@ -1,7 +1,5 @@
 //! The clocks. Knows nothing of who asks.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 /// CLOCK_MONOTONIC, in milliseconds.
 pub fn monotonic_ms() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -12,9 +10,28 @@ pub fn monotonic_ms() -> u64 {
         .saturating_add(now.tv_nsec as u64 / 1_000_000)
 }
 
-/// Seconds since 1970, as time(2) has them; 0 for a clock set before that.
+/// Seconds since 1970, by the clock of time(2), which runs some milliseconds behind CLOCK_REALTIME: a program that
+/// compares a log line with its own time() must not find it in the future.
 pub fn wall_seconds() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    // SAFETY: with a null pointer the call only returns the time.
+    let now = unsafe { libc::time(std::ptr::null_mut()) };
+    u64::try_from(now).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two clocks differ only for a few milliseconds of each second, so a whole second is watched.
+    #[test]
+    fn a_second_never_begins_before_time_says_so() {
+        let start = wall_seconds();
+        let mut seen = start;
+        while seen < start + 2 {
+            seen = wall_seconds();
+            // SAFETY: as above.
+            let told = unsafe { libc::time(std::ptr::null_mut()) };
+            assert!(seen <= told as u64, "{seen} is later than {told}");
+        }
+    }
 }
