@@ -179,6 +179,8 @@ void open_domain(struct bed *bed, const struct setup *setup);
 void open_av(struct bed *bed, const struct setup *setup);
 /* Endpoints bound but not enabled: not connected ones, of which one must be enabled before the other can be opened. */
 void open_sides(struct bed *bed, const struct setup *setup);
+/* One of them, of a side's own info. */
+void open_side(struct bed *bed, const struct setup *setup, int at, struct fi_info *info);
 void open_bed(struct bed *bed, const struct setup *setup);
 /* The second half of open_bed: enables all, then learns and inserts their names. */
 void enable_sides(struct bed *bed, const struct setup *setup);
@@ -191,7 +193,6 @@ void close_bed(struct bed *bed);
 /* open_domain with FI_RMA where the provider has it: regions are made either way. */
 void open_domain_for_regions(struct bed *bed);
 int open_cq(struct bed *bed, const struct setup *setup, struct fid_cq **cq, void *context);
-void learn_name(struct side *side);
 /* Opens what a passive endpoint needs, makes it and lets it listen. Its name is in `name`. */
 struct fid_pep *listen_for(struct bed *bed, char *name, size_t *len);
 /* Opens the endpoint of a side and connects it, to the one at `name`, or for the next request that comes. */
@@ -199,6 +200,11 @@ void call_side(struct bed *bed, const struct setup *setup, int side, const char 
 void answer_side(struct bed *bed, const struct setup *setup, int side);
 /* Until both sides, or the only one, have heard that they are connected. */
 void until_connected(struct bed *bed);
+
+/* ---- names (names.c) ---- */
+
+/* Asks a side's endpoint for its name. */
+void learn_name(struct side *side);
 /* Inserts the names of `count` sides that begin at `first` in one call; the call's result. */
 int insert_sides(struct bed *bed, struct fid_av *av, int first, int count, fi_addr_t *addrs, uint64_t flags, void *context);
 /* An address nobody answers to, well formed; different for each number. Its size is in *len. */
