@@ -24,8 +24,7 @@ use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::sys::rdma::Pd;
 use crate::sys::resolve::from_bytes;
 use crate::transport::connecting::address;
-use crate::transport::verbs::cache::Cache;
-use crate::transport::verbs::reliable::{Card, Config, Reliable};
+use crate::transport::verbs::reliable::{Card, Config, DomainMemory, Reliable};
 use crate::transport::verbs::{Nic, Registrations};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -50,10 +49,7 @@ impl VerbsRxm {
 /// What the endpoints of a domain share.
 pub struct RxmDomain {
     pd: Arc<Pd>,
-    /// Where peers' devices work on it.
-    memory: Option<Arc<Registrations>>,
-    /// Registrations of memory that the program did not register.
-    cache: Option<Arc<Cache>>,
+    memory: DomainMemory,
 }
 
 impl OnEngine for VerbsRxm {
@@ -104,23 +100,19 @@ impl OnEngine for VerbsRxm {
             Some(cache) => Box::new(cache.direct().clone()),
             None => Box::new(pd.clone()),
         };
-        let memory = one_sided.then(|| Arc::new(Registrations::new(nic)));
-        Ok(RxmDomain { pd, memory, cache })
+        let regions = one_sided.then(|| Arc::new(Registrations::new(nic)));
+        let memory = DomainMemory { regions, cache };
+        Ok(RxmDomain { pd, memory })
     }
 
     fn registrar(domain: &Arc<RxmDomain>) -> Option<Arc<dyn Registrar>> {
-        let memory = domain.memory.clone()?;
+        let memory = domain.memory.regions.clone()?;
         Some(Arc::new(Registry { memory, for_all: true }))
     }
 
     fn open(domain: &Arc<RxmDomain>, info: &Info) -> Result<Reliable<Card>> {
         let at = info.src_addr.as_deref().and_then(from_bytes).ok_or(Errno(FI_EINVAL))?;
-        open(
-            "fi_endpoint",
-            &domain.pd,
-            (domain.memory.as_ref(), domain.cache.as_ref()),
-            &at,
-        )
+        open("fi_endpoint", &domain.pd, &domain.memory, &at)
     }
 }
 
@@ -206,22 +198,14 @@ fn config() -> Config {
     }
 }
 
-/// What an endpoint finds registrations in: the program's, and those that are kept.
-type Known<'a> = (Option<&'a Arc<Registrations>>, Option<&'a Arc<Cache>>);
-
-fn open(call: &str, pd: &Arc<Pd>, (memory, cache): Known<'_>, at: &SocketAddr) -> Result<Reliable<Card>> {
+fn open(call: &str, pd: &Arc<Pd>, memory: &DomainMemory, at: &SocketAddr) -> Result<Reliable<Card>> {
     if at.ip().is_unspecified() {
         log!(by NAME; Warn, EpCtrl, "{call}: {at}: peers find an endpoint by the address of one device");
         return Err(Errno(FI_EINVAL));
     }
     let mut opened = Reliable::open(pd, at, &config()).map_err(|error| failed(format_args!("{call}: {at}"), &error))?;
     log!(by NAME; Info, EpCtrl, "{call}: {}", opened.place());
-    if let Some(memory) = memory {
-        opened.register_with(memory.clone());
-    }
-    if let Some(cache) = cache {
-        opened.keep_in(cache.clone());
-    }
+    opened.set_memory(memory.clone());
     Ok(opened)
 }
 
@@ -236,12 +220,7 @@ impl EndpointTransport for Reliable<Card> {
             return Ok(Renamed::default());
         }
         Ok(Renamed {
-            transport: Some(open(
-                "fi_setname",
-                self.pd(),
-                (self.registered(), self.kept_in()),
-                &wanted,
-            )?),
+            transport: Some(open("fi_setname", self.pd(), self.memory(), &wanted)?),
             address: None,
         })
     }

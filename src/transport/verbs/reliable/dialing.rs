@@ -2,12 +2,12 @@
 //!
 //! When a try that failed is followed by another one, and when not, says `connecting::history`.
 
+use super::Reliable;
 use super::attempt::{Attempt, Way};
 use super::buffers::Words;
 use super::handshake::{Hello, Verdict};
 use super::link::{End, Link};
 use super::seam::Device;
-use super::{Reliable, lasting};
 use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, PeerId, Push, Sink};
 use crate::sys::clock;
@@ -80,7 +80,7 @@ impl<D: Device> Reliable<D> {
         };
         let completions = self.completions(self.pairs.len() + 1);
         let made = self.device.make_room(completions);
-        let made = made.and_then(|()| Words::new(lasting(&self.cache, &*self.device)));
+        let made = made.and_then(|()| Words::new(self.memory.lasting(&*self.device)));
         let made = made.and_then(|words| Ok((words, wire.make_pair(&sizes)?)));
         match made {
             Ok((words, pair)) => {

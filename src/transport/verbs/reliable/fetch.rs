@@ -1,10 +1,10 @@
 //! Long messages: their memory is registered, and read by the device of whoever receives them. Part of `Reliable`.
 
+use super::Reliable;
 use super::link::Move;
 use super::local_keys::{LOCAL_WRITE, register};
 use super::seam::Device;
 use super::steps::{Theirs, steps};
-use super::{Reliable, passing};
 use crate::engine::port::{Exposed, ExposedName, Get, NotDone, PeerId, Remote, Token};
 use crate::sys::rdma::Access;
 use crate::transport::verbs::seam::Registration;
@@ -46,7 +46,7 @@ impl<D: Device> Reliable<D> {
             remote_read: true,
             ..Access::default()
         };
-        let registrations = match register(passing(&self.cache, &*self.device), iov, access) {
+        let registrations = match register(self.memory.passing(&*self.device), iov, access) {
             Ok(registrations) => registrations,
             Err(error) => {
                 self.tell_memory("a long message, which is sent in packets", &error);

@@ -3,10 +3,10 @@
 //! What the application has registered is found by its address. What it has not is registered for as long as the transfer
 //! takes, or found in the cache, so what the device knows is what is mapped at that moment.
 
+use super::Reliable;
 use super::link::{Move, Purpose, Transfer};
 use super::seam::Device;
 use super::steps::Step;
-use super::{Reliable, passing};
 use crate::engine::port::{Get, NotDone, PeerId, Token};
 use crate::sys::rdma::{Access, Piece};
 use crate::transport::verbs::seam::{Nic, Registration};
@@ -46,11 +46,11 @@ pub(super) fn register(nic: &dyn Nic, iov: &UserIov, access: Access) -> io::Resu
 impl<D: Device> Reliable<D> {
     /// None: the device does not register the memory.
     pub(super) fn keys_of(&mut self, ours: &UserIov, access: Access) -> Option<LocalKeys> {
-        let memory = self.memory.as_ref();
-        let known = memory.and_then(|memory| pieces(ours).map(|piece| memory.hold(piece)).collect());
+        let regions = self.memory.regions.as_ref();
+        let known = regions.and_then(|regions| pieces(ours).map(|piece| regions.hold(piece)).collect());
         let made = match known {
             Some(known) => Ok(known),
-            None => register(passing(&self.cache, &*self.device), ours, access)
+            None => register(self.memory.passing(&*self.device), ours, access)
                 .map(|made| made.into_iter().map(Arc::from).collect()),
         };
         let registrations: Vec<Arc<dyn Registration>> = made

@@ -26,6 +26,7 @@ mod closing;
 mod config;
 mod device;
 mod dialing;
+mod domain_memory;
 mod ends;
 mod fetch;
 mod handshake;
@@ -51,9 +52,6 @@ use crate::sys::forks::OfProcess;
 use crate::sys::rdma::{Access, Done};
 use crate::sys::{resolve, shared};
 use crate::transport::connecting::{OwnLane, address};
-use crate::transport::verbs::cache::Cache;
-use crate::transport::verbs::memory::Registrations;
-use crate::transport::verbs::seam::Nic;
 use crate::util::regions::Regions;
 use crate::util::user::UserIov;
 use attempt::Peers;
@@ -67,6 +65,7 @@ use std::sync::Arc;
 
 pub use config::Config;
 pub use device::Card;
+pub use domain_memory::DomainMemory;
 pub use seam::Device;
 
 /// While nothing is under way, every how manieth poll looks for connections' news, which is a system call.
@@ -79,10 +78,7 @@ pub struct Reliable<D: Device> {
     receives: OfProcess<Buffers>,
     sends: OfProcess<Buffers>,
     exposures: OfProcess<Exposures>,
-    /// What the program has registered with the device, in a domain where that is how peers reach it.
-    memory: Option<Arc<Registrations>>,
-    /// Of other memory, for transfers from and to it.
-    cache: Option<Arc<Cache>>,
+    memory: DomainMemory,
     /// Peers' devices may work on what the program has registered.
     is_open: bool,
     config: Config,
@@ -124,8 +120,7 @@ impl<D: Device> Reliable<D> {
             receives: OfProcess::new(Buffers::new(config.buffer, access(true))),
             sends: OfProcess::new(Buffers::new(config.buffer, access(false))),
             exposures: OfProcess::new(Exposures::default()),
-            memory: None,
-            cache: None,
+            memory: DomainMemory::default(),
             is_open: false,
             device: OfProcess::new(device),
             config: *config,
@@ -149,22 +144,13 @@ impl<D: Device> Reliable<D> {
         })
     }
 
-    /// Reads and writes of registered memory are the device's work, where the peer's is too.
-    pub fn register_with(&mut self, memory: Arc<Registrations>) {
-        self.memory = Some(memory);
+    /// Long transfers, and the device's reads and writes, find registrations there.
+    pub fn set_memory(&mut self, memory: DomainMemory) {
+        self.memory = memory;
     }
 
-    pub fn registered(&self) -> Option<&Arc<Registrations>> {
-        self.memory.as_ref()
-    }
-
-    /// Registrations of other memory are kept there.
-    pub fn keep_in(&mut self, cache: Arc<Cache>) {
-        self.cache = Some(cache);
-    }
-
-    pub fn kept_in(&self) -> Option<&Arc<Cache>> {
-        self.cache.as_ref()
+    pub fn memory(&self) -> &DomainMemory {
+        &self.memory
     }
 
     /// As a socket address.
@@ -195,22 +181,6 @@ impl<D: Device> Reliable<D> {
     }
 }
 
-/// What registers memory for as long as the endpoint lives, or a connection.
-fn lasting<'a>(cache: &'a Option<Arc<Cache>>, device: &'a impl Device) -> &'a dyn Nic {
-    match cache {
-        Some(cache) => cache.direct(),
-        None => device.nic(),
-    }
-}
-
-/// What registers memory for a transfer.
-fn passing<'a>(cache: &'a Option<Arc<Cache>>, device: &'a impl Device) -> &'a dyn Nic {
-    match cache {
-        Some(cache) => &**cache,
-        None => device.nic(),
-    }
-}
-
 impl<D: Device> Transport for Reliable<D> {
     const ONE_SIDED: bool = true;
 
@@ -219,14 +189,14 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn one_sided(&self) -> OneSided {
-        match self.memory {
+        match self.memory.regions {
             Some(_) => one_sided::COPIES,
             None => OneSided::NONE,
         }
     }
 
     fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
-        if self.memory.is_some() {
+        if self.memory.regions.is_some() {
             self.is_open = true;
             self.device.publish(regions, endpoint);
         }
@@ -294,7 +264,7 @@ impl<D: Device> Transport for Reliable<D> {
         }
         if slept || !self.peers.ways().is_empty() || self.polls % LOOK_EVERY == 0 {
             self.look(sink);
-            self.cache.iter().for_each(|cache| cache.settle());
+            self.memory.cache.iter().for_each(|cache| cache.settle());
         }
         if !self.peers.ended.is_empty() {
             self.tell_ends(sink, drained);

@@ -1,9 +1,9 @@
 //! What the device has completed, and the packets that have come. Part of `Reliable`.
 
+use super::Reliable;
 use super::link::{End, Outcome, Purpose};
 use super::one_sided::Note;
 use super::seam::Device;
-use super::{Reliable, lasting};
 use crate::engine::port::{PeerId, Placement, Sink};
 use crate::engine::wire::Header;
 use crate::sys::rdma::{Done, DoneKind};
@@ -155,7 +155,7 @@ impl<D: Device> Reliable<D> {
         }
         if self.spare < wanted {
             let more = u16::try_from(wanted - self.spare).ok()?;
-            match self.receives.grow(lasting(&self.cache, &*self.device), more) {
+            match self.receives.grow(self.memory.lasting(&*self.device), more) {
                 Ok(numbers) => {
                     for number in numbers {
                         if self.post_receive(number) {

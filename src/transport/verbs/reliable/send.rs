@@ -1,8 +1,8 @@
 //! Sending a packet. Part of `Reliable`.
 
+use super::Reliable;
 use super::link::Purpose;
 use super::seam::Device;
-use super::{Reliable, lasting};
 use crate::engine::op::Unreached;
 use crate::engine::port::{Body, PeerId, Push};
 use crate::engine::wire::Header;
@@ -68,7 +68,7 @@ impl<D: Device> Reliable<D> {
         if self.made_sends >= MOST {
             return None;
         }
-        match self.sends.grow(lasting(&self.cache, &*self.device), SOME) {
+        match self.sends.grow(self.memory.lasting(&*self.device), SOME) {
             Ok(numbers) => {
                 self.made_sends += numbers.len();
                 self.free_sends.extend(numbers);

@@ -55,9 +55,10 @@ impl Repeat {
         let place = |number| net.open(&format!("10.0.0.{number}:1"));
         let mut ends = [1, 2].map(|number| Reliable::new(place(number), &usual).unwrap());
         for end in &mut ends {
-            monitor
-                .iter()
-                .for_each(|monitor| end.keep_in(end.device.cache(monitor)));
+            end.set_memory(DomainMemory {
+                cache: monitor.as_ref().map(|monitor| end.device.cache(monitor)),
+                regions: None,
+            });
         }
         meet(&mut ends);
         let mut repeat = Repeat {

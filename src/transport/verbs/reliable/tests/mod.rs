@@ -66,7 +66,10 @@ impl Connected for Reliable<NetDevice> {
         let mut all: Vec<_> = (0..nodes).map(|number| open(&net, number)).collect();
         let keeps = world.roll(2) == 0;
         for end in all.iter_mut().filter(|_| keeps) {
-            end.keep_in(end.device.cache(&Arc::default()));
+            end.set_memory(DomainMemory {
+                cache: Some(end.device.cache(&Arc::default())),
+                regions: None,
+            });
         }
         meet(&mut all);
         net.set_manner(manner);

@@ -12,7 +12,10 @@ fn opened(net: &Net, number: PeerId) -> Opened {
     let device = net.open_one(&format!("10.0.0.{}:7471", number + 1));
     let memory = device.registrations();
     let mut end = Reliable::new(device, &config()).unwrap();
-    end.register_with(memory);
+    end.set_memory(DomainMemory {
+        regions: Some(memory),
+        cache: None,
+    });
     end
 }
 
@@ -171,7 +174,7 @@ fn registered_memory_is_not_registered_again() {
     };
     assert_eq!(cost(&mut ends, 1), 1);
     assert_eq!(net.registered(), before, "what was registered for the write");
-    let known = ends[0].registered().unwrap().clone();
+    let known = ends[0].memory().regions.as_ref().unwrap().clone();
     let (number, _) = known.register(&iov.only().unwrap(), Access::default()).unwrap();
     assert_eq!(cost(&mut ends, 2), 0);
     known.deregister(number);
@@ -187,7 +190,7 @@ fn registered_memory_is_held_until_the_transfer_is_over() {
     let mut ends = pair(&net, [&no_regions(), &region(&memory)]);
     polls(&mut ends, &mut Default::default());
     let before = net.registered();
-    let (known, iov) = (ends[0].registered().unwrap().clone(), ours.iov());
+    let (known, iov) = (ends[0].memory().regions.as_ref().unwrap().clone(), ours.iov());
     let (number, _) = known.register(&iov.only().unwrap(), Access::default()).unwrap();
     let parts = part(0, 400, KEY);
     let write = copy(Way::Write, &parts, Local::User(&iov));
