@@ -138,6 +138,9 @@ impl<T: Transport> Engine<T> {
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
+        if self.offer_at_once(send) {
+            return Ok(());
+        }
         self.queue(send.to, untold(send.inject, send.tell), || Outgoing::new(send), report)
     }
 
@@ -265,6 +268,9 @@ impl<T: Transport> Engine<T> {
         self.push_all(report);
         let core = &mut self.core;
         let came = self.transport.poll(&mut EngineSink { core, report }, POLL);
+        if self.core.matched_offer.is_some() {
+            self.fetch_matched_offer(report);
+        }
         if !self.core.awaiting_answers.is_empty() {
             self.poll_awaited(report);
         }

@@ -43,6 +43,7 @@ mod kernel;
 mod message;
 mod multi;
 mod native;
+mod offer;
 mod outgoing;
 mod outgoing_op;
 mod peek;

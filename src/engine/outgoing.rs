@@ -167,7 +167,7 @@ impl Outgoing {
         (kept || self.level == CompletionLevel::Transmit).then(|| notice(self.level, id))
     }
 
-    fn start(&self, packet: Packet, id: Id) -> Header {
+    pub(super) fn start(&self, packet: Packet, id: Id) -> Header {
         let ack = if self.level == CompletionLevel::Delivery {
             flag::ACK
         } else {

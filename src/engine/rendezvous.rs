@@ -6,13 +6,15 @@
 
 use super::deliver::ANSWERS;
 use super::exposure::is_remote;
-use super::message::{Landing, Message, Phase};
+use super::message::{Landing, Message, Phase, kind, tag};
+use super::offer::MatchedOffer;
 use super::op::{Access, Report};
 use super::outgoing::{LocalBuffer, Stage};
 use super::outgoing_op::OutgoingOp;
 use super::peer::Malformed;
 use super::pieces::refusal_error;
 use super::port::{ExposedName, PeerId, Placement, Remote};
+use super::receive::MatchedRecv;
 use super::state::{Call, Core, GetOwner};
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -49,9 +51,11 @@ impl Core {
         if !is_remote(len) {
             return Err(Malformed);
         }
-        let mut message = Message::new(from, header, Phase::Offered(None), total(header)?);
+        let total = total(header)?;
+        let mut message = Message::new(from, header, Phase::Offered(None), total);
         message.moving = 1;
-        let (id, _) = self.match_offer(message);
+        let matched = self.take_post(kind(header), from, tag(header), total);
+        let (id, _) = self.hold_offer(message, matched);
         let token = self.landings.insert(Landing::Remote { message: id }).bits();
         Ok(Placement::Keep {
             buffer: vec![0; len],
@@ -81,17 +85,32 @@ impl Core {
         remote: Option<Remote>,
         report: &mut impl Report,
     ) -> Result<(), Malformed> {
-        let phase = Phase::Offered(remote.map(Box::new));
-        let (id, matched) = self.match_offer(Message::new(from, header, phase, total(header)?));
-        if matched {
-            self.accept(id, report);
+        let total = total(header)?;
+        let matched = self.take_post(kind(header), from, tag(header), total);
+        match (matched, remote) {
+            (Some(matched), Some(remote)) if self.may_fetch_after_poll(total) => {
+                self.matched_offer = Some(MatchedOffer {
+                    from,
+                    header: *header,
+                    total,
+                    remote,
+                    matched,
+                });
+            }
+            (matched, remote) => {
+                let message = Message::new(from, header, Phase::Offered(remote.map(Box::new)), total);
+                let (id, matched) = self.hold_offer(message, matched);
+                if matched {
+                    self.accept(id, report);
+                }
+            }
         }
         Ok(())
     }
 
-    /// Finds the receive of an offered message, or holds the message. Returns whether there was one.
-    fn match_offer(&mut self, mut message: Message) -> (Id, bool) {
-        message.matched = self.take_post(message.kind, message.from, message.tag, message.total);
+    /// Keeps an offered message for the receive that it has found, or as unexpected. Returns whether it has found one.
+    fn hold_offer(&mut self, mut message: Message, matched: Option<MatchedRecv>) -> (Id, bool) {
+        message.matched = matched;
         let matched = message.matched.is_some();
         let id = self.arrivals.insert(message);
         if !matched {

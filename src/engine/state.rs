@@ -5,6 +5,7 @@ use super::exposure::Asked;
 use super::matching::Matcher;
 use super::message::{Landing, Message};
 use super::multi::Multi;
+use super::offer::MatchedOffer;
 use super::op::{Context, Error, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
@@ -98,6 +99,8 @@ pub(super) struct Core {
     pub collective: Matcher<PostedRecv, Id>,
     /// Messages that are arriving or unexpected.
     pub arrivals: Slab<Message>,
+    /// Fetched when the poll is over: see `offer`. None between two calls of the engine.
+    pub matched_offer: Option<MatchedOffer>,
     /// Bodies that the transport is moving to their place.
     pub landings: Slab<Landing>,
     /// Messages whose segments are arriving, by sender and the sender's number.
@@ -141,6 +144,7 @@ impl Core {
                 eager,
                 eager_if_fetched: fetched.clamp(small, eager),
                 can_get,
+                gets_at_once: if can_get { limits.gets_at_once } else { 0 },
                 ..limits
             },
             small,
@@ -151,6 +155,7 @@ impl Core {
             tagged: Matcher::default(),
             collective: Matcher::default(),
             arrivals: Slab::default(),
+            matched_offer: None,
             landings: Slab::default(),
             streams: QuickMap::default(),
             calls: VecDeque::new(),

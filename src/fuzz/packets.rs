@@ -103,6 +103,7 @@ impl Transport for Feed {
             eager: 4096,
             eager_if_fetched: 4096,
             can_get: true,
+            gets_at_once: 0,
             sync_placement: true,
             guaranteed_body: MAX_BODY,
         }

@@ -65,6 +65,7 @@ impl Config {
             eager: self.eager,
             eager_if_fetched: self.eager_if_fetched,
             can_get: self.fetch,
+            gets_at_once: if self.fetch { self.together.saturating_sub(1) } else { 0 },
             guaranteed_body: ring::longest(lane::SMALL.lines()),
             sync_placement: true,
         }

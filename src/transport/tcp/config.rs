@@ -59,6 +59,7 @@ impl Config {
             eager: self.eager.min(MAX_BODY),
             eager_if_fetched: self.eager.min(MAX_BODY),
             can_get: false,
+            gets_at_once: 0,
             guaranteed_body: MAX_BODY,
             sync_placement: false,
         }

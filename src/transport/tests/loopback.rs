@@ -21,6 +21,7 @@ pub const LIMITS: Limits = Limits {
     eager: 16384,
     eager_if_fetched: 16384,
     can_get: false,
+    gets_at_once: 0,
     guaranteed_body: 4096,
     sync_placement: true,
 };

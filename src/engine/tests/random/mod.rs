@@ -101,13 +101,16 @@ fn manner() -> impl Strategy<Value = Manner> {
     let gets = prop_oneof![Just([0, 0, 16]), Just([16, 0, 0]), Just([3, 3, 5]), Just([0, 8, 0])];
     let bodies = prop_oneof![Just(9usize), Just(100), Just(700)];
     let depths = prop_oneof![Just(1usize), Just(3), Just(60)];
-    (bodies, depths, 0u64..6, 0u64..8, 0u64..16, any::<bool>(), gets).prop_map(
-        |(max_body, depth, delay, full, late, can_get, gets)| Manner {
+    let gets_at_once = prop_oneof![Just(0usize), Just(400), Just(1000)];
+    let can_get = (any::<bool>(), gets_at_once);
+    (bodies, depths, 0u64..6, 0u64..8, 0u64..16, can_get, gets).prop_map(
+        |(max_body, depth, delay, full, late, (can_get, gets_at_once), gets)| Manner {
             limits: Limits {
                 max_body,
                 eager: 300,
                 eager_if_fetched: 150,
                 can_get,
+                gets_at_once,
                 guaranteed_body: max_body.min(100),
                 sync_placement: true,
             },

@@ -27,6 +27,7 @@ fn manners() -> [Manner; 5] {
         eager: 250,
         eager_if_fetched: 250,
         can_get: true,
+        gets_at_once: 0,
         guaranteed_body: 300,
         sync_placement: true,
     };
@@ -36,6 +37,7 @@ fn manners() -> [Manner; 5] {
     };
     let by_asking = Limits {
         can_get: false,
+        gets_at_once: 0,
         ..limits
     };
     [

@@ -64,6 +64,7 @@ impl Default for Manner {
                 eager: 300,
                 eager_if_fetched: 300,
                 can_get: true,
+                gets_at_once: 0,
                 guaranteed_body: 100,
                 sync_placement: true,
             },
@@ -140,6 +141,8 @@ pub struct World {
     lanes: HashMap<(PeerId, PeerId), VecDeque<Flight>>,
     /// By name: whose memory it is, and which.
     pub exposed: HashMap<u64, (PeerId, UserIov)>,
+    /// The same for gets that are done at once, of whose end nobody is told.
+    pub lent: HashMap<u64, (PeerId, UserIov)>,
     exposures: u64,
     pub dead: Vec<PeerId>,
     /// Connections that broke.

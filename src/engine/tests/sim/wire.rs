@@ -124,10 +124,12 @@ impl Transport for Wire {
         }
         world.exposures += 1;
         let id = world.exposures;
-        world.exposed.insert(id, (self.me, *iov));
+        let told = iov.len() > world.manner.limits.gets_at_once;
+        let all = if told { &mut world.exposed } else { &mut world.lent };
+        all.insert(id, (self.me, *iov));
         Some(Exposed {
             remote: Remote::new(&id.to_le_bytes())?,
-            id: Some(id),
+            id: told.then_some(id),
         })
     }
 
@@ -155,14 +157,20 @@ impl Transport for Wire {
             return Get::Full;
         }
         let id = u64::from_le_bytes(remote.bytes().try_into().unwrap());
-        let (owner, theirs) = world.exposed[&id];
+        let (owner, theirs) = *world.exposed.get(&id).or(world.lent.get(&id)).unwrap();
         assert_eq!(owner, from);
         if roll < unsupported {
             return Get::Unsupported;
         }
+        let begun = len;
         // A failing get may have copied nothing.
         let len = if roll < unsupported + failing { 0 } else { len };
         let get = Moving::Get(theirs, *local, at, len);
+        let at_once = if begun > world.manner.limits.gets_at_once {
+            at_once
+        } else {
+            16
+        };
         if roll >= unsupported + failing && roll < unsupported + failing + at_once {
             drop(world);
             land(get);

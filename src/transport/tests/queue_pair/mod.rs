@@ -26,6 +26,7 @@ pub const LIMITS: Limits = Limits {
     eager: 500,
     eager_if_fetched: 500,
     can_get: true,
+    gets_at_once: 0,
     guaranteed_body: 256,
     sync_placement: false,
 };

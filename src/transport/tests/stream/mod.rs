@@ -135,6 +135,7 @@ impl Transport for Stream {
             eager: 5000,
             eager_if_fetched: 5000,
             can_get: false,
+            gets_at_once: 0,
             guaranteed_body: 1000,
             sync_placement: false,
         }

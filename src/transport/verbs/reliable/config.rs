@@ -51,6 +51,7 @@ impl Config {
             eager: self.eager,
             eager_if_fetched: self.eager,
             can_get: true,
+            gets_at_once: 0,
             sync_placement: true,
             guaranteed_body: max_body,
         }

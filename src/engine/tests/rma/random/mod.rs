@@ -108,12 +108,12 @@ fn manner() -> impl Strategy<Value = Manner> {
     let gets = prop_oneof![Just([0, 0, 16]), Just([16, 0, 0]), Just([3, 3, 5]), Just([2, 6, 8])];
     let depths = prop_oneof![Just(1usize), Just(3), Just(60)];
     let late = prop_oneof![Just(0u64), Just(0), 0u64..16];
-    let flags = (any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), prop_oneof![Just(0usize), Just(400)]);
     let copies = prop_oneof![Just([0; 3]), Just([4, 5, 4]), Just([0, 16, 0]), Just([0, 8, 8])];
     let recalls = prop_oneof![Just([0; 2]), Just([16, 16]), Just([12, 12]), Just([16, 8])];
     let bytes = (gets, copies, recalls);
     (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, bytes)| {
-        let (can_get, at_once) = flags;
+        let (can_get, at_once, gets_at_once) = flags;
         let (gets, copies, recalls) = bytes;
         Manner {
             limits: Limits {
@@ -121,6 +121,7 @@ fn manner() -> impl Strategy<Value = Manner> {
                 eager: 300,
                 eager_if_fetched: 300,
                 can_get,
+                gets_at_once,
                 guaranteed_body: 256,
                 sync_placement: at_once,
             },

@@ -1,0 +1,135 @@
+//! The short way of a message that is offered and fetched, where the transport fetches at once.
+//!
+//! The sender offers it without queueing it. The receiver, if a receive is posted, fetches it when the poll that brought
+//! the offer is over, and answers. Whatever is not as simple as that goes the way of `rendezvous`. Called by `endpoint`,
+//! and by `rendezvous` and `peer_death` for what was matched in a poll that is not over.
+
+use super::endpoint::Engine;
+use super::message::{Delivery, Message, Phase, data, done_header, kind, tag};
+use super::op::{Report, Send};
+use super::outgoing::{Outgoing, Stage};
+use super::port::{Body, ExposedName, Get, PeerId, Push, Remote, Transport};
+use super::receive::MatchedRecv;
+use super::state::Core;
+use super::wire::{Header, Packet};
+use crate::util::slab::Id;
+
+/// An offered message that has found its receive in this poll.
+#[derive(Debug)]
+pub(super) struct MatchedOffer {
+    pub from: PeerId,
+    pub header: Header,
+    pub total: usize,
+    pub remote: Remote,
+    pub matched: MatchedRecv,
+}
+
+impl MatchedOffer {
+    /// The bytes that the receive takes.
+    fn goal(&self) -> usize {
+        self.total.min(self.matched.iov.len())
+    }
+
+    /// The answer is not part of it.
+    fn delivery(&self) -> Delivery {
+        Delivery {
+            from: self.from,
+            kind: kind(&self.header),
+            tell: self.matched.tell,
+            tag: tag(&self.header),
+            data: data(&self.header),
+            total: self.total,
+            room: self.matched.iov.len(),
+            answer: None,
+            context: self.matched.context,
+            multi: self.matched.multi,
+            buf: self.matched.buf,
+        }
+    }
+
+    fn into_message(self) -> Message {
+        let phase = Phase::Offered(Some(Box::new(self.remote)));
+        let mut message = Message::new(self.from, &self.header, phase, self.total);
+        message.matched = Some(self.matched);
+        message
+    }
+}
+
+impl Core {
+    /// Whether a message is offered before anything else is tried, and nothing to this peer is before it.
+    fn may_offer(&self, send: &Send) -> bool {
+        let len = send.body.len();
+        let fits = len > self.limits.eager_if_fetched && len <= self.limits.gets_at_once;
+        if !fits || send.inject || send.fence || self.sends.len() >= Id::SHORT_MAX {
+            return false;
+        }
+        let is_clear = |peer: &&super::peer::Peer| peer.queue.is_empty() && !peer.off_fast_path && !peer.cannot_fetch;
+        let peer = self.peers.get(send.to as usize).filter(is_clear);
+        peer.is_some_and(|peer| (peer.unfinished as usize) < self.config.sends)
+    }
+
+    /// Whether a matched offer of this length waits for the end of the poll, as at most one does.
+    pub(super) fn may_fetch_after_poll(&self, total: usize) -> bool {
+        self.matched_offer.is_none() && (1..=self.limits.gets_at_once).contains(&total)
+    }
+
+    /// The matched offer, if there is one, becomes a message like any other.
+    pub(super) fn keep_matched_offer(&mut self, report: &mut impl Report) {
+        if let Some(offer) = self.matched_offer.take() {
+            let id = self.arrivals.insert(offer.into_message());
+            self.accept(id, report);
+        }
+    }
+}
+
+impl<T: Transport> Engine<T> {
+    /// Offers a message. False: nothing was done, and it is to be queued.
+    pub(super) fn offer_at_once(&mut self, send: &Send) -> bool {
+        if !self.core.may_offer(send) {
+            return false;
+        }
+        let id = self.core.sends.next_id();
+        let exposed = self.transport.expose(send.to, &send.body, ExposedName::Sent(id.bits()));
+        let Some(exposed) = exposed.filter(|exposed| exposed.id.is_none()) else {
+            return false;
+        };
+        let offered = Outgoing {
+            stage: Stage::Offered,
+            ..Outgoing::new(send)
+        };
+        let header = offered.start(Packet::Rendezvous, id);
+        let body = Body::Bytes(exposed.remote.bytes());
+        if Self::push_out_of_line(&mut self.transport, send.to, &header, body) != Push::Done {
+            return false;
+        }
+        self.core.sends.insert(offered);
+        let peer = self.core.peer(send.to);
+        peer.unfinished += 1;
+        peer.requested_next = true;
+        true
+    }
+
+    /// Fetches the message whose offer was matched in the poll that is over.
+    #[inline(never)]
+    pub(super) fn fetch_matched_offer(&mut self, report: &mut impl Report) {
+        let Some(offer) = &self.core.matched_offer else { return };
+        let (from, iov, len) = (offer.from, &offer.matched.iov, offer.goal());
+        if len == 0 || self.transport.get(from, &offer.remote, iov, 0, len, None) != Get::Done {
+            return self.core.keep_matched_offer(report);
+        }
+        let Some(offer) = self.core.matched_offer.take() else {
+            return;
+        };
+        self.core.deliver(&offer.delivery(), None, report);
+        self.answer_done(from, offer.header.id);
+    }
+
+    /// Tells a peer that its message is here, at once where no answers wait before this one.
+    fn answer_done(&mut self, to: PeerId, number: u32) {
+        let header = done_header(number);
+        let first = self.core.peer(to).control.is_empty();
+        if !first || Self::push_out_of_line(&mut self.transport, to, &header, Body::Empty) != Push::Done {
+            self.core.send_control(to, header);
+        }
+    }
+}
