@@ -8,14 +8,69 @@ use crate::engine::op::RemotePart;
 use crate::engine::port::{ExposedName, Get, Remote};
 use crate::sys::process_vm::{self, Range};
 use crate::util::user::{IOV_LIMIT, UserIov};
+use std::io;
+
+/// Pieces of memory that are copied as if they were one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ranges {
+    all: [Range; IOV_LIMIT],
+    count: usize,
+}
+
+impl Ranges {
+    const NONE: Ranges = Ranges {
+        all: [Range { addr: 0, len: 0 }; IOV_LIMIT],
+        count: 0,
+    };
+
+    fn of(iov: &UserIov) -> Ranges {
+        let mut ranges = Ranges::NONE;
+        for part in iov.parts() {
+            ranges.add(part.addr() as u64, part.len() as u64);
+        }
+        ranges
+    }
+
+    fn add(&mut self, addr: u64, len: u64) {
+        if let Some(place) = self.all.get_mut(self.count) {
+            *place = Range { addr, len };
+            self.count += 1;
+        }
+    }
+
+    fn as_slice(&self) -> &[Range] {
+        self.all.get(..self.count).unwrap_or_default()
+    }
+
+    /// A peer may have written any lengths.
+    fn len(&self) -> u64 {
+        let lens = self.as_slice().iter().map(|range| range.len);
+        lens.fold(0, u64::saturating_add)
+    }
+
+    /// What makes up `len` bytes from byte `at` on.
+    fn part(&self, at: u64, len: u64) -> Ranges {
+        let (mut skip, mut left) = (at, len);
+        let mut part = Ranges::NONE;
+        for range in self.as_slice() {
+            let from = skip.min(range.len);
+            skip -= from;
+            let take = (range.len - from).min(left);
+            left -= take;
+            if take > 0 {
+                part.add(range.addr.wrapping_add(from), take);
+            }
+        }
+        part
+    }
+}
 
 /// What a `Remote` says. Its words: the instance; kind of name, count of ranges and length of the first; its address;
 /// length and address of each further range; the name. One range without a name fits the line of a record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParsedRemote {
     instance: u64,
-    count: u8,
-    ranges: [Range; IOV_LIMIT],
+    ranges: Ranges,
     named: ExposedName,
 }
 
@@ -38,17 +93,21 @@ pub(super) fn expose(instance: u64, iov: &UserIov, name: ExposedName) -> Option<
     let (first, more) = iov.parts().split_first()?;
     let len = Some(first.len() as u64).filter(|len| len >> FIRST_LEN == 0)?;
     let shape = u64::from_le_bytes([0, 0, 0, 0, 0, 0, iov.parts().len() as u8, kind]);
-    let more = more.iter().flat_map(|part| [part.len() as u64, part.addr() as u64]);
-    let words = [instance, shape | len, first.addr() as u64].into_iter();
-    let mut bytes = [0; Remote::MAX];
-    let mut used = 0;
-    for (place, word) in bytes
-        .chunks_exact_mut(8)
-        .zip(words.chain(more).chain(name.iter().copied()))
-    {
-        place.copy_from_slice(&word.to_le_bytes());
-        used += 8;
+    let (mut bytes, mut used) = ([0; Remote::MAX], 0);
+    let mut write = |word: u64| {
+        if let Some(place) = bytes.get_mut(used..used + 8) {
+            place.copy_from_slice(&word.to_le_bytes());
+            used += 8;
+        }
+    };
+    write(instance);
+    write(shape | len);
+    write(first.addr() as u64);
+    for part in more {
+        write(part.len() as u64);
+        write(part.addr() as u64);
     }
+    name.iter().copied().for_each(&mut write);
     Remote::new(bytes.get(..used)?)
 }
 
@@ -61,29 +120,28 @@ fn parse(remote: &Remote) -> ParsedRemote {
     let mut next = || words.next().unwrap_or(0);
     let (instance, shape) = (next(), next());
     let [.., count, kind] = shape.to_le_bytes();
-    let count = count.min(IOV_LIMIT as u8);
-    let mut ranges = [Range { addr: 0, len: 0 }; IOV_LIMIT];
-    for (at, range) in ranges.iter_mut().take(usize::from(count)).enumerate() {
-        range.len = if at == 0 {
+    let mut ranges = Ranges::NONE;
+    for at in 0..count.min(IOV_LIMIT as u8) {
+        let len = if at == 0 {
             shape & ((1 << FIRST_LEN) - 1)
         } else {
             next()
         };
-        range.addr = next();
+        ranges.add(next(), len);
     }
-    let len = ranges.iter().try_fold(0u64, |len, range| len.checked_add(range.len));
-    let named = match (kind, len.and_then(|len| usize::try_from(len).ok())) {
-        (SENT, _) => ExposedName::Sent(next()),
-        (REGION, Some(len)) => ExposedName::Region(RemotePart {
-            key: next(),
-            addr: next(),
-            len,
+    let named = match kind {
+        SENT => ExposedName::Sent(next()),
+        REGION => usize::try_from(ranges.len()).map_or(ExposedName::Nothing, |len| {
+            ExposedName::Region(RemotePart {
+                key: next(),
+                addr: next(),
+                len,
+            })
         }),
         _ => ExposedName::Nothing,
     };
     ParsedRemote {
         instance,
-        count,
         ranges,
         named,
     }
@@ -94,25 +152,25 @@ pub(super) fn named(remote: &Remote) -> ExposedName {
     parse(remote).named
 }
 
-/// The parts of `ranges` that make up `len` bytes from byte `at` on, and how many they are.
-fn cut(ranges: impl Iterator<Item = Range>, at: u64, len: u64) -> ([Range; IOV_LIMIT], usize) {
-    let (mut skip, mut left) = (at, len);
-    let mut parts = [Range { addr: 0, len: 0 }; IOV_LIMIT];
-    let mut count = 0;
-    for range in ranges {
-        let from = skip.min(range.len);
-        skip -= from;
-        let take = (range.len - from).min(left);
-        left -= take;
-        if let Some(part) = parts.get_mut(count).filter(|_| take > 0) {
-            *part = Range {
-                addr: range.addr.wrapping_add(from),
-                len: take,
-            };
-            count += 1;
+/// Copies bytes `from` to `end` of what both sides name, by calls that may copy less than they were asked to.
+fn copy(
+    theirs: &Ranges,
+    ours: &Ranges,
+    mut from: u64,
+    end: u64,
+    call: impl Fn(&[Range], &[Range]) -> io::Result<usize>,
+) -> Get {
+    while from < end {
+        let (remote, local) = (theirs.part(from, end - from), ours.part(from, end - from));
+        match call(remote.as_slice(), local.as_slice()) {
+            Ok(0) => return Get::Unsupported,
+            Ok(copied) => from += copied as u64,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Get::Gone,
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(_) => return Get::Unsupported,
         }
     }
-    (parts, count)
+    Get::Done
 }
 
 /// Copies bytes `at` to `at + len` of the peer's memory to the same place in ours. `instance` and `pid` are the peer's,
@@ -125,35 +183,12 @@ pub(super) fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at:
     let Ok(pid) = i32::try_from(pid) else {
         return Get::Unsupported;
     };
-    let theirs = || name.ranges.iter().take(usize::from(name.count)).copied();
-    let ours = || {
-        local.parts().iter().map(|part| Range {
-            addr: part.addr() as u64,
-            len: part.len() as u64,
-        })
-    };
-    let total = theirs().fold(0u64, |total, range| total.saturating_add(range.len));
-    let end = (local.len() as u64)
-        .min(total)
-        .min((at as u64).saturating_add(len as u64));
-    let mut from = at as u64;
-    while from < end {
-        let (remote, remotes) = cut(theirs(), from, end - from);
-        let (local, locals) = cut(ours(), from, end - from);
-        let (remote, local) = (
-            remote.get(..remotes).unwrap_or_default(),
-            local.get(..locals).unwrap_or_default(),
-        );
+    let end = (at as u64).saturating_add(len as u64);
+    let end = end.min(local.len() as u64).min(name.ranges.len());
+    copy(&name.ranges, &Ranges::of(local), at as u64, end, |theirs, ours| {
         // SAFETY: the local memory is valid until the operation has ended, as was promised to `UserBuf::new`.
-        match unsafe { process_vm::read(pid, remote, local) } {
-            Ok(0) => return Get::Unsupported,
-            Ok(copied) => from += copied as u64,
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Get::Gone,
-            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-            Err(_) => return Get::Unsupported,
-        }
-    }
-    Get::Done
+        unsafe { process_vm::read(pid, theirs, ours) }
+    })
 }
 
 /// A peer's memory, into which bytes of ours are written.
@@ -172,31 +207,13 @@ impl PeerWindow {
 
     /// Copies bytes `at` to `at + len` of ours to the same place there. False: not all were copied.
     pub(super) fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
-        let theirs = || self.name.ranges.into_iter().take(usize::from(self.name.count));
-        let local = || {
-            ours.parts().iter().map(|part| Range {
-                addr: part.addr() as u64,
-                len: part.len() as u64,
-            })
-        };
-        let (mut from, end) = (at as u64, (at as u64).saturating_add(len as u64));
-        while from < end {
-            let (remote, remotes) = cut(theirs(), from, end - from);
-            let (local, locals) = cut(local(), from, end - from);
-            let (remote, local) = (
-                remote.get(..remotes).unwrap_or_default(),
-                local.get(..locals).unwrap_or_default(),
-            );
+        let end = (at as u64).saturating_add(len as u64);
+        let put = copy(&self.name.ranges, &Ranges::of(ours), at as u64, end, |theirs, ours| {
             // SAFETY: our memory is only read; the peer named its own in a request to have it written, and waits for
             // that.
-            match unsafe { process_vm::write(self.pid, remote, local) } {
-                Ok(0) => return false,
-                Ok(copied) => from += copied as u64,
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-                Err(_) => return false,
-            }
-        }
-        true
+            unsafe { process_vm::write(self.pid, theirs, ours) }
+        });
+        put == Get::Done
     }
 }
 
