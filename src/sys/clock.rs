@@ -2,9 +2,18 @@
 
 /// CLOCK_MONOTONIC, in milliseconds.
 pub fn monotonic_ms() -> u64 {
+    milliseconds(libc::CLOCK_MONOTONIC)
+}
+
+/// The same as of the kernel's last tick, some milliseconds late, for a fifth of the time.
+pub fn coarse_ms() -> u64 {
+    milliseconds(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+fn milliseconds(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a timespec of ours that the call fills; CLOCK_MONOTONIC always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    // SAFETY: `now` is a timespec of ours that the call fills; all of these clocks exist on Linux.
+    unsafe { libc::clock_gettime(clock, &mut now) };
     (now.tv_sec as u64)
         .saturating_mul(1000)
         .saturating_add(now.tv_nsec as u64 / 1_000_000)

@@ -79,7 +79,7 @@ impl Retry {
 pub(super) struct Proof {
     /// The kernel has said that the process has the peer's file mapped as its owner.
     known: bool,
-    /// When the instance was last seen in the process's memory.
+    /// When the instance was last seen in the process's memory, on the coarse clock.
     proved: Option<u64>,
     pub retry: Retry,
 }
@@ -111,7 +111,7 @@ impl Outbound {
 
     /// Whether the process is the peer's and alive, so that the kernel may be told to copy from or to it.
     pub(super) fn is_proved(&mut self) -> bool {
-        let now = clock::monotonic_ms();
+        let now = clock::coarse_ms();
         let recent = |then: u64| now.saturating_sub(then) <= PROOF_MS;
         self.proof.proved.is_some_and(recent) || self.prove(now)
     }
