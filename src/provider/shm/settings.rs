@@ -35,7 +35,7 @@ const VARIABLES: [Variable; 5] = [
     (
         "together_size",
         ParamType::Size,
-        "From this many bytes on, sender and receiver copy a message together (default: 32768)",
+        "From this many bytes on, sender and receiver copy a message together (default: 49152)",
     ),
 ];
 

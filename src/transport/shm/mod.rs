@@ -336,7 +336,7 @@ impl Transport for ShmTransport {
         };
         // A sleeping target is not woken to help, and one that still helps with another copy is not waited for. What
         // fits a packet must be done when this returns, to keep its place among short operations.
-        let long = part.len > MAX_BODY && part.len >= self.config.together.saturating_mul(2);
+        let long = part.len > MAX_BODY && part.len >= self.config.regions_together();
         let together = long && !asleep && !self.is_copying_with(to);
         if let Some(got) = together
             .then(|| self.copy_together(to, &PeerMemory::Region(range), local, 0, part.len, token))
