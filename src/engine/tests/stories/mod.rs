@@ -72,12 +72,13 @@ fn check(bed: &Bed, recv: usize, sent: usize) {
 
 #[test]
 fn every_length_arrives_expected_or_not_whole_or_cut() {
-    for can_get in [true, false] {
+    for (can_get, gets_at_once) in [(true, 0), (true, 2000), (true, 9000), (false, 9000)] {
         for len in LENGTHS {
             for room in [len, len / 2, 0, len + 10] {
                 for (early, inject) in [(true, false), (true, true), (false, false), (false, true)] {
                     let mut manner = Manner::default();
                     manner.limits.can_get = can_get;
+                    manner.limits.gets_at_once = gets_at_once;
                     let mut bed = Bed::new(2, 1, manner, small());
                     let cuts = [room / 2, 0, room - room / 2];
                     let early = early.then(|| bed.recv(1, &cuts, tagged(7)));

@@ -70,6 +70,36 @@ fn the_dead_leave_nothing_waiting() {
     check(&bed, anyone, sent);
 }
 
+/// The offer and the news that its sender is dead come in one poll: there is nobody left to fetch from.
+#[test]
+fn an_offer_of_the_dead_ends_the_receive_that_it_found() {
+    let mut matched = 0;
+    for seed in 0..32 {
+        let mut manner = Manner::default();
+        manner.limits.gets_at_once = 2000;
+        let mut bed = Bed::new(2, seed, manner, small());
+        let first = bed.recv(0, &[8], tagged(3));
+        let sent = bed.send(letter(1, 0, 3, 8)).unwrap();
+        bed.settle();
+        check(&bed, first, sent);
+        let recv = bed.recv(0, &[1000], tagged(3));
+        bed.send(letter(1, 0, 3, 1000)).unwrap();
+        bed.kill(1);
+        bed.settle();
+        let log = &bed.world.borrow().log;
+        let arrived = log.iter().filter(|event| matches!(event, Event::Arrive { .. }));
+        let found = arrived.count() > 1;
+        matched += usize::from(found);
+        let ends: Vec<_> = bed.ends(0)[1..].iter().map(|end| (end.context, end.failure)).collect();
+        let gone = Some(Failure {
+            error: Error::PeerGone,
+            overflow: 0,
+        });
+        assert_eq!(ends, if found { vec![(recv, gone)] } else { Vec::new() }, "seed {seed}");
+    }
+    assert!(matched > 0);
+}
+
 #[test]
 fn nobody_there_yet_ends_sends_but_not_receives() {
     let mut bed = bed();
