@@ -17,13 +17,14 @@
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
-enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, TAG = 7, POSTED = 64 };
+enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, LONG = 16384, TAG = 7, POSTED = 64 };
 
 static struct end a, b;
 static struct fid_av *av;
 static fi_addr_t to_b;
 static struct fi_context2 contexts[POSTED + 2];
 static uint64_t in[POSTED + 2], out = 5, memory[2];
+static char long_in[LONG], long_out[LONG];
 static uint64_t addr, key;
 static bool counting, listing;
 
@@ -128,6 +129,29 @@ static void read_sent(void)
 	if (COUNTED(look(&a)) != 1)
 		ended(&a);
 	ended(&b);
+}
+
+static void post_long(void)
+{
+	DONE(fi_trecv(b.ep, long_in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, contexts));
+}
+
+/* A long message, which its receiver fetches where it can. */
+static void send_long(void)
+{
+	post_long();
+	OK(COUNTED(fi_tsend(a.ep, long_out, LONG, NULL, to_b, TAG, &contexts[1])));
+	ended(&b);
+	ended(&a);
+}
+
+static void read_long(void)
+{
+	post_long();
+	DONE(fi_tsend(a.ep, long_out, LONG, NULL, to_b, TAG, &contexts[1]));
+	if (COUNTED(look(&b)) != 1)
+		ended(&b);
+	ended(&a);
 }
 
 /* It comes before it is asked for. */
@@ -237,6 +261,8 @@ int main(int argc, char **argv)
 	count("read", read_one, calls);
 	count("read-nothing", read_none, calls);
 	count("read-sent", read_sent, calls);
+	count("send-long", send_long, calls);
+	count("read-long", read_long, calls);
 	count("read-unexpected", read_unexpected, calls);
 	count("receive-unexpected", receive_unexpected, calls);
 	count("write", write_injected, calls);
