@@ -282,6 +282,16 @@ fn an_atomic_that_the_card_lacks_is_refused() {
         let valid = |op, most| fi_atomicvalid(program.ep, FI_UINT64, op, most);
         assert_eq!((valid(FI_PROD, &mut most), most), (-FI_EOPNOTSUPP, 0));
         assert_eq!((valid(FI_SUM, &mut most), most), (0, 1));
+        let mut attr: fi_atomic_attr = core::mem::zeroed();
+        let mut query = |op, flags| {
+            (
+                fi_query_atomic(program.domain, FI_UINT64, op, &mut attr, flags),
+                attr.count,
+            )
+        };
+        assert_eq!((query(FI_PROD, 0), query(FI_SUM, 0)), ((-FI_EOPNOTSUPP, 0), (0, 1)));
+        let (code, most) = query(FI_PROD, FI_TAGGED);
+        assert!(code == 0 && most > 1, "the engine's, in the buffer of a tagged receive");
         assert_eq!(atomic(FI_SUM, 1), 0);
     }
     assert!(program.completion().is_ok());
