@@ -303,6 +303,39 @@ fn an_atomic_that_the_card_lacks_is_refused() {
     close(theirs);
 }
 
+/// Of an operation on no bytes the card reads none, so wherever they are said to be, it is not outside the region.
+#[test]
+fn no_bytes_may_lie_anywhere() {
+    let program = Program::new();
+    let (mut local, mut remote) = ([7u8; 100], [0u8; 100]);
+    let ours = program.register(&mut local, FI_WRITE);
+    let theirs = program.register(&mut remote, FI_REMOTE_WRITE);
+    let mut elsewhere = [0u8; 8];
+    // SAFETY: live regions, and memory that lives until the completion was read.
+    unsafe {
+        let (mut desc, key, addr) = (fi_mr_desc(ours), fi_mr_key(theirs), remote.as_ptr() as u64);
+        assert_eq!(
+            program.write(&mut elsewhere, desc, addr, key),
+            -(FI_EINVAL as isize),
+            "bytes"
+        );
+        assert_eq!(program.write(&mut elsewhere[..0], desc, addr, key), 0);
+        assert!(program.completion().is_ok());
+        let mut writev = |len| {
+            let iov = libc::iovec {
+                iov_base: elsewhere.as_mut_ptr().cast(),
+                iov_len: len,
+            };
+            let (ep, context) = (program.ep, null_mut());
+            fi_writev(ep, &iov, &mut desc, 1, program.peer, addr, key, context)
+        };
+        assert_eq!((writev(8), writev(0)), (-(FI_EINVAL as isize), 0));
+    }
+    assert!(program.completion().is_ok());
+    close(ours);
+    close(theirs);
+}
+
 /// Deferred work names its memory when it is queued, as the arrays are the program's again after that.
 #[test]
 fn descriptors_of_deferred_work_reach_the_transport() {
