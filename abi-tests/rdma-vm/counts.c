@@ -11,7 +11,7 @@
 #define MESSAGES 16
 #define WINDOW 8
 
-static char from[1 << 20], into[1 << 20], apart[1 << 20];
+static char from[1 << 20], into[1 << 20];
 static struct wired w;
 static uint64_t key;
 static struct fid_mr *target;
@@ -67,18 +67,16 @@ static void measure(enum what what, size_t len)
 	CHECK(after.requests - before.requests == MESSAGES, "%lu requests were counted", after.requests - before.requests);
 }
 
-/* What a registration costs, and that it is counted once, by whatever calls it is made. */
-static void measure_registration(void)
+/* By whatever calls it is made, a registration is counted once; or not at all, if the library has the memory from before. */
+static void count_a_registration(void)
 {
-	struct counted before = so_far(), after;
+	unsigned long before = so_far().registrations, more;
 	struct fid_mr *mr;
 
-	OK(fi_mr_reg(w.bed.domain, apart, sizeof(apart), FI_SEND, 0, 8, 0, &mr, NULL));
-	after = so_far();
+	OK(fi_mr_reg(w.bed.domain, from, sizeof(from), FI_SEND, 0, 8, 0, &mr, NULL));
+	more = so_far().registrations - before;
 	OK(fi_close(&mr->fid));
-	printf("COUNT register %zu requests 0 doorbells 0 inlined 0 receives 0 completions 0 registrations %lu\n", sizeof(apart),
-	       after.registrations - before.registrations);
-	CHECK(after.registrations - before.registrations == 1, "%lu registrations were counted", after.registrations - before.registrations);
+	CHECK(more <= 1, "%lu registrations were counted", more);
 }
 
 static void open_all(uint64_t tx_flags)
@@ -113,7 +111,7 @@ static void messages_and_operations(void)
 		measure(READ, sizes[i]);
 	}
 	measure(INJECT, 8);
-	measure_registration();
+	count_a_registration();
 	close_all();
 }
 

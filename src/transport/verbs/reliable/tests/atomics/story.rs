@@ -57,7 +57,7 @@ impl Story {
     fn ask(&mut self, swaps: bool) {
         let (node, target) = (self.roll(NODES), self.roll(NODES));
         let (number, result) = (self.asked.len(), Lent::new(&[8], 0));
-        let mut atomic = sum(target as PeerId, 0, 1 << number % SUMS, &result, number);
+        let mut atomic = sum(target as PeerId, 0, 1 << (number % SUMS), &result, number);
         let mut guess = None;
         if swaps {
             let expected = self.roll(4) as u64;
