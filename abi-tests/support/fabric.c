@@ -145,7 +145,7 @@ int open_cq(struct bed *bed, const struct setup *s, struct fid_cq **cq, void *co
 	return fi_cq_open(bed->domain, &attr, cq, context);
 }
 
-void open_side(struct bed *bed, const struct setup *s, int at, struct fi_info *info)
+void open_bed_side(struct bed *bed, const struct setup *s, int at, struct fi_info *info)
 {
 	struct side *side = &bed->side[at];
 	int ret = fi_endpoint(bed->domain, info, &side->ep, side);
@@ -170,7 +170,7 @@ void open_sides(struct bed *bed, const struct setup *s)
 	open_av(bed, s);
 	bed->sides = s->sides ? s->sides : 2;
 	for (i = 0; i < bed->sides; i++)
-		open_side(bed, s, i, bed->info);
+		open_bed_side(bed, s, i, bed->info);
 }
 
 static void share_receives(struct bed *bed)
@@ -206,7 +206,7 @@ static void prepare(struct bed *bed, const struct setup *s, int side, struct fi_
 
 	if (!bed->eq)
 		OK(fi_eq_open(bed->fabric, &attr, &bed->eq, NULL));
-	open_side(bed, s, side, info);
+	open_bed_side(bed, s, side, info);
 	if (s->rx_ctx_cnt == FI_SHARED_CONTEXT) {
 		int ret = bed->srx ? 0 : fi_srx_context(bed->domain, bed->info->rx_attr, &bed->srx, NULL);
 

@@ -180,7 +180,7 @@ void open_av(struct bed *bed, const struct setup *setup);
 /* Endpoints bound but not enabled: not connected ones, of which one must be enabled before the other can be opened. */
 void open_sides(struct bed *bed, const struct setup *setup);
 /* One of them, of a side's own info. */
-void open_side(struct bed *bed, const struct setup *setup, int at, struct fi_info *info);
+void open_bed_side(struct bed *bed, const struct setup *setup, int at, struct fi_info *info);
 void open_bed(struct bed *bed, const struct setup *setup);
 /* The second half of open_bed: enables all, then learns and inserts their names. */
 void enable_sides(struct bed *bed, const struct setup *setup);

@@ -71,7 +71,7 @@ static const char *place_of(struct bed *bed)
 	if (side.name_len)
 		return side.name;
 	OK(fi_av_open(bed->domain, &attr, &one.av, NULL));
-	open_side(&one, &usual, 0, bed->info);
+	open_bed_side(&one, &usual, 0, bed->info);
 	OK(fi_enable(one.side[0].ep));
 	learn_name(&one.side[0]);
 	CHECK(one.side[0].name_len == IB_UD_NAME, "a name of %zu bytes", one.side[0].name_len);

@@ -7,15 +7,9 @@ use crate::abi::types::FI_ENOSYS;
 use crate::api::endpoint::direct::{CardReceives, DirectTransport, NoEngine};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::model::RxAttr;
-use crate::engine::op::AtomicOp;
 use std::sync::Arc;
 
 pub trait Direct: Connected<Transport = NoEngine, ConnectedTransport: DirectTransport> {
-    /// The atomics that the card of a domain does; its endpoints have no others.
-    fn amos(_: &Arc<Self::Shared>) -> &'static [AtomicOp] {
-        &[]
-    }
-
     /// The receives of a shared context. -FI_ENOSYS: the card has none to share.
     fn shared_receives(_: &Arc<Self::Shared>, _: &RxAttr) -> Result<CardReceives> {
         Err(Errno(FI_ENOSYS))

@@ -14,6 +14,7 @@ use crate::api::info::check::judge_all;
 use crate::api::info::model::*;
 use crate::api::info::query::{Answer, LIBRARY_VERSION, Query};
 use crate::api::mr::registrar::Registrar;
+use crate::engine::op::AtomicOp;
 use crate::engine::port::Limits;
 use crate::util::user::IOV_LIMIT;
 use std::sync::Arc;
@@ -65,6 +66,11 @@ pub trait OnEngine: Send + Sync + 'static {
     /// Who must know of a domain's registered memory. None: nobody.
     fn registrar(_: &Arc<Self::Shared>) -> Option<Arc<dyn Registrar>> {
         None
+    }
+
+    /// The atomics that cards do on the memory of a domain; then there are no others. None: the engine does all.
+    fn amos(_: &Arc<Self::Shared>) -> &'static [AtomicOp] {
+        &[]
     }
 
     /// The transport of an endpoint that is opened for this info, and that is no connected one. -FI_ENOSYS: all are, or

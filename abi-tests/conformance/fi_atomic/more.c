@@ -13,11 +13,13 @@ static void several_targets(void)
 				     .datatype = FI_UINT64, .op = FI_SUM, .context = ctx(1) };
 	struct window w;
 	struct bed bed;
+	size_t most;
 	int i;
 
 	w = open_usual(&bed, &usual, OPEN_TO_ALL);
 	if (bed.info->tx_attr->rma_iov_limit < 3 || bed.info->tx_attr->iov_limit < 2)
 		SKIP("too few pieces");
+	NEED(fi_fetch_atomicvalid(ep, FI_UINT64, FI_SUM, &most) == 0 && most >= 6, "six elements at a time");
 	msg.addr = peer;
 	for (i = 0; i < 20; i++)
 		memory[i] = 100;
@@ -158,21 +160,22 @@ static void exact_totals(void)
 /* Whoever injects has no completion to come back for: once it was taken it goes on its way without another call. */
 static void an_inject_needs_no_more_calls_body(struct bed *bed, int me, int pipe)
 {
-	static volatile uint64_t sum;
+	static volatile uint64_t word_there;
 	uint64_t operand = 5;
 	struct remote remote;
 	struct window w;
 	char word = 'r';
 
 	if (me) {
-		w = expose(bed, 0, (void *) &sum, sizeof(sum), OPEN_TO_ALL);
+		w = expose(bed, 0, (void *) &word_there, sizeof(word_there), OPEN_TO_ALL);
 		pipe_send(pipe, &w.remote, sizeof(w.remote));
-		UNTIL(bed, sum == operand);
+		UNTIL(bed, word_there == operand);
 		pipe_send(pipe, &word, 1);
 		conceal(&w);
 	} else {
 		pipe_recv(pipe, &remote, sizeof(remote));
-		POST(bed, fi_inject_atomic(bed->side[0].ep, &operand, 1, bed->peer, remote.base, remote.key, FI_UINT64, FI_SUM));
+		POST(bed, fi_inject_atomic(bed->side[0].ep, &operand, 1, bed->peer, remote.base, remote.key, FI_UINT64,
+					    FI_ATOMIC_WRITE)); /* one that cards have too */
 		pipe_recv(pipe, &word, 1);
 	}
 }

@@ -9,8 +9,9 @@ use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::api::mr::registrar::{Registered, Registrar};
 use crate::engine::port::{Limits, PeerId};
+use crate::mem::atomic::AtomicOp;
 use crate::provider::on_engine::{OnEngine, Rdm};
-use crate::transport::tests::queue_pair::{Fabric, LIMITS, LocalKeys, Manner, QueuePair};
+use crate::transport::tests::queue_pair::{AMOS, Fabric, LIMITS, LocalKeys, Manner, QueuePair};
 use crate::util::regions::Rights;
 use crate::util::user::UserIov;
 use std::os::fd::RawFd;
@@ -104,6 +105,10 @@ impl OnEngine for StandIn {
 
     fn limits() -> Limits {
         LIMITS
+    }
+
+    fn amos(_: &Arc<Table>) -> &'static [AtomicOp] {
+        &AMOS
     }
 
     fn share(_: &Info) -> Result<Table> {

@@ -282,6 +282,16 @@ fn an_atomic_that_the_card_lacks_is_refused() {
         let valid = |op, most| fi_atomicvalid(program.ep, FI_UINT64, op, most);
         assert_eq!((valid(FI_PROD, &mut most), most), (-FI_EOPNOTSUPP, 0));
         assert_eq!((valid(FI_SUM, &mut most), most), (0, 1));
+        let mut attr: fi_atomic_attr = core::mem::zeroed();
+        let mut query = |op, flags| {
+            (
+                fi_query_atomic(program.domain, FI_UINT64, op, &mut attr, flags),
+                attr.count,
+            )
+        };
+        assert_eq!((query(FI_PROD, 0), query(FI_SUM, 0)), ((-FI_EOPNOTSUPP, 0), (0, 1)));
+        let (code, most) = query(FI_PROD, FI_TAGGED);
+        assert!(code == 0 && most > 1, "the engine's, in the buffer of a tagged receive");
         assert_eq!(atomic(FI_SUM, 1), 0);
     }
     assert!(program.completion().is_ok());
@@ -289,6 +299,39 @@ fn an_atomic_that_the_card_lacks_is_refused() {
         u64::from_le_bytes(remote),
         5 + u64::from_le_bytes(local[..8].try_into().unwrap())
     );
+    close(ours);
+    close(theirs);
+}
+
+/// Of an operation on no bytes the card reads none, so wherever they are said to be, it is not outside the region.
+#[test]
+fn no_bytes_may_lie_anywhere() {
+    let program = Program::new();
+    let (mut local, mut remote) = ([7u8; 100], [0u8; 100]);
+    let ours = program.register(&mut local, FI_WRITE);
+    let theirs = program.register(&mut remote, FI_REMOTE_WRITE);
+    let mut elsewhere = [0u8; 8];
+    // SAFETY: live regions, and memory that lives until the completion was read.
+    unsafe {
+        let (mut desc, key, addr) = (fi_mr_desc(ours), fi_mr_key(theirs), remote.as_ptr() as u64);
+        assert_eq!(
+            program.write(&mut elsewhere, desc, addr, key),
+            -(FI_EINVAL as isize),
+            "bytes"
+        );
+        assert_eq!(program.write(&mut elsewhere[..0], desc, addr, key), 0);
+        assert!(program.completion().is_ok());
+        let mut writev = |len| {
+            let iov = libc::iovec {
+                iov_base: elsewhere.as_mut_ptr().cast(),
+                iov_len: len,
+            };
+            let (ep, context) = (program.ep, null_mut());
+            fi_writev(ep, &iov, &mut desc, 1, program.peer, addr, key, context)
+        };
+        assert_eq!((writev(8), writev(0)), (-(FI_EINVAL as isize), 0));
+    }
+    assert!(program.completion().is_ok());
     close(ours);
     close(theirs);
 }

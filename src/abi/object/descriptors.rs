@@ -13,8 +13,9 @@ use core::ffi::c_void;
 use core::ptr::{null, null_mut};
 use libc::iovec;
 
-/// An fi_ioc is read as an iovec, of which only the address matters.
+/// An fi_ioc is read as an iovec: of its address, and whether it has anything there.
 const _: () = assert!(size_of::<fi_ioc>() == size_of::<iovec>() && core::mem::offset_of!(iovec, iov_base) == 0);
+const _: () = assert!(core::mem::offset_of!(fi_ioc, count) == core::mem::offset_of!(iovec, iov_len));
 
 /// One buffer, or an array of pieces, with what the program says to it.
 #[derive(Clone, Copy)]
@@ -38,6 +39,8 @@ impl Buffers {
 
 /// The buffers of a call: operand or message, compare operand, result.
 pub(super) struct Given {
+    /// Bytes or elements in each that is one buffer.
+    pub len: usize,
     pub main: Buffers,
     pub compare: Buffers,
     pub result: Buffers,
@@ -45,6 +48,7 @@ pub(super) struct Given {
 
 impl Given {
     pub(super) const NONE: Given = Given {
+        len: 0,
         main: Buffers::NONE,
         compare: Buffers::NONE,
         result: Buffers::NONE,
@@ -56,23 +60,23 @@ impl Given {
     /// Arrays, and those of their descriptors, have as many elements as they say.
     pub(super) unsafe fn lend(&self, domain: &Domain) -> Result<()> {
         for buffers in [&self.main, &self.compare, &self.result] {
-            lend(domain, buffers.one, buffers.desc)?;
+            lend(domain, buffers.one, self.len, buffers.desc)?;
             if buffers.array.is_null() || buffers.descs.is_null() || buffers.count > IOV_LIMIT {
                 continue; // there are none, or the call will be refused
             }
             for at in 0..buffers.count {
                 // SAFETY: both arrays have that many elements, as the caller promises.
-                let (piece, desc) = unsafe { ((*buffers.array.add(at)).iov_base, *buffers.descs.add(at)) };
-                lend(domain, piece, desc)?;
+                let (piece, desc) = unsafe { (*buffers.array.add(at), *buffers.descs.add(at)) };
+                lend(domain, piece.iov_base, piece.iov_len, desc)?;
             }
         }
         Ok(())
     }
 }
 
-/// An operation on no bytes may name no memory, whatever descriptor comes with it.
-fn lend(domain: &Domain, addr: *const c_void, desc: *mut c_void) -> Result<()> {
-    let given = !desc.is_null() && !addr.is_null();
+/// An operation on no bytes may name no memory, or any, whatever descriptor comes with it.
+fn lend(domain: &Domain, addr: *const c_void, len: usize, desc: *mut c_void) -> Result<()> {
+    let given = !desc.is_null() && !addr.is_null() && len > 0;
     let Some(registrar) = domain.registrar.as_ref().filter(|_| given) else {
         return Ok(());
     };
@@ -99,6 +103,9 @@ macro_rules! note {
     (desc, $given:ident, $value:ident) => {
         $given.main.desc = $value
     };
+    (len, $given:ident, $value:ident) => {
+        $given.len = $value
+    };
     (iov, $given:ident, $value:ident) => {
         $given.main.array = $value
     };
@@ -106,7 +113,7 @@ macro_rules! note {
         $given.main.array = $value.cast()
     };
     (count, $given:ident, $value:ident) => {
-        $given.main.count = $value
+        ($given.main.count, $given.len) = ($value, $value)
     };
     (descs, $given:ident, $value:ident) => {
         $given.main.descs = $value

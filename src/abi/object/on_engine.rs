@@ -32,7 +32,7 @@ impl<P: OnEngine> DomainOf<P> {
         scalable_ep: Some(open_scalable::<P>),
         stx_ctx: Some(stx::open),
         srx_ctx: Some(open_srx::<P>),
-        query_atomic: Some(atomic::query),
+        query_atomic: Some(atomic::query::<P>),
         query_collective: Some(collective::query),
         ..lacking::DOMAIN
     };

@@ -121,6 +121,10 @@ impl OnEngine for Verbs {
         })
     }
 
+    fn amos(domain: &Arc<Domain>) -> &'static [AtomicOp] {
+        amos(domain.atomics)
+    }
+
     fn registrar(domain: &Arc<Domain>) -> Option<Arc<dyn Registrar>> {
         Some(Arc::new(Registry {
             memory: domain.memory.clone(),
@@ -152,10 +156,6 @@ impl Connected for Verbs {
 }
 
 impl Direct for Verbs {
-    fn amos(domain: &Arc<Domain>) -> &'static [AtomicOp] {
-        amos(domain.atomics)
-    }
-
     fn shared_receives(domain: &Arc<Domain>, rx: &RxAttr) -> Result<CardReceives> {
         let (receives, pieces) = receive_sizes(Some(rx));
         let failed = |error| failed(format_args!("fi_srx_context: {receives} receives"), &error);

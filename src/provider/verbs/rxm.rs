@@ -5,7 +5,8 @@
 //!
 //! Each device is offered twice. A program that takes the device's keys and addresses (FI_MR_PROV_KEY, FI_MR_VIRT_ADDR,
 //! FI_MR_ALLOCATED) and wants no report of what peers do (FI_RMA_EVENT) gets a domain in which devices do all reads and
-//! writes; every other program one in which the engine does them.
+//! writes; every other program one in which the engine does them. Atomics are the engine's, unless the user chooses the
+//! device's for the former (FI_OFI_RXM_DEVICE_ATOMICS).
 
 use super::devices::{self, Offers};
 use super::endpoint::{Registry, failed};
@@ -19,13 +20,14 @@ use crate::api::info::check::judge_all;
 use crate::api::info::model::{FabricAttr, Info};
 use crate::api::info::query::Query;
 use crate::api::mr::registrar::Registrar;
+use crate::engine::op::AtomicOp;
 use crate::engine::port::{Limits, PeerId};
 use crate::provider::on_engine::{OnEngine, Rdm};
 use crate::sys::rdma::Pd;
 use crate::sys::resolve::from_bytes;
 use crate::transport::connecting::address;
 use crate::transport::verbs::reliable::{Card, Config, DomainMemory, Reliable};
-use crate::transport::verbs::{Nic, Registrations};
+use crate::transport::verbs::{Nic, Registrations, amos};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -101,8 +103,16 @@ impl OnEngine for VerbsRxm {
             None => Box::new(pd.clone()),
         };
         let regions = one_sided.then(|| Arc::new(Registrations::new(nic)));
-        let memory = DomainMemory { regions, cache };
+        let memory = DomainMemory {
+            atomics: regions.is_some() && has_device_atomics(&pd)?,
+            regions,
+            cache,
+        };
         Ok(RxmDomain { pd, memory })
+    }
+
+    fn amos(domain: &Arc<RxmDomain>) -> &'static [AtomicOp] {
+        amos(domain.memory.atomics)
     }
 
     fn registrar(domain: &Arc<RxmDomain>) -> Option<Arc<dyn Registrar>> {
@@ -112,13 +122,32 @@ impl OnEngine for VerbsRxm {
 
     fn open(domain: &Arc<RxmDomain>, info: &Info) -> Result<Reliable<Card>> {
         let at = info.src_addr.as_deref().and_then(from_bytes).ok_or(Errno(FI_EINVAL))?;
+        let shares = info.ep.as_ref().is_some_and(|ep| ep.rx_ctx_cnt == FI_SHARED_CONTEXT);
+        if shares && domain.memory.atomics {
+            log!(by NAME; Warn, EpCtrl, "fi_endpoint: with FI_OFI_RXM_DEVICE_ATOMICS, in a domain with the device's keys, there are no shared receive contexts");
+            return Err(Errno(FI_EINVAL));
+        }
         open("fi_endpoint", &domain.pd, &domain.memory, &at)
     }
+}
+
+/// Whether the device is to do the atomics of a domain in which it does reads and writes.
+fn has_device_atomics(pd: &Pd) -> Result<bool> {
+    if !rxm_settings::get().device_atomics {
+        return Ok(false);
+    }
+    let most = pd.device().attributes();
+    let has = most.map_err(|error| failed(format_args!("fi_domain"), &error))?.atomics;
+    if !has {
+        log!(by NAME; Warn, Domain, "fi_domain: FI_OFI_RXM_DEVICE_ATOMICS is set, and the device has no atomics: the library executes them");
+    }
+    Ok(has)
 }
 
 /// The offers of a reliable endpoint, from that of a connected one: with the device's reads and writes, and without.
 fn offers(connected: Info) -> Option<[Info; 2]> {
     let devices_own = connected.domain.clone()?;
+    let has_atomics = connected.caps & FI_ATOMIC != 0 && rxm_settings::get().device_atomics;
     let mut plain = offer(connected)?;
     let mut one_sided = plain.clone();
     let parts = [&mut one_sided, &mut plain].map(|info| info.domain.as_mut());
@@ -138,6 +167,10 @@ fn offers(connected: Info) -> Option<[Info; 2]> {
     if let Some(tx) = &mut one_sided.tx {
         // Bytes to be written are copied to a buffer for packets.
         tx.inject_size = tx.inject_size.min(rxm_settings::get().config.buffer);
+    }
+    if let Some(domain) = one_sided.domain.as_mut().filter(|_| has_atomics) {
+        // Receives that endpoints share are the engine's, and so would be their atomics.
+        domain.max_ep_srx_ctx = 0;
     }
     if let Some(ep) = &mut one_sided.ep {
         // A queue pair keeps the order of reads and writes of any length.

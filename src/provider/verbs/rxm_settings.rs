@@ -15,7 +15,7 @@ const MOST_PIECES: usize = 2 * IOV_LIMIT;
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(4);
 
-const VARIABLES: [Variable; 6] = [
+const VARIABLES: [Variable; 7] = [
     (
         "buffer_size",
         ParamType::Size,
@@ -46,6 +46,11 @@ const VARIABLES: [Variable; 6] = [
         ParamType::Size,
         "How many receives an endpoint has room for if the program does not say (default: 2048)",
     ),
+    (
+        "device_atomics",
+        ParamType::Bool,
+        "Atomics by the devices alone where these do reads and writes: fewer kinds; alike for all of a job (default: no)",
+    ),
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +58,8 @@ pub(super) struct Settings {
     pub config: Config,
     pub tx_size: usize,
     pub rx_size: usize,
+    /// Where devices do reads and writes, they do the atomics too, and there are no others.
+    pub device_atomics: bool,
 }
 
 impl Default for Settings {
@@ -61,6 +68,7 @@ impl Default for Settings {
             config: Config::default(),
             tx_size: 2048,
             rx_size: 2048,
+            device_atomics: false,
         }
     }
 }
@@ -84,6 +92,7 @@ impl Settings {
             },
             tx_size: size("tx_size", 1, QUEUE_MAX, usual.tx_size),
             rx_size: size("rx_size", 1, QUEUE_MAX, usual.rx_size),
+            device_atomics: matches!(find("device_atomics"), Ok(Value::Bool(true))),
         }
     }
 }
@@ -117,6 +126,8 @@ mod tests {
             assert_eq!((settings.config.buffer, settings.config.sends), (16 << 10, 128));
             assert_eq!((settings.config.window, settings.rx_size), (16, 2048));
         }
+        assert!(!usual.device_atomics && !large.device_atomics);
+        assert!(Settings::read(|_| Ok(Value::Bool(true))).device_atomics);
         let some = read(1000);
         assert_eq!(
             (some.config.buffer, some.config.eager, some.tx_size),

@@ -34,6 +34,27 @@ pub fn amos(atomics: bool) -> &'static [AtomicOp] {
     if atomics { &ALL } else { &[] }
 }
 
+/// What a device is asked for: with these operands, as the program's memory has them.
+pub(super) fn opcode(op: AtomicOp, operand: u64, compare: u64) -> Opcode {
+    match (op.form(), op.op()) {
+        (Form::Base, _) => Opcode::Write,
+        (Form::Fetch, Op::Read) => Opcode::Read,
+        (Form::Fetch, _) => Opcode::FetchAdd(operand),
+        (Form::Compare, _) => Opcode::CompareSwap { compare, swap: operand },
+    }
+}
+
+/// Whether a device works on this address; if not, the log says so.
+pub(super) fn is_aligned(addr: u64, warn: fn(&str)) -> bool {
+    let aligned = addr % ELEMENT as u64 == 0;
+    if !aligned {
+        warn(&format!(
+            "an atomic at {addr:#x}: a card wants the address to be a multiple of {ELEMENT}"
+        ));
+    }
+    aligned
+}
+
 impl<L: Link> VerbsEndpoint<L> {
     pub fn amos(&self) -> &'static [AtomicOp] {
         amos(self.config.atomics)
@@ -49,15 +70,11 @@ impl<L: Link> VerbsEndpoint<L> {
         let (remote, key) = self.target(&atomic.target)?;
         let fetches = atomic.op.form() != Form::Base;
         // What is injected is copied into the request, or read before the call returns.
-        let (opcode, local, inject) = match (atomic.op.form(), atomic.op.op()) {
-            (Form::Base, _) => (Opcode::Write, &atomic.operand, atomic.inject),
-            (Form::Fetch, Op::Read) => (Opcode::Read, &atomic.result, false),
-            (Form::Fetch, _) => (Opcode::FetchAdd(word(&atomic.operand)), &atomic.result, false),
-            (Form::Compare, _) => {
-                let (compare, swap) = (word(&atomic.compare), word(&atomic.operand));
-                (Opcode::CompareSwap { compare, swap }, &atomic.result, false)
-            }
+        let (local, inject) = match fetches {
+            true => (&atomic.result, false),
+            false => (&atomic.operand, atomic.inject),
         };
+        let opcode = opcode(atomic.op, word(&atomic.operand), word(&atomic.compare));
         if fetches && local.only().is_none() {
             return Err(Refused::Invalid); // a card gives the old value in one piece
         }
@@ -81,14 +98,10 @@ impl<L: Link> VerbsEndpoint<L> {
         };
         let part = remote.only().ok_or(Refused::Unsupported)?;
         let key = u32::try_from(part.key).map_err(|_| Refused::Invalid)?;
-        if part.addr % ELEMENT as u64 != 0 {
-            (self.config.warn)(&format!(
-                "an atomic at {:#x}: a card wants the address to be a multiple of {ELEMENT}",
-                part.addr
-            ));
-            return Err(Refused::Invalid);
+        match is_aligned(part.addr, self.config.warn) {
+            true => Ok((part, key)),
+            false => Err(Refused::Invalid),
         }
-        Ok((part, key))
     }
 }
 

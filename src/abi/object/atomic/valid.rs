@@ -7,6 +7,7 @@ use crate::api::errno::{Errno, Result};
 use crate::api::one_sided::AtomicKind;
 use crate::engine::op::{AtomicOp, Form};
 use crate::provider::direct::Direct;
+use crate::provider::on_engine::OnEngine;
 use core::ffi::c_int;
 
 /// # Safety
@@ -70,20 +71,26 @@ pub(super) unsafe extern "C" fn compwritevalid<V: EndpointOps>(
     unsafe { tell_most::<V>(ep, Form::Compare, datatype, op, count) }
 }
 
-/// fi_query_atomic: what the engine does. Whether an endpoint has a card's atomics instead is settled when it is made, so
-/// fi_atomicvalid alone knows. FI_TAGGED makes no difference: a tagged receive's buffer can be the target of any operation.
+/// fi_query_atomic: what the engine does, or the card of this domain in its place. Of tagged receives nobody but the engine
+/// knows, so their buffers can be the target of any operation.
 ///
 /// # Safety
-/// `attr` is NULL or a place for attributes.
-pub unsafe extern "C" fn query(
-    _domain: *mut fid_domain,
+/// A live domain of this provider; `attr` is NULL or a place for attributes.
+pub unsafe extern "C" fn query<P: OnEngine>(
+    domain: *mut fid_domain,
     datatype: fi_datatype,
     op: fi_op,
     attr: *mut fi_atomic_attr,
     flags: u64,
 ) -> c_int {
+    // SAFETY: the caller's promise.
+    let amos = match unsafe { domain::opened(domain.cast()) }.shared::<P::Shared>() {
+        Ok(shared) => P::amos(&shared),
+        Err(error) => return error.code(),
+    };
+    let are_cards = !amos.is_empty() && flags & FI_TAGGED == 0;
     // SAFETY: forwarded.
-    unsafe { tell(None, datatype, op, attr, flags) }
+    unsafe { tell(are_cards.then_some(amos), datatype, op, attr, flags) }
 }
 
 /// fi_query_atomic of a domain whose endpoints have no engine: what its card does, which is nothing to tagged receives.

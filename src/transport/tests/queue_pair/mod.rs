@@ -32,7 +32,7 @@ pub const LIMITS: Limits = Limits {
 };
 
 /// What the card does on 8 bytes.
-static AMOS: LazyLock<Vec<AtomicOp>> = LazyLock::new(|| {
+pub static AMOS: LazyLock<Vec<AtomicOp>> = LazyLock::new(|| {
     let both = |form, op| [Datatype::Int64, Datatype::Uint64].map(|of| AtomicOp::new(form, op, of));
     let all = [
         both(Form::Base, Op::Sum),

@@ -77,7 +77,7 @@ pub(crate) use tests;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Repeats a step until it returns true.
-fn until(what: &str, mut step: impl FnMut() -> bool) {
+pub fn until(what: &str, mut step: impl FnMut() -> bool) {
     let start = Instant::now();
     while !step() {
         assert!(start.elapsed() < PATIENCE, "waited too long: {what}");

@@ -168,19 +168,24 @@ pub fn engines_execute_the_cards_atomics_and_no_other<P: Pair>() {
     let OneSided { atomics, .. } = sides[0].engine.transport().one_sided();
     let memory = Lent::new(&[8], 0);
     open(&mut sides[1], &memory, Rights::BOTH);
-    let [operand, compare, result] = [5u64, 5, 0].map(|value| {
+    let before = 10u64;
+    let [operand, compare, result] = [5, before, 0].map(|value| {
         let lent = Lent::new(&[8], 0);
         lent.set(&value.to_le_bytes());
         lent
     });
     let ops = [
-        (Form::Base, Op::Sum, 5),
-        (Form::Fetch, Op::Sum, 10),
-        (Form::Compare, Op::Cswap, 10),
+        (Form::Base, Op::Write, 5),
+        (Form::Base, Op::Sum, 15),
+        (Form::Fetch, Op::Read, 10),
+        (Form::Fetch, Op::Sum, 15),
+        (Form::Compare, Op::Cswap, 5),
         (Form::Fetch, Op::Prod, 50),
-        (Form::Base, Op::Max, 50),
+        (Form::Base, Op::Min, 5),
     ];
     for (number, (form, op, after)) in ops.into_iter().enumerate() {
+        memory.set(&before.to_le_bytes());
+        result.set(&[0; 8]);
         let mut atomic = on_word(&sides[0], form, op, [&operand, &result], number);
         if form == Form::Compare {
             atomic.compare = compare.iov();
@@ -198,6 +203,8 @@ pub fn engines_execute_the_cards_atomics_and_no_other<P: Pair>() {
         });
         assert_eq!(ends(&sides[0]), [(CompletedOp::Atomic(form), number, 8, None)]);
         assert_eq!(memory.bytes(), u64::to_le_bytes(after), "{op:?}");
+        let fetched = if form == Form::Base { 0 } else { before };
+        assert_eq!(result.bytes(), fetched.to_le_bytes(), "{op:?}");
         sides[0].ends.clear();
     }
     nothing_is_left(&mut sides);

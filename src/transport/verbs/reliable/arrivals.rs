@@ -31,6 +31,9 @@ impl<D: Device> Reliable<D> {
             return request.wire.connection().reject(&Verdict::Impostor.encode());
         };
         place.set_port(hello.port);
+        if place == self.place {
+            return self.arrived_from_itself(request, hello);
+        }
         let Some(from) = self.peers.number(&address::of(&place)) else {
             return request.wire.connection().reject(&Verdict::Later.encode());
         };
@@ -61,7 +64,7 @@ impl<D: Device> Reliable<D> {
         self.note_end(from);
     }
 
-    fn accept(&mut self, from: PeerId, request: Request<D::Wire>, hello: Hello) {
+    pub(super) fn accept(&mut self, from: PeerId, request: Request<D::Wire>, hello: Hello) {
         self.set_way(from, Way::None);
         let mut link = match self.equip(from, request.wire) {
             Ok(link) => link,

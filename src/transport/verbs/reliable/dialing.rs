@@ -35,6 +35,9 @@ pub(super) enum Trouble {
 impl<D: Device> Reliable<D> {
     #[cold]
     pub(super) fn dial(&mut self, to: PeerId) {
+        if self.is_back(to) {
+            return;
+        }
         let Some(peer) = self.peers.get_mut(to) else { return };
         let Some(place) = peer.place() else { return };
         peer.history.begins(clock::monotonic_ms());
@@ -108,6 +111,7 @@ impl<D: Device> Reliable<D> {
             instance: self.instance,
             word: link.word(),
             is_open: self.is_open,
+            has_atomics: self.memory.atomics,
         }
     }
 
@@ -215,15 +219,19 @@ impl<D: Device> Reliable<D> {
         let Some(link) = peer.set_way(Way::None).and_then(Attempt::into_link) else {
             return;
         };
-        if peer.history.stands(link.instance()) {
-            sink.gone(to, Loss::Died);
-        }
+        let is_other = peer.history.stands(link.instance());
         let waits = !link.arrived.is_empty();
         peer.link = Some(link);
-        sink.met(to, to);
+        if is_other {
+            self.tell_gone(to, Loss::Died, sink);
+        }
+        if !self.is_end_of_itself(to) {
+            sink.met(to, to);
+        }
         if waits {
             self.ready.push(to);
         }
+        self.tell_differing(to);
     }
 
     fn rejected(&mut self, to: PeerId, data: &[u8]) {

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct DomainMemory {
     /// What the program has registered with the device, in a domain where that is how peers reach it.
     pub regions: Option<Arc<Registrations>>,
+    /// The devices do all atomics on those regions, and processors none. Only with regions.
+    pub atomics: bool,
     /// Registrations of other memory, for transfers from and to it.
     pub cache: Option<Arc<Cache>>,
 }

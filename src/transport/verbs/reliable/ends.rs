@@ -7,6 +7,7 @@ use super::Reliable;
 use super::attempt::{Attempt, Way};
 use super::link::{End, Link, Purpose};
 use super::seam::Device;
+use super::to_itself::BROKEN;
 use crate::engine::port::{Loss, PeerId, Sink};
 use crate::sys::clock;
 use crate::transport::connecting::LONG_REST_MS;
@@ -24,10 +25,10 @@ impl<D: Device> Reliable<D> {
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
-            if peer.history.take_death() {
-                sink.gone(number, Loss::Died);
-            }
             let over = peer.link.as_mut().map(|link| link.is_over(self.polls, drained));
+            if peer.history.take_death() {
+                self.tell_gone(number, Loss::Died, sink);
+            }
             match over {
                 Some(true) => self.end_link(number, sink),
                 Some(false) => self.peers.note_end(number),
@@ -49,8 +50,12 @@ impl<D: Device> Reliable<D> {
         };
         peer.history.ended(loss);
         let place = shown(peer.place());
+        if self.is_end_of_itself(number) {
+            // The device says nothing more of these, and to the engine no peer is lost.
+            link.awaited().for_each(|token| sink.finished(token, Err(BROKEN)));
+        }
         self.close(*link);
-        sink.gone(number, loss);
+        self.tell_gone(number, loss, sink);
         match end {
             End::Bad(what) => (self.config.warn)(&format!(
                 "{place} sent {what}: its connection is closed; does it run the same version of this library?"

@@ -29,7 +29,13 @@ pub(super) struct Hello {
     pub word: (u64, u32),
     /// The other end's device may work on registered memory by itself.
     pub is_open: bool,
+    /// Devices do all atomics on this end's registered memory, and its processor does none.
+    pub has_atomics: bool,
 }
+
+/// Bits of the last byte of a `Hello`.
+const OPEN: u8 = 1;
+const ATOMICS: u8 = 2;
 
 /// Why a request or answer is none of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +66,8 @@ impl Hello {
         bytes.extend(self.instance.to_le_bytes());
         bytes.extend(self.word.0.to_le_bytes());
         bytes.extend(self.word.1.to_le_bytes());
-        bytes.push(self.is_open.into());
+        let flag = |is_so: bool, bit: u8| if is_so { bit } else { 0 };
+        bytes.push(flag(self.is_open, OPEN) | flag(self.has_atomics, ATOMICS));
         bytes
     }
 
@@ -69,7 +76,7 @@ impl Hello {
         let mut rest = bytes;
         check(&mut rest)?;
         let mut decode = || {
-            Some(Hello {
+            let mut hello = Hello {
                 port: take(&mut rest).map(u16::from_le_bytes)?,
                 window: take(&mut rest).map(u16::from_le_bytes)?,
                 longest: take(&mut rest).map(u32::from_le_bytes)?,
@@ -78,8 +85,12 @@ impl Hello {
                     take(&mut rest).map(u64::from_le_bytes)?,
                     take(&mut rest).map(u32::from_le_bytes)?,
                 ),
-                is_open: take(&mut rest)? != [0],
-            })
+                is_open: false,
+                has_atomics: false,
+            };
+            let [flags] = take(&mut rest)?;
+            (hello.is_open, hello.has_atomics) = (flags & OPEN != 0, flags & ATOMICS != 0);
+            Some(hello)
         };
         let usable = |hello: &Hello| hello.window > 0 && hello.instance != 0 && hello.longest as usize >= Header::SIZE;
         decode().filter(usable).ok_or(Stranger::Version)
@@ -148,15 +159,23 @@ mod tests {
             instance: 99,
             word: (1 << 40, 7),
             is_open: true,
+            has_atomics: false,
         }
     }
 
     #[test]
     fn a_hello_is_understood_with_zeros_behind_it() {
-        let mut bytes = hello().encode();
-        assert!(bytes.len() <= 56, "more than a request carries");
-        bytes.resize(56, 0);
-        assert_eq!(Hello::decode(&bytes), Ok(hello()));
+        for (is_open, has_atomics) in [(true, false), (true, true), (false, true), (false, false)] {
+            let hello = Hello {
+                is_open,
+                has_atomics,
+                ..hello()
+            };
+            let mut bytes = hello.encode();
+            assert!(bytes.len() <= 56, "more than a request carries");
+            bytes.resize(56, 0);
+            assert_eq!(Hello::decode(&bytes), Ok(hello));
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) enum Purpose {
     Transfer(Transfer),
 }
 
-/// The end of a read or write of the other end's memory.
+/// The end of a read, write or atomic of the other end's memory.
 pub(super) struct Transfer {
     pub token: Token,
     /// Of our memory, as long as the device works on it.
@@ -57,6 +57,9 @@ pub(super) enum Move {
     Write,
     /// A write whose bytes are within the request.
     WriteInline,
+    /// One of the device's atomics, which gives what was there before. It is a read to what is posted later, and waits for
+    /// the reads before it.
+    Atomic(Opcode),
 }
 
 /// What has become of a request.
@@ -93,7 +96,7 @@ pub(super) struct Link<W> {
     untold: usize,
     /// Buffers of transfers that could not be posted whole. Part of one may still be sent from there.
     stranded: Vec<u32>,
-    /// Reads of registered memory that have not ended.
+    /// Reads and atomics of registered memory that have not ended.
     reading: usize,
     /// A part of a transfer was refused; its end follows.
     refused: bool,
@@ -173,6 +176,11 @@ impl<W: QueuePair> Link<W> {
         self.other.is_some_and(|other| other.is_open)
     }
 
+    /// Whether devices do the atomics on the other end's memory.
+    pub(super) fn has_atomics(&self) -> bool {
+        self.other.is_some_and(|other| other.has_atomics)
+    }
+
     /// The longest packet that the other end receives.
     pub(super) fn longest(&self) -> usize {
         self.other.map_or(0, |other| other.longest as usize)
@@ -229,20 +237,22 @@ impl<W: QueuePair> Link<W> {
         Push::Done
     }
 
-    /// Posts a read or write of the other end's memory. False: the connection has ended.
+    /// Posts a read, write or atomic of the other end's memory. False: the connection has ended.
     pub(super) fn transfer(&mut self, how: Move, remote: (u64, u32), ours: Piece, purpose: Purpose) -> bool {
         let told = matches!(purpose, Purpose::Transfer(_));
         let opcode = match how {
             Move::Fetch | Move::Read => Opcode::Read,
             Move::Write | Move::WriteInline => Opcode::Write,
+            Move::Atomic(opcode) => opcode,
         };
         let work = Work {
             remote,
-            fence: opcode == Opcode::Write && self.reading > 0,
+            fence: opcode != Opcode::Read && self.reading > 0,
             ..self.work(opcode, how == Move::WriteInline, told)
         };
         let posted = self.post(&work, &[ours], purpose);
-        if let Some(last) = self.unfinished.back_mut().filter(|_| posted && how == Move::Read) {
+        let is_ordered = matches!(how, Move::Read | Move::Atomic(_));
+        if let Some(last) = self.unfinished.back_mut().filter(|_| posted && is_ordered) {
             last.is_ordered_read = true;
             self.reading += 1;
         }
@@ -383,6 +393,14 @@ impl<W: QueuePair> Link<W> {
     pub(super) fn abandon(&mut self) {
         self.cut(End::Abandoned);
         self.end = Some(End::Abandoned);
+    }
+
+    /// The requests of which the engine waits for a word.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = Token> + '_ {
+        self.unfinished.iter().filter_map(|posted| match &posted.purpose {
+            Purpose::Transfer(transfer) => Some(transfer.token),
+            Purpose::Inline | Purpose::Buffer(_) | Purpose::Part => None,
+        })
     }
 
     /// Whether the device may work on the application's memory yet.

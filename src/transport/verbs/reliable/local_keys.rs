@@ -104,7 +104,11 @@ impl<D: Device> Reliable<D> {
                 // The connection has ended; the engine is told so.
                 link.strand(buffer);
                 self.note_end(to);
-                return Get::Later;
+                // Nobody tells the engine that the endpoint itself is lost; of an atomic nothing was posted.
+                return match self.is_end_of_itself(to) {
+                    true => Get::Full,
+                    false => Get::Later,
+                };
             }
         }
         match end {

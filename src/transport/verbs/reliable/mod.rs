@@ -9,7 +9,8 @@
 //! that the device never has to send anything again for want of one. `receive` moves bodies to their places at once.
 //!
 //! **A long message** is read by its receiver straight from the sender's memory into the application's (`fetch`). A read or
-//! write of a peer's registered memory is the devices' work too, if both know it (`one_sided`). Both are made of `steps`,
+//! write of a peer's registered memory is the devices' work too, if both know it (`one_sided`), and so are `atomics` where
+//! that was chosen, over a connection of the endpoint with itself too (`to_itself`). All are made of `steps`,
 //! with keys from `local_keys`, and what is registered for them is kept in a `verbs::cache` if there is one.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
@@ -20,6 +21,7 @@
 //! `util` and `sys`. Called by the engine, and by `provider` to open and to sleep.
 
 mod arrivals;
+mod atomics;
 mod attempt;
 mod buffers;
 mod closing;
@@ -38,12 +40,13 @@ mod seam;
 mod send;
 mod sleeping;
 mod steps;
+mod to_itself;
 
 #[cfg(test)]
 mod tests;
 
 use crate::engine::port::{
-    Body, Contact, CopyOp, Exposed, ExposedName, Get, Limits, Notice, OneSided, PeerId, Push, Remote, Sink, Token,
+    Amo, Body, Contact, CopyOp, Exposed, ExposedName, Get, Limits, Notice, OneSided, PeerId, Push, Remote, Sink, Token,
     Transport,
 };
 use crate::engine::wire::Header;
@@ -62,6 +65,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use to_itself::ToItself;
 
 pub use config::Config;
 pub use device::Card;
@@ -97,6 +101,7 @@ pub struct Reliable<D: Device> {
     /// Peers with packets that were not delivered.
     ready: Vec<PeerId>,
     own_lane: OwnLane,
+    to_itself: Option<ToItself>,
     /// What was found on the way to sleep.
     found: VecDeque<Done>,
     news: Vec<u64>,
@@ -105,6 +110,7 @@ pub struct Reliable<D: Device> {
     armed: bool,
     told_shortage: bool,
     told_memory: bool,
+    told_differing: bool,
 }
 
 impl<D: Device> Reliable<D> {
@@ -141,6 +147,8 @@ impl<D: Device> Reliable<D> {
             armed: false,
             told_shortage: false,
             told_memory: false,
+            told_differing: false,
+            to_itself: None,
         })
     }
 
@@ -190,7 +198,7 @@ impl<D: Device> Transport for Reliable<D> {
 
     fn one_sided(&self) -> OneSided {
         match self.memory.regions {
-            Some(_) => one_sided::COPIES,
+            Some(_) => one_sided::devices_own(self.memory.atomics),
             None => OneSided::NONE,
         }
     }
@@ -207,6 +215,13 @@ impl<D: Device> Transport for Reliable<D> {
             return Get::Gone;
         }
         self.transfer(to, copy, token)
+    }
+
+    fn amo(&mut self, to: PeerId, amo: &Amo<'_>, token: Token) -> Get {
+        if !self.device.is_ours() {
+            return Get::Gone;
+        }
+        self.execute(to, amo, token)
     }
 
     fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
@@ -245,7 +260,13 @@ impl<D: Device> Transport for Reliable<D> {
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
-        self.abandon_link(peer)
+        let is_self = self.peers.get(peer).is_some_and(|peer| peer.is_self);
+        let link = if is_self {
+            self.to_itself.map(|ends| ends.out)
+        } else {
+            Some(peer)
+        };
+        link.is_none_or(|link| self.abandon_link(link))
     }
 
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {

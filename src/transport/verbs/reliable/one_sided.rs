@@ -1,4 +1,4 @@
-//! Reads and writes of a peer's registered memory by the devices alone. Part of `Reliable`.
+//! Reads and writes of a peer's registered memory by the devices alone. Part of `Reliable`. Atomics stand in `atomics`.
 //!
 //! Only between two ends that both say in their hello that their devices know their regions by the keys that programs
 //! exchange. For other peers, and for the endpoint itself, the engine asks by packets, from the first operation on.
@@ -17,16 +17,18 @@ use super::steps::{Step, Theirs, steps};
 use crate::engine::op::{Access, Error};
 use crate::engine::port::{CopyOp, Get, Local, NotDone, OneSided, PeerId, Push, Token};
 use crate::sys::rdma::Piece;
+use crate::transport::verbs::atomics::amos;
 use crate::util::user::{UserBuf, UserIov};
 
-/// What endpoints do whose devices know registered memory. Atomics are the engine's: those of a device are few, and not
-/// atomic against a processor's.
-pub(super) const COPIES: OneSided = OneSided {
-    copies: true,
-    atomics: &[],
-    ordered_after_write: true,
-    ordered_after_read: false,
-};
+/// What endpoints do whose devices know registered memory; `atomics`: the devices' atomics too, and no others then.
+pub(super) fn devices_own(atomics: bool) -> OneSided {
+    OneSided {
+        copies: true,
+        atomics: amos(atomics),
+        ordered_after_write: true,
+        ordered_after_read: false,
+    }
+}
 
 /// What the engine is told when the peer's device refuses. The connection has ended with that, so the peer is not asked.
 const REFUSED: NotDone = NotDone::Failed(Error::NoRights);
@@ -67,7 +69,7 @@ impl Note {
 }
 
 /// The engine's answer for a peer that no packet can be pushed to either.
-fn unreached(push: Push) -> Get {
+pub(super) fn unreached(push: Push) -> Get {
     match push {
         Push::Gone => Get::Gone,
         Push::Unreachable(why) => Get::Failed(Error::Unreachable(why)),
@@ -96,7 +98,13 @@ impl<D: Device> Reliable<D> {
         };
         let begun = match (copy.access, copy.local) {
             (Access::Write, Local::Bytes(bytes)) => self.write_bytes(to, &theirs, bytes, copy.data.is_some(), token),
-            (access, Local::User(iov)) => self.move_memory(to, access, &theirs, iov, copy.data.is_some(), token),
+            (access, Local::User(iov)) => {
+                let how = match access {
+                    Access::Read => Move::Read,
+                    Access::Write => Move::Write,
+                };
+                self.move_memory(to, how, &theirs, iov, copy.data.is_some(), token)
+            }
             (Access::Read, Local::Bytes(_)) => Get::Failed(Error::OutOfRange),
         };
         match copy.data {
@@ -120,18 +128,19 @@ impl<D: Device> Reliable<D> {
         if link.has_room(all) { Ok(()) } else { Err(Get::Full) }
     }
 
-    fn move_memory(
+    /// A read, write or atomic, from or to the application's memory.
+    pub(super) fn move_memory(
         &mut self,
         to: PeerId,
-        access: Access,
+        how: Move,
         theirs: &[Theirs],
         local: &UserIov,
         note: bool,
         token: Token,
     ) -> Get {
-        let (how, right) = match access {
-            Access::Read => (Move::Read, LOCAL_WRITE),
-            Access::Write => (Move::Write, LOCAL_READ),
+        let right = match how {
+            Move::Write | Move::WriteInline => LOCAL_READ,
+            Move::Fetch | Move::Read | Move::Atomic(_) => LOCAL_WRITE,
         };
         let Some(steps) = steps(theirs, 0, local) else {
             return Get::Failed(Error::OutOfRange);
@@ -139,7 +148,7 @@ impl<D: Device> Reliable<D> {
         if let Err(answer) = self.room_for(to, steps.len(), note) {
             return answer;
         }
-        if let (Access::Write, [step]) = (access, &*steps)
+        if let (Move::Write, [step]) = (how, &*steps)
             && step.ours.len() <= self.inline_of(to)
         {
             return self.post_steps(to, Move::WriteInline, &steps, LocalKeys::default(), (token, REFUSED));
@@ -151,7 +160,7 @@ impl<D: Device> Reliable<D> {
     }
 
     /// Bytes that the application may change as soon as this has returned.
-    fn write_bytes(&mut self, to: PeerId, theirs: &[Theirs], bytes: &[u8], note: bool, token: Token) -> Get {
+    pub(super) fn write_bytes(&mut self, to: PeerId, theirs: &[Theirs], bytes: &[u8], note: bool, token: Token) -> Get {
         if bytes.len() > self.sends.size() {
             return Get::Failed(Error::NoMemory);
         }

@@ -4,6 +4,7 @@ use super::Reliable;
 use super::link::{End, Outcome, Purpose};
 use super::one_sided::Note;
 use super::seam::Device;
+use super::to_itself::BROKEN;
 use crate::engine::port::{PeerId, Placement, Sink};
 use crate::engine::wire::Header;
 use crate::sys::rdma::{Done, DoneKind};
@@ -90,6 +91,7 @@ impl<D: Device> Reliable<D> {
             return self.received(done, owner);
         }
         let Some(owner) = owner else { return };
+        let is_own = self.is_end_of_itself(owner);
         let Some(peer) = self.peers.get_mut(owner) else { return };
         let Some(link) = peer.links().find(|link| link.number() == done.pair) else {
             return;
@@ -106,6 +108,7 @@ impl<D: Device> Reliable<D> {
                 match outcome {
                     Outcome::Done if told => sink.finished(transfer.token, Ok(())),
                     Outcome::Refused if told => sink.finished(transfer.token, Err(transfer.refused)),
+                    Outcome::Lost if told && is_own => sink.finished(transfer.token, Err(BROKEN)),
                     // Of what is lost with the connection, its end says all.
                     Outcome::Done | Outcome::Refused | Outcome::Lost => {}
                 }
@@ -188,6 +191,9 @@ impl<D: Device> Reliable<D> {
 
     fn deliver<S: Sink>(&mut self, from: PeerId, sink: &mut S, budget: usize) -> usize {
         let mut done = 0;
+        if self.is_end_of_itself(from) {
+            self.refuse_packets(from);
+        }
         while done < budget {
             // Of one that is being made, nothing is delivered before it stands.
             let Some(link) = self.peers.link(from) else {

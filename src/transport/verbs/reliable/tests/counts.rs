@@ -57,7 +57,7 @@ impl Repeat {
         for end in &mut ends {
             end.set_memory(DomainMemory {
                 cache: monitor.as_ref().map(|monitor| end.device.cache(monitor)),
-                regions: None,
+                ..DomainMemory::default()
             });
         }
         meet(&mut ends);
@@ -85,6 +85,7 @@ impl Repeat {
         assert_eq!(self.into.bytes(), self.from.bytes());
         let after = self.net.counts();
         Counts {
+            atomics: after.atomics - before.atomics,
             sends: after.sends - before.sends,
             inline: after.inline - before.inline,
             reads: after.reads - before.reads,

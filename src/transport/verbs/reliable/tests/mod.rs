@@ -1,9 +1,11 @@
 //! Reliable endpoints over stand-ins for devices.
 //!
 //! - `net`: those devices. Here are the suite of all transports and the engine's random stories over them.
+//! - `atomics`: devices that do atomics there too.
 //! - `meeting`: how connections come about and end. `counts`: what messages cost. `one_sided`: devices that work on
 //!   registered memory.
 
+mod atomics;
 mod counts;
 mod meeting;
 mod net;
@@ -68,7 +70,7 @@ impl Connected for Reliable<NetDevice> {
         for end in all.iter_mut().filter(|_| keeps) {
             end.set_memory(DomainMemory {
                 cache: Some(end.device.cache(&Arc::default())),
-                regions: None,
+                ..DomainMemory::default()
             });
         }
         meet(&mut all);
@@ -105,7 +107,7 @@ impl Connected for Reliable<NetDevice> {
 }
 
 /// Gives each the number of its place in the list, and connects all with all.
-fn meet<const OPEN: bool>(all: &mut [Reliable<NetDevice<OPEN>>]) {
+fn meet<const OPEN: bool, const ATOMICS: bool>(all: &mut [Reliable<NetDevice<OPEN, ATOMICS>>]) {
     let addresses: Vec<_> = all.iter().map(|end| end.local_address()).collect();
     for end in &mut *all {
         for (number, address) in (0..).zip(&addresses) {
@@ -115,7 +117,7 @@ fn meet<const OPEN: bool>(all: &mut [Reliable<NetDevice<OPEN>>]) {
             }
         }
     }
-    let stands = |end: &Reliable<NetDevice<OPEN>>| {
+    let stands = |end: &Reliable<NetDevice<OPEN, ATOMICS>>| {
         let mut peers = (0..addresses.len() as PeerId).filter_map(|peer| end.peers.get(peer));
         peers.all(|peer| peer.is_self || peer.link.is_some())
     };

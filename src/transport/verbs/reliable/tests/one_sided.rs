@@ -14,7 +14,7 @@ fn opened(net: &Net, number: PeerId) -> Opened {
     let mut end = Reliable::new(device, &config()).unwrap();
     end.set_memory(DomainMemory {
         regions: Some(memory),
-        cache: None,
+        ..DomainMemory::default()
     });
     end
 }

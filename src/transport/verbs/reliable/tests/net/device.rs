@@ -52,8 +52,8 @@ impl Drop for Known {
     }
 }
 
-/// `OPEN`: of endpoints whose devices work on each other's registered memory.
-pub struct NetDevice<const OPEN: bool = false> {
+/// `OPEN`: of endpoints whose devices work on each other's registered memory. `ATOMICS`: and do the atomics there.
+pub struct NetDevice<const OPEN: bool = false, const ATOMICS: bool = false> {
     nic: NetNic,
     net: Net,
     pub me: usize,
@@ -86,7 +86,7 @@ impl Mirror for KeyTable {
     }
 }
 
-impl<const OPEN: bool> NetDevice<OPEN> {
+impl<const OPEN: bool, const ATOMICS: bool> NetDevice<OPEN, ATOMICS> {
     pub(super) fn new(net: &Net, me: usize, place: SocketAddr) -> Self {
         NetDevice {
             nic: NetNic(net.clone()),
@@ -119,7 +119,7 @@ impl<const OPEN: bool> NetDevice<OPEN> {
     }
 }
 
-impl<const OPEN: bool> Device for NetDevice<OPEN> {
+impl<const OPEN: bool, const ATOMICS: bool> Device for NetDevice<OPEN, ATOMICS> {
     type Wire = NetWire;
 
     fn nic(&self) -> &dyn Nic {
@@ -200,7 +200,7 @@ impl<const OPEN: bool> Device for NetDevice<OPEN> {
     fn quieten(&self) {}
 }
 
-impl<const OPEN: bool> Completions for NetDevice<OPEN> {
+impl<const OPEN: bool, const ATOMICS: bool> Completions for NetDevice<OPEN, ATOMICS> {
     fn poll(&mut self, room: &mut [Done]) -> io::Result<usize> {
         let mut state = self.net.state();
         state.advance();
@@ -221,7 +221,7 @@ impl<const OPEN: bool> Completions for NetDevice<OPEN> {
     }
 }
 
-impl<const OPEN: bool> Drop for NetDevice<OPEN> {
+impl<const OPEN: bool, const ATOMICS: bool> Drop for NetDevice<OPEN, ATOMICS> {
     fn drop(&mut self) {
         let mut state = self.net.state();
         let card = &mut state.cards[self.me];
@@ -334,7 +334,7 @@ impl NetWire {
             false => Vec::new(),
             true => {
                 let len = pieces.iter().map(|piece| piece.len as usize).sum::<usize>();
-                assert!(len <= INLINE && work.opcode != Opcode::Read);
+                assert!(len <= INLINE && matches!(work.opcode, Opcode::Send | Opcode::Write));
                 let copy = |piece: &Piece| {
                     // SAFETY: bytes that are lent until this returns, as the caller promised.
                     unsafe { core::slice::from_raw_parts(piece.addr as *const u8, piece.len as usize) }.to_vec()
@@ -353,7 +353,7 @@ impl NetWire {
             Opcode::Send => state.counts.sends += 1,
             Opcode::Write => state.counts.writes += 1,
             Opcode::Read => state.counts.reads += 1,
-            Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => unreachable!("the engine's atomics are packets"),
+            Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => state.counts.atomics += 1,
         }
         state.counts.inline += usize::from(work.inline);
         if broken {

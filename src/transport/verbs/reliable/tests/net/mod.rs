@@ -34,6 +34,7 @@ pub struct Counts {
     pub inline: usize,
     pub reads: usize,
     pub writes: usize,
+    pub atomics: usize,
     pub completions: usize,
     pub registrations: usize,
 }
@@ -107,7 +108,7 @@ impl Net {
         self.open_one(place)
     }
 
-    pub fn open_one<const OPEN: bool>(&self, place: &str) -> NetDevice<OPEN> {
+    pub fn open_one<const OPEN: bool, const ATOMICS: bool>(&self, place: &str) -> NetDevice<OPEN, ATOMICS> {
         let place: SocketAddr = place.parse().unwrap();
         let mut state = self.state();
         state.cards.push(Card {
@@ -154,6 +155,15 @@ impl Net {
         let card = &state.cards[me];
         let mine = |pair: &Pair| pair.card == me || pair.other.is_some_and(|other| state.pairs[other].card == me);
         card.done.is_empty() && card.requests.is_empty() && pairs.filter(|pair| mine(pair)).all(quiet)
+    }
+}
+
+/// What an atomic leaves where this was.
+fn after(opcode: Opcode, before: u64) -> u64 {
+    match opcode {
+        Opcode::FetchAdd(more) => before.wrapping_add(more),
+        Opcode::CompareSwap { compare, swap } if before == compare => swap,
+        _ => before,
     }
 }
 
@@ -264,11 +274,12 @@ impl State {
         }
     }
 
-    /// What was posted behind a read is carried out before it, as devices may do. What fails so does it in its turn.
+    /// What was posted behind a read or atomic is carried out before it, as devices may do, but for reads. What fails so does
+    /// it in its turn.
     fn overtake(&mut self, pair: usize) {
-        let reads = |posted: &Posted| posted.work.opcode == Opcode::Read;
+        let reads = |posted: &Posted| !matches!(posted.work.opcode, Opcode::Send | Opcode::Write);
         let queue = &mut self.pairs[pair].posted;
-        let may = |next: &Posted| !(next.work.fence || next.is_done || reads(next));
+        let may = |next: &Posted| !(next.work.fence || next.is_done || next.work.opcode == Opcode::Read);
         if !queue.front().is_some_and(reads) || !queue.get(1).is_some_and(may) {
             return;
         }
@@ -286,7 +297,7 @@ impl State {
             return Err(Failure::NoAnswer);
         }
         let bytes = match work.opcode {
-            Opcode::Read => Vec::new(),
+            Opcode::Read | Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => Vec::new(),
             _ if work.inline => bytes.clone(),
             _ => self.gather(pieces)?,
         };
@@ -317,7 +328,14 @@ impl State {
                 memory.read(0, &mut bytes);
                 self.scatter(pieces, &bytes, Failure::NotRegistered)?;
             }
-            Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => unreachable!("the engine's atomics are packets"),
+            Opcode::FetchAdd(_) | Opcode::CompareSwap { .. } => {
+                assert_eq!(work.remote.0 % 8, 0, "a device answers nothing to that");
+                let memory = self.theirs(other, work.remote, 8, |rights| rights.write)?;
+                let mut before = [0; 8];
+                memory.read(0, &mut before);
+                self.scatter(pieces, &before, Failure::NotRegistered)?;
+                memory.write(0, &after(work.opcode, u64::from_ne_bytes(before)).to_ne_bytes());
+            }
         }
         Ok(())
     }
