@@ -28,7 +28,7 @@ static void run(struct side *me, const struct settings *with, const struct work 
 	for (const size_t *size = work->sizes; *size && (work->counts || *size <= with->largest); size++) {
 		const char *why = NULL;
 
-		if (with->operations && work->counts && *size > 1000)
+		if (with->operations && work->counts && *size > 100)
 			break;
 		if (!has(me, with, work->needs))
 			why = "it has no such operations";
