@@ -238,7 +238,10 @@ static int pair(const struct settings *with)
 	signal(SIGPIPE, SIG_IGN);
 	if (child == 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* as it does when we fail */
-	pin((unsigned)me.rank);
+	if (with->operations)
+		me.polite = 1; /* it is not measured, and other work may want the processors */
+	else
+		pin((unsigned)me.rank);
 	alarm(600); /* nothing hangs */
 
 	floors(&me, with, shared);

@@ -216,6 +216,8 @@ int many(const struct settings *with)
 		die("mmap", errno);
 	for (const struct many_work *work = all; work < all + ALL; work++)
 		for (size_t i = 0; wanted(with, work->name) && i < 5 && work->numbers[i]; i++) {
+			if (with->operations && i > 1)
+				break;
 			int code = run(with, work, work->numbers[i]);
 			if (code)
 				return code;

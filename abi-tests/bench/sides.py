@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from rows import in_bytes
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SUPPORT = HERE.parent / "support"
@@ -78,9 +80,11 @@ class Fabric:
         # Nothing of the caller's settings, and no plug-ins, may reach the library.
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("FI_")} | {"FI_PROVIDER_PATH": "/none"}
 
-    def measure(self, work, _sizes=()):
+    def measure(self, work, sizes=()):
         s = self.settings
-        command = [self.program, "-p", self.provider, "-m", s.largest, "-r", s.repetitions, "-t", s.seconds, "-w", work]
+        # Memory is touched before it is used, which takes its time.
+        largest = max(sizes, default=s.largest) if in_bytes(work) else 4096
+        command = [self.program, "-p", self.provider, "-m", max(largest, 4096), "-r", s.repetitions, "-t", s.seconds, "-w", work]
         if work.startswith("threads-"):
             command.append("-s")
         out, why = run(s, [*command, self.library], self.env)
@@ -148,7 +152,7 @@ class Ucx:
         after = line_now(self.floor, self.settings)
         seconds = {}
         for line in out.splitlines():
-            found = re.match(r"(\d+),\d+,[\d.]+,[\d.]+,([\d.]+),", line)
+            found = re.match(r"(\d+),\s*\d+,[\d.]+,[\d.]+,([\d.]+),", line)
             if found and float(found[2]):
                 seconds.setdefault(int(found[1]), []).append(float(found[2]) * 1e-6)
         cells = []
@@ -223,8 +227,11 @@ class Imb:
         out, why = run(self.settings, [HERE / "imb", mpi, program, title, self.settings.seconds * 20], self.env)
         after = line_now(self.floor, self.settings)
         cells = []
+        # IMB-RMA measures twice: each operation for itself comes first.
         for line in out.splitlines():
             columns = line.split()
+            if re.search(r"MODE: AGGREGATE", line):
+                break
             if len(columns) > column and all(re.fullmatch(r"[\d.]+", c) for c in columns) and float(columns[column]):
                 value = float(columns[column]) * factor
                 cells.append((work, int(columns[0]), value, value, unit, before, after, ""))

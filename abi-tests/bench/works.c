@@ -23,13 +23,19 @@ static int has(const struct side *me, const struct settings *with, enum needs ne
 	}
 }
 
+/* Whether this size is measured. Who only looks whether all works takes the first and the last. */
+static int in_reach(const struct settings *with, const struct work *work, size_t size)
+{
+	return size && size <= (work->counts ? (with->operations ? 100 : SIZE_MAX) : with->largest);
+}
+
 static void run(struct side *me, const struct settings *with, const struct work *work)
 {
-	for (const size_t *size = work->sizes; *size && (work->counts || *size <= with->largest); size++) {
+	for (const size_t *size = work->sizes; in_reach(with, work, *size); size++) {
 		const char *why = NULL;
 
-		if (with->operations && work->counts && *size > 100)
-			break;
+		if (with->operations && size != work->sizes && in_reach(with, work, size[1]))
+			continue;
 		if (!has(me, with, work->needs))
 			why = "it has no such operations";
 		else if (work->prepare)
