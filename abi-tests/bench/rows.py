@@ -10,13 +10,15 @@ from pathlib import Path
 
 Row = namedtuple("Row", "round provider side work size median best unit before after why")
 SIDES = ("reference", "ucx", "socket", "ours")
-NEAR, FAR = 90, 230  # ns of a cache line: below, one cache or core is shared; from there on, another socket or die
-PLACES = {"near": f"a line below {NEAR} ns", "mid": f"{NEAR} to {FAR} ns", "far": f"from {FAR} ns on",
-          "any": "more processes than two, or one alone"}
+# By the ns of a cache line: threads of one core have one first cache; near are those with a common second or third one that
+# is close; far is another socket or die.
+NEAR, MID, FAR = 45, 90, 230
+PLACES = {"core": f"a line below {NEAR} ns, two threads of one core", "near": f"a line of {NEAR} to {MID} ns",
+          "mid": f"a line of {MID} to {FAR} ns", "far": f"a line of {FAR} ns or more", "any": "more processes than two, or one alone"}
 
 
 def place_of(line):
-    return "near" if line < NEAR else "mid" if line < FAR else "far"
+    return "core" if line < NEAR else "near" if line < MID else "mid" if line < FAR else "far"
 
 
 def number(text):
