@@ -224,7 +224,7 @@ class Imb:
         _, title, mpi = work.split("-")
         program, column, unit, factor = self.JOBS[title]
         before = line_now(self.floor, self.settings)
-        out, why = run(self.settings, [HERE / "imb", mpi, program, title, self.settings.seconds * 20], self.env)
+        out, why = run(self.settings, [HERE / "imb", mpi, program, title], self.env)
         after = line_now(self.floor, self.settings)
         cells = []
         # IMB-RMA measures twice: each operation for itself comes first.

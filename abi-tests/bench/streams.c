@@ -129,11 +129,12 @@ void memory_of_peers(struct side *me, const struct settings *with)
 		why = idle_peers(me, *peers);
 		if (me->rank != 0)
 			continue;
+		/* The kernel may have taken some back meanwhile. */
+		double grown = resident() > before ? (resident() - before) / (double)*peers : 0;
 		if (why)
 			print_reason(name, *peers, why);
 		else
-			print_line(name, *peers, BYTES, (resident() - before) / (double)*peers,
-				   (resident() - before) / (double)*peers, NULL);
+			print_line(name, *peers, BYTES, grown, grown, NULL);
 	}
 }
 
