@@ -43,8 +43,18 @@ class Left:
 
     def __exit__(self, *_):
         for name in self.names() - self.before:
-            if not Path("/proc", name.split(":")[0]).exists():
+            if self.is_dead(name.split(":")[0]):
                 Path("/dev/shm", name).unlink(missing_ok=True)
+
+    @staticmethod
+    def is_dead(pid):
+        try:
+            os.readlink(f"/proc/{pid}/exe")
+        except FileNotFoundError:  # also of one that nobody has waited for yet
+            return True
+        except OSError:
+            pass
+        return False
 
     @staticmethod
     def names():
