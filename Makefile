@@ -9,7 +9,8 @@
 #   make demo                 shows what works, with programs nobody changed
 #   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
 #   make headers              writes include/rdma anew from src/abi
-#   make bench                our library and the C library measured in turns; make bench BENCH="-q -n 2 latency" for less
+#   make bench                our library, the C library and UCX measured in turns, in some minutes; BENCH=full everything,
+#                             ONLY=latency,rate some works, REF=LIB another reference; results in target/bench
 #   make clean
 
 PREFIX  ?= /usr/local
@@ -20,6 +21,8 @@ DESTDIR ?=
 CARGO   ?= cargo
 SUITES  ?=
 BENCH   ?=
+ONLY    ?=
+REF     ?=
 MINUTES ?= 30
 PAGE    ?=
 CASE    ?=
@@ -114,7 +117,7 @@ headers: tools
 	$(CARGO) run --quiet --manifest-path abi-tests/headers/Cargo.toml
 
 bench: stage
-	@abi-tests/bench/run $(BENCH)
+	@abi-tests/bench/run $(patsubst full,--full,$(BENCH)) $(if $(ONLY),--only "$(ONLY)") $(if $(REF),--ref "$(REF)")
 
 clean:
 	rm -rf target

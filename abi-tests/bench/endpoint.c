@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static void *library;
@@ -45,10 +46,11 @@ int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t
 	return ITS(fi_getinfo)(version, node, service, flags, hints, info);
 }
 
-/* What an MPI asks for: tagged messages, one thread, progress by the caller; RMA where it can be had. */
-static struct fi_info *find_most(const char *provider, int *rma)
+/* What an MPI asks for: tagged messages, mostly one thread, progress by the caller; RMA where it can be had. */
+static struct fi_info *find_most(const struct settings *with, int *rma)
 {
-	struct wish wish = { .provider = provider, .mode = CONTEXTS, .threading = FI_THREAD_DOMAIN, .progress = FI_PROGRESS_MANUAL,
+	struct wish wish = { .provider = with->provider, .mode = CONTEXTS, .progress = FI_PROGRESS_MANUAL,
+			     .threading = with->thread_safe ? FI_THREAD_SAFE : FI_THREAD_DOMAIN,
 			     .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR };
 	struct fi_info *info;
 
@@ -101,33 +103,54 @@ static void share_memory(struct side *me, struct fid_domain *domain, const struc
 	mine->addr = (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)me->tx : 0) + me->largest;
 	if (!me->rma)
 		return;
-	char *shared = shareable(me->largest);
-	OK(fi_mr_reg(domain, shared, me->largest, access, 0, 2, 0, &mr, NULL));
+	me->shared = shareable(me->largest);
+	OK(fi_mr_reg(domain, me->shared, me->largest, access, 0, 2, 0, &mr, NULL));
 	mine->shared_key = fi_mr_key(mr);
-	mine->shared_addr = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)shared : 0;
+	mine->shared_addr = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)me->shared : 0;
 }
 
-/* 0 if the library has no such provider. */
-int fabric_open(struct side *me, const struct settings *with)
+static struct fi_context2 *new_contexts(void)
+{
+	struct fi_context2 *contexts = calloc(2 * WINDOW, sizeof(*contexts));
+
+	MUST(contexts);
+	return contexts;
+}
+
+static int open_one(struct side *me, const struct settings *with, struct about *mine)
 {
 	struct end end = { 0 };
-	struct about mine = { 0 }, theirs;
+	double start = now();
 
+	/* Where Yama lets only parents reach a process's memory, the others shall too. */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	load(with->library);
-	struct fi_info *info = find_most(with->provider, &me->rma);
+	struct fi_info *info = find_most(with, &me->rma);
 	if (!info)
 		return 0;
 	with_queue.cq_size = info->tx_attr->size + info->rx_attr->size;
 	me->largest = with->largest < 4096 ? 4096 : with->largest;
 	me->inject_size = info->tx_attr->inject_size;
 	open_base(&base, info);
-	share_memory(me, base.domain, info, &mine);
 	open_end(&end, &base, &with_queue);
+	me->opened = now() - start;
+	share_memory(me, base.domain, info, mine);
 	me->ep = end.ep;
 	me->cq = end.cq;
-	mine.name = end.name;
+	me->contexts = new_contexts();
+	mine->name = end.name;
+	return 1;
+}
+
+/* 0 if the library has no such provider. */
+int fabric_open(struct side *me, const struct settings *with)
+{
+	struct about mine = { 0 }, theirs;
+
+	if (!open_one(me, with, &mine))
+		return 0;
 	exchange(me, &mine, &theirs, sizeof(mine));
-	me->peer = know(base.av, &theirs.name);
+	me->peer = meet_peer(&theirs.name);
 	me->remote_addr = theirs.addr;
 	me->remote_key = theirs.key;
 	me->shared_addr = theirs.shared_addr;
@@ -135,31 +158,70 @@ int fabric_open(struct side *me, const struct settings *with)
 	return 1;
 }
 
-static struct side with_end(struct side *me, const struct end *end)
+int open_alone(struct side *me, const struct settings *with, struct name *mine)
 {
-	struct side one = *me;
+	struct about about = { 0 };
+	int there = open_one(me, with, &about);
 
-	one.ep = end->ep;
-	one.cq = end->cq;
-	return one;
+	*mine = about.name;
+	return there;
 }
 
-struct side another_pair(struct side *me)
+uint64_t meet_peer(const struct name *theirs)
 {
-	struct end end = { 0 };
-	struct name theirs;
+	return know(base.av, theirs);
+}
 
-	open_end(&end, &base, &with_queue);
-	struct side one = with_end(me, &end);
-	exchange(me, &end.name, &theirs, sizeof(theirs));
-	one.peer = know(base.av, &theirs);
+static struct fid_cntr *new_counter(struct fid_ep *ep, uint64_t of)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_NONE };
+	struct fid_cntr *counter;
+
+	OK(fi_cntr_open(base.domain, &attr, &counter, NULL));
+	OK(fi_ep_bind(ep, &counter->fid, of));
+	return counter;
+}
+
+/* An endpoint without a queue. */
+static struct name open_counted(struct side *one)
+{
+	one->cq = NULL;
+	OK(fi_endpoint(base.domain, base.info, &one->ep, NULL));
+	OK(fi_ep_bind(one->ep, &base.av->fid, 0));
+	one->sends = new_counter(one->ep, FI_SEND);
+	one->receives = new_counter(one->ep, FI_RECV);
+	return enable(one->ep);
+}
+
+static struct name open_with_queue(struct side *one, enum kind kind)
+{
+	struct wish wish = with_queue;
+	struct end end = { 0 };
+
+	wish.cq_wait = kind == SLEEPING ? FI_WAIT_UNSPEC : FI_WAIT_NONE;
+	open_end(&end, &base, &wish);
+	one->ep = end.ep;
+	one->cq = end.cq;
+	return end.name;
+}
+
+struct side another_pair(struct side *me, enum kind kind)
+{
+	struct side one = *me;
+	struct name mine = kind == COUNTED ? open_counted(&one) : open_with_queue(&one, kind), theirs;
+
+	one.sent = one.received = 0;
+	one.contexts = new_contexts();
+	exchange(me, &mine, &theirs, sizeof(theirs));
+	one.peer = meet_peer(&theirs);
 	return one;
 }
 
 struct side another_peer(struct side *me)
 {
-	struct end end = { .cq = me->cq, .ep = new_ep(&base, base.av, me->cq) };
+	struct side one = *me;
 
-	enable(end.ep);
-	return with_end(me, &end);
+	one.ep = new_ep(&base, base.av, me->cq);
+	enable(one.ep);
+	return one;
 }

@@ -1,6 +1,9 @@
 /* Measures a libfabric.so.1: two processes on two cores, joined by one endpoint each.
  *
- *   fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-m LARGEST] [-w WORKS] [-c CPU,CPU] LIBRARY|socket
+ *   fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-o OPERATIONS] [-m LARGEST] [-w WORKS] [-s] [-l]
+ *                LIBRARY|socket|floor
+ *
+ * -o: so many operations once, to see that all works. -s: FI_THREAD_SAFE. -l lists the works. "floor": only the machine's.
  *
  * Here: the processes, their talk beside the fabric, the clock, and the statistics. */
 #define _GNU_SOURCE
@@ -60,7 +63,7 @@ void barrier(struct side *me)
 	exchange(me, &mine, &theirs, 1);
 }
 
-static int by_value(const void *a, const void *b)
+int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -111,49 +114,89 @@ static long fitting(struct side *me, const struct settings *with, size_t size, w
 	}
 }
 
-static void print(const char *name, size_t size, enum unit unit, double median, double least)
+static void print_number(double seconds, size_t size, enum unit unit)
 {
-	double scale = unit == MILLIONS_PER_SECOND ? 1e-6 : 1e-9 * (double)size;
+	switch (unit) {
+	case NANOSECONDS: printf(" %.2f", seconds * 1e9); break;
+	case MILLIONS_PER_SECOND: printf(" %.4f", 1e-6 / seconds); break;
+	case GIGABYTES_PER_SECOND: printf(" %.4f", 1e-9 * (double)size / seconds); break;
+	case BYTES: printf(" %.0f", seconds); break;
+	}
+}
 
-	if (unit == NANOSECONDS)
-		printf("%s %zu %.2f %.2f ns\n", name, size, median * 1e9, least * 1e9);
+void print_line(const char *name, size_t size, enum unit unit, double median, double best, const double *lines)
+{
+	static const char *const units[] = { "ns", "M/s", "GB/s", "B" };
+
+	printf("%s %zu", name, size);
+	print_number(median, size, unit);
+	print_number(best, size, unit);
+	if (lines)
+		printf(" %s %.1f %.1f\n", units[unit], lines[0] * 1e9, lines[1] * 1e9);
 	else
-		printf("%s %zu %.4f %.4f %s\n", name, size, scale / median, scale / least,
-		       unit == MILLIONS_PER_SECOND ? "M/s" : "GB/s");
+		printf(" %s - -\n", units[unit]);
 	fflush(stdout);
 }
 
-void report(struct side *me, const struct settings *with, const char *name, size_t size, enum unit unit,
-	    work_round *round)
+void print_reason(const char *name, size_t size, const char *why)
 {
-	double took[MOST_REPETITIONS], spent = 0;
-	int done = 0;
+	printf("%s %zu - %s\n", name, size, why);
+	fflush(stdout);
+}
 
-	if (!wanted(with, name))
-		return;
-	if (me->rank != 0) {
-		long count;
-		while ((count = agree(me, 0)) > 0)
-			round(me, size, count);
-		return;
-	}
-	long count = fitting(me, with, size, round);
-	/* A machine that is busy with other things must not make this endless: three repetitions are the least. */
-	while (done < with->repetitions && (done < 3 || spent < 4 * with->seconds * with->repetitions)) {
+/* What one repetition's operation took, each. */
+static int repeat(struct side *me, const struct settings *with, size_t size, work_round *round, double *took)
+{
+	long count = with->operations ? with->operations : fitting(me, with, size, round);
+	int done = 0, least = with->operations ? 1 : 3;
+	double spent = 0;
+
+	/* A machine that is busy with other things must not make this endless. */
+	while (done < with->repetitions && (done < least || spent < 4 * with->seconds * with->repetitions)) {
 		double seconds = one_round(me, size, count, round);
 		spent += seconds;
 		took[done++] = seconds / (double)count;
 	}
 	agree(me, 0);
-	qsort(took, (size_t)done, sizeof(*took), by_value);
-	print(name, size, unit, took[done / 2], took[0]);
+	return done;
 }
 
-static void pin(int cpu)
+void report(struct side *me, const struct settings *with, const char *name, size_t size, enum unit unit,
+	    work_round *round)
 {
+	double took[MOST_REPETITIONS], lines[2];
+	long count;
+
+	if (!wanted(with, name))
+		return;
+	lines[0] = line_now(me, with);
+	if (me->rank != 0) {
+		while ((count = agree(me, 0)) > 0)
+			round(me, size, count);
+		line_now(me, with);
+		return;
+	}
+	int done = repeat(me, with, size, round, took);
+	lines[1] = line_now(me, with);
+	qsort(took, (size_t)done, sizeof(*took), by_value);
+	print_line(name, size, unit, took[done / 2], took[0], lines);
+}
+
+/* Of the processors that we may use, in turn. */
+void pin(unsigned number)
+{
+	static cpu_set_t may;
 	cpu_set_t set;
+
+	if (!CPU_COUNT(&may) && sched_getaffinity(0, sizeof(may), &may))
+		die("sched_getaffinity", errno);
 	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
+	number %= (unsigned)CPU_COUNT(&may);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &may) && number-- == 0) {
+			CPU_SET(cpu, &set);
+			break;
+		}
 	if (sched_setaffinity(0, sizeof(set), &set))
 		die("sched_setaffinity", errno);
 }
@@ -169,35 +212,17 @@ static void child_ended(int signal, siginfo_t *info, void *context)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-m LARGEST] [-w WORK,WORK..]"
-			" [-c CPU,CPU] LIBRARY|socket\n");
+	fprintf(stderr, "usage: fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-o OPERATIONS] [-m LARGEST]"
+			" [-w WORK,WORK..] [-s] [-l] LIBRARY|socket|floor\n");
 	exit(2);
 }
 
-int main(int argc, char **argv)
+/* The pair, after which each has its part. Returns as main does. */
+static int pair(const struct settings *with)
 {
-	struct settings with = { .provider = "shm", .repetitions = 21, .seconds = 0.005, .largest = 16 << 20 };
-	int cpus[2] = { 0, 1 }, fds[2], option;
-
-	while ((option = getopt(argc, argv, "p:r:t:m:w:c:")) != -1) {
-		switch (option) {
-		case 'p': with.provider = optarg; break;
-		case 'r': with.repetitions = atoi(optarg); break;
-		case 't': with.seconds = atof(optarg); break;
-		case 'm': with.largest = strtoull(optarg, NULL, 0); break;
-		case 'w': with.only = optarg; break;
-		case 'c':
-			if (sscanf(optarg, "%d,%d", &cpus[0], &cpus[1]) != 2)
-				usage();
-			break;
-		default: usage();
-		}
-	}
-	if (optind + 1 != argc || with.repetitions < 1 || with.largest < 8 || with.seconds <= 0 || with.repetitions > MOST_REPETITIONS)
-		usage();
-	with.library = argv[optind];
-
+	int fds[2];
 	void *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
 	if (shared == MAP_FAILED)
 		die("mmap", errno);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
@@ -213,19 +238,49 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (child == 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* as it does when we fail */
-	pin(cpus[me.rank]);
+	if (with->operations)
+		me.polite = 1; /* it is not measured, and other work may want the processors */
+	else
+		pin((unsigned)me.rank);
 	alarm(600); /* nothing hangs */
 
-	floors(&me, &with, shared);
-	int bare = !strcmp(with.library, "socket"), there = bare || fabric_open(&me, &with);
-	if (bare)
-		socket_works(&me, &with);
-	else if (there)
-		works(&me, &with);
+	floors(&me, with, shared);
+	int there = 1;
+	if (!strcmp(with->library, "socket"))
+		socket_works(&me, with);
+	else if (strcmp(with->library, "floor") && (there = fabric_open(&me, with)))
+		works(&me, with);
 	barrier(&me);
 	if (child == 0)
-		_exit(0);
+		exit(0);
 	int status = 0;
 	waitpid(child, &status, 0);
 	return status == 0 ? (there ? 0 : 3) : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct settings with = { .provider = "shm", .repetitions = 21, .seconds = 0.005, .largest = 16 << 20 };
+	int option, code = 0;
+
+	while ((option = getopt(argc, argv, "p:r:t:o:m:w:sl")) != -1) {
+		switch (option) {
+		case 'p': with.provider = optarg; break;
+		case 'r': with.repetitions = atoi(optarg); break;
+		case 't': with.seconds = atof(optarg); break;
+		case 'o': with.operations = atol(optarg); with.repetitions = 1; break;
+		case 'm': with.largest = strtoull(optarg, NULL, 0); break;
+		case 'w': with.only = optarg; break;
+		case 's': with.thread_safe = 1; break;
+		case 'l': list_works(); list_many(); return 0;
+		default: usage();
+		}
+	}
+	if (optind + 1 != argc || with.repetitions < 1 || with.largest < 8 || with.seconds <= 0 || with.repetitions > MOST_REPETITIONS)
+		usage();
+	with.library = argv[optind];
+	int alone = !strcmp(with.library, "socket") || !strcmp(with.library, "floor");
+	if (!alone && wants_many(&with))
+		code = many(&with);
+	return code ? code : pair(&with);
 }

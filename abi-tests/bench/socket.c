@@ -110,7 +110,7 @@ void socket_works(struct side *me, const struct settings *with)
 		die("aligned_alloc", ENOMEM);
 	memset(me->tx, 1, 2 * with->largest); /* or all pages would be the one of zeros */
 	me->rx = me->tx + with->largest;
-	for (const size_t *size = sizes; *size && *size <= with->largest; size++)
+	for (const size_t *size = all_sizes; *size && *size <= with->largest; size++)
 		report(me, with, "latency", *size, NANOSECONDS, latency);
 	for (size_t size = 4096; size <= with->largest; size *= 4)
 		report(me, with, "bandwidth", size, GIGABYTES_PER_SECOND, bandwidth);
