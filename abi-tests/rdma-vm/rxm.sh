@@ -37,17 +37,12 @@ for page in fi_rma fi_msg fi_tagged fi_atomic fi_cq fi_av; do
 	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 $page on $provider: /"
 done
 
-# Where the user chooses the device's own. Left out is exact_totals: with 8000 of them Soft-RoCE repeats a request when the
-# host is busy, after which a connection was seen to stand still; why is not known.
-for page in device_atomics fi_atomic; do
-	step "$page of the device"
-	without=
-	[ $page != fi_atomic ] || without=--without=exact_totals
-	# shellcheck disable=SC2086
-	FI_OFI_RXM_DEVICE_ATOMICS=1 CASE_SECONDS=150 timeout 400 "$PAGES/$page" "$provider" --patient $without >page 2>&1
-	echo "GUEST $page of the device ends with $?"
-	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 $page of the device on $provider: /"
-done
+# Where the user chooses the device's own. fi_atomic is not run with them: it makes thousands, of which Soft-RoCE repeats some
+# when the host is busy, and after that a connection was seen to stand still; why is not known.
+step "device_atomics"
+FI_OFI_RXM_DEVICE_ATOMICS=1 CASE_SECONDS=150 timeout 400 "$PAGES/device_atomics" "$provider" --patient >page 2>&1
+echo "GUEST device_atomics ends with $?"
+grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 device_atomics on $provider: /"
 
 # With what the card knows of memory kept, and without.
 for monitor in userfaultfd disabled; do
