@@ -19,7 +19,8 @@
 
 enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, LONG = 16384, TAG = 7, POSTED = 64 };
 
-static struct end a, b;
+/* c is as a, but its default completion level is delivery, as MPICH's is. */
+static struct end a, b, c;
 static struct fid_av *av;
 static fi_addr_t to_b;
 static struct fi_context2 contexts[POSTED + 2];
@@ -90,6 +91,15 @@ static void inject(void)
 	post(0, TAG);
 	OK(COUNTED(fi_tinject(a.ep, &out, BYTES, to_b, TAG)));
 	ended(&b);
+}
+
+static void inject_by_c(void)
+{
+	post(0, TAG);
+	OK(COUNTED(fi_tinject(c.ep, &out, BYTES, to_b, TAG)));
+	ended(&b);
+	if (COUNTED(look(&c)) == 1)
+		DIE("an inject has completed");
 }
 
 static void receive(void)
@@ -226,12 +236,14 @@ static void count(const char *name, void (*kind)(void), bool is_call)
 		look(&a), look(&b);
 }
 
+static struct wish wish;
+static struct base base;
+
 static void open_both(const char *provider, enum fi_threading threading)
 {
-	struct wish wish = { .provider = provider, .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .mode = CONTEXTS,
+	wish = (struct wish) { .provider = provider, .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .mode = CONTEXTS,
 			     .threading = threading, .progress = FI_PROGRESS_MANUAL };
 	struct fid_mr *mr;
-	struct base base;
 
 	open_base(&base, find(&wish));
 	av = base.av;
@@ -241,6 +253,17 @@ static void open_both(const char *provider, enum fi_threading threading)
 	OK(fi_mr_reg(base.domain, memory, sizeof(memory), FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
 	key = fi_mr_key(mr);
 	addr = base.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t) memory : 0;
+}
+
+/* Comes last, as b then has two to receive from. */
+static void open_c(void)
+{
+	base.info->tx_attr->op_flags |= FI_DELIVERY_COMPLETE;
+	open_end(&c, &base, &wish);
+	post(0, TAG);
+	while (fi_tinject(c.ep, &out, BYTES, to_b, TAG) == -FI_EAGAIN)
+		look(&b), look(&c);
+	ended(&b);
 }
 
 int main(int argc, char **argv)
@@ -270,6 +293,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < POSTED; i++)
 		post(i, 1000 + (uint64_t) i);
 	count("read-one-of-64", read_one_of_many, calls);
+	open_c();
+	count("inject-by-delivery", inject_by_c, calls);
 	/* The process ends without closing: that is counted by nobody. */
 	return 0;
 }

@@ -251,6 +251,12 @@ impl Bindings {
         }
     }
 
+    /// Whether a counter is bound for sends.
+    #[inline]
+    pub fn counts_sends(&self) -> bool {
+        self.cntrs.send.is_some()
+    }
+
     /// Whether `cntr` is bound for operations of this kind.
     pub fn counts_with(&self, ended: CompletedOp, cntr: &Arc<Cntr>) -> bool {
         self.cntrs

@@ -244,11 +244,22 @@ impl EndpointState {
             data: call.data,
             body: *body,
             inject,
-            level: level(flags),
+            level: self.send_level(call.flags, flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
             tell,
         })
+    }
+
+    /// The level of a send. The default one is for those who wait for a completion: MPICH's is delivery, and each of its
+    /// injected messages would be acknowledged for nobody.
+    #[inline(always)]
+    fn send_level(&self, call: Flags, flags: u64) -> CompletionLevel {
+        match level(flags) {
+            CompletionLevel::Inject => CompletionLevel::Inject,
+            _ if matches!(call, Flags::Inject) && !self.bindings.counts_sends() => CompletionLevel::Inject,
+            level => level,
+        }
     }
 
     /// Makes an engine's read or write of a call.
