@@ -113,19 +113,8 @@ impl Core {
         matched: &MatchedRecv,
         report: &mut impl Report,
     ) -> Placement {
-        let delivery = Delivery {
-            from,
-            kind: kind(header),
-            tell: matched.tell,
-            tag: tag(header),
-            data: data(header),
-            total: len,
-            room: matched.iov.len(),
-            answer: (header.flags & flag::ACK != 0).then_some(header.id),
-            context: matched.context,
-            multi: matched.multi,
-            buf: matched.buf,
-        };
+        let answer = (header.flags & flag::ACK != 0).then_some(header.id);
+        let delivery = Delivery::of_header(from, header, len, matched, answer);
         if len == 0 || matched.iov.is_empty() {
             self.deliver(&delivery, None, report);
             return Placement::Drop;

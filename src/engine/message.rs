@@ -163,6 +163,32 @@ impl Message {
     }
 }
 
+impl Delivery {
+    /// Of a message that has no entry in `arrivals`.
+    #[inline]
+    pub(super) fn of_header(
+        from: PeerId,
+        header: &Header,
+        total: usize,
+        matched: &MatchedRecv,
+        answer: Option<u32>,
+    ) -> Delivery {
+        Delivery {
+            from,
+            kind: kind(header),
+            tell: matched.tell,
+            tag: tag(header),
+            data: data(header),
+            total,
+            room: matched.iov.len(),
+            answer,
+            context: matched.context,
+            multi: matched.multi,
+            buf: matched.buf,
+        }
+    }
+}
+
 #[inline]
 pub(super) fn kind(header: &Header) -> MessageKind {
     match header.flags & (flag::TAGGED | flag::COLLECTIVE) {

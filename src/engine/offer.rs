@@ -5,7 +5,7 @@
 //! and by `rendezvous` and `peer_death` for what was matched in a poll that is not over.
 
 use super::endpoint::Engine;
-use super::message::{Delivery, Message, Phase, data, done_header, kind, tag};
+use super::message::{Delivery, Message, Phase, done_header};
 use super::op::{Report, Send};
 use super::outgoing::{Outgoing, Stage};
 use super::port::{Body, ExposedName, Get, PeerId, Push, Remote, Transport};
@@ -28,23 +28,6 @@ impl MatchedOffer {
     /// The bytes that the receive takes.
     fn goal(&self) -> usize {
         self.total.min(self.matched.iov.len())
-    }
-
-    /// The answer is not part of it.
-    fn delivery(&self) -> Delivery {
-        Delivery {
-            from: self.from,
-            kind: kind(&self.header),
-            tell: self.matched.tell,
-            tag: tag(&self.header),
-            data: data(&self.header),
-            total: self.total,
-            room: self.matched.iov.len(),
-            answer: None,
-            context: self.matched.context,
-            multi: self.matched.multi,
-            buf: self.matched.buf,
-        }
     }
 
     fn into_message(self) -> Message {
@@ -120,7 +103,8 @@ impl<T: Transport> Engine<T> {
         let Some(offer) = self.core.matched_offer.take() else {
             return;
         };
-        self.core.deliver(&offer.delivery(), None, report);
+        let delivery = Delivery::of_header(from, &offer.header, offer.total, &offer.matched, None);
+        self.core.deliver(&delivery, None, report);
         self.answer_done(from, offer.header.id);
     }
 

@@ -69,6 +69,7 @@ impl Core {
     /// complete unexpected messages can still be received. Its state is reset.
     #[cold]
     pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
+        // An offer that was matched in this poll ends with the peer's other messages.
         self.keep_matched_offer(report);
         let source = self.source(peer);
         let rma = self.forget(peer);
