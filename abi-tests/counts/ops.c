@@ -164,6 +164,24 @@ static void read_long(void)
 	ended(&a);
 }
 
+/* MPICH's way: the sender waits until the message has been delivered. */
+static void send_long_by_c(void)
+{
+	post_long();
+	OK(COUNTED(fi_tsend(c.ep, long_out, LONG, NULL, to_b, TAG, &contexts[1])));
+	ended(&b);
+	ended(&c);
+}
+
+static void read_long_of_c(void)
+{
+	post_long();
+	DONE(fi_tsend(c.ep, long_out, LONG, NULL, to_b, TAG, &contexts[1]));
+	if (COUNTED(look(&b)) != 1)
+		ended(&b);
+	ended(&c);
+}
+
 /* It comes before it is asked for. */
 static void read_unexpected(void)
 {
@@ -295,6 +313,8 @@ int main(int argc, char **argv)
 	count("read-one-of-64", read_one_of_many, calls);
 	open_c();
 	count("inject-by-delivery", inject_by_c, calls);
+	count("send-long-by-delivery", send_long_by_c, calls);
+	count("read-long-by-delivery", read_long_of_c, calls);
 	/* The process ends without closing: that is counted by nobody. */
 	return 0;
 }

@@ -66,7 +66,8 @@ impl Core {
     /// The short way of most offers: the whole packet lies in the transport. False: nothing was done, and `place` follows.
     #[inline(never)]
     pub(super) fn take_offer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
-        let simple = header.flags & !(flag::TAGGED | flag::DATA) == 0;
+        // An offer is answered in any case, so ACK asks for nothing more.
+        let simple = header.flags & !(flag::TAGGED | flag::DATA | flag::ACK) == 0;
         let peer = self
             .peers
             .get(from as usize)

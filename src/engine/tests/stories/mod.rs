@@ -175,23 +175,35 @@ fn directed_receives_take_only_their_sources_messages() {
     check(&bed, from_two, two);
 }
 
+/// Fetches messages of up to `gets_at_once` in the poll that brings their offer.
+fn bed_that_fetches(gets_at_once: usize) -> Bed {
+    let mut manner = Manner::default();
+    manner.limits.gets_at_once = gets_at_once;
+    Bed::new(2, 1, manner, small())
+}
+
 #[test]
 fn delivery_is_told_when_the_message_is_in_place() {
-    for len in LENGTHS {
-        let mut bed = bed();
-        let level = CompletionLevel::Delivery;
-        let sent = bed
-            .send(Letter {
-                level,
-                ..letter(0, 1, 1, len)
-            })
-            .unwrap();
+    let level = CompletionLevel::Delivery;
+    for (gets_at_once, len) in [0, 9000].into_iter().flat_map(|most| LENGTHS.map(|len| (most, len))) {
+        let mut bed = bed_that_fetches(gets_at_once);
+        let delivered = Letter {
+            level,
+            ..letter(0, 1, 1, len)
+        };
+        let late = bed.send(delivered).unwrap();
         bed.settle();
         assert_eq!(sends_ended(&bed, 0), []);
         let recv = bed.recv(1, &[len], tagged(1));
         bed.settle();
-        check(&bed, recv, sent);
-        assert_eq!(sends_ended(&bed, 0), [sent]);
+        check(&bed, recv, late);
+        assert_eq!(sends_ended(&bed, 0), [late]);
+        let recv = bed.recv(1, &[len], tagged(1));
+        let awaited = bed.send(delivered).unwrap();
+        assert_eq!(sends_ended(&bed, 0), [late]);
+        bed.settle();
+        check(&bed, recv, awaited);
+        assert_eq!(sends_ended(&bed, 0), [late, awaited]);
     }
 }
 
