@@ -5,15 +5,21 @@
 
 use std::io;
 
-/// A range of addresses, of this process or another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A range of addresses, of this process or another, as an iovec has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Range {
     pub addr: u64,
     pub len: u64,
 }
 
-/// The most ranges on one side of a copy. Further ones are left out.
-const PIECES: usize = 8;
+const _: () = assert!(size_of::<Range>() == size_of::<libc::iovec>());
+const _: () = assert!(core::mem::offset_of!(Range, addr) == core::mem::offset_of!(libc::iovec, iov_base));
+
+/// The ranges, and how many.
+fn vector(ranges: &[Range]) -> (*const libc::iovec, libc::c_ulong) {
+    (ranges.as_ptr().cast(), ranges.len() as libc::c_ulong)
+}
 
 /// The distance from an address of this process to the first zero byte, which is looked for in `most` bytes at least.
 /// None: there is none before those bytes or readable memory end. The kernel reads the memory for us, so that memory
@@ -43,11 +49,9 @@ pub fn distance_to_zero(addr: usize, most: usize) -> Option<usize> {
 /// # Safety
 /// The local ranges are writable memory that nobody else uses during the call.
 pub unsafe fn read(pid: i32, remote: &[Range], local: &[Range]) -> io::Result<usize> {
-    let (theirs, ours) = (vector(remote), vector(local));
-    let counts = (remote.len().min(PIECES), local.len().min(PIECES));
+    let ((theirs, their_count), (ours, our_count)) = (vector(remote), vector(local));
     // SAFETY: both vectors have as many pieces as told; the caller promised the local ones, the kernel checks the rest.
-    let copied =
-        unsafe { libc::process_vm_readv(pid, ours.as_ptr(), counts.1 as u64, theirs.as_ptr(), counts.0 as u64, 0) };
+    let copied = unsafe { libc::process_vm_readv(pid, ours, our_count, theirs, their_count, 0) };
     usize::try_from(copied).map_err(|_| io::Error::last_os_error())
 }
 
@@ -56,24 +60,10 @@ pub unsafe fn read(pid: i32, remote: &[Range], local: &[Range]) -> io::Result<us
 /// # Safety
 /// The remote ranges are memory that their owner wants written, and nobody else uses during the call.
 pub unsafe fn write(pid: i32, remote: &[Range], local: &[Range]) -> io::Result<usize> {
-    let (theirs, ours) = (vector(remote), vector(local));
-    let counts = (remote.len().min(PIECES), local.len().min(PIECES));
+    let ((theirs, their_count), (ours, our_count)) = (vector(remote), vector(local));
     // SAFETY: both vectors have as many pieces as told; the caller promised the remote ones.
-    let copied =
-        unsafe { libc::process_vm_writev(pid, ours.as_ptr(), counts.1 as u64, theirs.as_ptr(), counts.0 as u64, 0) };
+    let copied = unsafe { libc::process_vm_writev(pid, ours, our_count, theirs, their_count, 0) };
     usize::try_from(copied).map_err(|_| io::Error::last_os_error())
-}
-
-fn vector(ranges: &[Range]) -> [libc::iovec; PIECES] {
-    let mut pieces = [libc::iovec {
-        iov_base: core::ptr::null_mut(),
-        iov_len: 0,
-    }; PIECES];
-    for (piece, range) in pieces.iter_mut().zip(ranges) {
-        piece.iov_base = range.addr as *mut libc::c_void;
-        piece.iov_len = range.len as usize;
-    }
-    pieces
 }
 
 #[cfg(test)]

@@ -7,61 +7,46 @@
 use crate::engine::op::RemotePart;
 use crate::engine::port::{ExposedName, Get, Remote};
 use crate::sys::process_vm::{self, Range};
-use crate::util::user::{IOV_LIMIT, UserIov};
+use crate::util::small_array::{IOV_LIMIT, SmallArray};
+use crate::util::user::{UserBuf, UserIov};
 use std::io;
 
 /// Pieces of memory that are copied as if they were one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ranges {
-    all: [Range; IOV_LIMIT],
-    count: usize,
+type Ranges = SmallArray<Range>;
+
+fn ranges_of(iov: &UserIov) -> Ranges {
+    let range = |part: &UserBuf| Range {
+        addr: part.addr() as u64,
+        len: part.len() as u64,
+    };
+    match iov.only() {
+        Some(part) => Ranges::One(range(&part)),
+        None => Ranges::new(iov.parts().iter().map(range)).unwrap_or_default(),
+    }
 }
 
-impl Ranges {
-    const NONE: Ranges = Ranges {
-        all: [Range { addr: 0, len: 0 }; IOV_LIMIT],
-        count: 0,
+/// A peer may have written any lengths.
+fn length(ranges: &Ranges) -> u64 {
+    let lens = ranges.all().iter().map(|range| range.len);
+    lens.fold(0, u64::saturating_add)
+}
+
+/// What makes up `len` bytes from byte `at` on.
+fn part(ranges: &Ranges, at: u64, len: u64) -> Ranges {
+    let (mut skip, mut left) = (at, len);
+    let mut take = |range: &Range| {
+        let from = skip.min(range.len);
+        skip -= from;
+        let take = (range.len - from).min(left);
+        left -= take;
+        (take > 0).then_some(Range {
+            addr: range.addr.wrapping_add(from),
+            len: take,
+        })
     };
-
-    fn of(iov: &UserIov) -> Ranges {
-        let mut ranges = Ranges::NONE;
-        for part in iov.parts() {
-            ranges.add(part.addr() as u64, part.len() as u64);
-        }
-        ranges
-    }
-
-    fn add(&mut self, addr: u64, len: u64) {
-        if let Some(place) = self.all.get_mut(self.count) {
-            *place = Range { addr, len };
-            self.count += 1;
-        }
-    }
-
-    fn as_slice(&self) -> &[Range] {
-        self.all.get(..self.count).unwrap_or_default()
-    }
-
-    /// A peer may have written any lengths.
-    fn len(&self) -> u64 {
-        let lens = self.as_slice().iter().map(|range| range.len);
-        lens.fold(0, u64::saturating_add)
-    }
-
-    /// What makes up `len` bytes from byte `at` on.
-    fn part(&self, at: u64, len: u64) -> Ranges {
-        let (mut skip, mut left) = (at, len);
-        let mut part = Ranges::NONE;
-        for range in self.as_slice() {
-            let from = skip.min(range.len);
-            skip -= from;
-            let take = (range.len - from).min(left);
-            left -= take;
-            if take > 0 {
-                part.add(range.addr.wrapping_add(from), take);
-            }
-        }
-        part
+    match ranges.only() {
+        Some(range) => take(&range).map_or(Ranges::None, Ranges::One),
+        None => Ranges::new(ranges.all().iter().filter_map(take)).unwrap_or_default(),
     }
 }
 
@@ -120,18 +105,18 @@ fn parse(remote: &Remote) -> ParsedRemote {
     let mut next = || words.next().unwrap_or(0);
     let (instance, shape) = (next(), next());
     let [.., count, kind] = shape.to_le_bytes();
-    let mut ranges = Ranges::NONE;
-    for at in 0..count.min(IOV_LIMIT as u8) {
-        let len = if at == 0 {
-            shape & ((1 << FIRST_LEN) - 1)
-        } else {
-            next()
-        };
-        ranges.add(next(), len);
-    }
+    let first_len = shape & ((1 << FIRST_LEN) - 1);
+    let mut range = |at: u8| {
+        let len = if at == 0 { first_len } else { next() };
+        Range { addr: next(), len }
+    };
+    let ranges = match count {
+        1 => Ranges::One(range(0)),
+        count => Ranges::new((0..count.min(IOV_LIMIT as u8)).map(range)).unwrap_or_default(),
+    };
     let named = match kind {
         SENT => ExposedName::Sent(next()),
-        REGION => usize::try_from(ranges.len()).map_or(ExposedName::Nothing, |len| {
+        REGION => usize::try_from(length(&ranges)).map_or(ExposedName::Nothing, |len| {
             ExposedName::Region(RemotePart {
                 key: next(),
                 addr: next(),
@@ -161,8 +146,8 @@ fn copy(
     call: impl Fn(&[Range], &[Range]) -> io::Result<usize>,
 ) -> Get {
     while from < end {
-        let (remote, local) = (theirs.part(from, end - from), ours.part(from, end - from));
-        match call(remote.as_slice(), local.as_slice()) {
+        let (remote, local) = (part(theirs, from, end - from), part(ours, from, end - from));
+        match call(remote.all(), local.all()) {
             Ok(0) => return Get::Unsupported,
             Ok(copied) => from += copied as u64,
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Get::Gone,
@@ -184,8 +169,8 @@ pub(super) fn get(instance: u64, pid: u32, remote: &Remote, local: &UserIov, at:
         return Get::Unsupported;
     };
     let end = (at as u64).saturating_add(len as u64);
-    let end = end.min(local.len() as u64).min(name.ranges.len());
-    copy(&name.ranges, &Ranges::of(local), at as u64, end, |theirs, ours| {
+    let end = end.min(local.len() as u64).min(length(&name.ranges));
+    copy(&name.ranges, &ranges_of(local), at as u64, end, |theirs, ours| {
         // SAFETY: the local memory is valid until the operation has ended, as was promised to `UserBuf::new`.
         unsafe { process_vm::read(pid, theirs, ours) }
     })
@@ -208,7 +193,7 @@ impl PeerWindow {
     /// Copies bytes `at` to `at + len` of ours to the same place there. False: not all were copied.
     pub(super) fn put(&self, ours: &UserIov, at: usize, len: usize) -> bool {
         let end = (at as u64).saturating_add(len as u64);
-        let put = copy(&self.name.ranges, &Ranges::of(ours), at as u64, end, |theirs, ours| {
+        let put = copy(&self.name.ranges, &ranges_of(ours), at as u64, end, |theirs, ours| {
             // SAFETY: our memory is only read; the peer named its own in a request to have it written, and waits for
             // that.
             unsafe { process_vm::write(self.pid, theirs, ours) }
