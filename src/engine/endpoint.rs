@@ -92,7 +92,7 @@ impl<T: Transport> Engine<T> {
     #[inline(always)]
     pub fn send(&mut self, send: &Send, report: &mut impl Report) -> Result<(), Refused> {
         let len = send.body.len();
-        let short = len <= self.core.small && send.level < CompletionLevel::Delivery && !send.fence;
+        let short = len <= self.core.small_to_all && send.level < CompletionLevel::Delivery && !send.fence;
         let Some(peer) = self.core.peers.get_mut(send.to as usize).filter(|_| short) else {
             return self.send_long(*send, report);
         };
@@ -138,6 +138,9 @@ impl<T: Transport> Engine<T> {
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
+        if send.body.len() > self.core.limits.eager_if_fetched {
+            self.core.peer(send.to).sooner_sent = self.transport.is_sooner_sent(send.to);
+        }
         if self.offer_at_once(send) {
             return Ok(());
         }

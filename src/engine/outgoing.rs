@@ -345,7 +345,7 @@ impl Core {
         if peer.off_fast_path && peer.has_long_rma() {
             return None; // a message must not overtake long reads and writes before it
         }
-        let fetched = matches!(send.local, LocalBuffer::User(_)) && !peer.cannot_fetch;
+        let fetched = matches!(send.local, LocalBuffer::User(_)) && peer.is_to_fetch();
         let eager = if fetched {
             self.limits.eager_if_fetched
         } else {

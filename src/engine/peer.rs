@@ -45,6 +45,8 @@ pub(super) struct Peer {
     pub small_packets_only: bool,
     /// It requested the bytes of the last message that it could have fetched.
     pub cannot_fetch: bool,
+    /// `Transport::is_sooner_sent`, as it was for the last message that is long enough for that to matter.
+    pub sooner_sent: bool,
     /// It violated the protocol: all its packets are dropped.
     pub shunned: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
@@ -79,6 +81,7 @@ impl Peer {
             off_fast_path: false,
             small_packets_only: false,
             cannot_fetch: false,
+            sooner_sent: false,
             shunned: false,
             not_polling: false,
             allowed: config.window,
@@ -91,6 +94,11 @@ impl Peer {
 }
 
 impl Peer {
+    /// Whether a message that is longer than `Limits::eager_if_fetched` is offered to it to be fetched.
+    pub(super) fn is_to_fetch(&self) -> bool {
+        !self.cannot_fetch && !self.sooner_sent
+    }
+
     /// Whether its state is that of a peer never heard of, so that its number may be reused.
     pub(super) fn is_idle(&self, config: &Config) -> bool {
         let queues = self.queue.len() + self.requested.len() + self.control.len() + self.unfinished as usize;

@@ -35,7 +35,7 @@ pub struct Limits {
     pub max_body: usize,
     /// Messages up to this size are sent eagerly, in one packet or several; longer ones by rendezvous.
     pub eager: usize,
-    /// The same where the peer can fetch the message with `get`, if less.
+    /// The same where the peer can fetch the message with `get`, if less, and unless it `is_sooner_sent`.
     pub eager_if_fetched: usize,
     /// Whether `get` can work at all; it may still answer `Unsupported` for some peers.
     pub can_get: bool,
@@ -309,6 +309,11 @@ pub trait Transport {
     /// Sends one packet. A notice is offered only where `PUSHES_LATER`, and where the memory may be kept. Without one
     /// the body is copied by what cannot be sent at once: it is a copy already, memory of FI_INJECT, or of a region.
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
+
+    /// Whether this peer gets a message of up to `Limits::eager` bytes sooner in packets than by `get`.
+    fn is_sooner_sent(&mut self, _to: PeerId) -> bool {
+        false
+    }
 
     /// What the engine pushed since `poll`, without a notice, may have been gathered until here. It has nothing more to
     /// push now, and may not be called again soon.

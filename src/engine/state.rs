@@ -88,6 +88,8 @@ pub(super) struct Core {
     pub limits: Limits,
     /// The longest message or operation that goes in one packet.
     pub small: usize,
+    /// The longest message that goes in one packet whoever its receiver is: longer ones may be better offered.
+    pub small_to_all: usize,
     /// By `PeerId`.
     pub peers: Vec<Peer>,
     /// Peers with packets to push.
@@ -136,18 +138,23 @@ impl Core {
         let eager = limits.eager.min(credit::largest(config.window));
         let small = eager.min(limits.max_body);
         let can_get = limits.can_get && limits.max_body >= Remote::MAX;
-        let fetched = if can_get { limits.eager_if_fetched } else { eager };
+        let eager_if_fetched = if can_get {
+            limits.eager_if_fetched.min(eager)
+        } else {
+            eager
+        };
         Core {
             exposed_regions: None,
             config,
             limits: Limits {
                 eager,
-                eager_if_fetched: fetched.clamp(small, eager),
+                eager_if_fetched,
                 can_get,
                 gets_at_once: if can_get { limits.gets_at_once } else { 0 },
                 ..limits
             },
             small,
+            small_to_all: small.min(eager_if_fetched),
             peers: Vec::new(),
             busy: VecDeque::new(),
             sends: Slab::default(),

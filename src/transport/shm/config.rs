@@ -25,10 +25,9 @@ pub struct Config {
     pub fetch: bool,
     /// Messages up to this size go through the ring.
     pub eager: usize,
-    /// The same where the receiver can fetch them. Measured: 8 KiB take 1.6 us through the ring and 1.7 fetched, 16
-    /// KiB 3.2 and 2.0, 32 KiB 5.3 and 3.0, as each line of the ring goes from core to core twice. Where both have one
-    /// cache the ring is twice as fast as the fetch, which then still takes no longer than the C library's
-    /// (docs/performance.md): so this is the border that is nowhere far behind.
+    /// The same where the receiver can fetch them and does not copy quickly (`copy_speed`). Measured where the two share
+    /// no cache: 6 KiB take 1.24 us through the ring and 1.5 fetched, 8 KiB 1.66 and 1.54, 16 KiB 3.2 and 2.0, 32 KiB 5.1
+    /// and 2.9, as each line of the ring goes from core to core twice.
     pub eager_if_fetched: usize,
     /// Messages from this size on are fetched by a dual copy (FI_SHM_TOGETHER_SIZE). Measured: 32 KiB take 4.4 us so and
     /// 3.9 fetched alone, 48 KiB the same either way. For registered memory see `regions_together`.
@@ -48,7 +47,7 @@ impl Default for Config {
             dir: PathBuf::from("/dev/shm"),
             fetch: true,
             eager: 32 << 10,
-            eager_if_fetched: 8 << 10,
+            eager_if_fetched: 7 << 10,
             together: 48 << 10,
             bulk: 8 << 10,
             warn: |_| {},

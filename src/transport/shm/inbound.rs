@@ -7,6 +7,7 @@
 //! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`. Knows nothing of who a peer
 //! is.
 
+use super::copy_speed::CopySpeed;
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::lane::{self, Ring};
@@ -18,6 +19,7 @@ use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Inbound {
@@ -30,6 +32,7 @@ pub(super) struct Inbound {
     pub ending: bool,
     /// What its sender asked us to copy, which is done after the look at the ring.
     help: Option<HelpRequest>,
+    copy_speed: CopySpeed,
     /// The engine refused the next record.
     refused: bool,
     /// Its sender goes on in a large ring, which we could not map.
@@ -88,6 +91,7 @@ impl Inbound {
             };
             // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
+            let started = self.copy_speed.start(record.len);
             let header = wire::Header::from_words(self.ring.rows().read_header(record.line));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // The header is read once more, so that on the way through `take` it stays in registers.
@@ -100,6 +104,9 @@ impl Inbound {
                     }
                     Delivery::Broken => return (done, RingEvent::Broken),
                 }
+            }
+            if let Some(started) = started {
+                self.copied(record.len, started.elapsed());
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
                 event = RingEvent::Starved;
@@ -154,6 +161,13 @@ impl Inbound {
         let moved = self.ring.enlarge(file, index);
         self.cannot_follow = moved.is_err();
         moved.map(|_| self.consumer.follow())
+    }
+
+    #[cold]
+    pub(super) fn copied(&mut self, len: usize, time: Duration) {
+        if let Some(quick) = self.copy_speed.took(len, time) {
+            self.ring.quick().store(u64::from(quick), Ordering::Relaxed);
+        }
     }
 
     fn set_hot(&mut self, hot: bool) {
@@ -277,6 +291,7 @@ impl Inbox {
                 peer,
                 ending: false,
                 help: None,
+                copy_speed: CopySpeed::default(),
                 refused: false,
                 cannot_follow: false,
                 hot: false,

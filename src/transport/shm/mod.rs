@@ -25,6 +25,7 @@
 mod attention;
 mod bells;
 mod config;
+mod copy_speed;
 mod direct_access;
 mod doorbell;
 mod dual_copy;
@@ -264,6 +265,11 @@ impl Transport for ShmTransport {
             Written::Done => Push::Done,
             sent => self.push_failed(to, sent),
         }
+    }
+
+    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+        let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
+        out.is_some_and(|out| out.ring.quick().load(Ordering::Relaxed) != 0)
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -309,6 +309,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
+    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+        self.behind(to)
+            .is_some_and(|(transport, number)| transport.is_sooner_sent(number))
+    }
+
     fn abandon(&mut self, peer: PeerId) -> bool {
         // The transport of a closed lane is gone, and with it all that it had.
         self.behind(peer)

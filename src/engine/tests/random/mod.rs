@@ -120,6 +120,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             late,
             keeps: full * 2,
             poor: late,
+            sooner_sent: delay * 3,
             gets,
             copies: [0; 3],
             recalls: [0; 2],

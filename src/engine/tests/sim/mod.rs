@@ -47,6 +47,8 @@ pub struct Manner {
     pub keeps: u64,
     /// Of 16 packets that are longer than `Limits::guaranteed_body`, how many find no memory.
     pub poor: u64,
+    /// Of 16 questions of how a peer gets a message sooner, how many are answered: in packets.
+    pub sooner_sent: u64,
     /// Of 16 gets: how many are unsupported, how many fail, how many are done at once; the rest end later.
     pub gets: [u64; 3],
     /// Of 16 copies from or to a peer's region: how many are done at once, end later, fail later; the rest are refused.
@@ -74,6 +76,7 @@ impl Default for Manner {
             late: 0,
             keeps: 0,
             poor: 0,
+            sooner_sent: 0,
             gets: [0, 0, 16],
             copies: [0; 3],
             recalls: [0; 2],

@@ -164,6 +164,10 @@ impl<T: Transport> Transport for Watch<T> {
         self.inner.peer(address)
     }
 
+    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+        self.inner.is_sooner_sent(to)
+    }
+
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let push = self.inner.push(to, header, body, notice);
         if push == Push::Later {

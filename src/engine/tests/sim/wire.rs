@@ -42,6 +42,11 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
+    fn is_sooner_sent(&mut self, _: PeerId) -> bool {
+        let mut world = self.world.borrow_mut();
+        world.roll(16) < world.manner.sooner_sent
+    }
+
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let mut world = self.world.borrow_mut();
         if to >= self.peers {

@@ -183,6 +183,35 @@ fn bed_that_fetches(gets_at_once: usize) -> Bed {
 }
 
 #[test]
+fn a_message_is_offered_unless_it_is_sooner_sent() {
+    let (eager, offer) = (Packet::Eager as u8, Packet::Rendezvous as u8);
+    for (len, sooner_sent, first) in [
+        (80, 0, eager),
+        (90, 0, offer),
+        (90, 16, eager),
+        (200, 0, offer),
+        (301, 16, offer),
+    ] {
+        for gets_at_once in [0, 9000] {
+            let mut manner = Manner::default();
+            manner.limits.eager_if_fetched = 80;
+            manner.limits.gets_at_once = gets_at_once;
+            manner.sooner_sent = sooner_sent;
+            let mut bed = Bed::new(2, 1, manner, small());
+            let recv = bed.recv(1, &[len], tagged(1));
+            let sent = bed.send(letter(0, 1, 1, len)).unwrap();
+            assert_eq!(
+                bed.world.borrow().packets,
+                [(first, 1)].into(),
+                "{len} {sooner_sent} {gets_at_once}"
+            );
+            bed.settle();
+            check(&bed, recv, sent);
+        }
+    }
+}
+
+#[test]
 fn delivery_is_told_when_the_message_is_in_place() {
     let level = CompletionLevel::Delivery;
     for (gets_at_once, len) in [0, 9000].into_iter().flat_map(|most| LENGTHS.map(|len| (most, len))) {

@@ -35,6 +35,35 @@ fn packets_arrive_once_whole_in_order() {
     assert_eq!(at_a.packets[9].0, to_b);
 }
 
+/// What the receiver has measured its sender knows. A later sender in the same lane begins anew.
+#[test]
+fn a_sender_learns_whether_copies_are_quick() {
+    let dir = Dir::new();
+    let (mut b, mut at_b) = (dir.open("b"), Kept::default());
+    let copied = |b: &mut ShmTransport, time| b.inbox.get_mut(1).unwrap().copied(4096, time);
+    // A neighbour keeps the memory of the lane from being released.
+    let mut neighbour = dir.open("neighbour");
+    let neighbours_b = neighbour.peer(b"b").unwrap();
+    push_all(&mut neighbour, neighbours_b, 0..1, &mut at_b);
+    let (quick, slow) = (Duration::from_nanos(1), Duration::from_secs(1));
+    for sender in 1..=2 {
+        let mut a = dir.open("a");
+        let to_b = a.peer(b"b").unwrap();
+        assert!(!a.is_sooner_sent(to_b));
+        push_all(&mut a, to_b, 0..1, &mut at_b);
+        poll_until(&mut b, &mut at_b, |kept| kept.packets.len() == 1 + sender);
+        assert!(!a.is_sooner_sent(to_b));
+        copied(&mut b, quick);
+        assert!(a.is_sooner_sent(to_b));
+        copied(&mut b, slow);
+        copied(&mut b, slow);
+        assert!(!a.is_sooner_sent(to_b));
+        copied(&mut b, quick);
+        drop(a);
+        poll_until(&mut b, &mut at_b, |kept| kept.gone.len() == sender);
+    }
+}
+
 #[test]
 fn an_endpoint_reaches_itself() {
     let dir = Dir::new();

@@ -119,7 +119,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             limits: Limits {
                 max_body: 700,
                 eager: 300,
-                eager_if_fetched: 300,
+                eager_if_fetched: 200,
                 can_get,
                 gets_at_once,
                 guaranteed_body: 256,
@@ -131,6 +131,7 @@ fn manner() -> impl Strategy<Value = Manner> {
             late,
             keeps: full * 2,
             poor: full,
+            sooner_sent: delay * 3,
             gets,
             copies,
             recalls,
