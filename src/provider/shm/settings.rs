@@ -29,8 +29,8 @@ const VARIABLES: [Variable; 5] = [
     (
         "eager_size",
         ParamType::Size,
-        "Messages up to this many bytes are sent without asking the receiver (default: 8192, or 32768 where the receiver \
-         cannot read the sender's memory)",
+        "Messages up to this many bytes are sent without asking the receiver (default: 7168; 32768 where the receiver \
+         cannot read the sender's memory, or copies quickly)",
     ),
     (
         "together_size",
