@@ -41,7 +41,7 @@ done
 # Soft-RoCE (6.1) repeats one now and then, when its timer goes off while an answer is on its way (completer_retry_err). One with
 # a fence that is to be repeated is never sent: the fence waits until no read and no atomic is under way, and the one that is
 # repeated counts as such (rxe_wqe_is_fenced). With ibverbs alone each of six such repeats stood still for ever, and none of
-# fourteen without a fence.
+# forty without a fence.
 step "device_atomics"
 FI_OFI_RXM_DEVICE_ATOMICS=1 CASE_SECONDS=150 timeout 400 "$PAGES/device_atomics" "$provider" --patient >page 2>&1
 echo "GUEST device_atomics ends with $?"
