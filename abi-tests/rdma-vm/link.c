@@ -1,4 +1,7 @@
-/* A link that goes down in the middle of a transfer (eth0). The device is not what it was after that: the last page to run. */
+/*
+ * A link that goes down in the middle of a transfer (eth0). The last page to run: the connection ends while there is no way for
+ * its goodbye, and after that the device hears of no other (hosts.sh says why).
+ */
 #include <rdma/fi_rma.h>
 #include "connected.h"
 
