@@ -12,8 +12,6 @@ use super::op::{
 };
 use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
 use super::outgoing_op::OutgoingOp;
-#[cfg(test)]
-use super::port::ExposedName;
 use super::port::{Body, Contact, Get, NotDone, PeerId, Push, Transport};
 use super::state::{Call, Config, Core, ExposedRegions, GetOwner};
 use super::wire::Packet;
@@ -329,39 +327,6 @@ impl<T: Transport> Engine<T> {
     /// Packets that violated the protocol.
     pub fn malformed(&self) -> u64 {
         self.core.malformed
-    }
-
-    /// Sizes of all tables: all are 0 when nothing is in flight.
-    #[cfg(test)]
-    pub fn leftovers(&self) -> [usize; 5] {
-        let core = &self.core;
-        let sides = core.peers.iter().filter_map(|peer| peer.rma.as_ref());
-        let sides = core.unacked + sides.map(|rma| rma.left()).sum::<usize>();
-        [
-            core.sends.len(),
-            core.arrivals.len(),
-            core.landings.len(),
-            core.streams.len() + core.multis.len() + core.claims.len() + core.calls.len() + core.exposures.len(),
-            sides + core.kept + core.peers.iter().map(|peer| peer.kept + peer.withheld).sum::<usize>(),
-        ]
-    }
-
-    /// The names of all outgoing operations in flight.
-    #[cfg(test)]
-    pub fn unfinished_names(&self) -> Vec<ExposedName> {
-        self.core
-            .sends
-            .iter()
-            .map(|(id, _)| ExposedName::Sent(id.bits()))
-            .collect()
-    }
-
-    /// Our credit at a peer; its credit here; and what we have yet to return to it.
-    #[cfg(test)]
-    pub fn credit(&self, peer: PeerId) -> (usize, usize, usize) {
-        let stranger = super::peer::Peer::new(&self.core.config);
-        let peer = self.core.peers.get(peer as usize).unwrap_or(&stranger);
-        (peer.credit, peer.allowed, peer.owed + peer.withheld)
     }
 
     /// Pushes queued packets to each peer in turn.

@@ -10,15 +10,17 @@
 //! allows; else `outgoing` queues it per peer (`outgoing_op`). Up to `Limits::eager` bytes it goes unasked, as `Eager`
 //! or as `First` and `Segment`s (`segment`). Above that, or when the receiver withholds credit, it is offered
 //! (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches it with the transport's `get` and answers
-//! `Done`, or asks for segments with `Send`; `exposure` keeps account of the memory that is lent so. At the receiver `deliver` is what the transport calls for each packet.
+//! `Done`, or asks for segments with `Send`. `offer` does that in short where a fetch is over at once. `exposure` keeps
+//! account of the memory that is lent so. At the receiver `deliver` is what the transport calls for each packet.
 //! `eager` tries the short way, straight into a posted receive; else `matching` finds the receive, or a `message` is
 //! kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK, FI_CLAIM) takes it.
 //!
-//! A read or write (`rma`) is the transport's if it does all of them, as a card does (`native`). Else `direct` offers it to the transport, which may do it without the peer. Else a short
-//! write is one `Write` packet, acknowledged by count (`rma_peer`); a long one is an `Offer`, then a message whose
-//! receive is a region. A `Read` is answered with the bytes, or with leave to fetch them (`replies`). At the target
-//! `rma_fast` does short ones while the packet lies in the transport, `rma_target` all others; `pieces` turns keys and
-//! addresses into memory. `recall` takes short operations back whose target does not poll.
+//! A read or write (`rma`) is the transport's if it does all of them, as a card does (`native`). Else `direct` offers
+//! it to the transport, which may do it without the peer. Else a short write is one `Write` packet, acknowledged by
+//! count (`rma_peer`); a long one is an `Offer`, then a message whose receive is a region. A `Read` is answered with
+//! the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet lies
+//! in the transport, `rma_target` all others; `pieces` turns keys and addresses into memory. `recall` takes short
+//! operations back whose target does not poll.
 //!
 //! An atomic (`atomic`) is always one packet; `atomic_target` checks and executes it with a `kernel` of `mem`.
 //! `tagged_atomic`: one on the buffer of a tagged receive, which goes through matching. `peer_death` ends what waits
