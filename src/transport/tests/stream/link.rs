@@ -8,6 +8,7 @@ use crate::util::regions::Lease;
 use crate::util::user::UserIov;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 /// Packets that wait for room in the socket.
@@ -99,6 +100,11 @@ pub enum Came {
     End,
 }
 
+/// The other end hears of it though a child of fork, which another test has at the same time, has this end open too.
+pub fn shut(socket: &UnixStream) {
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
 /// A connection, or the place of one.
 #[derive(Default)]
 pub struct Link {
@@ -136,6 +142,9 @@ impl Link {
 
     /// Ends the connection on this side, and with it all that is under way.
     pub fn hang_up(&mut self) {
+        if let Some([socket, _]) = &self.sockets {
+            shut(socket);
+        }
         *self = Link {
             over: true,
             ..Link::default()

@@ -65,7 +65,13 @@ impl Stream {
     pub fn die(&mut self) {
         self.links.iter_mut().for_each(Link::hang_up);
         let mut board = self.board.borrow_mut();
-        board.calls.retain(|(to, ..)| *to != self.me);
+        board.calls.retain(|(to, _, socket)| {
+            let stays = *to != self.me;
+            if !stays {
+                link::shut(socket);
+            }
+            stays
+        });
         board.dead.push(self.me);
     }
 
