@@ -220,6 +220,30 @@ static void write_injected(void)
 		look(&b), look(&a);
 }
 
+/* A write by both sides: its target, which acknowledges it, and who reads that it is there. */
+static void write_there(void)
+{
+	DONE(fi_write(a.ep, &out, BYTES, NULL, to_b, addr, key, &contexts[1]));
+}
+
+static void target_of_write(void)
+{
+	write_there();
+	COUNTED(look(&b));
+	while (look(&a) != 1)
+		look(&b);
+}
+
+static void read_written(void)
+{
+	write_there();
+	look(&b);
+	if (COUNTED(look(&a)) == 1)
+		return;
+	while (look(&a) != 1)
+		look(&b);
+}
+
 static void add_injected(void)
 {
 	uint64_t before = memory[0], one = 1;
@@ -307,6 +331,8 @@ int main(int argc, char **argv)
 	count("read-unexpected", read_unexpected, calls);
 	count("receive-unexpected", receive_unexpected, calls);
 	count("write", write_injected, calls);
+	count("target-of-write", target_of_write, calls);
+	count("read-written", read_written, calls);
 	count("atomic", add_injected, calls);
 	for (int i = 0; i < POSTED; i++)
 		post(i, 1000 + (uint64_t) i);

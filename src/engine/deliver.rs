@@ -9,6 +9,7 @@ use super::peer::Malformed;
 use super::port::{ExposedName, Loss, NotDone, PeerId, Placement, Sink, Token};
 use super::state::{Core, GetOwner};
 use super::wire::{Header, Packet, flag};
+use crate::util::keep_in_registers;
 use crate::util::slab::Id;
 use crate::util::user::UserIov;
 
@@ -31,8 +32,8 @@ impl<R: Report> Sink for EngineSink<'_, R> {
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
         match header.packet {
             Packet::Eager => self.core.take_eager(from, header, body, self.report),
-            Packet::Rendezvous => self.core.take_offer(from, header, body, self.report),
-            _ => self.core.take_memory(from, *header, body, self.report),
+            Packet::Write => self.core.take_memory(from, *header, body, self.report),
+            _ => self.core.take_other(from, *header, body, self.report),
         }
     }
 
@@ -144,6 +145,31 @@ impl Core {
         }
     }
 
+    /// `Sink::take` of what is less frequent. By value, so that the header of a message stays in registers.
+    #[inline(never)]
+    fn take_other(&mut self, from: PeerId, mut header: Header, body: &[u8], report: &mut impl Report) -> bool {
+        let header = keep_in_registers(&mut header);
+        match header.packet {
+            Packet::Rendezvous => self.take_offer(from, header, body, report),
+            Packet::Done | Packet::Acked | Packet::Credit => self.take_answer(from, header, body, report),
+            _ => self.take_memory(from, *header, body, report),
+        }
+    }
+
+    /// The short way of an answer that nothing has failed. None of these is answered in turn.
+    fn take_answer(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> bool {
+        let simple = header.flags == 0 && body.is_empty();
+        let peer = self.peers.get(from as usize).filter(|_| simple);
+        if peer.is_none_or(|peer| peer.off_fast_path) {
+            return false;
+        }
+        if self.place_answer(from, header, 0, report).is_err() {
+            self.shun(from);
+        }
+        true
+    }
+
+    #[inline]
     fn place_answer(
         &mut self,
         from: PeerId,

@@ -349,8 +349,22 @@ impl<T: Transport> Engine<T> {
         for _ in 0..self.core.busy.len() {
             let Some(to) = self.core.busy.pop_front() else { return };
             self.core.peer(to).busy = false;
-            self.push_to(to, report);
+            if !self.push_only_ack(to) {
+                self.push_to(to, report);
+            }
         }
+    }
+
+    /// The short way of acknowledging a peer's operations after a poll. False: nothing was done.
+    fn push_only_ack(&mut self, to: PeerId) -> bool {
+        let Some(header) = self.core.only_ack_due(to) else {
+            return false;
+        };
+        if Self::push_out_of_line(&mut self.transport, to, &header, Body::Empty) != Push::Done {
+            return false;
+        }
+        self.core.acks_given(to, &header);
+        true
     }
 
     fn push_to(&mut self, to: PeerId, report: &mut impl Report) {

@@ -290,6 +290,15 @@ impl Core {
         })
     }
 
+    /// The same, if nothing else is to go to this peer.
+    pub(super) fn only_ack_due(&self, to: PeerId) -> Option<Header> {
+        let peer = self.peers.get(to as usize)?;
+        let rma = peer.rma.as_ref()?;
+        let answers = peer.control.len() + rma.replies.len() + rma.served_reads.len();
+        let alone = answers + peer.queue.len() + peer.requested.len() == 0 && self.credit_due(to).is_none();
+        self.ack_due(to).filter(|_| alone)
+    }
+
     /// That packet was pushed.
     pub(super) fn acks_given(&mut self, to: PeerId, header: &Header) {
         let rma = self.peer(to).rma_mut();
