@@ -99,7 +99,7 @@ fn one(atomic: &Atomic, part: &RemotePart, id: u32) -> Header {
 impl<T: Transport> Engine<T> {
     /// The most bytes that an atomic of this form can work on.
     pub fn atomic_limit(&self, form: Form) -> usize {
-        let most = self.core.small.saturating_sub(LIST);
+        let most = self.core.limits.small().saturating_sub(LIST);
         match form {
             Form::Base | Form::Fetch => most,
             Form::Compare => most / 2,

@@ -67,7 +67,7 @@ impl<T: Transport> Engine<T> {
     }
 
     pub fn with(transport: T, config: Config) -> Engine<T> {
-        let mut core = Core::new(transport.limits(), config);
+        let mut core = Core::new(transport.limits(), transport.far_limits(), config);
         if T::ONE_SIDED && config.one_sided {
             core.one_sided = transport.one_sided();
         }
@@ -139,10 +139,19 @@ impl<T: Transport> Engine<T> {
         if send.body.len() > self.core.limits.eager_if_fetched {
             self.core.peer(send.to).sooner_sent = self.transport.is_sooner_sent(send.to);
         }
+        self.note_way(send.to);
         if self.offer_at_once(send) {
             return Ok(());
         }
         self.queue(send.to, untold(send.inject, send.tell), || Outgoing::new(send), report)
+    }
+
+    /// Before it is decided how something goes to this peer.
+    #[inline(always)]
+    pub(super) fn note_way(&mut self, to: PeerId) {
+        if T::TWO_WAYS {
+            self.core.peer(to).far = self.transport.is_far(to);
+        }
     }
 
     /// A message was pushed, and the transport will say when it is done with it. By value, as `send_long`.
@@ -198,8 +207,8 @@ impl<T: Transport> Engine<T> {
             contact = self.transport.connect(to);
         }
         match contact {
-            Contact::Made if is_clear(self) => Ok(true),
-            Contact::Made | Contact::Soon => Err(Refused::Again),
+            Contact::Made | Contact::NoWay if is_clear(self) => Ok(true),
+            Contact::Made | Contact::NoWay | Contact::Soon => Err(Refused::Again),
             Contact::Late => Ok(false),
         }
     }
@@ -368,6 +377,7 @@ impl<T: Transport> Engine<T> {
     }
 
     fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
+        self.note_way(to);
         for _ in 0..BURST {
             match self.push_next(to, report) {
                 Step::Pushed | Step::Replaced => {}

@@ -42,7 +42,8 @@ impl Core {
     /// Whether a message is offered before anything else is tried, and nothing to this peer is before it.
     fn may_offer(&self, send: &Send) -> bool {
         let len = send.body.len();
-        let fits = len > self.limits.eager_if_fetched && len <= self.limits.gets_at_once;
+        let limits = self.limits_to(send.to);
+        let fits = len > limits.eager_if_fetched && len <= limits.gets_at_once;
         if !fits || send.inject || send.fence || self.sends.len() >= Id::SHORT_MAX {
             return false;
         }

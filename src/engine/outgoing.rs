@@ -346,23 +346,20 @@ impl Core {
             return None; // a message must not overtake long reads and writes before it
         }
         let fetched = matches!(send.local, LocalBuffer::User(_)) && peer.is_to_fetch();
-        let eager = if fetched {
-            self.limits.eager_if_fetched
-        } else {
-            self.limits.eager
-        };
+        let limits = self.limits_to(to);
+        let eager = if fetched { limits.eager_if_fetched } else { limits.eager };
         // A message that would go in many small packets is better fetched.
-        let asks = send.len > eager || peer.small_packets_only && send.len > self.limits.guaranteed_body;
+        let asks = send.len > eager || peer.small_packets_only && send.len > limits.guaranteed_body;
         if !asks && credit::cost(send.len) > peer.credit && !peer.withholds_credit {
             return None; // the receiver returns credit without being asked
         }
         if asks || credit::cost(send.len) > peer.credit {
             return Some(NextPacket::bare(Purpose::Start(id), send.start(Packet::Rendezvous, id)));
         }
-        let (packet, len) = if send.len <= self.small {
+        let (packet, len) = if send.len <= limits.small() {
             (Packet::Eager, send.len)
         } else {
-            (Packet::First, self.limits.max_body)
+            (Packet::First, limits.max_body)
         };
         Some(NextPacket {
             purpose: Purpose::Start(id),

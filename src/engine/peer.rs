@@ -2,7 +2,7 @@
 
 use super::op::{Completion, CompletionLevel, Error, Failure};
 use super::outgoing::{Holds, Outgoing, Purpose, Stage};
-use super::port::PeerId;
+use super::port::{Limits, PeerId};
 use super::rma_peer::RmaPeer;
 use super::state::{Config, Core};
 use super::wire::Header;
@@ -47,6 +47,8 @@ pub(super) struct Peer {
     pub cannot_fetch: bool,
     /// `Transport::is_sooner_sent`, as it was for the last message that is long enough for that to matter.
     pub sooner_sent: bool,
+    /// `Transport::is_far`, as it was when something to it was queued last.
+    pub far: bool,
     /// It violated the protocol: all its packets are dropped.
     pub shunned: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
@@ -82,6 +84,7 @@ impl Peer {
             small_packets_only: false,
             cannot_fetch: false,
             sooner_sent: false,
+            far: false,
             shunned: false,
             not_polling: false,
             allowed: config.window,
@@ -132,11 +135,21 @@ impl Core {
         peer.and_then(|peer| peer.source).unwrap_or(id)
     }
 
+    /// The limits for packets to this peer.
+    #[inline]
+    pub(super) fn limits_to(&self, id: PeerId) -> &Limits {
+        match self.peers.get(id as usize) {
+            Some(peer) if peer.far => &self.far_limits,
+            _ => &self.limits,
+        }
+    }
+
     /// The most body bytes of a packet to this peer at this time.
     pub(super) fn max_body_to(&self, id: PeerId) -> usize {
+        let limits = self.limits_to(id);
         match self.peers.get(id as usize) {
-            Some(peer) if peer.small_packets_only => self.limits.guaranteed_body,
-            _ => self.limits.max_body,
+            Some(peer) if peer.small_packets_only => limits.guaranteed_body,
+            _ => limits.max_body,
         }
     }
 

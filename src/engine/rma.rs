@@ -88,6 +88,7 @@ impl<T: Transport> Engine<T> {
             return Err(Refused::Invalid);
         }
         let rma = &rma;
+        self.note_way(rma.to);
         if self.copies_natively() {
             return self.rma_native(rma, report);
         }
@@ -99,11 +100,11 @@ impl<T: Transport> Engine<T> {
             if self.rma_copied(rma, &part, report) {
                 return Ok(());
             }
-            if len < self.core.small {
+            if len < self.core.limits_to(rma.to).small() {
                 self.polls_again(rma.to);
             }
         }
-        let short = len <= self.core.small && !rma.fence && self.core.may_start_short(rma.to);
+        let short = len <= self.core.limits_to(rma.to).small() && !rma.fence && self.core.may_start_short(rma.to);
         match (rma.access, short) {
             (Access::Write, true) => self.write_short(rma, &part, report),
             (Access::Read, true) => self.read_short(rma, &part, report),
@@ -326,7 +327,8 @@ impl Core {
         let header = match &send.op {
             OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
             OutgoingOp::Read(remote_side) => {
-                self.read_header(id, send, remote_side, self.limits.can_get && send.len > self.small)
+                let limits = self.limits_to(to);
+                self.read_header(id, send, remote_side, limits.can_get && send.len > limits.small())
             }
             OutgoingOp::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
             OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => return None,
@@ -337,7 +339,7 @@ impl Core {
     fn write_header(&self, to: PeerId, id: Id, send: &Outgoing, remote_side: &RemoteSide) -> Header {
         let flags = if send.data.is_some() { flag::DATA } else { 0 };
         let data = send.data.unwrap_or(0);
-        if send.len <= self.small && remote_side.list() + send.len <= self.max_body_to(to) {
+        if send.len <= self.limits_to(to).small() && remote_side.list() + send.len <= self.max_body_to(to) {
             let header = Header {
                 flags,
                 total: data,
@@ -365,7 +367,7 @@ impl Core {
 
     /// The first packet of a queued RMA or atomic operation was pushed.
     pub(super) fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
-        let small = self.small;
+        let small = self.limits_to(to).small();
         let Some(send) = self.sends.get_mut(id) else { return };
         let long = match header.packet {
             Packet::Offer => true,

@@ -84,10 +84,10 @@ pub(super) struct Core {
     /// None: peers may access no memory.
     pub exposed_regions: Option<ExposedRegions>,
     pub config: Config,
-    /// The transport's, reduced to what credit and packet size allow.
+    /// The transport's, reduced to what credit and packet size allow: those that every peer bears.
     pub limits: Limits,
-    /// The longest message or operation that goes in one packet.
-    pub small: usize,
+    /// The same for far peers (`Transport::is_far`).
+    pub far_limits: Limits,
     /// The longest message that goes in one packet whoever its receiver is: longer ones may be better offered.
     pub small_to_all: usize,
     /// By `PeerId`.
@@ -134,27 +134,14 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(limits: Limits, config: Config) -> Core {
-        let eager = limits.eager.min(credit::largest(config.window));
-        let small = eager.min(limits.max_body);
-        let can_get = limits.can_get && limits.max_body >= Remote::MAX;
-        let eager_if_fetched = if can_get {
-            limits.eager_if_fetched.min(eager)
-        } else {
-            eager
-        };
+    pub(super) fn new(limits: Limits, far_limits: Limits, config: Config) -> Core {
+        let (limits, far_limits) = (reduced(limits, &config), reduced(far_limits, &config));
         Core {
             exposed_regions: None,
             config,
-            limits: Limits {
-                eager,
-                eager_if_fetched,
-                can_get,
-                gets_at_once: if can_get { limits.gets_at_once } else { 0 },
-                ..limits
-            },
-            small,
-            small_to_all: small.min(eager_if_fetched),
+            limits,
+            far_limits,
+            small_to_all: limits.small().min(limits.eager_if_fetched),
             peers: Vec::new(),
             busy: VecDeque::new(),
             sends: Slab::default(),
@@ -189,6 +176,23 @@ impl Core {
             MessageKind::Tagged => &mut self.tagged,
             MessageKind::Collective => &mut self.collective,
         }
+    }
+}
+
+/// What credit and packet size allow of a transport's limits.
+fn reduced(limits: Limits, config: &Config) -> Limits {
+    let eager = limits.eager.min(credit::largest(config.window));
+    let can_get = limits.can_get && limits.max_body >= Remote::MAX;
+    Limits {
+        eager,
+        eager_if_fetched: if can_get {
+            limits.eager_if_fetched.min(eager)
+        } else {
+            eager
+        },
+        can_get,
+        gets_at_once: if can_get { limits.gets_at_once } else { 0 },
+        ..limits
     }
 }
 

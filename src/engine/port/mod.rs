@@ -55,6 +55,14 @@ pub struct Limits {
     pub guaranteed_body: usize,
 }
 
+impl Limits {
+    /// The longest message or operation that goes in one packet.
+    #[inline]
+    pub fn small(&self) -> usize {
+        self.eager.min(self.max_body)
+    }
+}
+
 /// A packet's bytes.
 #[derive(Clone, Copy)]
 pub enum Body<'a> {
@@ -269,6 +277,8 @@ pub enum Contact {
     Soon,
     /// The same, but the peer has not answered for so long that it may take any time.
     Late,
+    /// It cannot be made now: a push would say why.
+    NoWay,
 }
 
 /// How a peer was lost.
@@ -293,6 +303,20 @@ pub trait Transport {
     const PUSHES_LATER: bool = false;
 
     fn limits(&self) -> Limits;
+
+    /// Whether some peers are reached another way, which bears more. Known to the compiler, as the others.
+    const TWO_WAYS: bool = false;
+
+    /// The limits of that way: none is below that of `limits`, but for gets. Asked once.
+    fn far_limits(&self) -> Limits {
+        self.limits()
+    }
+
+    /// Whether this peer is reached that way. Asked for each operation that is not short; it may become so, as long as
+    /// nothing has come from the peer or gone to it.
+    fn is_far(&mut self, _to: PeerId) -> bool {
+        false
+    }
 
     /// What this end does in its peers' memory by itself. Asked once, as `limits`.
     fn one_sided(&self) -> OneSided {

@@ -54,7 +54,8 @@ mod tests;
 
 use crate::engine::op::{RemotePart, Unreached};
 use crate::engine::port::{
-    self, Body, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+    self, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token,
+    Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
@@ -144,7 +145,7 @@ impl ShmTransport {
 
     /// Connects to a peer on the first push to it.
     #[cold]
-    fn connect(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
+    fn connect_out(&mut self, to: PeerId) -> Result<&mut Outbound, Push> {
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
         if peer.ending {
             return Err(Push::Gone);
@@ -180,7 +181,7 @@ impl ShmTransport {
     fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
         let peer = self.peers.get(to)?;
         if peer.out.is_none() {
-            self.connect(to).ok()?.note_alive();
+            self.connect_out(to).ok()?.note_alive();
             return Some(());
         }
         if !self.lives(peer) {
@@ -256,7 +257,7 @@ impl Transport for ShmTransport {
         }
         let out = match self.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
             Some(out) => out,
-            None => match self.connect(to) {
+            None => match self.connect_out(to) {
                 Ok(out) => out,
                 Err(push) => return push,
             },
@@ -264,6 +265,18 @@ impl Transport for ShmTransport {
         match out.push(header, body) {
             Written::Done => Push::Done,
             sent => self.push_failed(to, sent),
+        }
+    }
+
+    fn connect(&mut self, to: PeerId) -> Contact {
+        if self.peers.get(to).is_some_and(|peer| peer.out.is_some()) {
+            return Contact::Made;
+        }
+        match self.connect_out(to) {
+            Ok(_) => Contact::Made,
+            // The engine is to hear of the end first.
+            Err(Push::Gone) => Contact::Soon,
+            Err(_) => Contact::NoWay,
         }
     }
 
@@ -393,7 +406,7 @@ impl Transport for ShmTransport {
         }
         let connected = self.peers.get(from).is_some_and(|peer| peer.out.is_some());
         if !connected {
-            match self.connect(from).map(drop) {
+            match self.connect_out(from).map(drop) {
                 Err(Push::Gone) => return port::Get::Gone,
                 Err(_) => return port::Get::Unsupported,
                 Ok(()) => {}

@@ -91,7 +91,7 @@ fn pair(work: impl Fn(ShmTransport, PeerId, bool)) {
     pin(0);
     let mut end = dir.open("a");
     let to = end.peer(b"b").unwrap();
-    while end.connect(to).is_err() {}
+    while end.connect_out(to).is_err() {}
     work(end, to, true);
     assert_eq!(child.wait(), 0);
 }

@@ -291,7 +291,7 @@ impl Story {
 
     fn push(&mut self, forger: &mut ShmTransport, to: PeerId, words: [u64; 4], body: &[u8]) {
         let connected = forger.peers.get(to).is_some_and(|peer| peer.out.is_some());
-        if connected || forger.connect(to).is_ok() {
+        if connected || forger.connect_out(to).is_ok() {
             if let Some(out) = forger.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
                 let _ = out.push_words(words, body);
             }

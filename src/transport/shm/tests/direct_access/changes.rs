@@ -51,7 +51,7 @@ fn what_was_refused_may_be_given_later() {
 fn a_peer_that_could_not_be_known_is_asked_again() {
     let memory = Memory::shared();
     let mut p = pair(memory.region(Rights::BOTH));
-    assert!(p.end.connect(p.to).is_ok());
+    assert!(p.end.connect_out(p.to).is_ok());
     let out = p.end.peers.get_mut(p.to).and_then(|peer| peer.out.as_mut()).unwrap();
     out.proof.refused();
     assert!(!write(&mut p.end, p.to, &part(0, 1), &mut [1]));
