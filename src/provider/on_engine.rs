@@ -60,6 +60,11 @@ pub trait OnEngine: Send + Sync + 'static {
         Limits::default()
     }
 
+    /// The same for far peers: see `Transport::is_far`.
+    fn far_limits() -> Limits {
+        Self::limits()
+    }
+
     /// fi_domain: opens what its endpoints share. It is dropped in fi_close of the domain, after them.
     fn share(info: &Info) -> Result<Self::Shared>;
 

@@ -115,7 +115,7 @@ unsafe extern "C" fn open_srx<P: OnEngine>(
     // SAFETY: forwarded.
     unsafe {
         opened_srx(domain, attr, out, context, |domain, rx| {
-            Ok(SharedRx::<P::Transport>::open(domain, rx, P::limits()))
+            Ok(SharedRx::<P::Transport>::open(domain, rx, P::limits(), P::far_limits()))
         })
     }
 }

@@ -15,9 +15,10 @@
 //! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The engine
 //! reports no completion before that.
 //!
-//! - here: what the engine asks; `sink`: what a transport may ask.
+//! - here: what the engine asks; `sink`: what a transport may ask; `tap`: the same for one of several.
 
 mod sink;
+pub mod tap;
 
 use super::op::{Access, AtomicOp, Error, RemotePart, Unreached};
 use super::wire::Header;

@@ -5,11 +5,10 @@
 //! A peer's address can only be asked for between polls: its first packet is refused once, and accepted in the next
 //! poll. Knows neither queues nor locks. Called by the engine of `shared_rx`.
 
-mod tap;
-
 use super::EndpointTransport;
 use super::connection::{self, ConnectionEvent};
 use crate::engine::op::RemotePart;
+use crate::engine::port::tap::{Known, KnownPeers, Tap};
 use crate::engine::port::{
     self, Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
 };
@@ -20,22 +19,12 @@ use crate::util::user::{UserBuf, UserIov};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use tap::Tap;
-
-/// A peer of one lane, with its numbers in the engine.
-#[derive(Clone, Copy)]
-struct LanePeer {
-    id: PeerId,
-    source: PeerId,
-    /// The engine was told of its source since the peer came or came back.
-    met: bool,
-}
 
 struct Lane<T> {
     /// None: the lane is closed.
     transport: Option<T>,
     /// By the lane transport's own number of the peer.
-    known: Vec<Option<LanePeer>>,
+    known: KnownPeers,
     /// Polled only when its mark was set.
     watched: Option<Arc<Ready>>,
 }
@@ -55,13 +44,16 @@ enum NumberOf {
 
 pub(super) struct Lanes<T> {
     limits: Limits,
+    far_limits: Limits,
     lanes: Vec<Lane<T>>,
     numbers: Vec<NumberOf>,
     sources: HashMap<Box<[u8]>, PeerId>,
     /// Peers of closed lanes; the engine hears of their end in the next poll.
-    over: Vec<LanePeer>,
+    over: Vec<Known>,
     /// Peers met in a poll that have no number yet; empty between polls.
     fresh: Vec<PeerId>,
+    /// Peers that were lost in a poll; empty between polls.
+    lost: Vec<PeerId>,
     /// Peers of closed lanes whose end the engine has heard of.
     past: Vec<PeerId>,
     /// Numbers to be given again.
@@ -76,15 +68,17 @@ pub(super) struct Lanes<T> {
 }
 
 impl<T: EndpointTransport> Lanes<T> {
-    /// `limits`: those of every transport that will be added.
-    pub(super) fn new(limits: Limits) -> Lanes<T> {
+    /// The limits are those of every transport that will be added.
+    pub(super) fn new(limits: Limits, far_limits: Limits) -> Lanes<T> {
         Lanes {
             limits,
+            far_limits,
             lanes: Vec::new(),
             numbers: Vec::new(),
             sources: HashMap::new(),
             over: Vec::new(),
             fresh: Vec::new(),
+            lost: Vec::new(),
             past: Vec::new(),
             free: Vec::new(),
             polled: Vec::new(),
@@ -222,7 +216,7 @@ impl<T: EndpointTransport> Lanes<T> {
         Some(id)
     }
 
-    fn know(&mut self, lane: usize, number: PeerId) -> Option<LanePeer> {
+    fn know(&mut self, lane: usize, number: PeerId) -> Option<Known> {
         let at = number as usize;
         if let Some(known) = self.lanes.get(lane)?.known.get(at).copied().flatten() {
             return Some(known);
@@ -231,7 +225,7 @@ impl<T: EndpointTransport> Lanes<T> {
         let base = T::base_address(address).to_vec();
         let source = self.source(&base)?;
         let id = self.add_number(NumberOf::Peer { lane, number })?;
-        let known = LanePeer { id, source, met: false };
+        let known = Known { id, source, met: false };
         let table = &mut self.lanes.get_mut(lane)?.known;
         if table.len() <= at {
             table.resize(at + 1, None);
@@ -252,9 +246,19 @@ impl<T: EndpointTransport> Lanes<T> {
 
 impl<T: EndpointTransport> Transport for Lanes<T> {
     const PUSHES_LATER: bool = T::PUSHES_LATER;
+    const TWO_WAYS: bool = T::TWO_WAYS;
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn far_limits(&self) -> Limits {
+        self.far_limits
+    }
+
+    fn is_far(&mut self, to: PeerId) -> bool {
+        self.behind(to)
+            .is_some_and(|(transport, number)| transport.is_far(number))
     }
 
     /// Returns a source, for matching on any lane; it cannot be sent to.
@@ -440,8 +444,10 @@ impl<T: EndpointTransport> Lanes<T> {
                 sink,
                 known: &mut lane.known,
                 fresh: &mut self.fresh,
+                lost: &mut self.lost,
             };
             done += transport.poll(&mut tap, budget);
+            self.lost.clear();
             if self.fresh.is_empty() {
                 return done;
             }

@@ -143,7 +143,7 @@ impl<T: EndpointTransport> Owners for Sharers<T> {
 }
 
 impl<T: EndpointTransport + 'static> SharedRx<T> {
-    pub fn open(domain: &Arc<Domain>, rx: &RxAttr, limits: Limits) -> Arc<SharedRx<T>> {
+    pub fn open(domain: &Arc<Domain>, rx: &RxAttr, limits: Limits, far_limits: Limits) -> Arc<SharedRx<T>> {
         let sharers = Sharers {
             state: EndpointState::of_shared_rx(domain, rx),
             endpoints: Vec::new(),
@@ -153,7 +153,7 @@ impl<T: EndpointTransport + 'static> SharedRx<T> {
             marks: Vec::new(),
             transport: PhantomData,
         };
-        let core = EndpointCore::new(Engine::new(Lanes::new(limits)), sharers);
+        let core = EndpointCore::new(Engine::new(Lanes::new(limits, far_limits)), sharers);
         Arc::new(SharedRx {
             users: Refs::default(),
             host: EngineHost::new(domain, core, domain.crossed),

@@ -145,7 +145,7 @@ impl Bed {
             caps: self.info.caps,
             ..self.info.rx.clone().unwrap()
         };
-        SharedRx::open(&self.domain, &rx, Shm::limits())
+        SharedRx::open(&self.domain, &rx, Shm::limits(), Shm::limits())
     }
 
     pub(super) fn member(

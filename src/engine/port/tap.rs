@@ -1,16 +1,34 @@
-//! What the transport of one lane says to the engine, with the engine's numbers of peers.
+//! What one of several transports says to the engine that they have together, with that engine's numbers of peers.
+//!
+//! Each transport numbers its peers for itself. A peer without a number of the engine's is noted, and its first packet is
+//! refused: its address can only be asked for when the transport has returned. Called by what joins transports.
 
-use super::LanePeer;
+use super::*;
 use crate::engine::op::{Access, Error};
-use crate::engine::port::*;
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
 
-/// The engine, as the transport of one lane sees it.
-pub(super) struct Tap<'a, S> {
-    pub(super) sink: &'a mut S,
-    pub(super) known: &'a mut [Option<LanePeer>],
-    pub(super) fresh: &'a mut Vec<PeerId>,
+/// A peer of one transport, with its numbers in the engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub id: PeerId,
+    /// As whose its messages match.
+    pub source: PeerId,
+    /// The engine was told of its source since the peer came or came back.
+    pub met: bool,
+}
+
+/// By a transport's own numbers of its peers.
+pub type KnownPeers = Vec<Option<Known>>;
+
+/// The engine, as one of the transports sees it.
+pub struct Tap<'a, S> {
+    pub sink: &'a mut S,
+    pub known: &'a mut [Option<Known>],
+    /// Peers that have sent something and have no number of the engine's.
+    pub fresh: &'a mut Vec<PeerId>,
+    /// Peers that are lost, by the engine's number.
+    pub lost: &'a mut Vec<PeerId>,
 }
 
 impl<S: Sink> Sink for Tap<'_, S> {
@@ -76,6 +94,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
             // Named first, though it may never have sent: receives directed to it must fail too.
             self.sink.met(known.id, known.source);
             self.sink.gone(known.id, loss);
+            self.lost.push(known.id);
         }
     }
 }
