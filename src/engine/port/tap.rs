@@ -27,8 +27,10 @@ pub struct Tap<'a, S> {
     pub known: &'a mut [Option<Known>],
     /// Peers that have sent something and have no number of the engine's.
     pub fresh: &'a mut Vec<PeerId>,
-    /// Peers that are lost, by the engine's number.
+    /// Peers that were lost, by the engine's number.
     pub lost: &'a mut Vec<PeerId>,
+    /// A number of the transport's stands for nobody once its peer was lost.
+    pub forgets: bool,
 }
 
 impl<S: Sink> Sink for Tap<'_, S> {
@@ -89,12 +91,18 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 
     fn gone(&mut self, peer: PeerId, loss: Loss) {
-        if let Some(Some(known)) = self.known.get_mut(peer as usize) {
+        let Some(place) = self.known.get_mut(peer as usize) else {
+            return;
+        };
+        if let Some(known) = place {
             known.met = false;
             // Named first, though it may never have sent: receives directed to it must fail too.
             self.sink.met(known.id, known.source);
             self.sink.gone(known.id, loss);
             self.lost.push(known.id);
+            if self.forgets {
+                *place = None;
+            }
         }
     }
 }

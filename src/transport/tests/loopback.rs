@@ -78,6 +78,14 @@ impl Loopback {
         &self.address
     }
 
+    pub fn address_of(&self, peer: PeerId) -> Option<Vec<u8>> {
+        let lanes = self.hub.lanes();
+        let mut numbers = lanes.numbers.iter();
+        numbers
+            .find(|(_, number)| **number == peer)
+            .map(|(address, _)| address.clone())
+    }
+
     /// Whether a packet lies here that was not delivered.
     pub fn has_news(&self) -> bool {
         let lanes = self.hub.lanes();

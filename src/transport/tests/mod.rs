@@ -10,5 +10,5 @@
 pub mod joined;
 pub mod loopback;
 pub mod queue_pair;
-mod stream;
+pub mod stream;
 pub mod suite;

@@ -445,6 +445,7 @@ impl<T: EndpointTransport> Lanes<T> {
                 known: &mut lane.known,
                 fresh: &mut self.fresh,
                 lost: &mut self.lost,
+                forgets: false,
             };
             done += transport.poll(&mut tap, budget);
             self.lost.clear();

@@ -1,0 +1,458 @@
+//! Two transports as one: peers that are near are reached by one of them, all others by the other.
+//!
+//! Each peer has one way, chosen when something is first sent to it or comes from it: the near one if that connects, else
+//! the far one. So the packets of a peer keep their order, and nothing above knows of the two but `Limits`, of which the
+//! far way may bear more. When a peer is lost, the choice is open again. The engine's numbers are the join's (`peers`);
+//! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
+//!
+//! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
+//! missing. Opened by `provider`.
+
+mod peers;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use crate::engine::op::{RemotePart, Unreached};
+use crate::engine::port::tap::{KnownPeers, Tap};
+use crate::engine::port::*;
+use crate::engine::wire::Header;
+use crate::util::regions::{Regions, Rights};
+use crate::util::user::{UserBuf, UserIov};
+use peers::{Peers, Way};
+use std::sync::Arc;
+use turns::Turns;
+
+/// How the addresses of a join are made of those of its two ways. A context of a scalable endpoint has an address, too.
+pub trait Naming {
+    type Near: Transport;
+    type Far: Transport;
+
+    /// A peer's address on the near way. None: it cannot be near.
+    fn near(&self, address: &[u8]) -> Option<Vec<u8>>;
+    /// A peer's address on the far way. None: it has none.
+    fn far(&self, address: &[u8]) -> Option<Vec<u8>>;
+    /// The address of a peer that was met on the near way.
+    fn met_near(&self, near: &Self::Near, peer: PeerId) -> Option<Vec<u8>>;
+    /// The address of a peer that was met on the far way.
+    fn met_far(&self, far: &Self::Far, peer: PeerId) -> Option<Vec<u8>>;
+    /// The address of the scalable endpoint of which this is a context; any other as it is.
+    fn base<'a>(&self, address: &'a [u8]) -> &'a [u8];
+}
+
+/// One of the two transports, with what the engine calls its peers.
+struct Side<T> {
+    transport: T,
+    known: KnownPeers,
+    /// Peers that have sent something and have no number of the engine's yet. Empty between polls.
+    fresh: Vec<PeerId>,
+}
+
+pub struct Join<N: Naming> {
+    names: N,
+    near: Option<Side<N::Near>>,
+    far: Option<Side<N::Far>>,
+    peers: Peers,
+    turns: Turns,
+    /// Peers that were lost in a poll. Empty between polls.
+    lost: Vec<PeerId>,
+}
+
+impl<T: Transport> Side<T> {
+    fn new(transport: T) -> Side<T> {
+        Side {
+            transport,
+            known: Vec::new(),
+            fresh: Vec::new(),
+        }
+    }
+
+    fn poll<S: Sink>(&mut self, sink: &mut S, lost: &mut Vec<PeerId>, budget: usize) -> usize {
+        let mut tap = Tap {
+            sink,
+            known: &mut self.known,
+            fresh: &mut self.fresh,
+            lost,
+            forgets: true,
+        };
+        self.transport.poll(&mut tap, budget)
+    }
+
+    /// Numbers that the transport gives up, of peers that the engine does not hold.
+    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let known = &self.known;
+        let is_held = |number: PeerId| peers::known(known, number).is_some_and(|known| held(known.id));
+        let forgotten = self.transport.forget(&is_held);
+        let lost = forgotten
+            .into_iter()
+            .filter_map(|number| peers::unknow(&mut self.known, number));
+        lost.collect()
+    }
+}
+
+impl<N: Naming> Join<N> {
+    /// One of the two may be missing.
+    pub fn new(names: N, near: Option<N::Near>, far: Option<N::Far>) -> Join<N> {
+        const {
+            assert!(
+                !N::Near::ONE_SIDED,
+                "an engine asks either all of its peers' cards or none"
+            );
+        }
+        Join {
+            names,
+            near: near.map(Side::new),
+            far: far.map(Side::new),
+            peers: Peers::default(),
+            turns: Turns::default(),
+            lost: Vec::new(),
+        }
+    }
+
+    pub fn names(&self) -> &N {
+        &self.names
+    }
+
+    pub fn near(&self) -> Option<&N::Near> {
+        self.near.as_ref().map(|side| &side.transport)
+    }
+
+    pub fn far(&self) -> Option<&N::Far> {
+        self.far.as_ref().map(|side| &side.transport)
+    }
+
+    pub fn near_mut(&mut self) -> Option<&mut N::Near> {
+        self.near.as_mut().map(|side| &mut side.transport)
+    }
+
+    pub fn far_mut(&mut self) -> Option<&mut N::Far> {
+        self.far.as_mut().map(|side| &mut side.transport)
+    }
+
+    pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
+        self.peers.address(peer)
+    }
+
+    /// How many peers were reached either way since the join was made.
+    pub fn reached(&self) -> (usize, usize) {
+        self.peers.reached()
+    }
+
+    /// The near transport, if that is the way to this peer.
+    #[inline(always)]
+    fn near_to(&mut self, peer: PeerId) -> Option<(&mut N::Near, PeerId)> {
+        match (self.peers.way(peer), &mut self.near) {
+            (Way::Near(number), Some(near)) => Some((&mut near.transport, number)),
+            _ => None,
+        }
+    }
+
+    /// The far transport, if that is the way to this peer.
+    #[inline]
+    fn far_to(&mut self, peer: PeerId) -> Option<(&mut N::Far, PeerId)> {
+        match (self.peers.way(peer), &mut self.far) {
+            (Way::Far(number), Some(far)) => Some((&mut far.transport, number)),
+            _ => None,
+        }
+    }
+
+    /// The way to a peer, which is chosen now if it is open.
+    #[inline]
+    fn settled(&mut self, peer: PeerId) -> Way {
+        match self.peers.way(peer) {
+            Way::Open => self.settle(peer),
+            way => way,
+        }
+    }
+
+    #[cold]
+    fn settle(&mut self, peer: PeerId) -> Way {
+        let Some(address) = self.peers.address(peer) else {
+            return Way::Open;
+        };
+        if let (Some(near), Some(there)) = (&mut self.near, self.names.near(address))
+            && let Some(number) = near.transport.peer(&there)
+            && near.transport.connect(number) != Contact::NoWay
+        {
+            return self.peers.choose(peer, Way::Near(number), &mut near.known);
+        }
+        if let (Some(far), Some(there)) = (&mut self.far, self.names.far(address))
+            && let Some(number) = far.transport.peer(&there)
+        {
+            return self.peers.choose(peer, Way::Far(number), &mut far.known);
+        }
+        Way::Open
+    }
+
+    /// To a peer that is far, or whose way is open.
+    #[cold]
+    #[inline(never)]
+    fn push_elsewhere(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+        match (self.settled(to), &mut self.near, &mut self.far) {
+            (Way::Near(number), Some(near), _) => near.transport.push(number, header, body, notice),
+            (Way::Far(number), _, Some(far)) => {
+                self.turns.far_is_used();
+                far.transport.push(number, header, body, notice)
+            }
+            _ => Push::Unreachable(Unreached::Nobody),
+        }
+    }
+
+    /// Whoever was met gets a number, by the address that the transport tells.
+    #[cold]
+    fn name_fresh(&mut self) {
+        if let Some(near) = &mut self.near {
+            while let Some(number) = near.fresh.pop() {
+                let address = self.names.met_near(&near.transport, number);
+                self.peers.met(&self.names, address, Way::Near(number), &mut near.known);
+            }
+        }
+        if let Some(far) = &mut self.far {
+            while let Some(number) = far.fresh.pop() {
+                let address = self.names.met_far(&far.transport, number);
+                self.peers.met(&self.names, address, Way::Far(number), &mut far.known);
+            }
+        }
+    }
+
+    /// The ways to peers that were lost are open again.
+    #[cold]
+    fn reopen_lost(&mut self) {
+        for peer in self.lost.drain(..) {
+            self.peers.reopen(peer);
+        }
+    }
+
+    fn has_met(&self) -> bool {
+        let fresh = |fresh: &[PeerId]| !fresh.is_empty();
+        self.near.as_ref().is_some_and(|side| fresh(&side.fresh))
+            || self.far.as_ref().is_some_and(|side| fresh(&side.fresh))
+    }
+
+    #[inline]
+    fn poll_once<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let mut done = 0;
+        if let Some(near) = &mut self.near {
+            done = near.poll(sink, &mut self.lost, budget);
+            if !self.turns.is_far_due(done) {
+                return done;
+            }
+        }
+        done + self.poll_far(sink, budget)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_far<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let Some(far) = &mut self.far else { return 0 };
+        let done = far.poll(sink, &mut self.lost, budget);
+        self.turns.far_was_polled(done);
+        done
+    }
+}
+
+impl<N: Naming> Transport for Join<N> {
+    const PUSHES_LATER: bool = N::Near::PUSHES_LATER || N::Far::PUSHES_LATER;
+    const TWO_WAYS: bool = true;
+
+    fn limits(&self) -> Limits {
+        joined(self.near().map(N::Near::limits), self.far().map(N::Far::limits)).0
+    }
+
+    fn far_limits(&self) -> Limits {
+        joined(self.near().map(N::Near::limits), self.far().map(N::Far::limits)).1
+    }
+
+    fn is_far(&mut self, to: PeerId) -> bool {
+        matches!(self.settled(to), Way::Far(_))
+    }
+
+    fn peer(&mut self, address: &[u8]) -> Option<PeerId> {
+        self.peers.number(&self.names, address)
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.near().is_some_and(N::Near::is_crowded) || self.far().is_some_and(N::Far::is_crowded)
+    }
+
+    fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let near = self.near.as_mut().map(|side| side.forget(held));
+        let far = self.far.as_mut().map(|side| side.forget(held));
+        for peer in near.into_iter().chain(far).flatten() {
+            self.peers.reopen(peer);
+        }
+        self.peers.forget(held)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+        match self.near_to(to) {
+            Some((near, number)) => near.push(number, header, body, notice),
+            None => self.push_elsewhere(to, header, body, notice),
+        }
+    }
+
+    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+        match self.near_to(to) {
+            Some((near, number)) => near.is_sooner_sent(number),
+            None => self.far_to(to).is_some_and(|(far, number)| far.is_sooner_sent(number)),
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if let Some(near) = self.near_mut() {
+            near.flush();
+        }
+        if let Some(far) = self.far_mut() {
+            far.flush();
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.near().is_some_and(N::Near::has_unsent) || self.far().is_some_and(N::Far::has_unsent)
+    }
+
+    fn abandon(&mut self, peer: PeerId) -> bool {
+        if let Some((near, number)) = self.near_to(peer) {
+            return near.abandon(number);
+        }
+        self.far_to(peer).is_none_or(|(far, number)| far.abandon(number))
+    }
+
+    #[inline]
+    fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let mut done = self.poll_once(sink, budget);
+        // What was refused for want of a number must not wait for news that do not come.
+        if self.has_met() {
+            self.name_fresh();
+            self.turns.far_is_used();
+            done += self.poll_once(sink, budget);
+        }
+        if !self.lost.is_empty() {
+            self.reopen_lost();
+        }
+        done
+    }
+
+    fn connect(&mut self, to: PeerId) -> Contact {
+        match (self.settled(to), &mut self.near, &mut self.far) {
+            (Way::Near(number), Some(near), _) => near.transport.connect(number),
+            (Way::Far(number), _, Some(far)) => {
+                self.turns.far_is_used();
+                far.transport.connect(number)
+            }
+            _ => Contact::NoWay,
+        }
+    }
+
+    fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
+        match (self.settled(to), &mut self.near, &mut self.far) {
+            (Way::Near(number), Some(near), _) => near.transport.expose(number, iov, name),
+            (Way::Far(number), _, Some(far)) => far.transport.expose(number, iov, name),
+            _ => None,
+        }
+    }
+
+    fn unexpose(&mut self, to: PeerId, id: u64) {
+        match self.near_to(to) {
+            Some((near, number)) => near.unexpose(number, id),
+            None => {
+                if let Some((far, number)) = self.far_to(to) {
+                    far.unexpose(number, id);
+                }
+            }
+        }
+    }
+
+    fn get(
+        &mut self,
+        from: PeerId,
+        remote: &Remote,
+        local: &UserIov,
+        at: usize,
+        len: usize,
+        token: Option<Token>,
+    ) -> Get {
+        if let Some((near, number)) = self.near_to(from) {
+            return near.get(number, remote, local, at, len, token);
+        }
+        match self.far_to(from) {
+            Some((far, number)) => far.get(number, remote, local, at, len, token),
+            None => Get::Unsupported,
+        }
+    }
+
+    fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
+        if let Some(near) = self.near_mut() {
+            near.publish_regions(regions, endpoint);
+        }
+    }
+
+    // Direct access is the near way's: what is done there by its processor and by ours is done by one kind of
+    // instruction, so atomics of near and far peers see each other.
+
+    #[inline(always)]
+    fn reach<R>(
+        &mut self,
+        to: PeerId,
+        part: &RemotePart,
+        wanted: Rights,
+        work: impl FnOnce(UserBuf) -> R,
+    ) -> Option<R> {
+        self.settled(to);
+        let (near, number) = self.near_to(to)?;
+        near.reach(number, part, wanted, work)
+    }
+
+    fn reach_all<R>(
+        &mut self,
+        to: PeerId,
+        parts: &[RemotePart],
+        wanted: Rights,
+        work: impl FnOnce(&UserIov) -> R,
+    ) -> Option<R> {
+        self.settled(to);
+        let (near, number) = self.near_to(to)?;
+        near.reach_all(number, parts, wanted, work)
+    }
+
+    fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
+        self.settled(to);
+        match self.near_to(to) {
+            Some((near, number)) => near.copy(number, copy, token),
+            None => Get::Unsupported,
+        }
+    }
+
+    fn poll_mark(&self, to: PeerId) -> u64 {
+        match (self.peers.way(to), &self.near) {
+            (Way::Near(number), Some(near)) => near.transport.poll_mark(number),
+            _ => 0,
+        }
+    }
+
+    fn recall(&mut self, to: PeerId, judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
+        let (near, number) = self.near_to(to)?;
+        near.recall(number, judge)
+    }
+}
+
+/// The limits of a join of transports with these: those that every peer bears, and those of far peers.
+pub fn joined(near: Option<Limits>, far: Option<Limits>) -> (Limits, Limits) {
+    let (Some(near), Some(far)) = (near, far) else {
+        let only = near.or(far).unwrap_or_default();
+        return (only, only);
+    };
+    let sync_placement = near.sync_placement && far.sync_placement;
+    let common = Limits {
+        max_body: near.max_body.min(far.max_body),
+        eager: near.eager.min(far.eager),
+        eager_if_fetched: near.eager_if_fetched.min(far.eager_if_fetched),
+        guaranteed_body: near.guaranteed_body.min(far.guaranteed_body),
+        sync_placement,
+        ..near
+    };
+    let most = Limits { sync_placement, ..far };
+    (common, most)
+}

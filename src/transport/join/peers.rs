@@ -1,0 +1,177 @@
+//! The peers of a join: their numbers, their addresses, and the way to each.
+//!
+//! Called by `Join` only.
+
+use super::Naming;
+use crate::engine::port::PeerId;
+use crate::engine::port::tap::{Known, KnownPeers};
+use std::collections::{HashMap, HashSet};
+
+/// How a peer is reached, with its number on that way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Near(PeerId),
+    Far(PeerId),
+    /// Not chosen yet.
+    Open,
+}
+
+struct Peer {
+    address: Box<[u8]>,
+    /// As whose its messages match: the scalable endpoint of which it is a context, or itself.
+    source: PeerId,
+}
+
+#[derive(Default)]
+pub(super) struct Peers {
+    /// Of each number; apart from the rest, as every packet looks here.
+    ways: Vec<Way>,
+    /// None: the number is free.
+    table: Vec<Option<Peer>>,
+    numbers: HashMap<Box<[u8]>, PeerId>,
+    free: Vec<PeerId>,
+    near_reached: usize,
+    far_reached: usize,
+}
+
+impl Peers {
+    #[inline(always)]
+    pub(super) fn way(&self, peer: PeerId) -> Way {
+        self.ways.get(peer as usize).copied().unwrap_or(Way::Open)
+    }
+
+    pub(super) fn address(&self, peer: PeerId) -> Option<&[u8]> {
+        Some(&self.table.get(peer as usize)?.as_ref()?.address)
+    }
+
+    pub(super) fn reached(&self) -> (usize, usize) {
+        (self.near_reached, self.far_reached)
+    }
+
+    /// The number of an address. None: nobody could be there.
+    pub(super) fn number<N: Naming>(&mut self, names: &N, address: &[u8]) -> Option<PeerId> {
+        if let Some(number) = self.numbers.get(address) {
+            return Some(*number);
+        }
+        if names.near(address).is_none() && names.far(address).is_none() {
+            return None;
+        }
+        let source = match names.base(address) {
+            base if base.len() == address.len() => None,
+            base => Some(self.number(names, &base.to_vec())?),
+        };
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => {
+                let id = PeerId::try_from(self.table.len()).ok()?;
+                self.table.push(None);
+                self.ways.push(Way::Open);
+                id
+            }
+        };
+        let address: Box<[u8]> = address.into();
+        self.numbers.insert(address.clone(), id);
+        let source = source.unwrap_or(id);
+        *self.table.get_mut(id as usize)? = Some(Peer { address, source });
+        Some(id)
+    }
+
+    /// This is the way to the peer. Returns it.
+    pub(super) fn choose(&mut self, peer: PeerId, way: Way, known: &mut KnownPeers) -> Way {
+        let source = self.table.get(peer as usize).and_then(Option::as_ref);
+        let source = source.map_or(peer, |peer| peer.source);
+        let number = match way {
+            Way::Near(number) => {
+                self.near_reached += 1;
+                number
+            }
+            Way::Far(number) => {
+                self.far_reached += 1;
+                number
+            }
+            Way::Open => return way,
+        };
+        if let Some(place) = self.ways.get_mut(peer as usize) {
+            *place = way;
+        }
+        know(
+            known,
+            number,
+            Known {
+                id: peer,
+                source,
+                met: false,
+            },
+        );
+        way
+    }
+
+    /// Something has come this way from the peer at this address. It is the way to it, unless another was chosen.
+    pub(super) fn met<N: Naming>(&mut self, names: &N, address: Option<Vec<u8>>, way: Way, known: &mut KnownPeers) {
+        let Some(peer) = address.and_then(|address| self.number(names, &address)) else {
+            return;
+        };
+        if self.way(peer) == Way::Open {
+            self.choose(peer, way, known);
+            return;
+        }
+        // It comes one way and we go the other, as it could not reach us the near way.
+        let source = self.table.get(peer as usize).and_then(Option::as_ref);
+        let source = source.map_or(peer, |peer| peer.source);
+        if let Way::Near(number) | Way::Far(number) = way {
+            know(
+                known,
+                number,
+                Known {
+                    id: peer,
+                    source,
+                    met: false,
+                },
+            );
+        }
+    }
+
+    /// The way to the peer is to be chosen anew.
+    pub(super) fn reopen(&mut self, peer: PeerId) {
+        if let Some(way) = self.ways.get_mut(peer as usize) {
+            *way = Way::Open;
+        }
+    }
+
+    /// Frees the numbers of peers without a way that nobody holds, and returns them.
+    pub(super) fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
+        let stays = |id: PeerId, way: Way| way != Way::Open || held(id);
+        let numbered = || (0..).zip(self.ways.iter().copied());
+        let peer = |id: PeerId| self.table.get(id as usize).and_then(Option::as_ref);
+        let kept = numbered().filter(|(id, way)| stays(*id, *way));
+        let sources: HashSet<PeerId> = kept.filter_map(|(id, _)| Some(peer(id)?.source)).collect();
+        let idle = numbered().filter(|(id, way)| !stays(*id, *way) && !sources.contains(id) && peer(*id).is_some());
+        let idle: Vec<PeerId> = idle.map(|(id, _)| id).collect();
+        for id in &idle {
+            if let Some(gone) = self.table.get_mut(*id as usize).and_then(Option::take) {
+                self.numbers.remove(&gone.address);
+            }
+        }
+        self.free.extend(&idle);
+        idle
+    }
+}
+
+fn know(known: &mut KnownPeers, number: PeerId, peer: Known) {
+    let at = number as usize;
+    if known.len() <= at {
+        known.resize(at + 1, None);
+    }
+    if let Some(place) = known.get_mut(at) {
+        *place = Some(peer);
+    }
+}
+
+pub(super) fn known(known: &KnownPeers, number: PeerId) -> Option<Known> {
+    known.get(number as usize).copied().flatten()
+}
+
+/// The number stands for nobody any more. Returns the engine's number of whom it stood for.
+pub(super) fn unknow(known: &mut KnownPeers, number: PeerId) -> Option<PeerId> {
+    known.get_mut(number as usize)?.take().map(|known| known.id)
+}

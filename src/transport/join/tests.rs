@@ -1,0 +1,189 @@
+//! Joins of the small transports of the test bed: `loopback`, whose packets are there at once, and `stream`.
+
+use super::*;
+use crate::engine::tests::sim::{Connected, World};
+use crate::transport::tests::loopback::{Hub, Loopback};
+use crate::transport::tests::stream::Stream;
+use crate::transport::tests::suite::{Ends, Pair};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+/// A transport whose addresses are numbers.
+trait Numbered: Transport {
+    fn address_of(&self, peer: PeerId) -> Option<PeerId>;
+}
+
+impl Numbered for Stream {
+    fn address_of(&self, peer: PeerId) -> Option<PeerId> {
+        Some(peer)
+    }
+}
+
+impl Numbered for Loopback {
+    fn address_of(&self, peer: PeerId) -> Option<PeerId> {
+        let bytes = Loopback::address_of(self, peer)?;
+        Some(PeerId::from_le_bytes(*bytes.first_chunk()?))
+    }
+}
+
+/// A node of a machine. An address is two numbers, which machine and which node. The far way has the nodes' numbers, the
+/// near one counts them from the last, so that a mix-up is seen.
+struct Place<N, F> {
+    machine: PeerId,
+    nodes: PeerId,
+    ways: PhantomData<(N, F)>,
+}
+
+fn address(machine: PeerId, node: PeerId) -> Vec<u8> {
+    [machine.to_le_bytes(), node.to_le_bytes()].concat()
+}
+
+/// The machine and the node in an address.
+fn parts(address: &[u8]) -> Option<(PeerId, PeerId)> {
+    let (machine, node) = address.split_first_chunk()?;
+    Some((
+        PeerId::from_le_bytes(*machine),
+        PeerId::from_le_bytes(node.try_into().ok()?),
+    ))
+}
+
+impl<N, F> Place<N, F> {
+    fn backwards(&self, node: PeerId) -> PeerId {
+        self.nodes - 1 - node
+    }
+}
+
+impl<N: Numbered, F: Numbered> Naming for Place<N, F> {
+    type Near = N;
+    type Far = F;
+
+    fn near(&self, address: &[u8]) -> Option<Vec<u8>> {
+        let (machine, node) = parts(address)?;
+        (machine == self.machine).then(|| self.backwards(node).to_le_bytes().to_vec())
+    }
+
+    fn far(&self, address: &[u8]) -> Option<Vec<u8>> {
+        Some(parts(address)?.1.to_le_bytes().to_vec())
+    }
+
+    fn met_near(&self, near: &N, peer: PeerId) -> Option<Vec<u8>> {
+        Some(address(self.machine, self.backwards(near.address_of(peer)?)))
+    }
+
+    fn met_far(&self, far: &F, peer: PeerId) -> Option<Vec<u8>> {
+        let node = far.address_of(peer)?;
+        Some(address(alone_or_two(self.nodes)(node), node))
+    }
+
+    fn base<'a>(&self, address: &'a [u8]) -> &'a [u8] {
+        address
+    }
+}
+
+/// Two nodes have a machine each; of more, two share one.
+fn alone_or_two(nodes: PeerId) -> fn(PeerId) -> PeerId {
+    if nodes == 2 { |node| node } else { |node| node / 2 }
+}
+
+/// Ends of which the engine's number for each is its own.
+fn joins<N: Numbered, F: Numbered>(
+    machine: fn(PeerId) -> PeerId,
+    near: impl IntoIterator<Item = N, IntoIter: DoubleEndedIterator>,
+    far: Vec<F>,
+) -> Vec<Join<Place<N, F>>> {
+    let nodes = far.len() as PeerId;
+    let ways = (0..).zip(near.into_iter().rev().zip(far));
+    let joined = ways.map(|(node, (near, far))| {
+        let place = Place {
+            machine: machine(node),
+            nodes,
+            ways: PhantomData,
+        };
+        let mut join = Join::new(place, Some(near), Some(far));
+        for other in 0..nodes {
+            assert_eq!(join.peer(&address(machine(other), other)), Some(other));
+        }
+        join
+    });
+    joined.collect()
+}
+
+fn loopbacks(nodes: PeerId) -> Vec<Loopback> {
+    let hub = Hub::default();
+    let open = |node: PeerId| Loopback::open(&hub, &node.to_le_bytes()).expect("a fresh hub");
+    (0..nodes).map(open).collect()
+}
+
+fn ends<N: Numbered, F: Numbered>(joins: Vec<Join<Place<N, F>>>) -> Ends<Join<Place<N, F>>> {
+    let [a, b] = <[_; 2]>::try_from(joins).unwrap_or_else(|_| unreachable!());
+    Ends {
+        a,
+        b,
+        b_of_a: 1,
+        a_of_b: 0,
+        keep: Box::new(()),
+    }
+}
+
+/// The two of one machine. The far way pushes nothing later, as the suite asks of a join that never does.
+mod near {
+    use super::*;
+
+    type Near = Join<Place<Loopback, Loopback>>;
+
+    impl Pair for Near {
+        fn pair() -> Ends<Near> {
+            ends(joins(|_| 0, loopbacks(2), loopbacks(2)))
+        }
+    }
+
+    crate::transport::tests::suite::tests!(Near);
+}
+
+/// Two machines.
+mod far {
+    use super::*;
+
+    type Far = Join<Place<Loopback, Stream>>;
+
+    impl Pair for Far {
+        fn pair() -> Ends<Far> {
+            ends(joins(alone_or_two(2), loopbacks(2), Stream::connected(2, 7)))
+        }
+    }
+
+    crate::transport::tests::suite::tests!(Far);
+}
+
+/// Several nodes, of which some are near to each other. Connections of both ways break.
+type Mixed = Join<Place<Stream, Stream>>;
+
+impl Connected for Mixed {
+    const BREAKS: bool = true;
+
+    fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Mixed> {
+        let seed = world.borrow_mut().roll(u64::MAX);
+        let near = Stream::connected(nodes, seed);
+        joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.near().unwrap().is_quiet() && self.far().unwrap().is_quiet()
+    }
+
+    fn die(&mut self) {
+        self.near_mut().unwrap().die();
+        self.far_mut().unwrap().die();
+    }
+
+    fn break_off(&mut self, peer: PeerId) {
+        match self.peers.way(peer) {
+            Way::Near(number) => self.near_mut().unwrap().break_off(number),
+            Way::Far(number) => self.far_mut().unwrap().break_off(number),
+            Way::Open => {}
+        }
+    }
+}
+
+crate::engine::tests::random::over!(Mixed);
