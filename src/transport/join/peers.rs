@@ -58,7 +58,7 @@ impl Peers {
         }
         let source = match names.base(address) {
             base if base.len() == address.len() => None,
-            base => Some(self.number(names, &base.to_vec())?),
+            base => Some(self.number(names, base)?),
         };
         let id = match self.free.pop() {
             Some(id) => id,
