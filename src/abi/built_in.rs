@@ -26,6 +26,7 @@ use core::ffi::{CStr, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
 static ALL: [BuiltIn; COUNT] = [
+    BuiltIn::on_engine::<crate::provider::auto::Auto>(c"auto"),
     BuiltIn::on_engine::<crate::provider::shm::Shm>(c"shm"),
     BuiltIn::connected::<crate::provider::tcp::Tcp>(c"tcp"),
     BuiltIn::on_engine::<crate::provider::tcp::TcpRxm>(c"ofi_rxm"),
@@ -40,7 +41,7 @@ static ALL: [BuiltIn; COUNT] = [
 ];
 
 /// In tests there are two examples and a stand-in for a card besides.
-const COUNT: usize = 5 + 3 * cfg!(test) as usize;
+const COUNT: usize = 6 + 3 * cfg!(test) as usize;
 
 /// The lock of what providers keep for the whole process, which fork waits for.
 pub(super) static LOCK: &dyn Held = crate::transport::tcp::LOCK;

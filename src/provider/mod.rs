@@ -9,6 +9,7 @@ use crate::api::errno::Result;
 use crate::api::info::query::{Answer, Query};
 use core::any::Any;
 
+pub mod auto;
 pub mod connected;
 pub mod datagrams;
 pub mod direct;
@@ -60,7 +61,7 @@ impl Kind {
 
 /// Whether utility providers stand on this one only when told to by name: it does itself what they would add.
 pub fn refuses_layers(name: &str, kind: Kind) -> bool {
-    const COMPLETE: &[&str] = &["sockets", "shm", "efa", "psm3", "ucx", "cxi"];
+    const COMPLETE: &[&str] = &["sockets", "auto", "shm", "efa", "psm3", "ucx", "cxi"];
     kind == Kind::Utility || COMPLETE.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 

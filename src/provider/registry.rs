@@ -20,6 +20,7 @@ const ORDER: &[&str] = &[
     "ucx",
     "ofi_rxm",
     "ofi_rxd",
+    "auto",
     "shm",
     "udp",
     "tcp",

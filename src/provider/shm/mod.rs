@@ -155,8 +155,14 @@ fn open_numbered(stem: &str) -> Result<ShmTransport> {
     open(stem)
 }
 
+/// How many sends and receives an endpoint can have, as the user set it.
+pub(super) fn queue_sizes() -> (usize, usize) {
+    let settings = settings::get();
+    (settings.tx_size, settings.rx_size)
+}
+
 /// A transport of exactly this name.
-fn open(name: &str) -> Result<ShmTransport> {
+pub(super) fn open(name: &str) -> Result<ShmTransport> {
     try_open(name).map_err(|error| refused(name, &error))
 }
 

@@ -9,7 +9,7 @@ use crate::abi::types::*;
 use crate::api::av::uri;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::{format_of, of_interface};
-use crate::api::info::model::{AuthKey, Info};
+use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::sys::interfaces::{self, Interface};
 use crate::sys::resolve::{from_bytes, to_bytes};
@@ -108,10 +108,7 @@ fn offer(interface: &Interface, protocol: u32, strings: bool) -> Info {
     };
     info.src_addr = Some(to_bytes(&interface.address));
     info.nic = Some(nic(&interface.name));
-    if let (Some(domain), Some(ep)) = (&mut info.domain, &mut info.ep) {
-        (domain.auth_key, ep.auth_key) = (AuthKey::OF_ANY_SIZE, AuthKey::OF_ANY_SIZE);
-    }
-    info
+    super::with_auth_keys(info)
 }
 
 fn subnet(interface: &Interface) -> IpAddr {

@@ -20,7 +20,7 @@ pub struct DomainKey(Option<Secret>);
 
 impl DomainKey {
     /// That of the domain's attributes, else that of the user's file.
-    pub(super) fn of(info: &Info) -> Result<DomainKey> {
+    pub(in crate::provider) fn of(info: &Info) -> Result<DomainKey> {
         let asked = info.domain.as_ref().and_then(|domain| secret(&domain.auth_key));
         let found = asked.map_or_else(|| settings::get().secret, |asked| Ok(Some(asked)));
         found.map(DomainKey).map_err(|why| {
@@ -30,13 +30,13 @@ impl DomainKey {
     }
 
     /// The secret of an endpoint that is opened for this info.
-    pub(super) fn of_endpoint(&self, info: &Info) -> Option<Secret> {
+    pub(in crate::provider) fn of_endpoint(&self, info: &Info) -> Option<Secret> {
         let own = info.ep.as_ref().and_then(|ep| secret(&ep.auth_key));
         own.or_else(|| self.of_context())
     }
 
     /// The secret of whoever has no attributes of its own.
-    pub(super) fn of_context(&self) -> Option<Secret> {
+    pub(in crate::provider) fn of_context(&self) -> Option<Secret> {
         self.0.clone()
     }
 }

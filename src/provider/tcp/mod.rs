@@ -13,7 +13,7 @@ use crate::api::av::{AddressKind, SocketAddr as SocketKind, SocketUri, uri};
 use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::{FabricAttr, Info};
+use crate::api::info::model::{AuthKey, FabricAttr, Info};
 use crate::api::info::query::Query;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::resolve::{from_bytes, to_bytes};
@@ -30,7 +30,7 @@ mod keys;
 mod nic;
 mod settings;
 
-use keys::DomainKey;
+pub use keys::DomainKey;
 
 const NAME: &str = "tcp";
 
@@ -154,8 +154,29 @@ fn place(address: &[u8]) -> Option<SocketAddr> {
     from_bytes(address).or_else(|| uri::place(address))
 }
 
+/// The address of an endpoint that was given none.
+pub(super) fn usual_place() -> Option<SocketAddr> {
+    interfaces::usual(FI_FORMAT_UNSPEC)
+}
+
 fn open(address: &[u8], secret: Option<Secret>) -> Result<TcpTransport> {
-    let opened = opened("fi_endpoint", address, TcpTransport::open(address, &config(secret)));
+    open_with(address, &config(secret))
+}
+
+/// An endpoint that calls itself so towards its peers.
+pub(super) fn open_as(address: &[u8], instance: u64, secret: Option<Secret>) -> Result<TcpTransport> {
+    let instance = Some(instance);
+    open_with(
+        address,
+        &Config {
+            instance,
+            ..config(secret)
+        },
+    )
+}
+
+fn open_with(address: &[u8], config: &Config) -> Result<TcpTransport> {
+    let opened = opened("fi_endpoint", address, TcpTransport::open(address, config));
     opened.inspect(|transport| {
         let place = from_bytes(&TcpTransport::local_address(transport));
         log!(by NAME; Info, EpCtrl, "fi_endpoint: {}", interfaces::told(place));
@@ -261,6 +282,14 @@ impl EndpointTransport for TcpTransport {
     fn connection(&mut self) -> Option<&mut dyn Connects> {
         self.has_one_peer().then_some(self as &mut dyn Connects)
     }
+}
+
+/// The same offer to programs that have a secret.
+pub(super) fn with_auth_keys(mut info: Info) -> Info {
+    if let (Some(domain), Some(ep)) = (&mut info.domain, &mut info.ep) {
+        (domain.auth_key, ep.auth_key) = (AuthKey::OF_ANY_SIZE, AuthKey::OF_ANY_SIZE);
+    }
+    info
 }
 
 /// What an endpoint on an interface can do.

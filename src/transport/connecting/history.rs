@@ -76,6 +76,11 @@ impl History {
         self.died || self.failure.is_some()
     }
 
+    /// What the endpoint of the last connection calls itself.
+    pub fn instance(&self) -> Option<u64> {
+        Some(self.instance).filter(|instance| *instance != 0)
+    }
+
     /// A try begins.
     pub fn begins(&mut self, now: u64) {
         self.since.get_or_insert(now);

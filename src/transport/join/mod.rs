@@ -38,6 +38,11 @@ pub trait Naming {
     fn met_far(&self, far: &Self::Far, peer: PeerId) -> Option<Vec<u8>>;
     /// The address of the scalable endpoint of which this is a context; any other as it is.
     fn base<'a>(&self, address: &'a [u8]) -> &'a [u8];
+
+    /// The way to a peer was chosen: for the log.
+    fn chosen(&self, _address: &[u8], _near: bool) {}
+    /// The join is closed, and so many peers were reached either way: for the log.
+    fn ended(&self, _near: usize, _far: usize) {}
 }
 
 /// One of the two transports, with what the engine calls its peers.
@@ -133,11 +138,6 @@ impl<N: Naming> Join<N> {
         self.peers.address(peer)
     }
 
-    /// How many peers were reached either way since the join was made.
-    pub fn reached(&self) -> (usize, usize) {
-        self.peers.reached()
-    }
-
     /// The near transport, if that is the way to this peer.
     #[inline(always)]
     fn near_to(&mut self, peer: PeerId) -> Option<(&mut N::Near, PeerId)> {
@@ -174,12 +174,12 @@ impl<N: Naming> Join<N> {
             && let Some(number) = near.transport.peer(&there)
             && near.transport.connect(number) != Contact::NoWay
         {
-            return self.peers.choose(peer, Way::Near(number), &mut near.known);
+            return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
         if let (Some(far), Some(there)) = (&mut self.far, self.names.far(address))
             && let Some(number) = far.transport.peer(&there)
         {
-            return self.peers.choose(peer, Way::Far(number), &mut far.known);
+            return self.peers.choose(&self.names, peer, Way::Far(number), &mut far.known);
         }
         Way::Open
     }
@@ -248,6 +248,13 @@ impl<N: Naming> Join<N> {
         let done = far.poll(sink, &mut self.lost, budget);
         self.turns.far_was_polled(done);
         done
+    }
+}
+
+impl<N: Naming> Drop for Join<N> {
+    fn drop(&mut self) {
+        let (near, far) = self.peers.reached();
+        self.names.ended(near, far);
     }
 }
 

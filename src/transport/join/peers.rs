@@ -77,33 +77,37 @@ impl Peers {
     }
 
     /// This is the way to the peer. Returns it.
-    pub(super) fn choose(&mut self, peer: PeerId, way: Way, known: &mut KnownPeers) -> Way {
-        let source = self.table.get(peer as usize).and_then(Option::as_ref);
-        let source = source.map_or(peer, |peer| peer.source);
-        let number = match way {
-            Way::Near(number) => {
-                self.near_reached += 1;
-                number
-            }
-            Way::Far(number) => {
-                self.far_reached += 1;
-                number
-            }
+    pub(super) fn choose<N: Naming>(&mut self, names: &N, peer: PeerId, way: Way, known: &mut KnownPeers) -> Way {
+        match way {
+            Way::Near(_) => self.near_reached += 1,
+            Way::Far(_) => self.far_reached += 1,
             Way::Open => return way,
-        };
+        }
+        if let Some(address) = self.address(peer) {
+            names.chosen(address, matches!(way, Way::Near(_)));
+        }
         if let Some(place) = self.ways.get_mut(peer as usize) {
             *place = way;
         }
-        know(
-            known,
-            number,
-            Known {
-                id: peer,
-                source,
-                met: false,
-            },
-        );
+        self.note(peer, way, known);
         way
+    }
+
+    /// The transport of this way knows the peer by that number.
+    fn note(&self, peer: PeerId, way: Way, known: &mut KnownPeers) {
+        let (Way::Near(number) | Way::Far(number)) = way else {
+            return;
+        };
+        let entry = self.table.get(peer as usize).and_then(Option::as_ref);
+        let source = entry.map_or(peer, |entry| entry.source);
+        let at = number as usize;
+        if known.len() <= at {
+            known.resize(at + 1, None);
+        }
+        if let Some(place) = known.get_mut(at) {
+            let (id, met) = (peer, false);
+            *place = Some(Known { id, source, met });
+        }
     }
 
     /// Something has come this way from the peer at this address. It is the way to it, unless another was chosen.
@@ -111,23 +115,12 @@ impl Peers {
         let Some(peer) = address.and_then(|address| self.number(names, &address)) else {
             return;
         };
-        if self.way(peer) == Way::Open {
-            self.choose(peer, way, known);
-            return;
-        }
-        // It comes one way and we go the other, as it could not reach us the near way.
-        let source = self.table.get(peer as usize).and_then(Option::as_ref);
-        let source = source.map_or(peer, |peer| peer.source);
-        if let Way::Near(number) | Way::Far(number) = way {
-            know(
-                known,
-                number,
-                Known {
-                    id: peer,
-                    source,
-                    met: false,
-                },
-            );
+        match self.way(peer) {
+            Way::Open => {
+                self.choose(names, peer, way, known);
+            }
+            // It comes one way and we go the other: only one of us could go the near way.
+            Way::Near(_) | Way::Far(_) => self.note(peer, way, known),
         }
     }
 
@@ -154,16 +147,6 @@ impl Peers {
         }
         self.free.extend(&idle);
         idle
-    }
-}
-
-fn know(known: &mut KnownPeers, number: PeerId, peer: Known) {
-    let at = number as usize;
-    if known.len() <= at {
-        known.resize(at + 1, None);
-    }
-    if let Some(place) = known.get_mut(at) {
-        *place = Some(peer);
     }
 }
 

@@ -72,7 +72,7 @@ use region_table::RegionTable;
 use std::sync::Arc;
 
 pub use config::{Config, OpenError};
-pub use name::{base, context};
+pub use name::{base, context, context_number};
 
 /// An endpoint's shared-memory transport.
 pub struct ShmTransport {

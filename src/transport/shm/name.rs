@@ -38,6 +38,18 @@ pub fn base(address: &[u8]) -> &[u8] {
     address.get(..end.unwrap_or(address.len())).unwrap_or_default()
 }
 
+/// Which context of a scalable endpoint this is: 0, the endpoint itself. None: that is no number.
+pub fn context_number(address: &[u8]) -> Option<usize> {
+    match address.get(base(address).len()..)? {
+        [] => Some(0),
+        [_, digits @ ..] => core::str::from_utf8(digits)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|number| *number > 0),
+    }
+}
+
 /// The file of an endpoint. Two long addresses may hash to one name: the file holds the whole address, to tell.
 pub(super) fn endpoint_file(dir: &Path, address: &[u8]) -> PathBuf {
     dir.join(format!("{PREFIX}{}", escape(address)))
@@ -141,6 +153,7 @@ mod tests {
         for (address, index, expected) in rows {
             let context = context(address, index);
             assert_eq!((&*context, base(&context)), (expected, normal(address).unwrap()));
+            assert_eq!(context_number(&context), Some(index));
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Config {
     pub ports: Option<(u16, u16)>,
     /// Bytes of the kernel's buffers; None: as the system has it.
     pub kernel_buffer: Option<usize>,
+    /// The number by which peers tell this endpoint from another at the same address; None: one is drawn.
+    pub instance: Option<u64>,
     /// What peers must prove to have; None: nothing.
     pub secret: Option<Secret>,
     /// Takes a line for the administrator.
@@ -45,6 +47,7 @@ impl Default for Config {
             linger: Duration::from_secs(2),
             ports: None,
             kernel_buffer: None,
+            instance: None,
             secret: None,
             warn: |_| {},
             info: |_| {},

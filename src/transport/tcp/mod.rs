@@ -184,6 +184,8 @@ impl TcpTransport {
         one_peer: Option<OnePeer>,
         config: &Config,
     ) -> Result<TcpTransport, OpenError> {
+        let drawn = || shared::random().map_err(|error| OpenError::of("random numbers", error));
+        let instance = config.instance.map_or_else(drawn, Ok)?;
         let system = |error| OpenError::of("epoll", error);
         let (epoll, timer) = (Epoll::new().map_err(system)?, TimerFd::new().map_err(system)?);
         if let Some(listener) = &listener {
@@ -204,7 +206,7 @@ impl TcpTransport {
             armed: false,
             buffer: vec![0; BUFFER].into(),
             own_lane: OwnLane::default(),
-            instance: shared::random().map_err(|error| OpenError::of("random numbers", error))?,
+            instance,
             own: address::context(&address::of(&place), context.into()),
             context,
             epoll,
@@ -234,6 +236,11 @@ impl TcpTransport {
     /// The address behind a number.
     pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
         self.peers.get(peer).map(|peer| &*peer.address)
+    }
+
+    /// What the endpoint calls itself that was heard last behind a number.
+    pub fn instance_of(&self, peer: PeerId) -> Option<u64> {
+        self.peers.get(peer).and_then(|peer| peer.history.instance())
     }
 
     #[cold]

@@ -1,0 +1,171 @@
+//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length.
+//!
+//! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an endpoint
+//! that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4 address is
+//! mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. A context of a scalable endpoint
+//! has its number behind that, as shared memory writes it. Called by `mod` and `endpoint`.
+
+use crate::api::av::string::name;
+use crate::transport::connecting::address;
+use crate::transport::shm;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// What a node becomes an address with.
+pub(super) const SCHEME: &str = "fi_auto";
+const PREFIX: &str = "fi_auto://";
+
+const NAME: usize = 16;
+const IP: usize = 32;
+const PORT: usize = 4;
+const WHOLE: usize = NAME + 1 + IP + 1 + PORT;
+
+/// What an address says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    /// 0: one is to be drawn.
+    pub name: u64,
+    pub place: Option<SocketAddr>,
+    pub context: usize,
+}
+
+impl Address {
+    /// Of an address as programs have it, or of the part behind `://`. None: it is none of ours.
+    pub(super) fn of(bytes: &[u8]) -> Option<Address> {
+        let text = name(bytes);
+        let base = core::str::from_utf8(shm::base(text)).ok()?;
+        let context = match shm::context_number(text) {
+            Some(number) => number,
+            None => return None,
+        };
+        if base.len() != WHOLE || !base.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+            return None;
+        }
+        let mut parts = base.split('-');
+        let (name, ip, port) = (parts.next()?, parts.next()?, parts.next()?);
+        if (name.len(), ip.len(), port.len()) != (NAME, IP, PORT) || parts.next().is_some() {
+            return None;
+        }
+        let ip = Ipv6Addr::from_bits(u128::from_str_radix(ip, 16).ok()?);
+        let port = u16::from_str_radix(port, 16).ok()?;
+        let somewhere = !ip.is_unspecified() || port != 0;
+        let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
+        Some(Address {
+            name: u64::from_str_radix(name, 16).ok()?,
+            place: somewhere.then(|| SocketAddr::new(ip, port)),
+            context,
+        })
+    }
+
+    /// Without the scheme: how an endpoint is called in shared memory, and how the engine's transport knows it.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let ip = match self.place.map(|place| place.ip()) {
+            Some(IpAddr::V4(ip)) => ip.to_ipv6_mapped(),
+            Some(IpAddr::V6(ip)) => ip,
+            None => Ipv6Addr::UNSPECIFIED,
+        };
+        let port = self.place.map_or(0, |place| place.port());
+        let text = format!("{:016x}-{:032x}-{port:04x}", self.name, ip.to_bits());
+        shm::context(text.as_bytes(), self.context)
+    }
+
+    /// The endpoint's place in the form that the network's transport knows.
+    pub(super) fn network(&self) -> Option<Vec<u8>> {
+        let place = address::of(&self.place?);
+        Some(address::context(&place, self.context))
+    }
+
+    /// The number by which the network's transport tells this endpoint from another at the same place: that of each context
+    /// is its own.
+    pub(super) fn instance(&self) -> u64 {
+        self.name.wrapping_add(spread(self.context))
+    }
+
+    /// The same back: whoever calls itself so at this place of the network.
+    pub(super) fn met(network: &[u8], instance: u64) -> Option<Address> {
+        let context = usize::from(address::context_number(network));
+        Some(Address {
+            name: instance.wrapping_sub(spread(context)),
+            place: Some(without_scope(address::place(address::base(network))?)),
+            context,
+        })
+    }
+}
+
+fn spread(context: usize) -> u64 {
+    (context as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The scope of a link-local address is a number of the machine that knows it.
+fn without_scope(place: SocketAddr) -> SocketAddr {
+    SocketAddr::new(place.ip(), place.port())
+}
+
+/// As programs have it: with the scheme, and the NUL at the end of a C string.
+pub(super) fn whole(text: &[u8]) -> Vec<u8> {
+    [PREFIX.as_bytes(), text, &[0]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(name: u64, place: Option<&str>, context: usize) -> Address {
+        Address {
+            name,
+            place: place.map(|place| place.parse().unwrap()),
+            context,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let rows = [
+            address(1, Some("10.1.2.3:4567"), 0),
+            address(u64::MAX, Some("[2001:db8::1]:65535"), 0),
+            address(0, Some("127.0.0.1:0"), 0),
+            address(7, Some("0.0.0.0:9"), 0),
+            address(7, None, 0),
+            address(7, Some("10.1.2.3:4567"), 15),
+        ];
+        for row in rows {
+            let text = row.text();
+            assert_eq!(Address::of(&text), Some(row));
+            assert_eq!(Address::of(&whole(&text)), Some(row));
+            assert_eq!(shm::base(&text).len(), WHOLE);
+        }
+    }
+
+    #[test]
+    fn whoever_is_met_on_the_network_has_the_address_that_it_tells() {
+        for place in ["10.1.2.3:4567", "[2001:db8::1]:65535"] {
+            for context in [0, 1, 15] {
+                let told = address(77, Some(place), context);
+                let network = told.network().unwrap();
+                assert_eq!(Address::met(&network, told.instance()), Some(told));
+            }
+        }
+        let numbers = [0, 1, 2].map(|context| address(77, None, context).instance());
+        assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2]);
+    }
+
+    #[test]
+    fn nothing_else_is_read() {
+        let good = String::from_utf8(address(1, Some("10.1.2.3:4567"), 0).text()).unwrap();
+        assert!(Address::of(good.as_bytes()).is_some());
+        let rows = [
+            String::new(),
+            good[1..].to_owned(),
+            format!("{good}0"),
+            good.replace('-', "0"),
+            good.replacen('0', "g", 1),
+            good.replacen('0', "+", 1),
+            good.replacen('0', "-", 1),
+            format!("{good}\u{1f}00x1"),
+            format!("{good}\u{1f}"),
+            "fi_shm://0123456789abcdef:01234567".to_owned(),
+        ];
+        for row in rows {
+            assert_eq!(Address::of(row.as_bytes()), None, "{row}");
+        }
+    }
+}

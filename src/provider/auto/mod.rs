@@ -1,0 +1,172 @@
+//! Provider `auto`: one endpoint for every peer. Those on the same machine are reached through shared memory, the others
+//! by the network.
+//!
+//! Only tables and rules: the transport is `transport::join` of those of `shm` and `tcp`, which this opens as their own
+//! providers do, with what the user set for them. Registered by `abi::built_in`.
+//!
+//! - `address`: what an address says of both ways;
+//! - `endpoint`: the two as one;
+//! - `settings`: the variables FI_AUTO_*.
+
+mod address;
+mod endpoint;
+mod settings;
+
+use super::on_engine::{OnEngine, Rdm};
+use super::shm::Shm;
+use super::tcp::{DomainKey, Tcp};
+use crate::abi::types::*;
+use crate::api::av::string::text;
+use crate::api::av::{AddressKind, StringAddr};
+use crate::api::errno::{Errno, Result};
+use crate::api::info::address::{Family, Names, Resolver, System};
+use crate::api::info::model::Info;
+use crate::api::info::query::Query;
+use crate::engine::port::Limits;
+use crate::transport::join;
+use address::{Address, SCHEME, whole};
+use endpoint::AutoTransport;
+use std::sync::Arc;
+
+const NAME: &str = "auto";
+
+/// Which of two it speaks depends on where the peer is. The first bit marks a provider's own protocol.
+const PROTOCOL: u32 = 1 << 31 | u32::from_be_bytes(*b"\0aut");
+
+/// Sends up to this size can be injected.
+const INJECT_SIZE: usize = 4096;
+
+pub struct Auto;
+
+impl OnEngine for Auto {
+    type Transport = AutoTransport;
+    type Shared = DomainKey;
+
+    const NAME: &'static str = NAME;
+    const VERSION: u32 = 206 << 16;
+
+    fn start() -> Auto {
+        settings::init();
+        Auto
+    }
+
+    fn offers(&self) -> Vec<Info> {
+        let settings = settings::get();
+        if !(settings.local || settings.network) {
+            return Vec::new();
+        }
+        let (tx_size, rx_size) = super::shm::queue_sizes();
+        let rdm = Rdm {
+            fabric: NAME.into(),
+            domain: NAME.into(),
+            version: Auto::VERSION,
+            addr_format: FI_ADDR_STR,
+            protocol: PROTOCOL,
+            protocol_version: 1,
+            reach: FI_LOCAL_COMM | if settings.network { FI_REMOTE_COMM } else { 0 },
+            tx_size,
+            rx_size,
+            inject_size: INJECT_SIZE,
+            limits: Auto::limits(),
+        };
+        vec![super::tcp::with_auth_keys(rdm.offer())]
+    }
+
+    fn address(&self, answer: &mut Info, query: &Query) -> Result<()> {
+        let (source, dest) = addresses(query)?;
+        (answer.src_addr, answer.dest_addr) = (Some(source), dest);
+        answer.addr_format = FI_ADDR_STR;
+        Ok(())
+    }
+
+    fn address_kind(_: u32) -> Arc<dyn AddressKind> {
+        Arc::new(StringAddr::of(SCHEME))
+    }
+
+    fn limits() -> Limits {
+        limits().0
+    }
+
+    fn far_limits() -> Limits {
+        limits().1
+    }
+
+    fn share(info: &Info) -> Result<DomainKey> {
+        DomainKey::of(info)
+    }
+
+    fn open(key: &Arc<DomainKey>, info: &Info) -> Result<AutoTransport> {
+        let asked = info.src_addr.as_deref().map_or(Some(blank()), Address::of);
+        endpoint::open(&asked.ok_or(Errno(FI_EINVAL))?, key.of_endpoint(info))
+    }
+
+    fn open_context(key: &Arc<DomainKey>, address: &[u8]) -> Result<AutoTransport> {
+        let wanted = Address::of(address).ok_or(Errno(FI_EINVAL))?;
+        endpoint::open(&wanted, key.of_context())
+    }
+}
+
+fn limits() -> (Limits, Limits) {
+    let settings = settings::get();
+    let near = settings.local.then(Shm::limits);
+    join::joined(near, settings.network.then(Tcp::limits))
+}
+
+/// An endpoint that nothing is asked of.
+fn blank() -> Address {
+    Address {
+        name: 0,
+        place: None,
+        context: 0,
+    }
+}
+
+/// Source and destination of an answer. A node is an address of ours; with FI_SOURCE, it may be where to listen.
+fn addresses(query: &Query) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+    let hinted = |pick: fn(&Info) -> &Option<Vec<u8>>| query.hints.and_then(|hints| pick(hints).as_deref());
+    let ours = |bytes: &[u8]| {
+        Address::of(bytes)
+            .map(|address| whole(&address.text()))
+            .ok_or(Errno(FI_ENODATA))
+    };
+    let own = || whole(&blank().text());
+    let hinted_dest = || hinted(|hints| &hints.dest_addr).map(ours).transpose();
+    if query.has_flag(FI_SOURCE) {
+        return Ok((listening(query)?, hinted_dest()?));
+    }
+    let named = query.node.map(|node| ours(node.as_bytes())).transpose()?;
+    if named.is_none() && query.service.is_some() {
+        return Err(Errno(FI_ENODATA));
+    }
+    let source = hinted(|hints| &hints.src_addr).map(ours).transpose()?;
+    Ok((
+        source.unwrap_or_else(own),
+        named.map_or_else(hinted_dest, |named| Ok(Some(named)))?,
+    ))
+}
+
+/// The address of an endpoint that node and service name.
+fn listening(query: &Query) -> Result<Vec<u8>> {
+    if let Some(address) = query.node.and_then(|node| Address::of(node.as_bytes())) {
+        return Ok(whole(&address.text()));
+    }
+    if query
+        .node
+        .is_some_and(|node| text(node.as_bytes()).windows(3).any(|three| three == b"://"))
+    {
+        return Err(Errno(FI_ENODATA));
+    }
+    let place = System.lookup(
+        query.node,
+        query.service,
+        Family::Any,
+        crate::api::info::address::End::Source,
+        Names::Resolve,
+    );
+    let place = place.ok_or(Errno(FI_ENODATA))?;
+    let address = Address {
+        place: Some(place),
+        ..blank()
+    };
+    Ok(whole(&address.text()))
+}
