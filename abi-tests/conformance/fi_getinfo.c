@@ -271,8 +271,11 @@ static void destination_by_name(void)
 		CHECK(ntohs(sin->sin_port) == 4711 && sin->sin_addr.s_addr == htonl(INADDR_LOOPBACK), "%s:%d",
 		      inet_ntoa(sin->sin_addr), ntohs(sin->sin_port));
 	} else {
-		OK(fi_getinfo(api_version(), "fi_shm://somebody", NULL, 0, hints, &info));
-		CHECK(info->dest_addr && !strcmp(info->dest_addr, "fi_shm://somebody"), "destination %s",
+		char node[NAME_MAX_LEN];
+
+		string_name(&bed, node, "somebody", 1, 4711);
+		OK(fi_getinfo(api_version(), node, NULL, 0, hints, &info));
+		CHECK(info->dest_addr && !strcmp(info->dest_addr, node), "destination %s",
 		      info->dest_addr ? (char *) info->dest_addr : "none");
 	}
 	fi_freeinfo(info);
@@ -294,8 +297,12 @@ static void source_by_name(void)
 		sin = info->src_addr;
 		CHECK(sin && ntohs(sin->sin_port) == 4711, "no source of that port");
 	} else {
-		OK(fi_getinfo(api_version(), "fi_shm://myself", NULL, FI_SOURCE, hints, &info));
-		CHECK(info->src_addr && strstr(info->src_addr, "myself"), "source %s", info->src_addr ? (char *) info->src_addr : "none");
+		char node[NAME_MAX_LEN];
+
+		string_name(&bed, node, "myself", 1, 4711);
+		OK(fi_getinfo(api_version(), node, NULL, FI_SOURCE, hints, &info));
+		CHECK(info->src_addr && strstr(info->src_addr, strstr(node, "://")), "source %s",
+		      info->src_addr ? (char *) info->src_addr : "none");
 	}
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
@@ -306,16 +313,18 @@ static void source_by_name(void)
 static void string_address(void)
 {
 	struct fi_info *hints = hints_for(&usual), *info = NULL;
+	char node[NAME_MAX_LEN] = "fi_sockaddr_in://127.0.0.1:4711";
 	struct bed bed;
 	int ret;
 
 	open_info(&bed, &usual);
 	BY_NAME(&bed);
-	ret = fi_getinfo(api_version(), is_ip(&bed) ? "fi_sockaddr_in://127.0.0.1:4711" : "fi_shm://somebody", NULL, FI_SOURCE, hints,
-			 &info);
+	if (!is_ip(&bed))
+		string_name(&bed, node, "somebody", 1, 4711);
+	ret = fi_getinfo(api_version(), node, NULL, FI_SOURCE, hints, &info);
 	NEED(ret == 0, "an address string: %s", fi_strerror(-ret));
 	CHECK(info->src_addr, "no source");
-	CHECK(is_ip(&bed) || !strcmp(info->src_addr, "fi_shm://somebody"), "another source: %.40s", (char *) info->src_addr);
+	CHECK(is_ip(&bed) || !strcmp(info->src_addr, node), "another source: %.40s", (char *) info->src_addr);
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 	close_bed(&bed);

@@ -207,11 +207,15 @@ void until_connected(struct bed *bed);
 void learn_name(struct side *side);
 /* Inserts the names of `count` sides that begin at `first` in one call; the call's result. */
 int insert_sides(struct bed *bed, struct fid_av *av, int first, int count, fi_addr_t *addrs, uint64_t flags, void *context);
+/* A well-formed string address of this machine, for a provider that has such: the port is for one with a network. */
+void string_name(struct bed *bed, char name[NAME_MAX_LEN], const char *what, unsigned number, uint16_t port);
 /* An address nobody answers to, well formed; different for each number. Its size is in *len. */
 void made_up_name(struct bed *bed, unsigned number, char *name, size_t *len);
 /* An address that cannot be inserted, or false where the format has none. */
 bool bad_name(struct bed *bed, char *name, size_t *len);
 bool is_ip(struct bed *bed);
+/* Whether an address of the provider is that of an endpoint on this machine or another. */
+bool is_auto(struct bed *bed);
 /* A port of this machine that nobody holds. */
 uint16_t free_port(void);
 /* Puts addresses one behind the other, as the format wants them. */

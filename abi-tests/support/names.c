@@ -18,6 +18,11 @@ bool is_ip(struct bed *bed)
 	       bed->info->addr_format == FI_SOCKADDR_IN6;
 }
 
+bool is_auto(struct bed *bed)
+{
+	return !strcmp(bed->info->fabric_attr->prov_name, "auto");
+}
+
 uint16_t free_port(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -83,6 +88,15 @@ static const char *place_of(struct bed *bed)
 	return side.name;
 }
 
+void string_name(struct bed *bed, char name[NAME_MAX_LEN], const char *what, unsigned number, uint16_t port)
+{
+	/* auto's have the place of the network in them, and are all of one length. */
+	if (is_auto(bed))
+		snprintf(name, NAME_MAX_LEN, "fi_auto://%016x-%020x%04x%08x-%04x", number + 1, 0, 0xffff, INADDR_LOOPBACK, port);
+	else
+		snprintf(name, NAME_MAX_LEN, "fi_shm://%s-%u", what, number);
+}
+
 void made_up_name(struct bed *bed, unsigned number, char *name, size_t *len)
 {
 	if (bed->info->addr_format == FI_ADDR_IB_UD) {
@@ -101,7 +115,7 @@ void made_up_name(struct bed *bed, unsigned number, char *name, size_t *len)
 		memcpy(name, &sin, sizeof(sin));
 		*len = sizeof(sin);
 	} else {
-		snprintf(name, NAME_MAX_LEN, "fi_shm://nobody-%u", number);
+		string_name(bed, name, "nobody", number, 7);
 		*len = strlen(name) + 1;
 	}
 }

@@ -146,16 +146,16 @@ static void event_for_insertsvc(void)
 {
 	struct async a;
 	fi_addr_t addr;
+	char node[NAME_MAX_LEN] = "127.0.0.1";
 	struct fi_eq_entry entry;
 	uint32_t event;
 	int ret;
 
 	open_async(&a, true);
 	BY_NAME(&a.bed);
-	if (is_ip(&a.bed))
-		ret = fi_av_insertsvc(a.av, "127.0.0.1", "4711", &addr, 0, ctx(3));
-	else
-		ret = fi_av_insertsvc(a.av, "fi_shm://nobody-1", NULL, &addr, 0, ctx(3));
+	if (!is_ip(&a.bed))
+		string_name(&a.bed, node, "nobody", 1, 7);
+	ret = fi_av_insertsvc(a.av, node, is_ip(&a.bed) ? "4711" : NULL, &addr, 0, ctx(3));
 	NEED(!lacking(ret), "fi_av_insertsvc: %s", fi_strerror(-ret));
 	CHECK(ret == 0, "fi_av_insertsvc: %d", ret);
 	GIVES(sizeof(entry), next_event(&a, &event, &entry));

@@ -128,7 +128,7 @@ static void straddr_prints(void)
 	else if (bed.info->addr_format == FI_ADDR_IB_UD)
 		CHECK(!strncmp(full, "fi_addr_ib_ud://", 16) && strstr(full, ":800005/"), "%s", full);
 	else
-		CHECK(strstr(full, "nobody-5"), "%s", full);
+		CHECK(strstr(full, strstr(name, "://")), "%s", full);
 
 	memset(text, '#', sizeof(text));
 	text_len = 6;

@@ -248,6 +248,8 @@ static void insertsym_of_strings(struct bed *bed)
 	fi_addr_t addrs[4];
 	int i, ret;
 
+	if (is_auto(bed))
+		WITHOUT_MEANING("a host and a service are no whole address");
 	ret = fi_av_insertsym(av, "host9", 2, "5000", 2, addrs, 0, NULL);
 	NEED(!lacking(ret), "fi_av_insertsym: %s", fi_strerror(-ret));
 	CHECK(ret == 4, "%d instead of nodecnt x svccnt", ret);

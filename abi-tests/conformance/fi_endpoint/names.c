@@ -45,7 +45,7 @@ static void setname(void)
 		sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		memcpy(name, &sin, len = sizeof(sin));
 	} else {
-		snprintf(name, sizeof(name), "fi_shm://conformance-%d", (int) getpid());
+		string_name(&bed, name, "conformance", (unsigned) getpid(), free_port());
 		len = strlen(name) + 1;
 	}
 	ret = fi_setname(&bed.side[0].ep->fid, name, len);
@@ -62,7 +62,7 @@ static void setname(void)
 /* fi_info's source address is the endpoint's. */
 static void name_from_the_info(void)
 {
-	char node[64], service[16];
+	char node[NAME_MAX_LEN], service[16];
 	struct fi_info *hints = hints_for(&usual), *info, *first;
 	struct fid_ep *ep;
 	struct bed bed;
@@ -75,7 +75,7 @@ static void name_from_the_info(void)
 		snprintf(service, sizeof(service), "%u", free_port());
 		OK(fi_getinfo(api_version(), node, service, FI_SOURCE, hints, &info));
 	} else {
-		snprintf(node, sizeof(node), "fi_shm://conformance-%d", (int) getpid());
+		string_name(&bed, node, "conformance", (unsigned) getpid(), free_port());
 		OK(fi_getinfo(api_version(), node, NULL, FI_SOURCE, hints, &info));
 	}
 	CHECK(info->src_addr && info->src_addrlen, "no source address");

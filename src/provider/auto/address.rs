@@ -5,13 +5,16 @@
 //! mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. A context of a scalable endpoint
 //! has its number behind that, as shared memory writes it. Called by `mod` and `endpoint`.
 
+use crate::abi::types::FI_EINVAL;
 use crate::api::av::string::name;
+use crate::api::av::{AddressKind, Layout, StringAddr};
+use crate::api::errno::{Errno, Result};
 use crate::transport::connecting::address;
 use crate::transport::shm;
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// What a node becomes an address with.
-pub(super) const SCHEME: &str = "fi_auto";
+const SCHEME: &str = "fi_auto";
 const PREFIX: &str = "fi_auto://";
 
 const NAME: usize = 16;
@@ -33,10 +36,7 @@ impl Address {
     pub(super) fn of(bytes: &[u8]) -> Option<Address> {
         let text = name(bytes);
         let base = core::str::from_utf8(shm::base(text)).ok()?;
-        let context = match shm::context_number(text) {
-            Some(number) => number,
-            None => return None,
-        };
+        let context = shm::context_number(text)?;
         if base.len() != WHOLE || !base.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
             return None;
         }
@@ -103,6 +103,50 @@ fn without_scope(place: SocketAddr) -> SocketAddr {
 /// As programs have it: with the scheme, and the NUL at the end of a C string.
 pub(super) fn whole(text: &[u8]) -> Vec<u8> {
     [PREFIX.as_bytes(), text, &[0]].concat()
+}
+
+/// These addresses in a vector: strings, of which only whole ones are taken.
+pub(super) struct AutoAddr {
+    strings: StringAddr,
+}
+
+impl Default for AutoAddr {
+    fn default() -> AutoAddr {
+        AutoAddr {
+            strings: StringAddr::of(SCHEME),
+        }
+    }
+}
+
+impl AddressKind for AutoAddr {
+    fn format(&self) -> u32 {
+        self.strings.format()
+    }
+
+    fn layout(&self) -> Layout {
+        self.strings.layout()
+    }
+
+    fn longest(&self) -> usize {
+        self.strings.longest()
+    }
+
+    fn check(&self, address: &[u8]) -> Result<()> {
+        self.strings.check(address)?;
+        Address::of(address).map(drop).ok_or(Errno(FI_EINVAL))
+    }
+
+    fn kept<'a>(&self, address: &'a [u8]) -> Cow<'a, [u8]> {
+        self.strings.kept(address)
+    }
+
+    fn key<'a>(&self, address: &'a [u8]) -> &'a [u8] {
+        self.strings.key(address)
+    }
+
+    fn resolve(&self, node: Option<&str>, service: Option<&str>) -> Result<Vec<u8>> {
+        self.strings.resolve(node, service)
+    }
 }
 
 #[cfg(test)]

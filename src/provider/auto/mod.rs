@@ -16,15 +16,15 @@ use super::on_engine::{OnEngine, Rdm};
 use super::shm::Shm;
 use super::tcp::{DomainKey, Tcp};
 use crate::abi::types::*;
+use crate::api::av::AddressKind;
 use crate::api::av::string::text;
-use crate::api::av::{AddressKind, StringAddr};
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::{Family, Names, Resolver, System};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::engine::port::Limits;
 use crate::transport::join;
-use address::{Address, SCHEME, whole};
+use address::{Address, AutoAddr, whole};
 use endpoint::AutoTransport;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl OnEngine for Auto {
     }
 
     fn address_kind(_: u32) -> Arc<dyn AddressKind> {
-        Arc::new(StringAddr::of(SCHEME))
+        Arc::new(AutoAddr::default())
     }
 
     fn limits() -> Limits {
