@@ -10,7 +10,7 @@ use crate::provider::filter::Filter;
 /// Everything that is done to the application's own queries and not to those of providers.
 pub(super) fn finish(answers: &mut Vec<Answer>, filter: &Filter, query: &Query) {
     answers.retain(|answer| is_wanted(&answer.info, filter, query.hints));
-    put_tcp_before_its_layer(answers);
+    put_what_is_better_than_layered_tcp_first(answers);
     drop_twins(answers);
 }
 
@@ -48,8 +48,9 @@ fn check_name(attr: &'static str, asked: Option<&str>, offers: Option<&str>) -> 
     })
 }
 
-/// tcp comes after ofi_rxm in the order of providers, but what it does by itself is better than the layer over it.
-fn put_tcp_before_its_layer(answers: &mut Vec<Answer>) {
+/// ofi_rxm stands before most others in the order of providers, for the sake of its layer over cards. Better than its layer
+/// over tcp is what tcp does by itself, and better than that, auto, which has tcp too.
+fn put_what_is_better_than_layered_tcp_first(answers: &mut Vec<Answer>) {
     let is_rdm_of = |answer: &Answer, name: &str| {
         answer.info.ep_type() == FI_EP_RDM
             && answer
@@ -61,9 +62,11 @@ fn put_tcp_before_its_layer(answers: &mut Vec<Answer>) {
         return;
     };
     let after = answers.split_off(layer);
+    let (auto, after): (Vec<_>, Vec<_>) = after.into_iter().partition(|answer| is_rdm_of(answer, "auto"));
     let (tcp, others): (Vec<_>, Vec<_>) = after.into_iter().partition(|answer| is_rdm_of(answer, "tcp"));
-    answers.extend(tcp);
-    answers.extend(others);
+    for better in [auto, tcp, others] {
+        answers.extend(better);
+    }
 }
 
 /// A second info that says the same in every field is of no use to anybody.
@@ -107,13 +110,18 @@ mod tests {
                 &["verbs;ofi_rxm", "tcp", "tcp;ofi_rxm", "udp"],
             ),
             (&["shm", "tcp"], &["shm", "tcp"]),
+            (
+                &["verbs;ofi_rxm", "tcp;ofi_rxm", "auto", "shm", "tcp"],
+                &["verbs;ofi_rxm", "auto", "tcp", "tcp;ofi_rxm", "shm"],
+            ),
+            (&["auto", "shm", "tcp"], &["auto", "shm", "tcp"]),
             (&["tcp", "tcp;ofi_rxm"], &["tcp", "tcp;ofi_rxm"]),
             (&["shm"], &["shm"]),
             (&[], &[]),
         ];
         for (before, after) in rows {
             let mut answers: Vec<Answer> = before.iter().map(|name| named(tcp_rdm(), name)).collect();
-            put_tcp_before_its_layer(&mut answers);
+            put_what_is_better_than_layered_tcp_first(&mut answers);
             assert_eq!(names(&answers), *after);
         }
         let mut answers = vec![
@@ -121,7 +129,7 @@ mod tests {
             named(tcp_msg(), "tcp"),
             named(tcp_rdm(), "tcp"),
         ];
-        put_tcp_before_its_layer(&mut answers);
+        put_what_is_better_than_layered_tcp_first(&mut answers);
         let types: Vec<u32> = answers.iter().map(|answer| answer.info.ep_type()).collect();
         assert_eq!(types, [FI_EP_RDM, FI_EP_RDM, FI_EP_MSG]);
         assert_eq!(names(&answers), ["tcp", "tcp;ofi_rxm", "tcp"]);
