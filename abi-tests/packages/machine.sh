@@ -12,9 +12,9 @@ if [ ! -e $mark ]; then # so nothing below can run on the machine itself
                 mount -t overlay -o "lowerdir=/$dir,upperdir=$0/$dir,workdir=$0/$dir.work" none /$dir || exit 1
         done
         : >'$mark
-    if [ "$(id -u)" = 0 ]; then apart=(unshare --mount); else apart=(unshare --map-root-user --mount); fi
-    if ! why=$("${apart[@]}" sh -c "$layers" "$upper" 2>&1); then echo "skip machine: no layers over /usr here: $why"; exit; fi
-    "${apart[@]}" sh -c "$layers; exec \"\$1\"" "$upper" "$(realpath "$0")"
+    [ "$(id -u)" = 0 ] || { echo "skip machine: it takes root"; exit; }
+    if ! why=$(unshare --mount sh -c "$layers" "$upper" 2>&1); then echo "skip machine: no layers over /usr here: $why"; exit; fi
+    unshare --mount sh -c "$layers; exec \"\$1\"" "$upper" "$(realpath "$0")"
     exit
 fi
 . "$(dirname "$0")/lib"

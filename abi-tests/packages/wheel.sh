@@ -3,7 +3,6 @@
 set -u
 . "$(dirname "$0")/lib"
 . "$ROOT/abi-tests/clients/lib"
-here=$ROOT/abi-tests/packages
 run_block wheel
 wheel=$(echo "$ROOT"/target/packages/libfabric-*.whl)
 [ -e "$wheel" ] || { echo "FAIL wheel: not there"; exit; }
