@@ -8,6 +8,7 @@
 #   make soak                 30 minutes of MPI jobs that come, go and are killed; make soak MINUTES=5 for less
 #   make demo                 shows what works, with programs nobody changed
 #   make install PREFIX=/usr/local DESTDIR= LIBDIR=$PREFIX/lib       and make uninstall with the same words
+#   make deb                  Debian packages in target/packages; make wheel one for pip: docs/installing.md
 #   make headers              writes include/rdma anew from src/abi
 #   make bench                our library, the C library and UCX measured in turns, in some minutes; BENCH=full everything,
 #                             ONLY=latency,rate some works, REF=LIB another reference; results in target/bench
@@ -40,7 +41,7 @@ export FABRIC_LIB_DIR := $(CURDIR)/target/dist/lib
 RELEASE := target/release
 DIST    := target/dist
 
-.PHONY: all library stage install uninstall check check-verbs case soak demo headers bench clean tools
+.PHONY: all library stage install uninstall deb wheel check check-verbs case soak demo headers bench clean tools
 .DELETE_ON_ERROR:
 
 all: stage
@@ -92,6 +93,14 @@ uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
 	for h in $$(cd include && find rdma -type f); do rm -f $(DESTDIR)$(INCLUDEDIR)/$$h; done
 	-find $(DESTDIR)$(INCLUDEDIR)/rdma -depth -type d -exec rmdir {} + 2>/dev/null
+
+deb: stage
+	@.ci/tools deb
+	@pkgconfig/deb/build
+
+wheel: stage
+	@.ci/tools wheel
+	@pkgconfig/wheel/build
 
 # ---- the rest ----
 
