@@ -1,4 +1,4 @@
-//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length.
+//! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, which is below the 64 bytes that MPICH keeps.
 //!
 //! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an endpoint
 //! that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4 address is
@@ -9,6 +9,7 @@ use crate::abi::types::FI_EINVAL;
 use crate::api::av::string::name;
 use crate::api::av::{AddressKind, Layout, StringAddr};
 use crate::api::errno::{Errno, Result};
+use crate::sys::resolve::from_bytes;
 use crate::transport::connecting::address;
 use crate::transport::shm;
 use std::borrow::Cow;
@@ -17,15 +18,18 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 const SCHEME: &str = "fi_auto";
 const PREFIX: &str = "fi_auto://";
 
-const NAME: usize = 16;
+const NAME: usize = 14;
 const IP: usize = 32;
 const PORT: usize = 4;
 const WHOLE: usize = NAME + 1 + IP + 1 + PORT;
 
+/// How many names there are.
+pub(super) const NAMES: u64 = 1 << (4 * NAME);
+
 /// What an address says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// 0: one is to be drawn.
+    /// 0: one is to be drawn. Below `NAMES`.
     pub name: u64,
     pub place: Option<SocketAddr>,
     pub context: usize,
@@ -64,7 +68,7 @@ impl Address {
             None => Ipv6Addr::UNSPECIFIED,
         };
         let port = self.place.map_or(0, |place| place.port());
-        let text = format!("{:016x}-{:032x}-{port:04x}", self.name, ip.to_bits());
+        let text = format!("{:014x}-{:032x}-{port:04x}", self.name, ip.to_bits());
         shm::context(text.as_bytes(), self.context)
     }
 
@@ -72,6 +76,12 @@ impl Address {
     pub(super) fn network(&self) -> Option<Vec<u8>> {
         let place = address::of(&self.place?);
         Some(address::context(&place, self.context))
+    }
+
+    /// The same endpoint, listening at this socket address.
+    pub(super) fn listening_at(self, socket: &[u8]) -> Address {
+        let place = from_bytes(socket).map(without_scope);
+        Address { place, ..self }
     }
 
     /// The number by which the network's transport tells this endpoint from another at the same place: that of each context
@@ -83,8 +93,10 @@ impl Address {
     /// The same back: whoever calls itself so at this place of the network.
     pub(super) fn met(network: &[u8], instance: u64) -> Option<Address> {
         let context = usize::from(address::context_number(network));
+        let name = instance.wrapping_sub(spread(context));
+        (name < NAMES).then_some(())?;
         Some(Address {
-            name: instance.wrapping_sub(spread(context)),
+            name,
             place: Some(without_scope(address::place(address::base(network))?)),
             context,
         })
@@ -165,7 +177,7 @@ mod tests {
     fn what_is_written_is_read() {
         let rows = [
             address(1, Some("10.1.2.3:4567"), 0),
-            address(u64::MAX, Some("[2001:db8::1]:65535"), 0),
+            address(NAMES - 1, Some("[2001:db8::1]:65535"), 0),
             address(0, Some("127.0.0.1:0"), 0),
             address(7, Some("0.0.0.0:9"), 0),
             address(7, None, 0),
@@ -176,6 +188,7 @@ mod tests {
             assert_eq!(Address::of(&text), Some(row));
             assert_eq!(Address::of(&whole(&text)), Some(row));
             assert_eq!(shm::base(&text).len(), WHOLE);
+            assert!(whole(shm::base(&text)).len() < 64);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Called by `mod`, which opens it, and by the endpoint.
 
-use super::address::{Address, whole};
+use super::address::{Address, NAMES, whole};
 use super::settings;
 use crate::abi::types::*;
 use crate::api::endpoint::{EndpointTransport, Renamed};
@@ -71,7 +71,7 @@ pub(super) fn open(wanted: &Address, secret: Option<Secret>) -> Result<AutoTrans
     let settings = settings::get();
     let mut own = *wanted;
     while own.name == 0 {
-        own.name = shared::random().map_err(|_| Errno(FI_EIO))?;
+        own.name = shared::random().map_err(|_| Errno(FI_EIO))? % NAMES;
     }
     let mut refusal = Errno(FI_ENODATA);
     let far = settings
@@ -82,8 +82,7 @@ pub(super) fn open(wanted: &Address, secret: Option<Secret>) -> Result<AutoTrans
     if far.is_none() && settings.network && wanted.place.is_some_and(|place| place.port() != 0) {
         return Err(refusal);
     }
-    let listens_at = |far: &TcpTransport| Address::met(&TcpTransport::local_address(far), own.instance());
-    own.place = far.as_ref().and_then(listens_at).and_then(|met| met.place);
+    own = own.listening_at(&far.as_ref().map(TcpTransport::local_address).unwrap_or_default());
     let near = settings
         .local
         .then(|| open_local(&own))
