@@ -83,7 +83,7 @@ fn one(name: &str, offers: &[&Offer]) -> Finding {
     }
     let speed = own.map(|offer| offer.speed).max().unwrap_or(0);
     let rate = match speed / 1_000_000 {
-        0 => "a speed that it does not tell".to_owned(),
+        0 => "it tells no speed".to_owned(),
         rate => format!("{rate} Mbit/s"),
     };
     let listed: Vec<String> = places.iter().map(|(ip, net)| format!("{ip} in {net}")).collect();
@@ -93,7 +93,7 @@ fn one(name: &str, offers: &[&Offer]) -> Finding {
             ("subnet", Json::text(net.as_bytes())),
         ])
     });
-    Finding::fine("offered", format!("{name} has {rate} and {}.", listed.join(", ")))
+    Finding::fine("offered", format!("{name} has {}; {rate}.", listed.join(", ")))
         .with_text("interface", name)
         .with(
             "bits_per_second",
@@ -183,7 +183,7 @@ mod tests {
         let told: Vec<&str> = found.iter().map(|one| &*one.sentence).collect();
         let expected = [
             "tcp takes eth0 10.0.0.7: it is the fastest.",
-            "eth0 has 10000 Mbit/s and 10.0.0.7 in 10.0.0.0/8, fe80::1 in 10.0.0.0/8.",
+            "eth0 has 10.0.0.7 in 10.0.0.0/8, fe80::1 in 10.0.0.0/8; 10000 Mbit/s.",
             "eth1 is not used by tcp: it is down (down).",
             "ib0 is not used by tcp: it has no IP address, or is not up.",
             "tun0 is not used by tcp: it is a tunnel.",

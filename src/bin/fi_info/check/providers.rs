@@ -17,7 +17,7 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
         let why = library.failed.as_deref().unwrap_or("no provider");
         findings.insert(0, none(machine, why));
     }
-    findings.extend(library.warnings().into_iter().map(warned));
+    findings.extend(warnings(library));
     Section {
         subject: "providers",
         title: "Providers",
@@ -75,48 +75,62 @@ fn last(provider: &str) -> &str {
     provider.rsplit(';').next().unwrap_or(provider)
 }
 
-/// Those that offer nothing, with the library's reason, and those of which only a part is refused.
-fn unusable<'a>(machine: &'a Machine, library: &'a Library) -> impl Iterator<Item = Finding> + 'a {
-    let usable = library.usable();
-    library
-        .refusals
-        .iter()
-        .filter(|refusal| refusal.provider != "core")
-        .map(move |refusal| {
-            let name = &refusal.provider;
-            let which = refusal
-                .candidate
-                .as_ref()
-                .map_or_else(|| name.clone(), |which| format!("{name} ({which})"));
-            let sentence = format!("{which} cannot be used: {}.", refusal.reason.trim_end_matches('.'));
-            let filtered = machine
-                .var("FI_PROVIDER")
-                .filter(|_| refusal.reason.contains("FI_PROVIDER"));
-            let finding = match filtered {
-                Some(value) => Finding::fine("refused", sentence).advise(format!(
-                    "To have it: unset FI_PROVIDER (it is {value}), or name {name} there."
-                )),
-                None if EVERYWHERE.contains(&&**name) && !usable.contains(&&**name) => Finding::warning(
-                    "refused",
-                    sentence,
-                    format!("Mend that; `fi_info --why -p {name}` says it again."),
-                ),
-                None => Finding::fine("refused", sentence).advise(format!(
-                    "Nothing, unless this machine should have it: then `fi_info --why -p {name}`."
-                )),
-            };
-            finding.with_text("provider", name).with_text("reason", &refusal.reason)
-        })
+/// What says that there is nothing, and not why; of no use beside a reason.
+const NO_REASONS: [&str; 4] = ["returned ", "output ", "filtered by ", "offers nothing"];
+
+/// Those that offer nothing, each once, with all reasons that the library gives.
+fn unusable(machine: &Machine, library: &Library) -> Vec<Finding> {
+    let usable: Vec<&str> = library.usable().into_iter().flat_map(|name| name.split(';')).collect();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for refusal in library.refusals.iter().filter(|refusal| refusal.provider != "core") {
+        let (name, reason) = (last(&refusal.provider), refusal.reason.trim_end_matches('.'));
+        if usable.contains(&name) {
+            continue;
+        }
+        match reasons.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, all)) if all.contains(&reason) => {}
+            Some((_, all)) => all.push(reason),
+            None => reasons.push((name, vec![reason])),
+        }
+    }
+    for (_, all) in &mut reasons {
+        let says_why = |reason: &&str| !NO_REASONS.iter().any(|words| reason.starts_with(words));
+        if all.iter().any(says_why) {
+            all.retain(says_why);
+        }
+    }
+    reasons.iter().map(|(name, all)| refused(machine, name, all)).collect()
 }
 
-fn warned(line: String) -> Finding {
-    let sentence = format!("The library warns: {line}.").replace("..", ".");
-    Finding::warning(
-        "warned",
-        sentence,
-        "Mend what the line names; FI_LOG_LEVEL=info shows what led to it.",
-    )
-    .with_text("line", line)
+fn refused(machine: &Machine, name: &str, reasons: &[&str]) -> Finding {
+    let sentence = format!("{name} cannot be used: {}.", reasons.join("; "));
+    let filtered = reasons.iter().any(|reason| reason.contains("FI_PROVIDER"));
+    let finding = match machine.var("FI_PROVIDER").filter(|_| filtered) {
+        Some(value) => Finding::fine("refused", sentence).advise(format!(
+            "To have it: unset FI_PROVIDER (it is {value}), or name {name} there."
+        )),
+        None if EVERYWHERE.contains(&name) => Finding::warning(
+            "refused",
+            sentence,
+            format!("Mend that; `fi_info --why -p {name}` says it again."),
+        ),
+        None => Finding::fine("refused", sentence).advise(format!(
+            "Nothing, unless this machine should have it: then `fi_info --why -p {name}`."
+        )),
+    };
+    let listed = reasons.iter().map(|reason| Json::text(reason.as_bytes())).collect();
+    finding.with_text("provider", name).with("reasons", Json::Array(listed))
+}
+
+/// The warnings that are no reason of a refusal, which has its own line.
+fn warnings(library: &Library) -> impl Iterator<Item = Finding> {
+    let told = |line: &String| library.refusals.iter().any(|refusal| line.ends_with(&refusal.reason));
+    let lines: Vec<String> = library.warnings().into_iter().filter(|line| !told(line)).collect();
+    lines.into_iter().map(|line| {
+        let sentence = format!("The library warns: {}.", line.trim_end_matches('.'));
+        let advice = "Mend what the line names; FI_LOG_LEVEL=info shows what led to it.";
+        Finding::warning("warned", sentence, advice).with_text("line", line)
+    })
 }
 
 #[cfg(test)]
@@ -201,9 +215,43 @@ mod tests {
         };
         assert_eq!(levels(&library), [Level::Warning, Level::Fine]);
         // One of its candidates alone is no matter.
-        library.offers.push(offer("tcp"));
-        assert_eq!(levels(&library), [Level::Fine, Level::Fine]);
+        library.offers.push(offer("tcp;ofi_rxm"));
+        assert_eq!(levels(&library), [Level::Fine]);
         assert!(check(&made.0, &library).findings.iter().all(|one| one.advice.is_some()));
+    }
+
+    #[test]
+    fn a_provider_has_one_line_with_its_reasons() {
+        let made = MadeUp::new().set("FI_PROVIDER", "shm");
+        let refusals = vec![
+            refusal("verbs", "filtered by a list"),
+            refusal("verbs", "no device."),
+            refusal("tcp;ofi_rxm", "left out by FI_PROVIDER"),
+            refusal("ofi_rxm", "returned -61"),
+            refusal("verbs", "no device"),
+            refusal("verbs", "no port"),
+            refusal("efa", "returned -61"),
+        ];
+        let library = Library {
+            offers: vec![offer("shm")],
+            refusals,
+            ..Library::default()
+        };
+        let found = check(&made.0, &library).findings;
+        let told: Vec<&str> = found.iter().map(|one| &*one.sentence).collect();
+        let expected = [
+            "verbs cannot be used: no device; no port.",
+            "ofi_rxm cannot be used: left out by FI_PROVIDER.",
+            "efa cannot be used: returned -61.",
+        ];
+        assert_eq!(told, expected);
+        assert!(
+            found[1]
+                .advice
+                .as_ref()
+                .unwrap()
+                .contains("unset FI_PROVIDER (it is shm)")
+        );
     }
 
     #[test]
