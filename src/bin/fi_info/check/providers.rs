@@ -7,6 +7,9 @@ use super::library::{Library, Trial};
 use super::machine::Machine;
 use crate::json::Json;
 
+/// What concerns the run as a whole is refused in this name: it is a warning.
+const CORE: &str = "core";
+
 /// These need no device, so that they should be there.
 const EVERYWHERE: [&str; 2] = ["shm", "tcp"];
 
@@ -82,7 +85,7 @@ const NO_REASONS: [&str; 4] = ["returned ", "output ", "filtered by ", "offers n
 fn unusable(machine: &Machine, library: &Library) -> Vec<Finding> {
     let usable: Vec<&str> = library.usable().into_iter().flat_map(|name| name.split(';')).collect();
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for refusal in library.refusals.iter().filter(|refusal| refusal.provider != "core") {
+    for refusal in library.refusals.iter().filter(|refusal| refusal.provider != CORE) {
         let (name, reason) = (last(&refusal.provider), refusal.reason.trim_end_matches('.'));
         if usable.contains(&name) {
             continue;
@@ -124,7 +127,12 @@ fn refused(machine: &Machine, name: &str, reasons: &[&str]) -> Finding {
 
 /// The warnings that are no reason of a refusal, which has its own line.
 fn warnings(library: &Library) -> impl Iterator<Item = Finding> {
-    let told = |line: &String| library.refusals.iter().any(|refusal| line.ends_with(&refusal.reason));
+    let told = |line: &String| {
+        library
+            .refusals
+            .iter()
+            .any(|refusal| refusal.provider != CORE && line.ends_with(&refusal.reason))
+    };
     let lines: Vec<String> = library.warnings().into_iter().filter(|line| !told(line)).collect();
     lines.into_iter().map(|line| {
         let sentence = format!("The library warns: {}.", line.trim_end_matches('.'));
