@@ -165,7 +165,8 @@ mod tests {
             .put(&at("state"), state)
             .put(&at("link_layer"), "Ethernet\n")
             .put(&at("rate"), "2.5 Gb/sec (1X SDR)\n")
-            .put(&at("gids/10"), "0000:0000:0000:0000:0000:0000:0000:0000\n")
+            .put(&at("gids/1"), "0000:0000:0000:0000:0000:0000:0000:0000\n")
+            .put(&at("gids/10"), "fe80::7\n")
             .put(&at("gids/2"), "0000:0000:0000:0000:0000:ffff:0a00:0001\n")
             .put(&at("gid_attrs/types/2"), "RoCE v2\n")
     }
@@ -184,7 +185,7 @@ mod tests {
         };
         let found = check(&made.0, &library).findings;
         let told: Vec<&str> = found.iter().map(|one| &*one.sentence).collect();
-        let gids = "GIDs 2: 0000:0000:0000:0000:0000:ffff:0a00:0001 (RoCE v2)";
+        let gids = "GIDs 2: 0000:0000:0000:0000:0000:ffff:0a00:0001 (RoCE v2), 10: fe80::7";
         let port = format!("rxe0 port 1 is ACTIVE: Ethernet, 2.5 Gb/sec (1X SDR), {gids}.");
         assert_eq!(told, [&*port, "rxe0 is offered by verbs."]);
     }

@@ -152,6 +152,8 @@ mod tests {
         let made = MadeUp::new()
             .program("/venv/bin/mpiexec.hydra", HYDRA)
             .link("/venv/bin/mpiexec", "mpiexec.hydra")
+            .program("/venv/bin/mpiexec.mpich", HYDRA)
+            .link("/opt/mpich/bin/mpiexec", "../../../venv/bin/mpiexec.hydra")
             .put("/venv/lib/libfabric.so.1", "x")
             .program("/usr/bin/mpiexec.openmpi", "mpiexec (OpenRTE) 4.1.4")
             .put("/usr/lib/libfabric.so.1", "x")
