@@ -294,8 +294,19 @@ fn named_bits(value: u64, name: impl Fn(u64) -> Vec<u8>) -> Json {
     Array(set.map(one).collect())
 }
 
+/// The source address of an info as the library writes it.
+pub fn address_of(info: Info) -> Option<Vec<u8>> {
+    let there = !info.raw().src_addr.is_null();
+    address_in(&info.text(), b"    src_addr: ")
+        .filter(|_| there)
+        .map(<[u8]>::to_vec)
+}
+
 /// An address as the library writes it, taken from its text of the whole info, the only one that has it.
 fn address(text: &[u8], label: &[u8], absent: bool) -> Json {
-    let line = text.split(|c| *c == b'\n').find_map(|line| line.strip_prefix(label));
-    Json::text_or_null(line.filter(|_| !absent))
+    Json::text_or_null(address_in(text, label).filter(|_| !absent))
+}
+
+fn address_in<'a>(text: &'a [u8], label: &[u8]) -> Option<&'a [u8]> {
+    text.split(|c| *c == b'\n').find_map(|line| line.strip_prefix(label))
 }

@@ -1,8 +1,10 @@
-//! JSON as text. Knows nothing about fabrics. Called by `document`.
+//! JSON as text. Knows nothing about fabrics. Called by `document` and `check`.
 
 /// A JSON value; objects keep the order they are made in.
+#[derive(Clone)]
 pub enum Json {
     Null,
+    Bool(bool),
     Number(u64),
     Text(String),
     Array(Vec<Json>),
@@ -30,6 +32,7 @@ impl Json {
     fn write(&self, out: &mut String, depth: usize) {
         match self {
             Json::Null => out.push_str("null"),
+            Json::Bool(yes) => out.push_str(if *yes { "true" } else { "false" }),
             Json::Number(n) => out.push_str(&n.to_string()),
             Json::Text(text) => write_text(out, text),
             Json::Array(items) => write_list(out, depth, "[]", items, |out, item, inner| item.write(out, inner)),
@@ -97,10 +100,12 @@ mod tests {
         let value = Json::Object(vec![
             ("none", Json::Array(vec![])),
             ("empty", Json::Object(vec![])),
-            ("list", Json::Array(vec![Json::Number(u64::MAX), Json::Null])),
+            (
+                "list",
+                Json::Array(vec![Json::Number(u64::MAX), Json::Null, Json::Bool(true)]),
+            ),
         ]);
-        let expected =
-            "{\n  \"none\": [],\n  \"empty\": {},\n  \"list\": [\n    18446744073709551615,\n    null\n  ]\n}\n";
+        let expected = "{\n  \"none\": [],\n  \"empty\": {},\n  \"list\": [\n    18446744073709551615,\n    null,\n    true\n  ]\n}\n";
         assert_eq!(value.document(), expected);
     }
 }

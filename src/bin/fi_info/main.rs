@@ -1,11 +1,12 @@
 //! fi_info: which fabric interfaces there are, what the library's environment variables mean, and why an interface is
-//! not offered. A plain client of `libfabric.so.1`: it shares the C types with the library, and no code.
+//! not offered; and what a help desk would ask of this machine. A plain client of `libfabric.so.1`: it shares the C types with the library, and no code.
 //!
 //! Here: from the command line to the output and the exit status. Options are in `options`, texts in `print`,
-//! `document` and `why`, the library in `ffi`.
+//! `document` and `why`, the library in `ffi`, the check in `check`.
 
 #[path = "../common/abi.rs"]
 mod abi;
+mod check;
 #[path = "../common/mod.rs"]
 mod common;
 mod document;
@@ -27,7 +28,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use why::{Known, Refusal};
 
-/// What the program ends with: text for each stream, and 0 or a negative error.
+/// What the program ends with: text for each stream, and 0, a negative error, or what a check comes to.
 #[derive(Default)]
 struct Outcome {
     out: Vec<u8>,
@@ -42,6 +43,14 @@ fn main() -> ExitCode {
         .map_or((&b"fi_info"[..], &[][..]), |(first, rest)| (first, rest));
     let posix = std::env::var_os("POSIXLY_CORRECT").is_some();
     let outcome = match options::parse(args, posix) {
+        Request::Ask(options) if options.check => {
+            let (out, status) = check::check(options.json);
+            Outcome {
+                out,
+                code: status.into(),
+                ..Outcome::default()
+            }
+        }
         Request::Ask(options) => ask(&options),
         Request::Version => Outcome {
             out: print::versions(program),

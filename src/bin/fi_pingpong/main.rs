@@ -3,7 +3,7 @@
 //! library's fi_pingpong.
 //!
 //! Here: from the command line to the exit status. Options are in `options`, setting up in `link`, measuring in `run`,
-//! the talk beside the fabric in `control`, texts in `report` and `say`, the library in `ffi`.
+//! the talk beside the fabric in `control`, texts in `report`, `progress` and `say`, the library in `ffi`.
 
 #[path = "../common/abi.rs"]
 mod abi;
@@ -13,6 +13,7 @@ mod control;
 mod ffi;
 mod link;
 mod options;
+mod progress;
 mod report;
 mod run;
 mod say;

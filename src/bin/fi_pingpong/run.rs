@@ -8,6 +8,7 @@ use crate::control::Role;
 use crate::ffi::{Endpoint, Queue};
 use crate::link::Link;
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::report;
 use crate::say::{self, Fail, debug};
 use core::ffi::c_int;
@@ -41,6 +42,7 @@ fn one_size(options: &Options, link: &mut Link, patterns: &mut Patterns, size: u
     let client = link.control.role() == Role::Client;
     let mut acked = 0;
     debug(format_args!("Starting test chrono"));
+    let mut progress = Progress::new(size, options.iterations.into());
     let start = Instant::now();
     for _ in 0..options.iterations {
         if client {
@@ -51,8 +53,10 @@ fn one_size(options: &Options, link: &mut Link, patterns: &mut Patterns, size: u
         if !client {
             ping(options, link, patterns, size)?;
         }
+        progress.done(acked);
     }
     let microseconds = start.elapsed().as_micros() as u64;
+    drop(progress);
     debug(format_args!("Stopped test chrono"));
     Ok(report::Result {
         size,

@@ -4,7 +4,7 @@
 //! reaches from one interface only, is answered with that interface. Called by `mod`.
 
 use super::nic::nic;
-use super::settings;
+use super::{choice, settings};
 use crate::abi::types::*;
 use crate::api::av::uri;
 use crate::api::errno::{Errno, Result};
@@ -14,7 +14,6 @@ use crate::api::info::query::Query;
 use crate::sys::interfaces::{self, Interface};
 use crate::sys::resolve::{from_bytes, to_bytes};
 use crate::sys::{card, errno};
-use core::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Once;
 
@@ -57,15 +56,25 @@ fn usable() -> Vec<Interface> {
     {
         tell_missing(name, &usable);
     }
-    usable.retain(|one| match &wanted {
-        Some(name) => one.name == *name,
-        // A tunnel leads to one place only.
-        None => !one.point_to_point,
+    let wanted = wanted.as_deref();
+    usable.retain(|one| {
+        let why = choice::left_out(one, wanted);
+        if let Some(why) = &why {
+            log!(by super::NAME; Info, Fabric, "leaves out {} {}: {why}", one.name, one.address.ip());
+        }
+        why.is_none()
     });
-    usable.sort_by_cached_key(|one| {
+    let rate = |one: Interface| {
         let speed = card::speed(&one.name).unwrap_or(0);
-        (one.loopback, Reverse(speed), one.address.is_ipv6(), one.address.ip())
-    });
+        (one, speed)
+    };
+    let mut rated: Vec<choice::Rated> = usable.into_iter().map(rate).collect();
+    choice::sort(&mut rated);
+    if let Some((first, _)) = rated.first() {
+        log!(by super::NAME; Info, Fabric, "takes {} {}: {}",
+            first.name, first.address.ip(), choice::why_first(&rated, wanted));
+    }
+    let usable: Vec<Interface> = rated.into_iter().map(|(one, _)| one).collect();
     log!(by super::NAME; Info, Fabric, "interfaces, fastest first, FI_TCP_IFACE chooses one: {}", listed(&usable));
     usable
 }

@@ -5,7 +5,8 @@
 //! - `settings`: the variables FI_TCP_*;
 //! - `keys`: which secret the endpoints of a domain have;
 //! - `connected`: FI_EP_MSG and passive endpoints, which `tcp` has besides;
-//! - `interfaces`: one offer for each address of this machine, and which of them fit a query; `nic`: their cards.
+//! - `interfaces`: one offer for each address of this machine, and which of them fit a query; `choice`: which
+//!   comes first, and why; `nic`: their cards.
 
 use super::on_engine::{OnEngine, Rdm};
 use crate::abi::types::*;
@@ -24,6 +25,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+mod choice;
 mod connected;
 mod interfaces;
 mod keys;

@@ -41,6 +41,8 @@ pub struct Options {
     pub env: bool,
     pub json: bool,
     pub why: bool,
+    /// The machine is to be checked; all else but `json` does not matter then.
+    pub check: bool,
     /// Only variables, or infos, whose text contains this.
     pub contains: Option<Vec<u8>>,
 }
@@ -77,9 +79,10 @@ pub enum Id {
     Version,
     Json,
     Why,
+    Check,
 }
 
-static SPECS: [Spec<Id>; 19] = [
+static SPECS: [Spec<Id>; 20] = [
     flag(Id::Help, Some(b'h'), "help"),
     value(Id::Source, b's', "src_addr"),
     value(Id::Node, b'n', "node"),
@@ -99,6 +102,7 @@ static SPECS: [Spec<Id>; 19] = [
     flag(Id::Version, None, "version"),
     flag(Id::Json, None, "json"),
     flag(Id::Why, None, "why"),
+    flag(Id::Check, None, "check"),
 ];
 
 const fn flag(id: Id, short: Option<u8>, long: &'static str) -> Spec<Id> {
@@ -141,6 +145,7 @@ fn described(id: Id) -> (&'static str, &'static str) {
         Id::Version => ("", "show versions"),
         Id::Json => ("", "print a JSON document"),
         Id::Why => ("", "say first what was refused, and why"),
+        Id::Check => ("", "check this machine, and say what to do"),
     }
 }
 
@@ -203,6 +208,7 @@ impl Options {
             Id::Verbose => self.verbose = true,
             Id::Json => self.json = true,
             Id::Why => self.why = true,
+            Id::Check => self.check = true,
             Id::Caps | Id::Mode | Id::EpType | Id::AddrFormat | Id::Provider | Id::Domain | Id::Fabric => {
                 self.query.hints.get_or_insert_default().take(id, value)?;
             }

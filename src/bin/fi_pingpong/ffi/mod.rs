@@ -20,6 +20,7 @@ pub use socket::connect_from;
 
 use crate::abi::types::{FI_EAVAIL, FI_EOTHER, FI_ETOOSMALL};
 use crate::common::library;
+use crate::common::object::op;
 use core::ffi::{c_char, c_int};
 
 // The errors of fabrics alone are an enum in C, and as such unsigned here.
@@ -39,13 +40,4 @@ pub fn strerror(code: c_int) -> String {
 unsafe fn text(text: *const c_char) -> String {
     // SAFETY: as the caller promises; it is copied at once.
     String::from_utf8_lossy(unsafe { library::bytes(text) }.unwrap_or_default()).into_owned()
-}
-
-/// An entry of an op table, if there is a table and it has it.
-///
-/// # Safety
-/// `table` is NULL or points to an op table.
-unsafe fn op<T, F>(table: *const T, entry: impl FnOnce(&T) -> Option<F>) -> Option<F> {
-    // SAFETY: as the caller promises.
-    unsafe { table.as_ref() }.and_then(entry)
 }

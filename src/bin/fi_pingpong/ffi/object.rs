@@ -1,10 +1,11 @@
 //! What all fids have in common, and the objects that only hold others: fabric, domain, address vector.
 
-use super::{EOTHER, Info, op};
+use super::{Info, op};
 use crate::abi::types::*;
+use crate::common::object;
 use crate::say::{self, Fail};
 use core::ffi::{c_int, c_void};
-use core::ptr::{self, NonNull};
+use core::ptr;
 use std::any::Any;
 use std::rc::Rc;
 
@@ -13,11 +14,8 @@ unsafe extern "C" {
     fn fi_fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int;
 }
 
-/// An open object whose struct begins with a `fid`. It is closed before those it needs.
-pub struct Object<T> {
-    raw: NonNull<T>,
-    needs: Vec<Rc<dyn Any>>,
-}
+/// An open object of this program, which tells of every failure.
+pub struct Object<T>(object::Object<T>);
 
 impl<T> Object<T> {
     /// What `call` opens. It gets a place to put the object, and answers 0 or a negative number.
@@ -27,50 +25,39 @@ impl<T> Object<T> {
         needs: Vec<Rc<dyn Any>>,
         call: impl FnOnce(*mut *mut T) -> Option<c_int>,
     ) -> Result<Object<T>, Fail> {
-        let mut raw = ptr::null_mut();
-        match (call(&mut raw).unwrap_or(-FI_ENOSYS), NonNull::new(raw)) {
-            (0, Some(raw)) => Ok(Object { raw, needs }),
-            (0, None) => Err(say::failed(name, -EOTHER)),
-            (error, _) => Err(say::failed(name, error)),
+        match object::Object::open(needs, call) {
+            Ok(object) => Ok(Object(object)),
+            Err(error) => Err(say::failed(name, error)),
         }
     }
 
+    #[inline]
     pub fn raw(&self) -> *mut T {
-        self.raw.as_ptr()
+        self.0.raw()
     }
 
+    #[inline]
     pub fn fid(&self) -> *mut fid {
-        self.raw.as_ptr().cast()
+        self.0.fid()
     }
 
     /// From now on `other` is closed after this one.
     pub fn need(&mut self, other: Rc<dyn Any>) {
-        self.needs.push(other);
+        self.0.need(other);
     }
 
     /// fi_ep_bind and its kin.
     #[track_caller]
     pub fn bind<U>(&self, name: &str, other: &Object<U>, flags: u64) -> Result<(), Fail> {
-        // SAFETY: both are open, and begin with a fid that has an op table.
-        let ret = unsafe { op((*self.fid()).ops, |ops| ops.bind).map(|bind| bind(self.fid(), other.fid(), flags)) };
-        succeeded(name, ret)
+        succeeded(name, Some(self.0.bind(&other.0, flags)))
     }
 }
 
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
-        // SAFETY: open, begins with a fid, and nobody uses it after this.
-        let (class, ret) = unsafe {
-            let class = (*self.fid()).fclass;
-            (
-                class,
-                op((*self.fid()).ops, |ops| ops.close).map(|close| close(self.fid())),
-            )
-        };
-        match ret {
-            Some(0) => {}
-            ret => {
-                let ret = ret.unwrap_or(-FI_ENOSYS);
+        match self.0.close() {
+            None | Some((_, 0)) => {}
+            Some((class, ret)) => {
                 say::error(ret, format_args!("fi_close ({ret}) fid {class}"));
             }
         }

@@ -1,0 +1,305 @@
+//! Each provider: usable, or why not. What the library refused, and whether an endpoint of what it offers really opens.
+//!
+//! Called by `mod`.
+
+use super::finding::{Finding, Section};
+use super::library::{Library, Trial};
+use super::machine::Machine;
+use crate::json::Json;
+
+/// What concerns the run as a whole is refused in this name: it is a warning.
+const CORE: &str = "core";
+
+/// These need no device, so that they should be there.
+const EVERYWHERE: [&str; 2] = ["shm", "tcp"];
+
+pub fn check(machine: &Machine, library: &Library) -> Section {
+    let mut findings: Vec<Finding> = library.trials.iter().map(tried).collect();
+    findings.extend(unusable(machine, library));
+    if library.usable().is_empty() {
+        let why = library.failed.as_deref().unwrap_or("no provider");
+        findings.insert(0, none(machine, why));
+    }
+    findings.extend(warnings(library));
+    Section {
+        subject: "providers",
+        title: "Providers",
+        findings,
+    }
+}
+
+fn none(machine: &Machine, why: &str) -> Finding {
+    let advice = match machine.var("FI_PROVIDER") {
+        Some(value) => format!("FI_PROVIDER={value} says which may be used: unset FI_PROVIDER, and check again."),
+        None => "The lines below say what each one lacks; `fi_info --why` says it of every candidate.".into(),
+    };
+    Finding::broken(
+        "none",
+        format!("No provider can be used: fi_getinfo says {why:?}."),
+        advice,
+    )
+}
+
+fn tried(trial: &Trial) -> Finding {
+    let Trial {
+        provider, domain, kind, ..
+    } = trial;
+    let finding = match &trial.failed {
+        None => Finding::fine(
+            "usable",
+            format!("{provider} can be used: an endpoint ({kind}) opens on {domain}."),
+        ),
+        Some((call, error)) => {
+            let said = trial
+                .logged
+                .as_ref()
+                .map_or(String::new(), |line| format!("; the library says: {line}"));
+            Finding::broken(
+                "broken",
+                format!("{provider} is offered, but {call} on {domain} fails: {error}{said}."),
+                format!(
+                    "Mend what the line says, or leave the provider out: FI_PROVIDER=^{}.",
+                    last(provider)
+                ),
+            )
+            .with_text("call", call)
+            .with_text("error", error)
+        }
+    };
+    finding
+        .with_text("provider", provider)
+        .with_text("domain", domain)
+        .with_text("type", kind)
+        .with("opened", Json::Bool(trial.failed.is_none()))
+}
+
+/// The name by which FI_PROVIDER leaves one out.
+fn last(provider: &str) -> &str {
+    provider.rsplit(';').next().unwrap_or(provider)
+}
+
+/// What says that there is nothing, and not why; of no use beside a reason.
+const NO_REASONS: [&str; 4] = ["returned ", "output ", "filtered by ", "offers nothing"];
+
+/// Those that offer nothing, each once, with all reasons that the library gives.
+fn unusable(machine: &Machine, library: &Library) -> Vec<Finding> {
+    let usable: Vec<&str> = library.usable().into_iter().flat_map(|name| name.split(';')).collect();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for refusal in library.refusals.iter().filter(|refusal| refusal.provider != CORE) {
+        let (name, reason) = (last(&refusal.provider), refusal.reason.trim_end_matches('.'));
+        if usable.contains(&name) {
+            continue;
+        }
+        match reasons.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, all)) if all.contains(&reason) => {}
+            Some((_, all)) => all.push(reason),
+            None => reasons.push((name, vec![reason])),
+        }
+    }
+    for (_, all) in &mut reasons {
+        let says_why = |reason: &&str| !NO_REASONS.iter().any(|words| reason.starts_with(words));
+        if all.iter().any(says_why) {
+            all.retain(says_why);
+        }
+    }
+    reasons.iter().map(|(name, all)| refused(machine, name, all)).collect()
+}
+
+fn refused(machine: &Machine, name: &str, reasons: &[&str]) -> Finding {
+    let sentence = format!("{name} cannot be used: {}.", reasons.join("; "));
+    let filtered = reasons.iter().any(|reason| reason.contains("FI_PROVIDER"));
+    let finding = match machine.var("FI_PROVIDER").filter(|_| filtered) {
+        Some(value) => Finding::fine("refused", sentence).advise(format!(
+            "To have it: unset FI_PROVIDER (it is {value}), or name {name} there."
+        )),
+        None if EVERYWHERE.contains(&name) => Finding::warning(
+            "refused",
+            sentence,
+            format!("Mend that; `fi_info --why -p {name}` says it again."),
+        ),
+        None => Finding::fine("refused", sentence).advise(format!(
+            "Nothing, unless this machine should have it: then `fi_info --why -p {name}`."
+        )),
+    };
+    let listed = reasons.iter().map(|reason| Json::text(reason.as_bytes())).collect();
+    finding.with_text("provider", name).with("reasons", Json::Array(listed))
+}
+
+/// The warnings that are no reason of a refusal, which has its own line.
+fn warnings(library: &Library) -> impl Iterator<Item = Finding> {
+    let told = |line: &String| {
+        library
+            .refusals
+            .iter()
+            .any(|refusal| refusal.provider != CORE && line.ends_with(&refusal.reason))
+    };
+    let lines: Vec<String> = library.warnings().into_iter().filter(|line| !told(line)).collect();
+    lines.into_iter().map(|line| {
+        let sentence = format!("The library warns: {}.", line.trim_end_matches('.'));
+        let advice = "Mend what the line names; FI_LOG_LEVEL=info shows what led to it.";
+        Finding::warning("warned", sentence, advice).with_text("line", line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::super::library::Offer;
+    use super::super::machine::made_up::MadeUp;
+    use super::*;
+    use crate::abi::types::{FI_LOG_INFO, FI_LOG_WARN};
+    use crate::ffi::Line;
+    use crate::why::Refusal;
+
+    fn trial(provider: &str) -> Trial {
+        Trial {
+            provider: provider.into(),
+            domain: "eth0".into(),
+            kind: "FI_EP_RDM".into(),
+            ..Trial::default()
+        }
+    }
+
+    fn offer(provider: &str) -> Offer {
+        Offer {
+            provider: provider.into(),
+            ..Offer::default()
+        }
+    }
+
+    fn refusal(provider: &str, reason: &str) -> Refusal {
+        Refusal {
+            provider: provider.into(),
+            candidate: None,
+            reason: reason.into(),
+        }
+    }
+
+    fn only(section: Section) -> Finding {
+        assert_eq!(section.findings.len(), 1);
+        section.findings.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_that_opens_and_one_that_does_not() {
+        let made = MadeUp::new();
+        let mut library = Library {
+            offers: vec![offer("tcp")],
+            trials: vec![trial("tcp")],
+            ..Library::default()
+        };
+        let fine = only(check(&made.0, &library));
+        assert_eq!(
+            (fine.level, &*fine.sentence),
+            (Level::Fine, "tcp can be used: an endpoint (FI_EP_RDM) opens on eth0.")
+        );
+        library.trials[0].failed = Some(("fi_endpoint".into(), "Too many open files".into()));
+        library.trials[0].logged = Some("no descriptors".into());
+        let broken = only(check(&made.0, &library));
+        assert_eq!(broken.level, Level::Broken);
+        for part in [
+            "fi_endpoint on eth0 fails: Too many open files",
+            "the library says: no descriptors",
+        ] {
+            assert!(broken.sentence.contains(part), "{}", broken.sentence);
+        }
+        assert!(broken.advice.unwrap().contains("FI_PROVIDER=^tcp"));
+    }
+
+    #[test]
+    fn what_needs_no_device_should_be_there() {
+        let made = MadeUp::new();
+        let mut library = Library {
+            offers: vec![offer("shm")],
+            refusals: vec![refusal("tcp", "no interface"), refusal("verbs", "no device")],
+            ..Library::default()
+        };
+        let levels = |library: &Library| {
+            check(&made.0, library)
+                .findings
+                .iter()
+                .map(|one| one.level)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(levels(&library), [Level::Warning, Level::Fine]);
+        // One of its candidates alone is no matter.
+        library.offers.push(offer("tcp;ofi_rxm"));
+        assert_eq!(levels(&library), [Level::Fine]);
+        assert!(check(&made.0, &library).findings.iter().all(|one| one.advice.is_some()));
+    }
+
+    #[test]
+    fn a_provider_has_one_line_with_its_reasons() {
+        let made = MadeUp::new().set("FI_PROVIDER", "shm");
+        let refusals = vec![
+            refusal("verbs", "filtered by a list"),
+            refusal("verbs", "no device."),
+            refusal("tcp;ofi_rxm", "left out by FI_PROVIDER"),
+            refusal("ofi_rxm", "returned -61"),
+            refusal("verbs", "no device"),
+            refusal("verbs", "no port"),
+            refusal("efa", "returned -61"),
+        ];
+        let library = Library {
+            offers: vec![offer("shm")],
+            refusals,
+            ..Library::default()
+        };
+        let found = check(&made.0, &library).findings;
+        let told: Vec<&str> = found.iter().map(|one| &*one.sentence).collect();
+        let expected = [
+            "verbs cannot be used: no device; no port.",
+            "ofi_rxm cannot be used: left out by FI_PROVIDER.",
+            "efa cannot be used: returned -61.",
+        ];
+        assert_eq!(told, expected);
+        assert!(
+            found[1]
+                .advice
+                .as_ref()
+                .unwrap()
+                .contains("unset FI_PROVIDER (it is shm)")
+        );
+    }
+
+    #[test]
+    fn nothing_usable_is_broken_and_names_the_variable() {
+        let made = MadeUp::new().set("FI_PROVIDER", "tpc");
+        let library = Library {
+            failed: Some("No data available".into()),
+            refusals: vec![refusal("tcp", "FI_PROVIDER leaves it out")],
+            ..Library::default()
+        };
+        let found = check(&made.0, &library).findings;
+        assert_eq!((found[0].level, found[1].level), (Level::Broken, Level::Fine));
+        assert!(found[0].sentence.contains("No data available"));
+        assert!(found[0].advice.as_ref().unwrap().contains("unset FI_PROVIDER"));
+        assert!(found[1].advice.as_ref().unwrap().contains("it is tpc"));
+    }
+
+    #[test]
+    fn warnings_of_the_log_are_told_once() {
+        let line = |level, text: &str| Line {
+            provider: b"core".to_vec(),
+            level,
+            func: Vec::new(),
+            text: text.as_bytes().to_vec(),
+        };
+        let made = MadeUp::new();
+        let lines = vec![
+            line(FI_LOG_WARN, "a is odd"),
+            line(FI_LOG_INFO, "b"),
+            line(FI_LOG_WARN, "a is odd"),
+        ];
+        let library = Library {
+            offers: vec![offer("tcp")],
+            lines,
+            ..Library::default()
+        };
+        let found = only(check(&made.0, &library));
+        assert_eq!(
+            (found.level, &*found.sentence),
+            (Level::Warning, "The library warns: core: a is odd.")
+        );
+    }
+}
