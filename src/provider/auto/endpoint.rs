@@ -24,7 +24,7 @@ pub struct Names {
     both: Option<Epoll>,
 }
 
-pub type AutoTransport = Join<Names>;
+pub(super) type AutoTransport = Join<Names>;
 
 impl Naming for Names {
     type Near = ShmTransport;
