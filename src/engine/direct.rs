@@ -116,7 +116,7 @@ impl<T: Transport> Engine<T> {
     pub(super) fn rma_copied(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> bool {
         let room = self.core.sends.len() < Id::SHORT_MAX;
         // An injected buffer may be reused when the call returns, and a long copy may go on after that.
-        let gone = rma.inject && rma.local.len() >= self.core.limits_to(rma.to).small();
+        let gone = rma.inject && rma.local.len() >= self.small_to(rma.to);
         if gone || rma.data.is_some() || !room || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }

@@ -146,6 +146,17 @@ impl<T: Transport> Engine<T> {
         self.queue(send.to, untold(send.inject, send.tell), || Outgoing::new(send), report)
     }
 
+    /// The longest message or operation that goes to this peer in one packet.
+    #[inline(always)]
+    pub(super) fn small_to(&self, to: PeerId) -> usize {
+        let core = &self.core;
+        if T::TWO_WAYS {
+            core.limits_to(to).small()
+        } else {
+            core.limits.small()
+        }
+    }
+
     /// Before it is decided how something goes to this peer.
     #[inline(always)]
     pub(super) fn note_way(&mut self, to: PeerId) {

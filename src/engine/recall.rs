@@ -230,7 +230,7 @@ impl<T: Transport> Engine<T> {
 
     /// Whether the transport may copy this operation directly: it is long, or its target does not poll.
     pub(super) fn may_be_copied(&self, to: PeerId, len: usize) -> bool {
-        len >= self.core.limits_to(to).small() || self.core.peers.get(to as usize).is_some_and(|peer| peer.not_polling)
+        len >= self.small_to(to) || self.core.peers.get(to as usize).is_some_and(|peer| peer.not_polling)
     }
 
     /// A short operation could not be copied, because the target polls again.

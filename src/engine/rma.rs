@@ -100,11 +100,11 @@ impl<T: Transport> Engine<T> {
             if self.rma_copied(rma, &part, report) {
                 return Ok(());
             }
-            if len < self.core.limits_to(rma.to).small() {
+            if len < self.small_to(rma.to) {
                 self.polls_again(rma.to);
             }
         }
-        let short = len <= self.core.limits_to(rma.to).small() && !rma.fence && self.core.may_start_short(rma.to);
+        let short = len <= self.small_to(rma.to) && !rma.fence && self.core.may_start_short(rma.to);
         match (rma.access, short) {
             (Access::Write, true) => self.write_short(rma, &part, report),
             (Access::Read, true) => self.read_short(rma, &part, report),

@@ -41,7 +41,7 @@ impl<S: Sink> Sink for Tap<'_, S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, from: PeerId, header: &Header, body: &[u8]) -> bool {
         match self.known.get(from as usize) {
             Some(Some(known)) if known.met => self.sink.take(known.id, header, body),

@@ -17,6 +17,7 @@ use crate::engine::op::{RemotePart, Unreached};
 use crate::engine::port::tap::{KnownPeers, Tap};
 use crate::engine::port::*;
 use crate::engine::wire::Header;
+use crate::util::keep_in_registers;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use peers::{Peers, Way};
@@ -59,6 +60,8 @@ pub struct Join<N: Naming> {
     far: Option<Side<N::Far>>,
     peers: Peers,
     turns: Turns,
+    /// The far way was pushed to or polled since its last flush.
+    far_is_to_flush: bool,
     /// Peers that were lost in a poll. Empty between polls.
     lost: Vec<PeerId>,
 }
@@ -72,6 +75,7 @@ impl<T: Transport> Side<T> {
         }
     }
 
+    #[inline(always)]
     fn poll<S: Sink>(&mut self, sink: &mut S, lost: &mut Vec<PeerId>, budget: usize) -> usize {
         let mut tap = Tap {
             sink,
@@ -110,6 +114,7 @@ impl<N: Naming> Join<N> {
             far: far.map(Side::new),
             peers: Peers::default(),
             turns: Turns::default(),
+            far_is_to_flush: false,
             lost: Vec::new(),
         }
     }
@@ -184,35 +189,68 @@ impl<N: Naming> Join<N> {
         Way::Open
     }
 
-    /// To a peer that is far, or whose way is open.
+    /// To a peer that is far, or whose way is open. The body is part of the application's memory, or a few bytes.
     #[cold]
     #[inline(never)]
-    fn push_elsewhere(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+    fn push_elsewhere(
+        &mut self,
+        to: PeerId,
+        mut header: Header,
+        user: Option<(UserIov, usize, usize)>,
+        bytes: &[u8],
+        notice: Option<Notice>,
+    ) -> Push {
+        let header = &*keep_in_registers(&mut header);
+        let body = match &user {
+            Some((iov, at, len)) => Body::User {
+                iov,
+                at: *at,
+                len: *len,
+            },
+            None if bytes.is_empty() => Body::Empty,
+            None => Body::Bytes(bytes),
+        };
         match (self.settled(to), &mut self.near, &mut self.far) {
             (Way::Near(number), Some(near), _) => near.transport.push(number, header, body, notice),
             (Way::Far(number), _, Some(far)) => {
                 self.turns.far_is_used();
+                self.far_is_to_flush = true;
                 far.transport.push(number, header, body, notice)
             }
             _ => Push::Unreachable(Unreached::Nobody),
         }
     }
 
-    /// Whoever was met gets a number, by the address that the transport tells.
+    /// Whoever was met the near way gets a number, by the address that the transport tells. What was refused for want of it
+    /// must not wait for news that do not come.
     #[cold]
-    fn name_fresh(&mut self) {
-        if let Some(near) = &mut self.near {
-            while let Some(number) = near.fresh.pop() {
-                let address = self.names.met_near(&near.transport, number);
-                self.peers.met(&self.names, address, Way::Near(number), &mut near.known);
-            }
+    #[inline(never)]
+    fn poll_near_again<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let Some(near) = &mut self.near else { return 0 };
+        while let Some(number) = near.fresh.pop() {
+            let address = self.names.met_near(&near.transport, number);
+            self.peers.met(&self.names, address, Way::Near(number), &mut near.known);
         }
-        if let Some(far) = &mut self.far {
+        near.poll(sink, &mut self.lost, budget)
+    }
+
+    /// Polls the far way, and once more if somebody was met there.
+    #[cold]
+    #[inline(never)]
+    fn poll_far<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let Some(far) = &mut self.far else { return 0 };
+        self.far_is_to_flush = true;
+        let mut done = far.poll(sink, &mut self.lost, budget);
+        if !far.fresh.is_empty() {
             while let Some(number) = far.fresh.pop() {
                 let address = self.names.met_far(&far.transport, number);
                 self.peers.met(&self.names, address, Way::Far(number), &mut far.known);
             }
+            self.turns.far_is_used();
+            done += far.poll(sink, &mut self.lost, budget);
         }
+        self.turns.far_was_polled(done);
+        done
     }
 
     /// The ways to peers that were lost are open again.
@@ -221,33 +259,6 @@ impl<N: Naming> Join<N> {
         for peer in self.lost.drain(..) {
             self.peers.reopen(peer);
         }
-    }
-
-    fn has_met(&self) -> bool {
-        let fresh = |fresh: &[PeerId]| !fresh.is_empty();
-        self.near.as_ref().is_some_and(|side| fresh(&side.fresh))
-            || self.far.as_ref().is_some_and(|side| fresh(&side.fresh))
-    }
-
-    #[inline]
-    fn poll_once<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        let mut done = 0;
-        if let Some(near) = &mut self.near {
-            done = near.poll(sink, &mut self.lost, budget);
-            if !self.turns.is_far_due(done) {
-                return done;
-            }
-        }
-        done + self.poll_far(sink, budget)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn poll_far<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        let Some(far) = &mut self.far else { return 0 };
-        let done = far.poll(sink, &mut self.lost, budget);
-        self.turns.far_was_polled(done);
-        done
     }
 }
 
@@ -295,7 +306,12 @@ impl<N: Naming> Transport for Join<N> {
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         match self.near_to(to) {
             Some((near, number)) => near.push(number, header, body, notice),
-            None => self.push_elsewhere(to, header, body, notice),
+            // By value, so that on the near way both stay in registers.
+            None => match body {
+                Body::User { iov, at, len } => self.push_elsewhere(to, *header, Some((*iov, at, len)), &[], notice),
+                Body::Bytes(bytes) => self.push_elsewhere(to, *header, None, bytes, notice),
+                Body::Empty => self.push_elsewhere(to, *header, None, &[], notice),
+            },
         }
     }
 
@@ -311,8 +327,11 @@ impl<N: Naming> Transport for Join<N> {
         if let Some(near) = self.near_mut() {
             near.flush();
         }
-        if let Some(far) = self.far_mut() {
-            far.flush();
+        if self.far_is_to_flush {
+            self.far_is_to_flush = false;
+            if let Some(far) = self.far_mut() {
+                far.flush();
+            }
         }
     }
 
@@ -329,12 +348,16 @@ impl<N: Naming> Transport for Join<N> {
 
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
-        let mut done = self.poll_once(sink, budget);
-        // What was refused for want of a number must not wait for news that do not come.
-        if self.has_met() {
-            self.name_fresh();
-            self.turns.far_is_used();
-            done += self.poll_once(sink, budget);
+        let (mut done, mut far_is_due) = (0, true);
+        if let Some(near) = &mut self.near {
+            done = near.poll(sink, &mut self.lost, budget);
+            far_is_due = self.turns.is_far_due(done);
+            if !near.fresh.is_empty() {
+                done += self.poll_near_again(sink, budget);
+            }
+        }
+        if far_is_due {
+            done += self.poll_far(sink, budget);
         }
         if !self.lost.is_empty() {
             self.reopen_lost();

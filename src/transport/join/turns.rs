@@ -3,11 +3,11 @@
 //! While something went or came the far way lately, it is polled whenever the near way has nothing. Otherwise it is
 //! looked at now and then. Called by `Join` only.
 
-/// Polls of the near way that find nothing, in a row, between two looks at a far way that is not in use. More than a
-/// near peer takes to answer, so that a program with near peers only hardly ever pays for a look.
-const EMPTY: u32 = 64;
+/// Polls of the near way that find nothing, in a row, between two looks at a far way that is not in use: some microseconds.
+/// Many times what a near peer takes to answer, so that a program with near peers only hardly ever pays for a look.
+const EMPTY: u32 = 256;
 /// Polls of the near way that find something between two looks.
-const BUSY: u32 = 256;
+const BUSY: u32 = 1024;
 /// The same while the far way is in use.
 const BUSY_IN_USE: u32 = 8;
 /// Looks that find nothing until the far way counts as not in use.
