@@ -18,6 +18,7 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR  ?= $(PREFIX)/bin
+MANDIR  ?= $(PREFIX)/share/man
 DESTDIR ?=
 CARGO   ?= cargo
 SUITES  ?=
@@ -86,11 +87,16 @@ install: stage
 	install -m 644 $(DIST)/lib/libfabric.a $(TO)/
 	cp -r $(DIST)/include/rdma $(DESTDIR)$(INCLUDEDIR)/
 	install -m 755 $(PROGRAMS:%=$(DIST)/bin/%) $(DESTDIR)$(BINDIR)/
+	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man7
+	install -m 644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 docs/man/*.7 $(DESTDIR)$(MANDIR)/man7/
 	$(call pc,$(PREFIX),$(LIBDIR),$(INCLUDEDIR)) >$(TO)/pkgconfig/libfabric.pc
 
 uninstall:
 	rm -f $(TO)/$(SOFILE) $(TO)/$(SONAME) $(TO)/libfabric.so $(TO)/libfabric.a $(TO)/pkgconfig/libfabric.pc
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
+	rm -f $(patsubst docs/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard docs/man/*.1))
+	rm -f $(patsubst docs/man/%,$(DESTDIR)$(MANDIR)/man7/%,$(wildcard docs/man/*.7))
 	for h in $$(cd include && find rdma -type f); do rm -f $(DESTDIR)$(INCLUDEDIR)/$$h; done
 	-find $(DESTDIR)$(INCLUDEDIR)/rdma -depth -type d -exec rmdir {} + 2>/dev/null
 

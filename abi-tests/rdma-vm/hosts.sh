@@ -14,10 +14,10 @@ host() { # NAME NUMBER OTHER
 	{ echo "GUEST FAIL two hosts"; cat /run/hosts.log; }
 
 pid_of() { sed -n 's/^LISTENING //p' /run/listen; }
-# REPAIR comes before the server is killed: whoever ends without a way for his goodbye leaves the card deaf. Soft-RoCE (6.1) puts
-# the queue pair that connects, number 1, into error when a packet of it cannot be routed, and the kernel brings back only the
-# half that sends. What comes to the card then is dropped (its counter rcvd_pkts stands still), and nobody connects there until the
-# card is made anew. With librdmacm alone it is the same.
+# REPAIR comes before the server is killed, as the kernel says goodbye for a process that ends, and a goodbye that has no route
+# spoils the card: Soft-RoCE (6.1) puts the queue pair that connects, number 1, into error, and the kernel brings back only the
+# half that sends. From then on whatever comes to the card is dropped (its counter rcvd_pkts stands still), and nobody connects
+# there until the card is made anew. With librdmacm alone it is the same.
 between() { # WHAT SERVER CLIENT [COMMAND [REPAIR]]
 	local server
 	# shellcheck disable=SC2086

@@ -163,6 +163,7 @@ impl Inbound {
         moved.map(|_| self.consumer.follow())
     }
 
+    /// A body of this length was copied out of the ring in this time, which may change what the sender is told.
     #[cold]
     pub(super) fn copied(&mut self, len: usize, time: Duration) {
         if let Some(quick) = self.copy_speed.took(len, time) {
