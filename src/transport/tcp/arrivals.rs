@@ -20,6 +20,10 @@ impl TcpTransport {
     #[cold]
     pub(super) fn receive_arrivals<S: Sink>(&mut self, sink: &mut S) {
         for arrival in self.desk.take() {
+            // Whoever begins anew has said on the connection before all that it had to say there.
+            if let Some(from) = self.peers.number(&arrival.said.hello.from) {
+                self.hear_confirmation(from, sink);
+            }
             match self.judge(&arrival) {
                 (Verdict::Welcome, Some(from)) => {
                     self.welcome(from, arrival, &[]);
@@ -58,6 +62,9 @@ impl TcpTransport {
             Way::Begun(Attempt::Dialing { said: Some(said), .. }) if keeps_own(&said.from, &hello.from) => {
                 (Verdict::Wait, None)
             }
+            // What came on that one would be lost; the peer asks again when it has come to be the link.
+            Way::Begun(Attempt::Agreed { .. }) => (Verdict::Later, None),
+            Way::Begun(Attempt::Welcomed { arrival: newer, .. }) if arrival.number < *newer => (Verdict::Later, None),
             _ => (Verdict::Welcome, Some(number)),
         }
     }
@@ -84,6 +91,7 @@ impl TcpTransport {
         }
         peer.way = Way::Begun(Attempt::Welcomed {
             socket: arrival.socket,
+            arrival: arrival.number,
             instance: arrival.said.hello.instance,
             until: clock::monotonic_ms() + PATIENCE_MS,
             word: [0; frame::WORD],

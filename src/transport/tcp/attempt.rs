@@ -18,6 +18,8 @@ pub(super) enum Attempt {
     /// The peer's, which we welcomed and it has not confirmed.
     Welcomed {
         socket: ParentFd,
+        /// The number of its arrival.
+        arrival: u64,
         instance: u64,
         until: u64,
         word: [u8; 4],

@@ -9,6 +9,9 @@
 //! smaller one, and tells the other to wait (`Verdict::Wait`); else it gives its own up and welcomes the other's.
 //! Neither says hello while it waits for a confirmation. So of two connections at most one is ever confirmed.
 //!
+//! A confirmed connection becomes the link when the one before it, of an endpoint that had the same address, has been read to
+//! its end. Who says hello until then is told to come again (`Verdict::Later`).
+//!
 //! An FI_EP_MSG endpoint that connects to a passive one asks for the context `CALL`. Behind its hello stands the data that
 //! the program gave fi_connect, and behind `Verdict::Welcome` and `Verdict::Rejected` that of the other side
 //! (`program_data`).

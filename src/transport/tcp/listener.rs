@@ -38,6 +38,8 @@ const LISTENER: u64 = u64::MAX;
 /// A connection whose dialer has said hello, and proven the secret if there is one.
 pub(super) struct Arrival {
     pub socket: ParentFd,
+    /// Grows in the order in which the dialers connected, which may have said hello in another one.
+    pub number: u64,
     /// Where it came from.
     pub from: SocketAddr,
     pub said: Introduced,
@@ -312,7 +314,7 @@ impl Listener {
         let Some(guest) = lobby.guests.remove(&key) else { return };
         let _ = self.epoll.remove(guest.socket.as_fd().as_raw_fd());
         match told {
-            Told::Known(said) => self.hand_over(guest, *said, own_instance),
+            Told::Known(said) => self.hand_over(key, guest, *said, own_instance),
             Told::Stranger(why) => {
                 let verdict = match why {
                     Stranger::Magic => None,
@@ -337,10 +339,11 @@ impl Listener {
         }
     }
 
-    fn hand_over(&self, guest: Guest, said: Introduced, own_instance: u64) {
+    fn hand_over(&self, number: u64, guest: Guest, said: Introduced, own_instance: u64) {
         let desk = locked(&self.desks).get(&said.hello.context).cloned();
         let arrival = Arrival {
             socket: guest.socket,
+            number,
             from: guest.from,
             said,
             secret: self.secret.clone(),

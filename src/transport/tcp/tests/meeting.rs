@@ -133,7 +133,7 @@ fn a_successor_is_a_new_peer() {
         SockRef::from(&link.socket).shutdown(Shutdown::Both).unwrap();
     });
     drop(b);
-    let mut b = open_at(&place, &config());
+    let mut b = open_again_at(&place);
     let (_, a_of_b) = numbers(&mut a, &mut b);
     let (mut at_a, mut at_b) = (Kept::default(), Kept::default());
     let mut sent = false;
@@ -147,7 +147,6 @@ fn a_successor_is_a_new_peer() {
     assert_eq!((at_a.packets[0].0, at_b.gone), (b_of_a, vec![]));
 }
 
-/// Only one end notices: the other is told of the same loss before anything of the next connection.
 /// The same at another loopback address than its peer's, while the peer has not yet heard of the death: a connection that
 /// comes from elsewhere could not be told from a stranger's that takes the name of the dead one.
 #[test]
@@ -158,7 +157,7 @@ fn a_successor_connects_from_its_own_address() {
     connect(&mut a, b_of_a, &mut b, a_of_b);
     let place = b.place;
     drop(b);
-    let mut b = open_at(&place.to_string(), &config());
+    let mut b = open_again_at(&place.to_string());
     let (_, a_of_b) = numbers(&mut a, &mut b);
     let mut sinks = [Kept::default(), Kept::default()];
     let mut pushed = false;
@@ -179,6 +178,50 @@ fn a_successor_connects_from_its_own_address() {
         !sinks[1].packets.is_empty() || b.peers.get_mut(a_of_b).unwrap().history.answer().is_some()
     });
     assert_eq!(sinks[1].packets.len(), 1, "it was refused");
+}
+
+/// Three endpoints at one address, one after the other, while nothing is taken of the first: what the second one said was
+/// read by nobody when the third one asks.
+#[test]
+fn what_a_successor_said_arrives_though_another_one_follows() {
+    let (mut a, mut b) = (open(), open());
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+    let (place, mut at_a) = (b.place.to_string(), Kept::default());
+    at_a.refuse = true;
+    for id in 1..=3 {
+        let (_, a_of_b) = numbers(&mut a, &mut b);
+        // The third one is told to come again.
+        until("a packet, or a pause", || {
+            b.poll(&mut Kept::default(), 10);
+            a.poll(&mut at_a, 10);
+            let rests = matches!(b.peers.get(a_of_b).unwrap().way, Way::Resting { .. });
+            push(&mut b, a_of_b, id) || id == 3 && rests
+        });
+        if id == 2 {
+            until("a confirmation that waits", || {
+                a.poll(&mut at_a, 10);
+                matches!(a.peers.get(b_of_a).unwrap().way, Way::Begun(Attempt::Agreed { .. }))
+            });
+        }
+        if id < 3 {
+            drop(b);
+            b = open_again_at(&place);
+        }
+    }
+    at_a.refuse = false;
+    until("all packets", || {
+        let a_of_b = b.peer(&a.local_address()).unwrap();
+        let is_last = at_a.packets.iter().any(|(_, header, _)| header.id == 3);
+        let _ = is_last || push(&mut b, a_of_b, 3);
+        b.poll(&mut Kept::default(), 10);
+        a.poll(&mut at_a, 10);
+        is_last
+    });
+    let mut came: Vec<u32> = at_a.packets.iter().map(|(_, header, _)| header.id).collect();
+    came.dedup();
+    assert_eq!(came, [1, 2, 3]);
+    assert_eq!(at_a.gone, [(b_of_a, Loss::Died), (b_of_a, Loss::Died)]);
 }
 
 #[test]
@@ -220,7 +263,7 @@ fn nobody_at_the_address_is_unreachable_in_time() {
         }
     });
     // It may be there the next time.
-    let mut b = open_at(&address::place(&nobody).unwrap().to_string(), &config());
+    let mut b = open_again_at(&address::place(&nobody).unwrap().to_string());
     let a_of_b = b.peer(&a.local_address()).unwrap();
     connect(&mut a, to, &mut b, a_of_b);
 }

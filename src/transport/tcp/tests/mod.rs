@@ -37,6 +37,20 @@ fn open_at(place: &str, config: &Config) -> TcpTransport {
     TcpTransport::open(&address::of(&place), config).unwrap()
 }
 
+/// Where an end has just closed. A child that another test forks has its listener until it has run its own handler of fork.
+fn open_again_at(place: &str) -> TcpTransport {
+    let place: SocketAddr = place.parse().unwrap();
+    let mut opened = None;
+    until("the port that was closed", || {
+        opened = match TcpTransport::open(&address::of(&place), &config()) {
+            Err(OpenError::InUse) => None,
+            opened => Some(opened.unwrap()),
+        };
+        opened.is_some()
+    });
+    opened.unwrap()
+}
+
 fn open() -> TcpTransport {
     open_at("127.0.0.1:0", &config())
 }

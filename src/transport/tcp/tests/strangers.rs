@@ -32,9 +32,21 @@ fn last_words(end: &mut TcpTransport, sink: &mut Kept, stream: &mut TcpStream) -
     said
 }
 
-/// A stranger who knows the protocol, up to the confirmation, as if it listened at `port` of this machine.
+/// A stranger who knows the protocol, up to the confirmation, as if it listened at `from`.
 fn impostor(end: &mut TcpTransport, sink: &mut Kept, from: SocketAddr, instance: u64) -> (TcpStream, Option<Answer>) {
     let mut stream = stranger(end);
+    let answer = answer_to(end, sink, &mut stream, from, instance);
+    (stream, answer)
+}
+
+/// The same on a connection that was made before.
+fn answer_to(
+    end: &mut TcpTransport,
+    sink: &mut Kept,
+    stream: &mut TcpStream,
+    from: SocketAddr,
+    instance: u64,
+) -> Option<Answer> {
     let hello = Hello {
         from: address::of(&from),
         instance,
@@ -48,11 +60,32 @@ fn impostor(end: &mut TcpTransport, sink: &mut Kept, from: SocketAddr, instance:
         got += stream.read(&mut answer[got..]).unwrap_or(0);
         got == Answer::SIZE
     });
-    (stream, Answer::decode(&answer))
+    Answer::decode(&answer)
 }
 
 fn nobody() -> SocketAddr {
     open().place
+}
+
+/// Two connections of one peer, of which the older one's hello comes last: that try was given up when the other began.
+#[test]
+fn a_hello_that_comes_late_takes_no_newer_ones_place() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let from = nobody();
+    let mut older = stranger(&end);
+    until("a guest", || {
+        end.poll(&mut sink, 10);
+        end.listener.as_ref().unwrap().guests() == 1
+    });
+    let (mut newer, answer) = impostor(&mut end, &mut sink, from, 6);
+    assert_eq!(answer.map(|answer| answer.verdict), Some(Verdict::Welcome));
+    let answer = answer_to(&mut end, &mut sink, &mut older, from, 5);
+    assert_eq!(answer.map(|answer| answer.verdict), Some(Verdict::Later));
+    newer.write_all(&frame::CONFIRM.to_le_bytes()).unwrap();
+    until("a connection", || {
+        end.poll(&mut sink, 10);
+        !sink.met.is_empty()
+    });
 }
 
 #[test]

@@ -46,6 +46,8 @@ impl<D: Device> Reliable<D> {
             Way::Begun(Attempt::Resolving(_) | Attempt::Asked(_)) if keeps_own(&self.own, &peer.address) => {
                 request.wire.connection().reject(&Verdict::Wait.encode());
             }
+            // What came on that one would be lost; the peer asks again when it has come to be the link.
+            Way::Begun(Attempt::Agreed(_)) => request.wire.connection().reject(&Verdict::Later.encode()),
             // What was under way before is given up, as the peer would not begin anew otherwise.
             _ => self.accept(from, request, hello),
         }

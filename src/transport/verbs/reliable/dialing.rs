@@ -172,9 +172,11 @@ impl<D: Device> Reliable<D> {
                 self.dial_failed(from, &Trouble::NoAnswer)
             }
             (Way::Begun(Attempt::Accepted(_)), Established) => self.agreed(from, sink),
-            (Way::Begun(Attempt::Accepted(_) | Attempt::Agreed(_)), Failed | Removed | Disconnected | Rejected) => {
+            (Way::Begun(Attempt::Accepted(_)), Failed | Removed | Disconnected | Rejected) => {
                 self.set_way(from, Way::None);
             }
+            // What the peer sent on it before is still delivered.
+            (Way::Begun(Attempt::Agreed(link)), Failed | Removed | Disconnected) => link.cut(End::Cut),
             // What comes late, or in an order that makes no sense, changes nothing.
             _ => {}
         }
@@ -231,6 +233,7 @@ impl<D: Device> Reliable<D> {
         if waits {
             self.ready.push(to);
         }
+        self.note_end(to);
         self.tell_differing(to);
     }
 

@@ -196,6 +196,50 @@ fn who_comes_again_is_somebody_else() {
     assert_eq!((&at_a.packets[..], at_a.gone.len()), (&[(1, 9)][..], 1));
 }
 
+/// Three endpoints at one address, one after the other, while nothing is taken of the first.
+#[test]
+fn what_a_successor_said_arrives_though_another_one_follows() {
+    let net = Net::new(4, Manner::default());
+    let mut ends = [0, 1].map(|number| open(&net, number));
+    meet(&mut ends);
+    let [mut a, mut b] = ends;
+    let (address, mut at_a) = (a.local_address(), Kept::default());
+    at_a.refuse = true;
+    for number in 1..=3 {
+        let _ = b.peer(&address);
+        let mut pushed = Push::Full;
+        until("a packet, or a refusal", || {
+            b.poll(&mut Kept::default(), 10);
+            a.poll(&mut at_a, 10);
+            pushed = b.push(0, &header(number), Body::Empty, None);
+            pushed != Push::Full
+        });
+        assert_eq!(pushed == Push::Done, number < 3);
+        if number == 2 {
+            until("a confirmation that waits", || {
+                a.poll(&mut at_a, 10);
+                let way = &a.peers.get(1).unwrap().way;
+                matches!(way, attempt::Way::Begun(attempt::Attempt::Agreed(_)))
+            });
+        }
+        if number < 3 {
+            drop(b);
+            b = open(&net, 1);
+        }
+    }
+    at_a.refuse = false;
+    until("all packets", || {
+        let is_last = at_a.packets.contains(&(1, 3));
+        let _ = is_last || b.push(0, &header(3), Body::Empty, None) == Push::Done;
+        b.poll(&mut Kept::default(), 10);
+        a.poll(&mut at_a, 10);
+        is_last
+    });
+    at_a.packets.dedup();
+    assert_eq!(at_a.packets, [(1, 1), (1, 2), (1, 3)]);
+    assert_eq!(at_a.gone, [(1, Loss::Died), (1, Loss::Died)]);
+}
+
 /// Nobody pushes to a peer whose connection broke, but receives may wait for it.
 #[test]
 fn after_a_pause_a_broken_connection_is_made_anew() {
