@@ -1,8 +1,9 @@
 //! Two transports as one: peers that are near are reached by one of them, all others by the other.
 //!
-//! Each peer has one way, chosen when something is first sent to it or comes from it: the near one if that connects, else
-//! the far one. So the packets of a peer keep their order, and nothing above knows of the two but `Limits`, of which the
-//! far way may bear more. When a peer is lost, the choice is open again. The engine's numbers are the join's (`peers`);
+//! Each peer has one way, chosen when something is first sent to it, or comes from it the far way: the near one if that
+//! connects, else the far one. So the packets to a peer keep their order, and nothing above knows of the two but `Limits`,
+//! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
+//! is lost, the choice is open again. The engine's numbers are the join's (`peers`);
 //! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
 //!
 //! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
@@ -85,6 +86,13 @@ impl<T: Transport> Side<T> {
             forgets: true,
         };
         self.transport.poll(&mut tap, budget)
+    }
+
+    /// The engine is told of this peer's source again before the next that comes from it.
+    fn is_to_meet(&mut self, number: PeerId) {
+        if let Some(Some(known)) = self.known.get_mut(number as usize) {
+            known.met = false;
+        }
     }
 
     /// Numbers that the transport gives up, of peers that the engine does not hold.
@@ -250,14 +258,23 @@ impl<N: Naming> Join<N> {
             done += far.poll(sink, &mut self.lost, budget);
         }
         self.turns.far_was_polled(done);
+        self.reopen_lost(false);
         done
     }
 
-    /// The ways to peers that were lost are open again.
+    /// The ways to peers that were lost on the near way, or on the far one, are open again. What still comes the other way is
+    /// of a peer that the engine does not know.
     #[cold]
-    fn reopen_lost(&mut self) {
+    #[inline(never)]
+    fn reopen_lost(&mut self, near: bool) {
         for peer in self.lost.drain(..) {
-            self.peers.reopen(peer);
+            self.peers.reopen(peer, near);
+            if let (Some(number), Some(side)) = (self.peers.numbers(peer).0, &mut self.near) {
+                side.is_to_meet(number);
+            }
+            if let (Some(number), Some(side)) = (self.peers.numbers(peer).1, &mut self.far) {
+                side.is_to_meet(number);
+            }
         }
     }
 }
@@ -295,10 +312,11 @@ impl<N: Naming> Transport for Join<N> {
 
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let near = self.near.as_mut().map(|side| side.forget(held));
+        self.lost.extend(near.into_iter().flatten());
+        self.reopen_lost(true);
         let far = self.far.as_mut().map(|side| side.forget(held));
-        for peer in near.into_iter().chain(far).flatten() {
-            self.peers.reopen(peer);
-        }
+        self.lost.extend(far.into_iter().flatten());
+        self.reopen_lost(false);
         self.peers.forget(held)
     }
 
@@ -340,10 +358,10 @@ impl<N: Naming> Transport for Join<N> {
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
-        if let Some((near, number)) = self.near_to(peer) {
-            return near.abandon(number);
-        }
-        self.far_to(peer).is_none_or(|(far, number)| far.abandon(number))
+        let (near, far) = self.peers.numbers(peer);
+        let near = near.and_then(|number| Some(self.near_mut()?.abandon(number)));
+        let far = far.and_then(|number| Some(self.far_mut()?.abandon(number)));
+        near != Some(false) && far != Some(false)
     }
 
     #[inline]
@@ -355,12 +373,12 @@ impl<N: Naming> Transport for Join<N> {
             if !near.fresh.is_empty() {
                 done += self.poll_near_again(sink, budget);
             }
+            if !self.lost.is_empty() {
+                self.reopen_lost(true);
+            }
         }
         if far_is_due {
             done += self.poll_far(sink, budget);
-        }
-        if !self.lost.is_empty() {
-            self.reopen_lost();
         }
         done
     }
@@ -404,12 +422,15 @@ impl<N: Naming> Transport for Join<N> {
         len: usize,
         token: Option<Token>,
     ) -> Get {
-        if let Some((near, number)) = self.near_to(from) {
-            return near.get(number, remote, local, at, len, token);
+        let way = self.settled(from);
+        // What a transport exposed is for the same one to fetch, and here the peer's way is not ours.
+        if let (Some(_), Some(_)) = self.peers.numbers(from) {
+            return Get::Unsupported;
         }
-        match self.far_to(from) {
-            Some((far, number)) => far.get(number, remote, local, at, len, token),
-            None => Get::Unsupported,
+        match (way, &mut self.near, &mut self.far) {
+            (Way::Near(number), Some(near), _) => near.transport.get(number, remote, local, at, len, token),
+            (Way::Far(number), _, Some(far)) => far.transport.get(number, remote, local, at, len, token),
+            _ => Get::Unsupported,
         }
     }
 

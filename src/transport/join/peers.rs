@@ -20,6 +20,9 @@ struct Peer {
     address: Box<[u8]>,
     /// As whose its messages match: the scalable endpoint of which it is a context, or itself.
     source: PeerId,
+    /// Its number on each way on which it was met or is reached.
+    near: Option<PeerId>,
+    far: Option<PeerId>,
 }
 
 #[derive(Default)]
@@ -72,7 +75,12 @@ impl Peers {
         let address: Box<[u8]> = address.into();
         self.numbers.insert(address.clone(), id);
         let source = source.unwrap_or(id);
-        *self.table.get_mut(id as usize)? = Some(Peer { address, source });
+        *self.table.get_mut(id as usize)? = Some(Peer {
+            address,
+            source,
+            near: None,
+            far: None,
+        });
         Some(id)
     }
 
@@ -94,46 +102,65 @@ impl Peers {
     }
 
     /// The transport of this way knows the peer by that number.
-    fn note(&self, peer: PeerId, way: Way, known: &mut KnownPeers) {
-        let (Way::Near(number) | Way::Far(number)) = way else {
+    fn note(&mut self, peer: PeerId, way: Way, known: &mut KnownPeers) {
+        let Some(entry) = self.table.get_mut(peer as usize).and_then(Option::as_mut) else {
             return;
         };
-        let entry = self.table.get(peer as usize).and_then(Option::as_ref);
-        let source = entry.map_or(peer, |entry| entry.source);
+        let number = match way {
+            Way::Near(number) => *entry.near.insert(number),
+            Way::Far(number) => *entry.far.insert(number),
+            Way::Open => return,
+        };
         let at = number as usize;
         if known.len() <= at {
             known.resize(at + 1, None);
         }
-        if let Some(place) = known.get_mut(at) {
-            let (id, met) = (peer, false);
-            *place = Some(Known { id, source, met });
+        match known.get_mut(at) {
+            Some(Some(known)) if known.id == peer => {}
+            Some(place) => {
+                *place = Some(Known {
+                    id: peer,
+                    source: entry.source,
+                    met: false,
+                });
+            }
+            None => {}
         }
     }
 
-    /// Something has come this way from the peer at this address. It is the way to it, unless another was chosen.
+    /// Something has come this way from the peer at this address. If it is far, that is the way to it, unless another was
+    /// chosen. The near way may lead here and not there, which is found out when something is sent.
     pub(super) fn met<N: Naming>(&mut self, names: &N, address: Option<Vec<u8>>, way: Way, known: &mut KnownPeers) {
         let Some(peer) = address.and_then(|address| self.number(names, &address)) else {
             return;
         };
-        match self.way(peer) {
-            Way::Open => {
+        match (self.way(peer), way) {
+            (Way::Open, Way::Far(_)) => {
                 self.choose(names, peer, way, known);
             }
-            // It comes one way and we go the other: only one of us could go the near way.
-            Way::Near(_) | Way::Far(_) => self.note(peer, way, known),
+            _ => self.note(peer, way, known),
         }
     }
 
-    /// The way to the peer is to be chosen anew.
-    pub(super) fn reopen(&mut self, peer: PeerId) {
+    /// Its number on each way, where it has one. On both: only one of us could go the near way.
+    pub(super) fn numbers(&self, peer: PeerId) -> (Option<PeerId>, Option<PeerId>) {
+        let entry = self.table.get(peer as usize).and_then(Option::as_ref);
+        entry.map_or((None, None), |entry| (entry.near, entry.far))
+    }
+
+    /// It was lost on the near way, or on the far one: the way to it is to be chosen anew.
+    pub(super) fn reopen(&mut self, peer: PeerId, near: bool) {
         if let Some(way) = self.ways.get_mut(peer as usize) {
             *way = Way::Open;
+        }
+        if let Some(entry) = self.table.get_mut(peer as usize).and_then(Option::as_mut) {
+            *(if near { &mut entry.near } else { &mut entry.far }) = None;
         }
     }
 
     /// Frees the numbers of peers without a way that nobody holds, and returns them.
     pub(super) fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
-        let stays = |id: PeerId, way: Way| way != Way::Open || held(id);
+        let stays = |id: PeerId, way: Way| way != Way::Open || self.numbers(id) != (None, None) || held(id);
         let numbered = || (0..).zip(self.ways.iter().copied());
         let peer = |id: PeerId| self.table.get(id as usize).and_then(Option::as_ref);
         let kept = numbered().filter(|(id, way)| stays(*id, *way));

@@ -28,11 +28,11 @@ impl Numbered for Loopback {
 }
 
 /// A node of a machine. An address is two numbers, which machine and which node. The far way has the nodes' numbers, the
-/// near one counts them from the last, so that a mix-up is seen.
-struct Place<N, F> {
+/// near one counts them from the last, so that a mix-up is seen. `Case` tells apart what is the same but for its tests.
+struct Place<N, F, Case = ()> {
     machine: PeerId,
     nodes: PeerId,
-    ways: PhantomData<(N, F)>,
+    ways: PhantomData<(N, F, Case)>,
 }
 
 fn address(machine: PeerId, node: PeerId) -> Vec<u8> {
@@ -48,13 +48,13 @@ fn parts(address: &[u8]) -> Option<(PeerId, PeerId)> {
     ))
 }
 
-impl<N, F> Place<N, F> {
+impl<N, F, Case> Place<N, F, Case> {
     fn backwards(&self, node: PeerId) -> PeerId {
         self.nodes - 1 - node
     }
 }
 
-impl<N: Numbered, F: Numbered> Naming for Place<N, F> {
+impl<N: Numbered, F: Numbered, Case> Naming for Place<N, F, Case> {
     type Near = N;
     type Far = F;
 
@@ -87,11 +87,11 @@ fn alone_or_two(nodes: PeerId) -> fn(PeerId) -> PeerId {
 }
 
 /// Ends of which the engine's number for each is its own.
-fn joins<N: Numbered, F: Numbered>(
+fn joins<N: Numbered, F: Numbered, Case>(
     machine: fn(PeerId) -> PeerId,
     near: impl IntoIterator<Item = N, IntoIter: DoubleEndedIterator>,
     far: Vec<F>,
-) -> Vec<Join<Place<N, F>>> {
+) -> Vec<Join<Place<N, F, Case>>> {
     let nodes = far.len() as PeerId;
     let ways = (0..).zip(near.into_iter().rev().zip(far));
     let joined = ways.map(|(node, (near, far))| {
@@ -157,33 +157,73 @@ mod far {
 }
 
 /// Several nodes, of which some are near to each other. Connections of both ways break.
-type Mixed = Join<Place<Stream, Stream>>;
+mod mixed {
+    use super::*;
 
-impl Connected for Mixed {
-    const BREAKS: bool = true;
+    type Mixed = Join<Place<Stream, Stream>>;
 
-    fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Mixed> {
-        let seed = world.borrow_mut().roll(u64::MAX);
-        let near = Stream::connected(nodes, seed);
-        joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
-    }
+    impl Connected for Mixed {
+        const BREAKS: bool = true;
 
-    fn is_quiet(&self) -> bool {
-        self.near().unwrap().is_quiet() && self.far().unwrap().is_quiet()
-    }
+        fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Mixed> {
+            let seed = world.borrow_mut().roll(u64::MAX);
+            let near = Stream::connected(nodes, seed);
+            joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
+        }
 
-    fn die(&mut self) {
-        self.near_mut().unwrap().die();
-        self.far_mut().unwrap().die();
-    }
+        fn is_quiet(&self) -> bool {
+            both_are_quiet(self)
+        }
 
-    fn break_off(&mut self, peer: PeerId) {
-        match self.peers.way(peer) {
-            Way::Near(number) => self.near_mut().unwrap().break_off(number),
-            Way::Far(number) => self.far_mut().unwrap().break_off(number),
-            Way::Open => {}
+        fn die(&mut self) {
+            both_die(self);
+        }
+
+        fn break_off(&mut self, peer: PeerId) {
+            match self.peers.way(peer) {
+                Way::Near(number) => self.near_mut().unwrap().break_off(number),
+                Way::Far(number) => self.far_mut().unwrap().break_off(number),
+                Way::Open => {}
+            }
         }
     }
+
+    crate::engine::tests::random::over!(Mixed);
 }
 
-crate::engine::tests::random::over!(Mixed);
+/// The same, but of the two that are near, one does not reach the other the near way: each direction goes its own.
+mod one_way {
+    use super::*;
+
+    struct OneWay;
+    type Lopsided = Join<Place<Stream, Stream, OneWay>>;
+
+    impl Connected for Lopsided {
+        fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Lopsided> {
+            let seed = world.borrow_mut().roll(u64::MAX);
+            let mut near = Stream::connected(nodes, seed);
+            // Counted from the last: nodes 1 and 0.
+            near[nodes as usize - 2].cannot_reach(nodes - 1);
+            joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
+        }
+
+        fn is_quiet(&self) -> bool {
+            both_are_quiet(self)
+        }
+
+        fn die(&mut self) {
+            both_die(self);
+        }
+    }
+
+    crate::engine::tests::random::over!(Lopsided);
+}
+
+fn both_are_quiet<Case>(join: &Join<Place<Stream, Stream, Case>>) -> bool {
+    join.near().unwrap().is_quiet() && join.far().unwrap().is_quiet()
+}
+
+fn both_die<Case>(join: &mut Join<Place<Stream, Stream, Case>>) {
+    join.near_mut().unwrap().die();
+    join.far_mut().unwrap().die();
+}

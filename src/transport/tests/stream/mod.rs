@@ -9,7 +9,7 @@ mod tests;
 
 use crate::engine::op::{Error, Unreached};
 use crate::engine::port::{
-    Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+    Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::user::UserIov;
@@ -36,6 +36,8 @@ pub struct Stream {
     links: Vec<Link>,
     /// Peers whose death was told.
     told: Vec<PeerId>,
+    /// Peers to which nothing can be sent from here, though they may send.
+    out_of_reach: Vec<PeerId>,
     die: Die,
     /// The last poll left something to read.
     more: bool,
@@ -49,10 +51,16 @@ impl Stream {
             me,
             links: (0..nodes).map(|_| Link::default()).collect(),
             told: Vec::new(),
+            out_of_reach: Vec::new(),
             die: Die(seed ^ u64::from(me)),
             more: false,
         };
         (0..nodes).map(stream).collect()
+    }
+
+    /// From now on nothing can be sent to this peer, which may send all the same.
+    pub fn cannot_reach(&mut self, peer: PeerId) {
+        self.out_of_reach.push(peer);
     }
 
     /// Nothing is under way here that goes on by itself.
@@ -104,7 +112,7 @@ impl Stream {
         true
     }
 
-    fn connect(&mut self, to: PeerId) {
+    fn dial(&mut self, to: PeerId) {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         if to == self.me {
             return self.links[to as usize].connect(ours, theirs);
@@ -152,6 +160,9 @@ impl Transport for Stream {
     }
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
+        if self.out_of_reach.contains(&to) {
+            return Push::Unreachable(Unreached::Nobody);
+        }
         let (dead, called) = (self.is_dead(to), self.call(to).is_some());
         let Some(link) = self.links.get_mut(to as usize) else {
             return Push::Unreachable(Unreached::Nobody);
@@ -165,9 +176,16 @@ impl Transport for Stream {
             return Push::Full;
         }
         if !link.is_up() && !self.accept(to) {
-            self.connect(to);
+            self.dial(to);
         }
         self.links[to as usize].push(header, body, notice, &mut self.die)
+    }
+
+    fn connect(&mut self, to: PeerId) -> Contact {
+        match self.out_of_reach.contains(&to) {
+            true => Contact::NoWay,
+            false => Contact::Made,
+        }
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
