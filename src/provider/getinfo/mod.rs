@@ -127,6 +127,8 @@ fn is_new_enough(provider: &dyn Provider, query: &Query) -> bool {
 
 fn ask(provider: &dyn Provider, query: &Query) -> Vec<Answer> {
     let name = provider.name();
+    // Should it never return, this is who it was.
+    log!(Debug, Core, "asking provider {name}");
     match provider.getinfo(query) {
         Ok(mut answers) => {
             if answers.is_empty() {

@@ -5,6 +5,7 @@
 //! Knows no machine. Called by `mod`; the checks read what it has gathered.
 
 use super::mpi::Kind;
+use super::rehearsal::TRYING;
 use crate::abi::types::*;
 use crate::document::address_of;
 use crate::ffi::{self, Capture, Info, Infos, Line, Narrow, Param};
@@ -56,12 +57,17 @@ pub struct Trial {
 }
 
 impl Library {
-    /// Asks the library that this program runs on.
-    pub fn ask() -> Library {
-        let mut library = Library {
+    /// What it says without being started.
+    pub fn unasked() -> Library {
+        Library {
             version: text(&ffi::library_version()),
             ..Library::default()
-        };
+        }
+    }
+
+    /// Asks the library that this program runs on.
+    pub fn ask() -> Library {
+        let mut library = Library::unasked();
         // A log that cannot be led here leaves only the reasons out.
         let capture = Capture::start().ok();
         let found = ffi::getinfo(&Query::default());
@@ -74,7 +80,7 @@ impl Library {
         match found {
             Ok(infos) => {
                 library.offers = infos.iter().map(Offer::of).collect();
-                library.trials = trials(&infos);
+                library.trials = first_offers(&infos).into_iter().map(trial).collect();
             }
             Err(code) => library.failed = Some(error(code)),
         }
@@ -174,19 +180,27 @@ fn asked(hints: Hints) -> Option<Vec<Offer>> {
     Some(ffi::getinfo(&query).ok()?.iter().map(Offer::of).collect())
 }
 
-/// Of each provider the first offer, which is what a program takes that has no wish.
-fn trials(infos: &Infos) -> Vec<Trial> {
-    let mut trials: Vec<Trial> = Vec::new();
-    for info in infos.iter() {
-        let offer = Offer::of(info);
-        if !trials.iter().any(|done| done.provider == offer.provider) {
-            trials.push(trial(info, offer));
-        }
+/// All of `Library::ask` that runs code of plug-ins, for nothing but to see whether it comes to its end.
+pub fn rehearsal() {
+    for (info, offer) in ffi::getinfo(&Query::default()).iter().flat_map(first_offers) {
+        eprintln!("{TRYING}{}", offer.provider);
+        let _ = ffi::open_endpoint(info);
     }
-    trials
 }
 
-fn trial(info: Info, offer: Offer) -> Trial {
+/// Of each provider the first, which is what a program takes that has no wish.
+fn first_offers(infos: &Infos) -> Vec<(Info<'_>, Offer)> {
+    let mut first: Vec<(Info, Offer)> = Vec::new();
+    for info in infos.iter() {
+        let offer = Offer::of(info);
+        if !first.iter().any(|(_, other)| other.provider == offer.provider) {
+            first.push((info, offer));
+        }
+    }
+    first
+}
+
+fn trial((info, offer): (Info, Offer)) -> Trial {
     let capture = Capture::start().ok();
     let opened = ffi::open_endpoint(info);
     let lines = capture.map(Capture::finish).unwrap_or_default();

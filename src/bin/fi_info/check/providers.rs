@@ -15,6 +15,7 @@ const EVERYWHERE: [&str; 2] = ["shm", "tcp"];
 
 pub fn check(machine: &Machine, library: &Library) -> Section {
     let mut findings: Vec<Finding> = library.trials.iter().map(tried).collect();
+    findings.extend(ways_of_auto(library));
     findings.extend(unusable(machine, library));
     if library.usable().is_empty() {
         let why = library.failed.as_deref().unwrap_or("no provider");
@@ -71,6 +72,41 @@ fn tried(trial: &Trial) -> Finding {
         .with_text("domain", domain)
         .with_text("type", kind)
         .with("opened", Json::Bool(trial.failed.is_none()))
+}
+
+/// How peers would be reached by the provider that has two ways.
+fn ways_of_auto(library: &Library) -> Option<Finding> {
+    library.usable().into_iter().find(|name| *name == "auto")?;
+    let (local, network) = (way(library, "FI_AUTO_LOCAL")?, way(library, "FI_AUTO_NETWORK")?);
+    let sentence = match (&*local, &*network) {
+        ("none", network) => format!("auto reaches all peers by {network}."),
+        (local, "none") => format!("auto reaches peers on this machine by {local}, and no others."),
+        (local, network) => format!("auto reaches peers on this machine by {local}, and others by {network}."),
+    };
+    let advice = "To change it: FI_AUTO_LOCAL and FI_AUTO_NETWORK; `fi_info -g FI_AUTO` says what each may be.";
+    Some(
+        Finding::fine("ways", sentence)
+            .advise(advice)
+            .with_text("provider", "auto")
+            .with_text("local", local)
+            .with_text("network", network),
+    )
+}
+
+/// What the variable comes to by what the library says of it: its help names what it may be, and what it is by default.
+fn way(library: &Library, variable: &str) -> Option<String> {
+    let param = library.params.iter().find(|param| param.name == variable.as_bytes())?;
+    let text = |text: &Option<Vec<u8>>| String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
+    let (help, value) = (text(&param.help), text(&param.value).to_ascii_lowercase());
+    let (may_be, default) = help.rsplit_once("(default: ")?;
+    let mut words = may_be.split(|letter: char| letter.is_whitespace() || letter == ',');
+    let is_understood = !value.is_empty() && words.any(|word| word == value);
+    let way = if is_understood {
+        &*value
+    } else {
+        default.trim_end_matches(')')
+    };
+    Some(way.to_owned())
 }
 
 /// The name by which FI_PROVIDER leaves one out.
@@ -147,8 +183,8 @@ mod tests {
     use super::super::library::Offer;
     use super::super::machine::made_up::MadeUp;
     use super::*;
-    use crate::abi::types::{FI_LOG_INFO, FI_LOG_WARN};
-    use crate::ffi::Line;
+    use crate::abi::types::{FI_LOG_INFO, FI_LOG_WARN, FI_PARAM_STRING};
+    use crate::ffi::{Line, Param};
     use crate::why::Refusal;
 
     fn trial(provider: &str) -> Trial {
@@ -204,6 +240,40 @@ mod tests {
             assert!(broken.sentence.contains(part), "{}", broken.sentence);
         }
         assert!(broken.advice.unwrap().contains("FI_PROVIDER=^tcp"));
+    }
+
+    fn auto_with(local: &str, network: &str) -> Library {
+        let param = |name: &str, help: &str, value: &str| Param {
+            name: name.as_bytes().to_vec(),
+            kind: FI_PARAM_STRING,
+            help: Some(help.as_bytes().to_vec()),
+            value: Some(value.as_bytes().to_vec()).filter(|value| !value.is_empty()),
+        };
+        let network_help = "How others are reached: verbs, tcp, or none for peers here (default: tcp)";
+        Library {
+            offers: vec![offer("auto")],
+            params: vec![
+                param("FI_AUTO_LOCAL", "How: shm, or none to do without (default: shm)", local),
+                param("FI_AUTO_NETWORK", network_help, network),
+            ],
+            ..Library::default()
+        }
+    }
+
+    #[test]
+    fn the_ways_of_auto() {
+        let rows = [
+            ("", "", "peers on this machine by shm, and others by tcp"),
+            ("none", "TCP", "all peers by tcp"),
+            ("shm", "None", "peers on this machine by shm, and no others"),
+            ("", "verbs", "peers on this machine by shm, and others by verbs"),
+            ("", "carrier-pigeon", "peers on this machine by shm, and others by tcp"),
+        ];
+        for (local, network, told) in rows {
+            let finding = ways_of_auto(&auto_with(local, network)).unwrap();
+            assert_eq!(finding.sentence, format!("auto reaches {told}."));
+        }
+        assert!(ways_of_auto(&Library::default()).is_none());
     }
 
     #[test]
