@@ -1,12 +1,14 @@
 #define _GNU_SOURCE
 #include "stations.h"
 #include "calls.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define LONGEST 200000
@@ -50,20 +52,36 @@ static unsigned char byte_of(uint32_t generation, uint64_t number, size_t at)
 	return (unsigned char) (number * 31 + generation * 101 + at * 7);
 }
 
-static void go_to(const struct station *me)
+const char *shm_of(int host)
 {
-	static const char retries[] = "/proc/sys/net/ipv4/tcp_retries2";
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/run/shm/h%d", host);
+	return path;
+}
+
+void enter_host(int host)
+{
 	char path[64];
-	FILE *setting;
 	int ns;
 
-	if (all_here())
-		return;
-	snprintf(path, sizeof(path), "/run/netns/h%d", me->host);
+	snprintf(path, sizeof(path), "/run/netns/h%d", host);
 	ns = open(path, O_RDONLY | O_CLOEXEC);
 	MUST(ns >= 0 && !setns(ns, CLONE_NEWNET) && !close(ns));
 	/* What /sys says of interfaces is the host's too. */
 	MUST(!unshare(CLONE_NEWNS) && !mount("none", "/sys", "sysfs", 0, NULL));
+	MUST((!mkdir("/run/shm", 0755) || errno == EEXIST) && (!mkdir(shm_of(host), 0700) || errno == EEXIST));
+	MUST(!mount(shm_of(host), "/dev/shm", NULL, MS_BIND, NULL));
+}
+
+static void go_to(const struct station *me)
+{
+	static const char retries[] = "/proc/sys/net/ipv4/tcp_retries2";
+	FILE *setting;
+
+	if (all_here())
+		return;
+	enter_host(me->host);
 	/* What a case sets is the host's, and stays: 15 is the system's. */
 	setting = fopen(retries, "w");
 	MUST(setting && fprintf(setting, "%d", me->tcp_retries ? me->tcp_retries : 15) > 0 && !fclose(setting));

@@ -46,6 +46,10 @@ struct station {
 
 /* The address of all stations, where they are processes of one host (STATIONS_AT); NULL: each has a host of its own. */
 const char *all_here(void);
+/* From now on this process has the network of that host, its /dev/shm and its view of /sys. */
+void enter_host(int host);
+/* Where the host's /dev/shm is for who is not there. */
+const char *shm_of(int host);
 /* Two stations, not yet running, of one stream each way. */
 struct station *two_stations(void);
 /* Starts its process on its host. */
