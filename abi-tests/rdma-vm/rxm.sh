@@ -8,6 +8,7 @@ cd /run || exit 1
 step "fi_info"
 "$BIN/fi_info" -p "$provider" >info 2>&1
 sed -n 's/^ *\(provider\|fabric\|domain\|type\|protocol\): /\1 /p' info | sort -u | sed 's/^/INFO /'
+"$LIBDIR/../bin/fi_info" --check 2>&1 | sed 's/^/CHECK /'
 
 pingpong() { # SIZE COUNT
 	# shellcheck disable=SC2086
