@@ -40,7 +40,7 @@ says() { # PACKAGE FIELD PATTERN
     if grep -qE "$3" <<<"$text"; then echo "ok deb-$1-$2-$3"; else echo "FAIL deb-$1-$2: no '$3' in: $text"; fi
 }
 for package in 1 -dev -bin; do
-    says libfabric-rs$package Provides "^libfabric$package \(= $version-1\)$"
+    says libfabric-rs$package Provides "^libfabric$package \(= $version-0rs1\)$"
     says libfabric-rs$package Conflicts "^libfabric$package$"
     says libfabric-rs$package Replaces "^libfabric$package$"
 done
@@ -48,7 +48,7 @@ says libfabric-rs1 Depends '^libc6 \(>= 2\.[0-9]+\), libgcc-s1 \(>= [0-9.]+\)$'
 says libfabric-rs1 Recommends 'libibverbs1, librdmacm1'
 says libfabric-rs1 Multi-Arch '^same$'
 says libfabric-rs-dev Multi-Arch '^same$'
-says libfabric-rs-dev Depends "^libfabric-rs1 \(= $version-1\)$"
+says libfabric-rs-dev Depends "^libfabric-rs1 \(= $version-0rs1\)$"
 # Worked out from the symbols file: by the node that fi_getinfo has today.
 says libfabric-rs-bin Depends 'libfabric1 \(>= 2\.5\.0\)'
 
@@ -61,8 +61,7 @@ verdict deb-shlibs "$(diff <(echo "libfabric 1 libfabric-rs1 (>= $version)") "$c
 verdict deb-trigger "$(diff <(echo "activate-noawait ldconfig") "$control/triggers")"
 
 lintian --allow-root --fail-on none "$packages"/*.deb >"$WORK/lintian" 2>&1 || echo "FAIL deb-lintian: exit status $?"
-verdict deb-lintian "$(grep -v '^[WIN]: ' "$WORK/lintian" | grep -v '^running with root' | head -n 4)"
-cat "$WORK/lintian"
+verdict deb-lintian "$(grep -vE '^[IN]: |^running with root' "$WORK/lintian" | head -n 4)"
 
 # The same packages twice of the same source.
 mkdir "$WORK/first" && cp "$packages"/*.deb "$WORK/first/" && make -s deb >"$WORK/again" 2>&1

@@ -3,22 +3,13 @@
 set -u
 . "$(dirname "$0")/lib"
 # The page's commands are for the source tree and the user's home.
-mkdir -p "$WORK/tree" "$WORK/home" && ln -s "$ROOT/target" "$WORK/tree/target" && cd "$WORK/tree" || exit 1
+mkdir -p "$WORK/home" && enter_tree environments || exit 1
 python=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))')
 PIP_CACHE_DIR=$(python3 -m pip cache dir 2>/dev/null)
 # The page names no versions: those that the suite clients is run with.
 printf '%s\n' impi-rt==2021.19.0 mpich==5.0.2 mpi4py==4.1.2 >"$WORK/versions"
 export HOME=$WORK/home PATH=$python:$PATH PIP_CACHE_DIR PIP_CONSTRAINT=$WORK/versions PIP_DISABLE_PIP_VERSION_CHECK=1
 export I_MPI_HYDRA_BOOTSTRAP=fork I_MPI_PIN=0
-
-# NAME LIBRARY PATTERN: two ranks loaded this library, and what the job wrote has the pattern. After start_looking and a block.
-start_looking() { rm -rf "$WORK/loader"; mkdir "$WORK/loader"; export LD_DEBUG=libs LD_DEBUG_OUTPUT=$WORK/loader/of; }
-ran_on() {
-    unset LD_DEBUG LD_DEBUG_OUTPUT
-    local why; why=$(loaded "$WORK/loader" "" "$2" 2)
-    grep -qE "$3" "$WORK/$4.log" || why="$why no '$3' in what it wrote: $(tail -n 2 "$WORK/$4.log" | tr '\n' ' ')"
-    verdict "$1" "$why"
-}
 
 (
     run_block wheel-intel

@@ -2,21 +2,7 @@
 # The commands that change a machine, on a copy of this one: a namespace with layers over /usr and /etc, where the C library
 # of Debian 12 is installed. After each of them Debian's fi_strerror must load the library that the page says.
 set -u
-mark=/etc/only-in-the-layers
-if [ ! -e $mark ]; then # so nothing below can run on the machine itself
-    upper=$(mktemp -d); trap 'rmdir "$upper"' EXIT
-    # shellcheck disable=SC2016
-    layers='mount -t tmpfs none "$0" || exit 1
-        for dir in usr etc; do
-            mkdir "$0/$dir" "$0/$dir.work" &&
-                mount -t overlay -o "lowerdir=/$dir,upperdir=$0/$dir,workdir=$0/$dir.work" none /$dir || exit 1
-        done
-        : >'$mark
-    [ "$(id -u)" = 0 ] || { echo "skip machine: it takes root"; exit; }
-    if ! why=$(unshare --mount sh -c "$layers" "$upper" 2>&1); then echo "skip machine: no layers over /usr here: $why"; exit; fi
-    unshare --mount sh -c "$layers; exec \"\$1\"" "$upper" "$(realpath "$0")"
-    exit
-fi
+. "$(dirname "$0")/copy"
 . "$(dirname "$0")/lib"
 d12=$("$REAL" debian12) || { echo "FAIL machine: Debian's libfabric cannot be fetched"; exit; }
 theirs=/usr/lib/$multiarch/$(basename "$(readlink -f "$d12"/usr/lib/*/libfabric.so.1)")

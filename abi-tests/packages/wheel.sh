@@ -15,7 +15,7 @@ if tool=$(environment auditwheel auditwheel==6.8.2 pyelftools==0.33 packaging==2
 else echo "FAIL wheel-auditwheel: it cannot be installed: $(tail -n 1 "$WORK/auditwheel.pip")"; fi
 
 # What the programs of the page need: a program to compile, and the packages where the page says.
-mkdir -p "$WORK/tree" && ln -s "$ROOT/target" "$WORK/tree/target" && cd "$WORK/tree" || exit 1
+enter_tree wheel || exit 1
 printf '#include <stdio.h>\n#include <rdma/fabric.h>\nint main(void) { return !fi_strerror(61); }\n' >program.c
 env=$WORK/env
 python3 -m venv "$env" && (. "$env/bin/activate" && cd / && find "$env" | sort >"$WORK/before") || exit 1
