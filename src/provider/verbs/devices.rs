@@ -19,21 +19,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// What was found the last time.
-#[derive(Default)]
-pub(super) struct Offers(Mutex<Vec<Info>>);
+static FOUND: Mutex<Vec<Info>> = Mutex::new(Vec::new());
 
-impl Offers {
-    /// Nothing is kept of a search that found nothing: devices may come. Who finds another thread at it looks for himself,
-    /// as that thread may have stayed behind at a fork.
-    pub(super) fn all(&self, again: bool) -> Vec<Info> {
-        let Ok(mut found) = self.0.try_lock() else {
-            return look();
-        };
-        if again || found.is_empty() {
-            *found = look();
-        }
-        found.clone()
+/// All offers of connected endpoints and of datagrams. Nothing is kept of a search that found nothing: devices may come. Who
+/// finds another thread at it looks for himself, as that thread may have stayed behind at a fork.
+pub(super) fn offers(again: bool) -> Vec<Info> {
+    let Ok(mut found) = FOUND.try_lock() else {
+        return look();
+    };
+    if again || found.is_empty() {
+        *found = look();
     }
+    found.clone()
 }
 
 /// The name of a domain's device.

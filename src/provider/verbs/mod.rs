@@ -31,7 +31,6 @@ use crate::transport::verbs::{
     Config, DATA_SIZE, DeviceLink, MARK_ROOM, Registrations, Request, SharedPool, VerbsEndpoint, VerbsListener, amos,
 };
 use datagram::{DeviceWays, QueuePairKind};
-use devices::Offers;
 use endpoint::{Registry, failed};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -49,9 +48,7 @@ pub use rxm::VerbsRxm;
 
 const NAME: &str = "verbs";
 
-pub struct Verbs {
-    offers: Offers,
-}
+pub struct Verbs;
 
 /// What the endpoints of a domain share.
 pub struct Domain {
@@ -74,18 +71,16 @@ impl OnEngine for Verbs {
 
     fn start() -> Verbs {
         settings::init();
-        Verbs {
-            offers: Offers::default(),
-        }
+        Verbs
     }
 
     fn offers(&self) -> Vec<Info> {
-        self.offers.all(false)
+        devices::offers(false)
     }
 
     fn fitting(&self, query: &Query) -> Vec<Info> {
         let mut fitting = Vec::new();
-        for mut offer in self.offers.all(query.has_flag(FI_RESCAN)) {
+        for mut offer in devices::offers(query.has_flag(FI_RESCAN)) {
             devices::drop_unasked_mode(&mut offer, query);
             fitting.extend(judge(NAME, &offer, &devices::most(&offer), query));
         }

@@ -8,7 +8,7 @@
 //! writes; every other program one in which the engine does them. Atomics are the engine's, unless the user chooses the
 //! device's for the former (FI_OFI_RXM_DEVICE_ATOMICS).
 
-use super::devices::{self, Offers};
+use super::devices;
 use super::endpoint::{Registry, failed};
 use super::{NAME, kept, rxm_settings, settings};
 use crate::abi::types::*;
@@ -35,18 +35,7 @@ use std::sync::Arc;
 /// Sends up to this size can be injected.
 const INJECT_SIZE: usize = 16 << 10;
 
-pub struct VerbsRxm {
-    offers: Offers,
-}
-
-impl VerbsRxm {
-    fn all(&self, again: bool) -> Vec<Info> {
-        let connected = self.offers.all(again).into_iter();
-        connected
-            .flat_map(|connected| offers(connected).into_iter().flatten())
-            .collect()
-    }
-}
+pub struct VerbsRxm;
 
 /// What the endpoints of a domain share.
 pub struct RxmDomain {
@@ -67,17 +56,15 @@ impl OnEngine for VerbsRxm {
     fn start() -> VerbsRxm {
         settings::init();
         rxm_settings::init();
-        VerbsRxm {
-            offers: Offers::default(),
-        }
+        VerbsRxm
     }
 
     fn offers(&self) -> Vec<Info> {
-        self.all(false)
+        all(false)
     }
 
     fn fitting(&self, query: &Query) -> Vec<Info> {
-        judge_all(Self::WHOLE_NAME, &self.all(query.has_flag(FI_RESCAN)), query)
+        judge_all(Self::WHOLE_NAME, &all(query.has_flag(FI_RESCAN)), query)
     }
 
     fn address(&self, info: &mut Info, query: &Query) -> Result<()> {
@@ -142,6 +129,13 @@ fn has_device_atomics(pd: &Pd) -> Result<bool> {
         log!(by NAME; Warn, Domain, "fi_domain: FI_OFI_RXM_DEVICE_ATOMICS is set, and the device has no atomics: the library executes them");
     }
     Ok(has)
+}
+
+fn all(again: bool) -> Vec<Info> {
+    let connected = devices::offers(again).into_iter();
+    connected
+        .flat_map(|connected| offers(connected).into_iter().flatten())
+        .collect()
 }
 
 /// The offers of a reliable endpoint, from that of a connected one: with the device's reads and writes, and without.
