@@ -95,12 +95,17 @@ impl History {
 
     /// Whether it has been tried for so short a time that it may answer soon.
     pub fn is_hopeful(&self, now: u64) -> bool {
-        self.since.is_some_and(|since| now.saturating_sub(since) < HOPE_MS)
+        self.since.is_some() && self.tried_for(now) < HOPE_MS
+    }
+
+    /// For how long it has been tried to connect, of tries that all failed.
+    pub fn tried_for(&self, now: u64) -> u64 {
+        now.saturating_sub(self.since.unwrap_or(now))
     }
 
     /// A try has failed. `until`: when, as the transport counts it.
     pub fn failed(&self, why: Failed, until: u64, timeout: Duration) -> Next {
-        let tried = until.saturating_sub(self.since.unwrap_or(until));
+        let tried = self.tried_for(until);
         match why {
             Failed::Nobody if self.was_connected => Next::Dead,
             Failed::NoAnswer => Next::Unreachable,

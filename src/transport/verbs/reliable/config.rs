@@ -20,6 +20,11 @@ pub struct Config {
     pub inline: usize,
     /// How long a peer that nobody answers for is tried again.
     pub connect_timeout: Duration,
+    /// The same of a peer that there was no connection with, whether anybody answers or not, where there is another way to
+    /// it. None: there is none.
+    pub elsewhere_after: Option<Duration>,
+    /// What the endpoint calls itself in its hello; None: a number is drawn.
+    pub instance: Option<u64>,
     /// How long closing waits for what was sent.
     pub linger: Duration,
     pub warn: fn(&str),
@@ -36,6 +41,8 @@ impl Default for Config {
             eager: 64 << 10,
             inline: 256,
             connect_timeout: Duration::from_secs(3),
+            elsewhere_after: None,
+            instance: None,
             linger: Duration::from_secs(2),
             warn: |_| {},
             info: |_| {},

@@ -131,8 +131,20 @@ impl<D: Device> Reliable<D> {
             if self.peers.get_mut(number).is_some_and(|peer| peer.ends_rest(now)) {
                 self.dial(number);
             }
+            if self.is_left_for_elsewhere(number, now) {
+                self.dial_failed(number, &Trouble::NoAnswer);
+            }
             self.peers.note_way(number);
         }
+    }
+
+    /// A try takes longer than there is patience for a peer that another way leads to.
+    fn is_left_for_elsewhere(&self, to: PeerId, now: u64) -> bool {
+        let (Some(patience), Some(peer)) = (self.config.elsewhere_after, self.peers.get(to)) else {
+            return false;
+        };
+        let is_tried = matches!(peer.way, Way::Begun(Attempt::Resolving(_) | Attempt::Asked(_)));
+        is_tried && !peer.history.was_connected() && u128::from(peer.history.tried_for(now)) >= patience.as_millis()
     }
 
     fn hear_all<S: Sink>(&mut self, from: PeerId, sink: &mut S) {
@@ -288,7 +300,8 @@ impl<D: Device> Reliable<D> {
             Trouble::NoMemory(error) => (Unreached::Nobody, format!("this endpoint cannot connect: {error}")),
         };
         let place = shown(peer.place());
-        let (now, timeout) = (clock::monotonic_ms(), self.config.connect_timeout);
+        let elsewhere = self.config.elsewhere_after.filter(|_| !peer.history.was_connected());
+        let (now, timeout) = (clock::monotonic_ms(), elsewhere.unwrap_or(self.config.connect_timeout));
         match peer.history.failed(failed, now, timeout) {
             Next::Rest(ms) => return self.rest(to, ms),
             Next::Dead => (self.config.info)(&format!("{place}: {why}; that endpoint has ended")),

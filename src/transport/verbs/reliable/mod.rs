@@ -132,7 +132,7 @@ impl<D: Device> Reliable<D> {
             config: *config,
             own: address::of(&place),
             place,
-            instance: shared::random()?,
+            instance: config.instance.map_or_else(shared::random, Ok)?,
             posted: 0,
             spare: 0,
             free_sends: Vec::new(),
@@ -174,6 +174,11 @@ impl<D: Device> Reliable<D> {
     /// The address behind a number.
     pub fn address(&self, peer: PeerId) -> Option<&[u8]> {
         self.peers.get(peer).map(|peer| &*peer.address)
+    }
+
+    /// What the endpoint behind a number calls itself, once there was a connection with it.
+    pub fn instance_of(&self, peer: PeerId) -> Option<u64> {
+        self.peers.get(peer).and_then(|peer| peer.history.instance())
     }
 
     /// A connection of this peer has ended, or may have.

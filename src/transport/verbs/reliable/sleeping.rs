@@ -31,11 +31,12 @@ impl<D: Device> Reliable<D> {
         told && idle && !came && !self.must_look()
     }
 
-    /// Something waits that makes nothing readable: credit, which peers write without a word, or a pause.
+    /// Something waits that makes nothing readable: credit, which peers write without a word, a pause, or a try that is to
+    /// be given up.
     fn must_look(&mut self) -> bool {
-        let ways = self.peers.ways().iter().filter_map(|number| self.peers.get(*number));
-        let mut rests = ways.map(|peer| matches!(peer.way, Way::Resting { .. }));
-        if rests.any(|rests| rests) {
+        let ends_by_time = self.config.elsewhere_after.is_some();
+        let mut ways = self.peers.ways().iter().filter_map(|number| self.peers.get(*number));
+        if ways.any(|peer| ends_by_time || matches!(peer.way, Way::Resting { .. })) {
             return true;
         }
         self.peers.links().any(|link| link.is_starved())

@@ -1,6 +1,7 @@
 //! How connections come about and end: both at once, with strangers, with whoever comes again, and by nonsense.
 
 use super::*;
+use crate::engine::op::Unreached;
 use crate::engine::port::{Loss, NotDone, Placement};
 use crate::engine::wire::Packet;
 use crate::engine::{Config as EngineConfig, Engine};
@@ -238,6 +239,26 @@ fn what_a_successor_said_arrives_though_another_one_follows() {
     at_a.packets.dedup();
     assert_eq!(at_a.packets, [(1, 1), (1, 2), (1, 3)]);
     assert_eq!(at_a.gone, [(1, Loss::Died), (1, Loss::Died)]);
+}
+
+/// Where another way leads to a peer, one that does not answer is given up in time, and its asker does not sleep until then.
+#[test]
+fn who_does_not_answer_is_left_for_another_way() {
+    let net = Net::new(8, Manner::default());
+    let impatient = Config {
+        elsewhere_after: Some(Duration::from_millis(1)),
+        ..config()
+    };
+    let (mut a, b) = (Reliable::new(net.open("10.0.0.1:7471"), &impatient).unwrap(), open(&net, 1));
+    let to = a.peer(&b.local_address()).unwrap();
+    let mut pushed = a.push(to, &header(1), Body::Empty, None);
+    assert!(pushed == Push::Full && !a.arm());
+    until("an answer", || {
+        a.poll(&mut Kept::default(), 10);
+        pushed = a.push(to, &header(1), Body::Empty, None);
+        pushed != Push::Full
+    });
+    assert_eq!(pushed, Push::Unreachable(Unreached::TimedOut));
 }
 
 /// Nobody pushes to a peer whose connection broke, but receives may wait for it.
