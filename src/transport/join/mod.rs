@@ -3,8 +3,9 @@
 //! Each peer has one way, chosen when something is first sent to it, or comes from it the far way: the near one if that
 //! connects, else the far one. So the packets to a peer keep their order, and nothing above knows of the two but `Limits`,
 //! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
-//! is lost, the choice is open again. The engine's numbers are the join's (`peers`);
-//! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
+//! is lost, the choice is open again. A near way that takes time to connect may be found to lead nowhere after it was chosen
+//! (`Naming::NEAR_MAY_FAIL`); then nothing has gone there yet, and the far one is taken. The engine's numbers are the join's
+//! (`peers`); `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
 //!
 //! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
 //! missing. Opened by `provider`.
@@ -22,6 +23,7 @@ use crate::util::keep_in_registers;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use peers::{Peers, Way};
+use std::collections::HashMap;
 use std::sync::Arc;
 use turns::Turns;
 
@@ -29,6 +31,13 @@ use turns::Turns;
 pub trait Naming {
     type Near: Transport;
     type Far: Transport;
+
+    /// The near transport may answer a push that it cannot reach a peer after `connect` had hope.
+    const NEAR_MAY_FAIL: bool = false;
+    /// Polls of the near way that find nothing, in a row, between two looks at a far way that is not in use: some
+    /// microseconds. Many times what a near peer takes to answer, so that a program with near peers only hardly ever pays
+    /// for a look.
+    const LOOK_EVERY: u32 = 256;
 
     /// A peer's address on the near way. None: it cannot be near.
     fn near(&self, address: &[u8]) -> Option<Vec<u8>>;
@@ -63,6 +72,9 @@ pub struct Join<N: Naming> {
     turns: Turns,
     /// The far way was pushed to or polled since its last flush.
     far_is_to_flush: bool,
+    /// By the engine's name of what is exposed, if its end is to be told: on which way, and the transport's name.
+    exposed: HashMap<u64, (Way, u64)>,
+    last_exposed: u64,
     /// Peers that were lost in a poll. Empty between polls.
     lost: Vec<PeerId>,
 }
@@ -110,19 +122,15 @@ impl<T: Transport> Side<T> {
 impl<N: Naming> Join<N> {
     /// One of the two may be missing.
     pub fn new(names: N, near: Option<N::Near>, far: Option<N::Far>) -> Join<N> {
-        const {
-            assert!(
-                !N::Near::ONE_SIDED,
-                "an engine asks either all of its peers' cards or none"
-            );
-        }
         Join {
             names,
             near: near.map(Side::new),
             far: far.map(Side::new),
             peers: Peers::default(),
-            turns: Turns::default(),
+            turns: Turns::new(N::LOOK_EVERY),
             far_is_to_flush: false,
+            exposed: HashMap::new(),
+            last_exposed: 0,
             lost: Vec::new(),
         }
     }
@@ -189,6 +197,13 @@ impl<N: Naming> Join<N> {
         {
             return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
+        self.settle_far(peer)
+    }
+
+    fn settle_far(&mut self, peer: PeerId) -> Way {
+        let Some(address) = self.peers.address(peer) else {
+            return Way::Open;
+        };
         if let (Some(far), Some(there)) = (&mut self.far, self.names.far(address))
             && let Some(number) = far.transport.peer(&there)
         {
@@ -218,15 +233,30 @@ impl<N: Naming> Join<N> {
             None if bytes.is_empty() => Body::Empty,
             None => Body::Bytes(bytes),
         };
-        match (self.settled(to), &mut self.near, &mut self.far) {
-            (Way::Near(number), Some(near), _) => near.transport.push(number, header, body, notice),
-            (Way::Far(number), _, Some(far)) => {
+        if let (Way::Near(number), Some(near)) = (self.settled(to), &mut self.near) {
+            let pushed = near.transport.push(number, header, body, notice);
+            let failed = matches!(pushed, Push::Unreachable(_) | Push::NoMemory);
+            if !(N::NEAR_MAY_FAIL && failed && self.goes_far_instead(to)) {
+                return pushed;
+            }
+        }
+        match (self.peers.way(to), &mut self.far) {
+            (Way::Far(number), Some(far)) => {
                 self.turns.far_is_used();
                 self.far_is_to_flush = true;
                 far.transport.push(number, header, body, notice)
             }
             _ => Push::Unreachable(Unreached::Nobody),
         }
+    }
+
+    /// The near way was chosen and does not lead to this peer. Whether the far one does.
+    fn goes_far_instead(&mut self, to: PeerId) -> bool {
+        if let (Some(number), Some(near)) = (self.peers.numbers(to).0, &mut self.near) {
+            peers::unknow(&mut near.known, number);
+        }
+        self.peers.leave_near(to);
+        matches!(self.settle_far(to), Way::Far(_))
     }
 
     /// Whoever was met the near way gets a number, by the address that the transport tells. What was refused for want of it
@@ -323,9 +353,9 @@ impl<N: Naming> Transport for Join<N> {
     #[inline(always)]
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         match self.near_to(to) {
-            Some((near, number)) => near.push(number, header, body, notice),
+            Some((near, number)) if !N::NEAR_MAY_FAIL => near.push(number, header, body, notice),
             // By value, so that on the near way both stay in registers.
-            None => match body {
+            _ => match body {
                 Body::User { iov, at, len } => self.push_elsewhere(to, *header, Some((*iov, at, len)), &[], notice),
                 Body::Bytes(bytes) => self.push_elsewhere(to, *header, None, bytes, notice),
                 Body::Empty => self.push_elsewhere(to, *header, None, &[], notice),
@@ -395,21 +425,29 @@ impl<N: Naming> Transport for Join<N> {
     }
 
     fn expose(&mut self, to: PeerId, iov: &UserIov, name: ExposedName) -> Option<Exposed> {
-        match (self.settled(to), &mut self.near, &mut self.far) {
+        let way = self.settled(to);
+        let exposed = match (way, &mut self.near, &mut self.far) {
             (Way::Near(number), Some(near), _) => near.transport.expose(number, iov, name),
             (Way::Far(number), _, Some(far)) => far.transport.expose(number, iov, name),
             _ => None,
-        }
+        }?;
+        let Some(id) = exposed.id else {
+            return Some(exposed);
+        };
+        // The peer may be reached another way when it is over.
+        self.last_exposed += 1;
+        self.exposed.insert(self.last_exposed, (way, id));
+        Some(Exposed {
+            id: Some(self.last_exposed),
+            ..exposed
+        })
     }
 
-    fn unexpose(&mut self, to: PeerId, id: u64) {
-        match self.near_to(to) {
-            Some((near, number)) => near.unexpose(number, id),
-            None => {
-                if let Some((far, number)) = self.far_to(to) {
-                    far.unexpose(number, id);
-                }
-            }
+    fn unexpose(&mut self, _: PeerId, id: u64) {
+        match (self.exposed.remove(&id), &mut self.near, &mut self.far) {
+            (Some((Way::Near(number), id)), Some(near), _) => near.transport.unexpose(number, id),
+            (Some((Way::Far(number), id)), _, Some(far)) => far.transport.unexpose(number, id),
+            _ => {}
         }
     }
 
@@ -434,14 +472,15 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    // Direct access is the near way's: what is done there by its processor and by ours is done by one kind of
+    // instruction, so atomics of near and far peers see each other. A card's would not, and its reads and writes are asked
+    // for all peers or none, so those are left alone.
+
     fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {
-        if let Some(near) = self.near_mut() {
+        if let (false, Some(near)) = (N::Near::ONE_SIDED, self.near_mut()) {
             near.publish_regions(regions, endpoint);
         }
     }
-
-    // Direct access is the near way's: what is done there by its processor and by ours is done by one kind of
-    // instruction, so atomics of near and far peers see each other.
 
     #[inline(always)]
     fn reach<R>(
@@ -471,8 +510,8 @@ impl<N: Naming> Transport for Join<N> {
     fn copy(&mut self, to: PeerId, copy: &CopyOp<'_>, token: Token) -> Get {
         self.settled(to);
         match self.near_to(to) {
-            Some((near, number)) => near.copy(number, copy, token),
-            None => Get::Unsupported,
+            Some((near, number)) if !N::Near::ONE_SIDED => near.copy(number, copy, token),
+            _ => Get::Unsupported,
         }
     }
 

@@ -158,6 +158,12 @@ impl Peers {
         }
     }
 
+    /// The near way was chosen for this peer and does not lead there.
+    pub(super) fn leave_near(&mut self, peer: PeerId) {
+        self.near_reached -= usize::from(matches!(self.way(peer), Way::Near(_)));
+        self.reopen(peer, true);
+    }
+
     /// Frees the numbers of peers without a way that nobody holds, and returns them.
     pub(super) fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let stays = |id: PeerId, way: Way| way != Way::Open || self.numbers(id) != (None, None) || held(id);

@@ -28,12 +28,18 @@ impl Numbered for Loopback {
 }
 
 /// A node of a machine. An address is two numbers, which machine and which node. The far way has the nodes' numbers, the
-/// near one counts them from the last, so that a mix-up is seen. `Case` tells apart what is the same but for its tests.
-struct Place<N, F, Case = ()> {
+/// near one counts them from the last, so that a mix-up is seen. `C` tells apart what is the same but for its tests.
+struct Place<N, F, C = ()> {
     machine: PeerId,
     nodes: PeerId,
-    ways: PhantomData<(N, F, Case)>,
+    ways: PhantomData<(N, F, C)>,
 }
+
+trait Case {
+    const NEAR_MAY_FAIL: bool = false;
+}
+
+impl Case for () {}
 
 fn address(machine: PeerId, node: PeerId) -> Vec<u8> {
     [machine.to_le_bytes(), node.to_le_bytes()].concat()
@@ -48,15 +54,17 @@ fn parts(address: &[u8]) -> Option<(PeerId, PeerId)> {
     ))
 }
 
-impl<N, F, Case> Place<N, F, Case> {
+impl<N, F, C> Place<N, F, C> {
     fn backwards(&self, node: PeerId) -> PeerId {
         self.nodes - 1 - node
     }
 }
 
-impl<N: Numbered, F: Numbered, Case> Naming for Place<N, F, Case> {
+impl<N: Numbered, F: Numbered, C: Case> Naming for Place<N, F, C> {
     type Near = N;
     type Far = F;
+
+    const NEAR_MAY_FAIL: bool = C::NEAR_MAY_FAIL;
 
     fn near(&self, address: &[u8]) -> Option<Vec<u8>> {
         let (machine, node) = parts(address)?;
@@ -87,11 +95,11 @@ fn alone_or_two(nodes: PeerId) -> fn(PeerId) -> PeerId {
 }
 
 /// Ends of which the engine's number for each is its own.
-fn joins<N: Numbered, F: Numbered, Case>(
+fn joins<N: Numbered, F: Numbered, C: Case>(
     machine: fn(PeerId) -> PeerId,
     near: impl IntoIterator<Item = N, IntoIter: DoubleEndedIterator>,
     far: Vec<F>,
-) -> Vec<Join<Place<N, F, Case>>> {
+) -> Vec<Join<Place<N, F, C>>> {
     let nodes = far.len() as PeerId;
     let ways = (0..).zip(near.into_iter().rev().zip(far));
     let joined = ways.map(|(node, (near, far))| {
@@ -196,6 +204,7 @@ mod one_way {
     use super::*;
 
     struct OneWay;
+    impl Case for OneWay {}
     type Lopsided = Join<Place<Stream, Stream, OneWay>>;
 
     impl Connected for Lopsided {
@@ -219,11 +228,65 @@ mod one_way {
     crate::engine::tests::random::over!(Lopsided);
 }
 
-fn both_are_quiet<Case>(join: &Join<Place<Stream, Stream, Case>>) -> bool {
+/// The same, or neither of the two reaches the other; and that is found out late.
+mod misled {
+    use super::*;
+
+    struct Late;
+    impl Case for Late {
+        const NEAR_MAY_FAIL: bool = true;
+    }
+    type Misled = Join<Place<Stream, Stream, Late>>;
+
+    impl Connected for Misled {
+        fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Misled> {
+            let seed = world.borrow_mut().roll(u64::MAX);
+            let mut near = Stream::connected(nodes, seed);
+            near.iter_mut().for_each(Stream::has_hope);
+            near[nodes as usize - 2].cannot_reach(nodes - 1);
+            if seed % 2 == 0 {
+                near[nodes as usize - 1].cannot_reach(nodes - 2);
+            }
+            joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
+        }
+
+        fn is_quiet(&self) -> bool {
+            both_are_quiet(self)
+        }
+
+        fn die(&mut self) {
+            both_die(self);
+        }
+    }
+
+    crate::engine::tests::random::over!(Misled);
+
+    /// Who is not reached does not count as reached the near way, and is asked for there no more.
+    #[test]
+    fn the_far_way_is_taken_for_good() {
+        let mut near = Stream::connected(4, 1);
+        near.iter_mut().for_each(Stream::has_hope);
+        near[2].cannot_reach(3);
+        let mut ends: Vec<Misled> = joins(alone_or_two(4), near, Stream::connected(4, 2));
+        let header = Header::new(crate::engine::wire::Packet::Segment, 1);
+        let mut push = |to| {
+            let mut pushed = Push::Full;
+            while pushed == Push::Full {
+                pushed = ends[1].push(to, &header, Body::Empty, None);
+            }
+            (pushed, ends[1].peers.way(to), ends[1].peers.reached())
+        };
+        assert_eq!(push(0), (Push::Done, Way::Far(0), (0, 1)));
+        assert_eq!(push(0), (Push::Done, Way::Far(0), (0, 1)));
+        assert_eq!(push(1), (Push::Done, Way::Near(2), (1, 1)));
+    }
+}
+
+fn both_are_quiet<C: Case>(join: &Join<Place<Stream, Stream, C>>) -> bool {
     join.near().unwrap().is_quiet() && join.far().unwrap().is_quiet()
 }
 
-fn both_die<Case>(join: &mut Join<Place<Stream, Stream, Case>>) {
+fn both_die<C: Case>(join: &mut Join<Place<Stream, Stream, C>>) {
     join.near_mut().unwrap().die();
     join.far_mut().unwrap().die();
 }

@@ -3,9 +3,6 @@
 //! While something went or came the far way lately, it is polled whenever the near way has nothing. Otherwise it is
 //! looked at now and then. Called by `Join` only.
 
-/// Polls of the near way that find nothing, in a row, between two looks at a far way that is not in use: some microseconds.
-/// Many times what a near peer takes to answer, so that a program with near peers only hardly ever pays for a look.
-const EMPTY: u32 = 256;
 /// Polls of the near way that find something between two looks.
 const BUSY: u32 = 1024;
 /// The same while the far way is in use.
@@ -13,8 +10,10 @@ const BUSY_IN_USE: u32 = 8;
 /// Looks that find nothing until the far way counts as not in use.
 const LATELY: u32 = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turns {
+    /// Polls of the near way that find nothing between two looks.
+    most_empty: u32,
     empty: u32,
     busy: u32,
     /// Looks for which the far way still counts as in use.
@@ -22,6 +21,15 @@ pub(super) struct Turns {
 }
 
 impl Turns {
+    pub(super) fn new(most_empty: u32) -> Turns {
+        Turns {
+            most_empty,
+            empty: 0,
+            busy: 0,
+            in_use: 0,
+        }
+    }
+
     /// The near way was polled and had so many packets: whether the far way is next.
     #[inline]
     pub(super) fn is_far_due(&mut self, near: usize) -> bool {
@@ -31,7 +39,7 @@ impl Turns {
             return self.busy >= if self.in_use > 0 { BUSY_IN_USE } else { BUSY };
         }
         self.empty += 1;
-        self.in_use > 0 || self.empty >= EMPTY
+        self.in_use > 0 || self.empty >= self.most_empty
     }
 
     /// It was polled, and had so many packets.
@@ -50,6 +58,8 @@ impl Turns {
 mod tests {
     use super::*;
 
+    const EMPTY: u32 = 256;
+
     /// How many of these polls of the near way, of which each had so many packets, are followed by one of the far way.
     fn looks(turns: &mut Turns, polls: u32, near: usize) -> u32 {
         let mut looks = 0;
@@ -64,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_far_way_that_is_not_in_use_is_looked_at_now_and_then() {
-        let mut turns = Turns::default();
+        let mut turns = Turns::new(EMPTY);
         assert_eq!(looks(&mut turns, 100 * EMPTY, 0), 100);
         assert_eq!(looks(&mut turns, 100 * BUSY, 1), 100);
         // A near peer that answers soon leaves no time to look.
@@ -75,7 +85,7 @@ mod tests {
 
     #[test]
     fn one_in_use_is_polled_whenever_the_near_way_has_nothing() {
-        let mut turns = Turns::default();
+        let mut turns = Turns::new(EMPTY);
         turns.far_is_used();
         assert_eq!(looks(&mut turns, 100, 0), 100);
         assert_eq!(looks(&mut turns, 10 * BUSY_IN_USE, 1), 10);

@@ -38,6 +38,8 @@ pub struct Stream {
     told: Vec<PeerId>,
     /// Peers to which nothing can be sent from here, though they may send.
     out_of_reach: Vec<PeerId>,
+    /// Of those it is said at first that they will be reached.
+    has_hope: bool,
     die: Die,
     /// The last poll left something to read.
     more: bool,
@@ -52,6 +54,7 @@ impl Stream {
             links: (0..nodes).map(|_| Link::default()).collect(),
             told: Vec::new(),
             out_of_reach: Vec::new(),
+            has_hope: false,
             die: Die(seed ^ u64::from(me)),
             more: false,
         };
@@ -61,6 +64,11 @@ impl Stream {
     /// From now on nothing can be sent to this peer, which may send all the same.
     pub fn cannot_reach(&mut self, peer: PeerId) {
         self.out_of_reach.push(peer);
+    }
+
+    /// Peers that cannot be reached are found to be so only after some pushes.
+    pub fn has_hope(&mut self) {
+        self.has_hope = true;
     }
 
     /// Nothing is under way here that goes on by itself.
@@ -161,7 +169,10 @@ impl Transport for Stream {
 
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         if self.out_of_reach.contains(&to) {
-            return Push::Unreachable(Unreached::Nobody);
+            return match self.has_hope && self.die.roll(4) > 0 {
+                true => Push::Full,
+                false => Push::Unreachable(Unreached::Nobody),
+            };
         }
         let (dead, called) = (self.is_dead(to), self.call(to).is_some());
         let Some(link) = self.links.get_mut(to as usize) else {
@@ -183,6 +194,7 @@ impl Transport for Stream {
 
     fn connect(&mut self, to: PeerId) -> Contact {
         match self.out_of_reach.contains(&to) {
+            true if self.has_hope => Contact::Soon,
             true => Contact::NoWay,
             false => Contact::Made,
         }

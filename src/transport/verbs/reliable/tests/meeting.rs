@@ -249,7 +249,10 @@ fn who_does_not_answer_is_left_for_another_way() {
         elsewhere_after: Some(Duration::from_millis(1)),
         ..config()
     };
-    let (mut a, b) = (Reliable::new(net.open("10.0.0.1:7471"), &impatient).unwrap(), open(&net, 1));
+    let (mut a, b) = (
+        Reliable::new(net.open("10.0.0.1:7471"), &impatient).unwrap(),
+        open(&net, 1),
+    );
     let to = a.peer(&b.local_address()).unwrap();
     let mut pushed = a.push(to, &header(1), Body::Empty, None);
     assert!(pushed == Push::Full && !a.arm());
