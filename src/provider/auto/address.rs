@@ -1,6 +1,6 @@
 //! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, which is below the 64 bytes that MPICH keeps.
 //!
-//! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an endpoint
+//! NAME is a number that the endpoint drew, of which one bit says whether an RDMA device of it listens at IP and PORT, too. What stands behind the `://` is its name in shared memory, too, so an endpoint
 //! that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4 address is
 //! mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. A context of a scalable endpoint
 //! has its number behind that, as shared memory writes it. Called by `mod` and `endpoint`.
@@ -25,6 +25,9 @@ const WHOLE: usize = NAME + 1 + IP + 1 + PORT;
 
 /// How many names there are.
 pub(super) const NAMES: u64 = 1 << (4 * NAME);
+
+/// The bit of those that a device leads to.
+const CARD: u64 = NAMES >> 1;
 
 /// What an address says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,17 @@ impl Address {
         let port = self.place.map_or(0, |place| place.port());
         let text = format!("{:014x}-{:032x}-{port:04x}", self.name, ip.to_bits());
         shm::context(text.as_bytes(), self.context)
+    }
+
+    /// The same endpoint, or whoever has this name, if a device leads to it, or if none does.
+    pub(super) fn with_card(self, has_card: bool) -> Address {
+        let name = self.name & !CARD | if has_card { CARD } else { 0 };
+        Address { name, ..self }
+    }
+
+    /// Where a device listens. Contexts of a scalable endpoint have none, as a device has one endpoint at a place.
+    pub(super) fn card(&self) -> Option<SocketAddr> {
+        self.place.filter(|_| self.name & CARD != 0 && self.context == 0)
     }
 
     /// The endpoint's place in the form that the network's transport knows.
@@ -203,6 +217,18 @@ mod tests {
         }
         let numbers = [0, 1, 2].map(|context| address(77, None, context).instance());
         assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2]);
+    }
+
+    #[test]
+    fn a_bit_of_the_name_tells_of_a_device() {
+        let place = Some("10.1.2.3:4567");
+        let without = address(NAMES - 1, place, 0).with_card(false);
+        let with = without.with_card(true);
+        assert_eq!((without.card(), with.card()), (None, with.place));
+        assert_eq!(with.with_card(false), without);
+        assert_eq!(Address::of(&with.text()), Some(with));
+        let nowhere = [address(NAMES - 1, place, 1), address(NAMES - 1, None, 0)];
+        assert_eq!(nowhere.map(|address| address.card()), [None, None]);
     }
 
     #[test]

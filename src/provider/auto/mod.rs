@@ -1,16 +1,21 @@
 //! Provider `auto`: one endpoint for every peer. Those on the same machine are reached through shared memory, the others
 //! by the network.
 //!
-//! Only tables and rules: the transport is `transport::join` of those of `shm` and `tcp`, which this opens as their own
-//! providers do, with what the user set for them. Registered by `abi::built_in`.
+//! Only tables and rules: the transport is `transport::join` of that of `shm` and of the network, which is a join of a
+//! device's and of `tcp`'s. All are opened as by their own providers, with what the user set for them. Registered by
+//! `abi::built_in`.
 //!
-//! - `address`: what an address says of both ways;
-//! - `endpoint`: the two as one;
+//! - `address`: what an address says of all ways;
+//! - `endpoint`: shared memory and the network as one;
+//! - `network`: a device and tcp as one;
+//! - `sleep`: how a join sleeps;
 //! - `settings`: the variables FI_AUTO_*.
 
 mod address;
 mod endpoint;
+mod network;
 mod settings;
+mod sleep;
 
 use super::on_engine::{OnEngine, Rdm};
 use super::shm::Shm;
@@ -23,9 +28,11 @@ use crate::api::info::address::{Family, Names, Resolver, System};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
 use crate::engine::port::Limits;
+use crate::provider::verbs::network as card;
 use crate::transport::join;
 use address::{Address, AutoAddr, whole};
 use endpoint::AutoTransport;
+use settings::Network;
 use std::sync::Arc;
 
 const NAME: &str = "auto";
@@ -38,9 +45,16 @@ const INJECT_SIZE: usize = 4096;
 
 pub struct Auto;
 
+/// What the endpoints of a domain share.
+pub struct AutoDomain {
+    key: DomainKey,
+    /// None: there is none, or it is not to be used.
+    card: Option<card::Network>,
+}
+
 impl OnEngine for Auto {
     type Transport = AutoTransport;
-    type Shared = DomainKey;
+    type Shared = AutoDomain;
 
     const NAME: &'static str = NAME;
     const VERSION: u32 = 206 << 16;
@@ -52,7 +66,8 @@ impl OnEngine for Auto {
 
     fn offers(&self) -> Vec<Info> {
         let settings = settings::get();
-        if !(settings.local || settings.network) {
+        let has_network = settings.network != Network::None;
+        if !(settings.local || has_network) {
             return Vec::new();
         }
         let (tx_size, rx_size) = super::shm::queue_sizes();
@@ -63,7 +78,7 @@ impl OnEngine for Auto {
             addr_format: FI_ADDR_STR,
             protocol: PROTOCOL,
             protocol_version: 1,
-            reach: FI_LOCAL_COMM | if settings.network { FI_REMOTE_COMM } else { 0 },
+            reach: FI_LOCAL_COMM | if has_network { FI_REMOTE_COMM } else { 0 },
             tx_size,
             rx_size,
             inject_size: INJECT_SIZE,
@@ -91,25 +106,49 @@ impl OnEngine for Auto {
         limits().1
     }
 
-    fn share(info: &Info) -> Result<DomainKey> {
-        DomainKey::of(info)
+    fn share(info: &Info) -> Result<AutoDomain> {
+        let key = DomainKey::of(info)?;
+        Ok(AutoDomain { key, card: find_card() })
     }
 
-    fn open(key: &Arc<DomainKey>, info: &Info) -> Result<AutoTransport> {
+    fn open(domain: &Arc<AutoDomain>, info: &Info) -> Result<AutoTransport> {
         let asked = info.src_addr.as_deref().map_or(Some(blank()), Address::of);
-        endpoint::open(&asked.ok_or(Errno(FI_EINVAL))?, key.of_endpoint(info))
+        let secret = domain.key.of_endpoint(info);
+        endpoint::open(&asked.ok_or(Errno(FI_EINVAL))?, domain, secret)
     }
 
-    fn open_context(key: &Arc<DomainKey>, address: &[u8]) -> Result<AutoTransport> {
+    fn open_context(domain: &Arc<AutoDomain>, address: &[u8]) -> Result<AutoTransport> {
         let wanted = Address::of(address).ok_or(Errno(FI_EINVAL))?;
-        endpoint::open(&wanted, key.of_context())
+        endpoint::open(&wanted, domain, domain.key.of_context())
     }
 }
 
+fn find_card() -> Option<card::Network> {
+    let wanted = settings::get().network;
+    if !matches!(wanted, Network::Any | Network::Verbs) {
+        return None;
+    }
+    let found = card::Network::find();
+    if found.is_none() && wanted == Network::Verbs {
+        log!(by NAME; Warn, Domain, "fi_domain: FI_AUTO_NETWORK=verbs, and no RDMA device can be used (`fi_info --check` says \
+            why): peers are reached by tcp");
+    }
+    found
+}
+
+/// Those of near and of far peers. Endpoints that find no device to use may have higher ones.
 fn limits() -> (Limits, Limits) {
     let settings = settings::get();
     let near = settings.local.then(Shm::limits);
-    join::joined(near, settings.network.then(Tcp::limits))
+    let network = match settings.network {
+        Network::None => None,
+        Network::Tcp => Some(Tcp::limits()),
+        Network::Verbs | Network::Any => {
+            let card = card::has_devices().then(card::limits);
+            Some(join::joined(card, Some(Tcp::limits())).0)
+        }
+    };
+    join::joined(near, network)
 }
 
 /// An endpoint that nothing is asked of.

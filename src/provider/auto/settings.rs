@@ -18,23 +18,34 @@ const VARIABLES: [Variable; 2] = [
     (
         "network",
         ParamType::String,
-        "How other peers are reached: tcp, or none for peers on the same machine only (default: tcp)",
+        "How other peers are reached: verbs for an RDMA device, and tcp where that leads nowhere; tcp; or none for peers on the \
+         same machine only (default: verbs if there is a device, else tcp)",
     ),
 ];
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Network {
+    None,
+    Tcp,
+    /// By an RDMA device, and by tcp where that leads nowhere.
+    Verbs,
+    /// The same if there is a device.
+    #[default]
+    Any,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     /// Peers on the same machine are reached by shared memory.
     pub local: bool,
-    /// Others are reached at all.
-    pub network: bool,
+    pub network: Network,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             local: true,
-            network: true,
+            network: Network::Any,
         }
     }
 }
@@ -42,27 +53,35 @@ impl Default for Settings {
 impl Settings {
     /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
     fn read(find: impl Fn(&str) -> Found) -> Settings {
-        let is_on = |name: &str, way: &str| match find(name) {
-            Ok(Value::Text(set)) if set.eq_ignore_ascii_case(b"none") => false,
-            Ok(Value::Text(set)) if set.is_empty() || set.eq_ignore_ascii_case(way.as_bytes()) => true,
-            Ok(Value::Text(set)) => {
-                log!(by super::NAME; Warn, Core,
-                    "FI_AUTO_{}: {:?} is neither {way} nor none; {way} is used",
-                    name.to_ascii_uppercase(), String::from_utf8_lossy(&set));
-                true
-            }
-            _ => true,
-        };
+        let local = [("none", false), ("shm", true)];
+        let network = [
+            ("none", Network::None),
+            ("tcp", Network::Tcp),
+            ("verbs", Network::Verbs),
+        ];
         let settings = Settings {
-            local: is_on("local", "shm"),
-            network: is_on("network", "tcp"),
+            local: way(&find, "local", &local).unwrap_or(true),
+            network: way(&find, "network", &network).unwrap_or_default(),
         };
-        if !(settings.local || settings.network) {
+        if !settings.local && settings.network == Network::None {
             log!(by super::NAME; Warn, Core,
                 "FI_AUTO_LOCAL and FI_AUTO_NETWORK are both none, which leaves no way to anybody: auto is not offered");
         }
         settings
     }
+}
+
+/// What the user chose of these by their names. None: nothing, or nothing that makes sense.
+fn way<W: Copy>(find: impl Fn(&str) -> Found, name: &str, ways: &[(&str, W)]) -> Option<W> {
+    let Ok(Value::Text(set)) = find(name) else { return None };
+    let chosen = ways.iter().find(|(way, _)| set.eq_ignore_ascii_case(way.as_bytes()));
+    if chosen.is_none() && !set.is_empty() {
+        let names: Vec<&str> = ways.iter().map(|(way, _)| *way).collect();
+        log!(by super::NAME; Warn, Core,
+            "FI_AUTO_{}: {:?} is none of {}; it is as if it were not set",
+            name.to_ascii_uppercase(), String::from_utf8_lossy(&set), names.join(", "));
+    }
+    chosen.map(|(_, way)| *way)
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -94,11 +113,12 @@ mod tests {
             });
             (settings.local, settings.network)
         };
-        assert_eq!(read("unset", "unset"), (true, true));
-        assert_eq!(read("none", "tcp"), (false, true));
-        assert_eq!(read("SHM", "None"), (true, false));
-        assert_eq!(read("", "carrier-pigeon"), (true, true));
-        assert_eq!(read("none", "none"), (false, false));
+        assert_eq!(read("unset", "unset"), (true, Network::Any));
+        assert_eq!(read("none", "tcp"), (false, Network::Tcp));
+        assert_eq!(read("SHM", "None"), (true, Network::None));
+        assert_eq!(read("carrier-pigeon", "Verbs"), (true, Network::Verbs));
+        assert_eq!(read("", "carrier-pigeon"), (true, Network::Any));
+        assert_eq!(read("none", "none"), (false, Network::None));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::provider::filter::Filter;
 /// Everything that is done to the application's own queries and not to those of providers.
 pub(super) fn finish(answers: &mut Vec<Answer>, filter: &Filter, query: &Query) {
     answers.retain(|answer| is_wanted(&answer.info, filter, query.hints));
-    put_what_is_better_than_layered_tcp_first(answers);
+    put_what_is_better_than_layers_first(answers);
     drop_twins(answers);
 }
 
@@ -48,25 +48,26 @@ fn check_name(attr: &'static str, asked: Option<&str>, offers: Option<&str>) -> 
     })
 }
 
-/// ofi_rxm stands before most others in the order of providers, for the sake of its layer over cards. Better than its layer
-/// over tcp is what tcp does by itself, and better than that, auto, which has tcp too.
-fn put_what_is_better_than_layered_tcp_first(answers: &mut Vec<Answer>) {
-    let is_rdm_of = |answer: &Answer, name: &str| {
-        answer.info.ep_type() == FI_EP_RDM
-            && answer
-                .info
-                .prov_name()
-                .is_some_and(|own| own.eq_ignore_ascii_case(name))
+/// ofi_rxm stands before most others in the order of providers. Better than its layer over tcp is what tcp does by itself, and
+/// better than either layer is auto, which has the network below and shared memory too.
+fn put_what_is_better_than_layers_first(answers: &mut Vec<Answer>) {
+    put_before(answers, "tcp", &["tcp;ofi_rxm"]);
+    put_before(answers, "auto", &["verbs;ofi_rxm", "tcp", "tcp;ofi_rxm"]);
+}
+
+/// Reliable endpoints of this name go before the first of the others, if they are behind.
+fn put_before(answers: &mut Vec<Answer>, better: &str, others: &[&str]) {
+    let is_of = |answer: &Answer, name: &str| {
+        let own = answer.info.prov_name();
+        answer.info.ep_type() == FI_EP_RDM && own.is_some_and(|own| own.eq_ignore_ascii_case(name))
     };
-    let Some(layer) = answers.iter().position(|answer| is_rdm_of(answer, "tcp;ofi_rxm")) else {
+    let is_other = |answer: &Answer| others.iter().any(|name| is_of(answer, name));
+    let Some(first) = answers.iter().position(is_other) else {
         return;
     };
-    let after = answers.split_off(layer);
-    let (auto, after): (Vec<_>, Vec<_>) = after.into_iter().partition(|answer| is_rdm_of(answer, "auto"));
-    let (tcp, others): (Vec<_>, Vec<_>) = after.into_iter().partition(|answer| is_rdm_of(answer, "tcp"));
-    for better in [auto, tcp, others] {
-        answers.extend(better);
-    }
+    let after = answers.split_off(first);
+    let (better, after): (Vec<_>, Vec<_>) = after.into_iter().partition(|answer| is_of(answer, better));
+    answers.extend(better.into_iter().chain(after));
 }
 
 /// A second info that says the same in every field is of no use to anybody.
@@ -112,7 +113,7 @@ mod tests {
             (&["shm", "tcp"], &["shm", "tcp"]),
             (
                 &["verbs;ofi_rxm", "tcp;ofi_rxm", "auto", "shm", "tcp"],
-                &["verbs;ofi_rxm", "auto", "tcp", "tcp;ofi_rxm", "shm"],
+                &["auto", "verbs;ofi_rxm", "tcp", "tcp;ofi_rxm", "shm"],
             ),
             (&["auto", "shm", "tcp"], &["auto", "shm", "tcp"]),
             (&["tcp", "tcp;ofi_rxm"], &["tcp", "tcp;ofi_rxm"]),
@@ -121,7 +122,7 @@ mod tests {
         ];
         for (before, after) in rows {
             let mut answers: Vec<Answer> = before.iter().map(|name| named(tcp_rdm(), name)).collect();
-            put_what_is_better_than_layered_tcp_first(&mut answers);
+            put_what_is_better_than_layers_first(&mut answers);
             assert_eq!(names(&answers), *after);
         }
         let mut answers = vec![
@@ -129,7 +130,7 @@ mod tests {
             named(tcp_msg(), "tcp"),
             named(tcp_rdm(), "tcp"),
         ];
-        put_what_is_better_than_layered_tcp_first(&mut answers);
+        put_what_is_better_than_layers_first(&mut answers);
         let types: Vec<u32> = answers.iter().map(|answer| answer.info.ep_type()).collect();
         assert_eq!(types, [FI_EP_RDM, FI_EP_RDM, FI_EP_MSG]);
         assert_eq!(names(&answers), ["tcp", "tcp;ofi_rxm", "tcp"]);

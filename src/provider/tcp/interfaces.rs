@@ -33,6 +33,12 @@ pub(super) fn usual(format: u32) -> Option<SocketAddr> {
     all.find(|address| format != FI_SOCKADDR_IN6 || address.is_ipv6())
 }
 
+/// Which of these addresses comes first, of those that may be used.
+pub(super) fn best_of(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let mut all = usable().into_iter().map(|interface| interface.address);
+    all.find(|address| addresses.iter().any(|one| one.ip() == address.ip()))
+}
+
 /// Where an endpoint is, for the log.
 pub(super) fn told(place: Option<SocketAddr>) -> String {
     let Some(place) = place else { return "no address".into() };

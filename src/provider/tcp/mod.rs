@@ -161,6 +161,11 @@ pub(super) fn usual_place() -> Option<SocketAddr> {
     interfaces::usual(FI_FORMAT_UNSPEC)
 }
 
+/// Which of these addresses of this machine an endpoint would rather have; None: it may have none of them.
+pub(super) fn best_of(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    interfaces::best_of(addresses)
+}
+
 fn open(address: &[u8], secret: Option<Secret>) -> Result<TcpTransport> {
     open_with(address, &config(secret))
 }

@@ -8,7 +8,8 @@
 //! - `datagram`: the same for endpoints without a connection, and what they are offered as;
 //! - `endpoint`: endpoints, listeners and registered memory as `api` wants them;
 //! - `settings`: the variables FI_VERBS_*;
-//! - `rxm`: reliable endpoints, and `rxm_settings`: the variables FI_OFI_RXM_*.
+//! - `rxm`: reliable endpoints, and `rxm_settings`: the variables FI_OFI_RXM_*;
+//! - `network`: the same for a provider that has another way besides.
 
 use super::connected::Connected;
 use super::datagrams::Datagrams;
@@ -40,6 +41,7 @@ mod datagram;
 mod devices;
 mod endpoint;
 mod kept;
+pub(super) mod network;
 mod rxm;
 mod rxm_settings;
 mod settings;

@@ -216,7 +216,7 @@ fn without_contexts(mut info: Info) -> Info {
     info
 }
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     Config {
         inline: settings::get().inline,
         warn: |text| log!(by NAME; Warn, EpCtrl, "{text}"),

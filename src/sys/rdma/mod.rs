@@ -52,7 +52,7 @@ fn errno(code: c_int) -> io::Result<()> {
 }
 
 /// Whether the kernel has a device, without opening anything: libibverbs writes to stderr if there is none.
-fn any() -> bool {
+pub fn any() -> bool {
     std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut entries| entries.next().is_some())
 }
 

@@ -5,21 +5,21 @@
 //! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
 //! is lost, the choice is open again. A near way that takes time to connect may be found to lead nowhere after it was chosen
 //! (`Naming::NEAR_MAY_FAIL`); then nothing has gone there yet, and the far one is taken. The engine's numbers are the join's
-//! (`peers`); `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
+//! (`peers`); `choosing` finds a peer's way, and `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
 //!
 //! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
 //! missing. Opened by `provider`.
 
+mod choosing;
 mod peers;
 #[cfg(test)]
 mod tests;
 mod turns;
 
-use crate::engine::op::{RemotePart, Unreached};
+use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{KnownPeers, Tap};
 use crate::engine::port::*;
 use crate::engine::wire::Header;
-use crate::util::keep_in_registers;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use peers::{Peers, Way};
@@ -52,6 +52,8 @@ pub trait Naming {
 
     /// The way to a peer was chosen: for the log.
     fn chosen(&self, _address: &[u8], _near: bool) {}
+    /// The near way was chosen to a peer and does not lead there: for the log.
+    fn left(&self, _address: &[u8]) {}
     /// The join is closed, and so many peers were reached either way: for the log.
     fn ended(&self, _near: usize, _far: usize) {}
 }
@@ -175,88 +177,6 @@ impl<N: Naming> Join<N> {
             (Way::Far(number), Some(far)) => Some((&mut far.transport, number)),
             _ => None,
         }
-    }
-
-    /// The way to a peer, which is chosen now if it is open.
-    #[inline]
-    fn settled(&mut self, peer: PeerId) -> Way {
-        match self.peers.way(peer) {
-            Way::Open => self.settle(peer),
-            way => way,
-        }
-    }
-
-    #[cold]
-    fn settle(&mut self, peer: PeerId) -> Way {
-        let Some(address) = self.peers.address(peer) else {
-            return Way::Open;
-        };
-        if let (Some(near), Some(there)) = (&mut self.near, self.names.near(address))
-            && let Some(number) = near.transport.peer(&there)
-            && near.transport.connect(number) != Contact::NoWay
-        {
-            return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
-        }
-        self.settle_far(peer)
-    }
-
-    fn settle_far(&mut self, peer: PeerId) -> Way {
-        let Some(address) = self.peers.address(peer) else {
-            return Way::Open;
-        };
-        if let (Some(far), Some(there)) = (&mut self.far, self.names.far(address))
-            && let Some(number) = far.transport.peer(&there)
-        {
-            return self.peers.choose(&self.names, peer, Way::Far(number), &mut far.known);
-        }
-        Way::Open
-    }
-
-    /// To a peer that is far, or whose way is open. The body is part of the application's memory, or a few bytes.
-    #[cold]
-    #[inline(never)]
-    fn push_elsewhere(
-        &mut self,
-        to: PeerId,
-        mut header: Header,
-        user: Option<(UserIov, usize, usize)>,
-        bytes: &[u8],
-        notice: Option<Notice>,
-    ) -> Push {
-        let header = &*keep_in_registers(&mut header);
-        let body = match &user {
-            Some((iov, at, len)) => Body::User {
-                iov,
-                at: *at,
-                len: *len,
-            },
-            None if bytes.is_empty() => Body::Empty,
-            None => Body::Bytes(bytes),
-        };
-        if let (Way::Near(number), Some(near)) = (self.settled(to), &mut self.near) {
-            let pushed = near.transport.push(number, header, body, notice);
-            let failed = matches!(pushed, Push::Unreachable(_) | Push::NoMemory);
-            if !(N::NEAR_MAY_FAIL && failed && self.goes_far_instead(to)) {
-                return pushed;
-            }
-        }
-        match (self.peers.way(to), &mut self.far) {
-            (Way::Far(number), Some(far)) => {
-                self.turns.far_is_used();
-                self.far_is_to_flush = true;
-                far.transport.push(number, header, body, notice)
-            }
-            _ => Push::Unreachable(Unreached::Nobody),
-        }
-    }
-
-    /// The near way was chosen and does not lead to this peer. Whether the far one does.
-    fn goes_far_instead(&mut self, to: PeerId) -> bool {
-        if let (Some(number), Some(near)) = (self.peers.numbers(to).0, &mut self.near) {
-            peers::unknow(&mut near.known, number);
-        }
-        self.peers.leave_near(to);
-        matches!(self.settle_far(to), Way::Far(_))
     }
 
     /// Whoever was met the near way gets a number, by the address that the transport tells. What was refused for want of it

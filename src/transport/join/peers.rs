@@ -159,7 +159,8 @@ impl Peers {
     }
 
     /// The near way was chosen for this peer and does not lead there.
-    pub(super) fn leave_near(&mut self, peer: PeerId) {
+    pub(super) fn leave_near<N: Naming>(&mut self, names: &N, peer: PeerId) {
+        self.address(peer).iter().for_each(|address| names.left(address));
         self.near_reached -= usize::from(matches!(self.way(peer), Way::Near(_)));
         self.reopen(peer, true);
     }

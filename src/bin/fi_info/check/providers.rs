@@ -78,7 +78,12 @@ fn tried(trial: &Trial) -> Finding {
 fn ways_of_auto(library: &Library) -> Option<Finding> {
     library.usable().into_iter().find(|name| *name == "auto")?;
     let (local, network) = (way(library, "FI_AUTO_LOCAL")?, way(library, "FI_AUTO_NETWORK")?);
-    let sentence = match (&*local, &*network) {
+    let network = match network.starts_with("verbs") {
+        true if library.usable().contains(&"verbs;ofi_rxm") => "verbs, or by tcp where that leads nowhere",
+        true => "tcp",
+        false => &*network,
+    };
+    let sentence = match (&*local, network) {
         ("none", network) => format!("auto reaches all peers by {network}."),
         (local, "none") => format!("auto reaches peers on this machine by {local}, and no others."),
         (local, network) => format!("auto reaches peers on this machine by {local}, and others by {network}."),
@@ -249,7 +254,7 @@ mod tests {
             help: Some(help.as_bytes().to_vec()),
             value: Some(value.as_bytes().to_vec()).filter(|value| !value.is_empty()),
         };
-        let network_help = "How others are reached: verbs, tcp, or none for peers here (default: tcp)";
+        let network_help = "How others are reached: verbs, tcp, or none for peers here (default: verbs if there is a device, else tcp)";
         Library {
             offers: vec![offer("auto")],
             params: vec![
@@ -266,7 +271,7 @@ mod tests {
             ("", "", "peers on this machine by shm, and others by tcp"),
             ("none", "TCP", "all peers by tcp"),
             ("shm", "None", "peers on this machine by shm, and no others"),
-            ("", "verbs", "peers on this machine by shm, and others by verbs"),
+            ("", "verbs", "peers on this machine by shm, and others by tcp"),
             ("", "carrier-pigeon", "peers on this machine by shm, and others by tcp"),
         ];
         for (local, network, told) in rows {
@@ -274,6 +279,12 @@ mod tests {
             assert_eq!(finding.sentence, format!("auto reaches {told}."));
         }
         assert!(ways_of_auto(&Library::default()).is_none());
+        for network in ["", "verbs"] {
+            let mut library = auto_with("none", network);
+            library.offers.push(offer("verbs;ofi_rxm"));
+            let told = "auto reaches all peers by verbs, or by tcp where that leads nowhere.";
+            assert_eq!(ways_of_auto(&library).unwrap().sentence, told);
+        }
     }
 
     #[test]

@@ -1,0 +1,142 @@
+//! The network of an `auto` endpoint: a device for the peers that it leads to, and tcp for the others.
+//!
+//! Both listen at one address and port. Whether a device does is told in the endpoint's name (`address`). Called by
+//! `endpoint`.
+
+use super::address::Address;
+use super::sleep::bed;
+use super::{AutoDomain, NAME};
+use crate::abi::types::*;
+use crate::api::errno::{Errno, Result};
+use crate::engine::port::PeerId;
+use crate::provider::tcp;
+use crate::provider::verbs::network::{CardTransport, Network};
+use crate::sys::epoll::Epoll;
+use crate::transport::connecting::address;
+use crate::transport::join::{Join, Naming};
+use crate::transport::shm;
+use crate::transport::tcp::{Secret, TcpTransport};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// How often a port is looked for that is free for both.
+const TRIES: usize = 8;
+
+pub struct NetworkNames {
+    bed: Option<Epoll>,
+}
+
+pub type NetworkTransport = Join<NetworkNames>;
+
+impl NetworkNames {
+    pub(super) fn bed(&self) -> Option<&Epoll> {
+        self.bed.as_ref()
+    }
+}
+
+impl Naming for NetworkNames {
+    type Near = CardTransport;
+    type Far = TcpTransport;
+
+    const NEAR_MAY_FAIL: bool = true;
+    /// The device is looked at now and then itself, while all that comes goes through shared memory.
+    const LOOK_EVERY: u32 = 16;
+
+    fn near(&self, address: &[u8]) -> Option<Vec<u8>> {
+        Some(address::of(&Address::of(address)?.card()?))
+    }
+
+    fn far(&self, address: &[u8]) -> Option<Vec<u8>> {
+        Address::of(address)?.network()
+    }
+
+    fn met_near(&self, near: &CardTransport, peer: PeerId) -> Option<Vec<u8>> {
+        Some(Address::met(near.address(peer)?, near.instance_of(peer)?)?.text())
+    }
+
+    fn met_far(&self, far: &TcpTransport, peer: PeerId) -> Option<Vec<u8>> {
+        Some(Address::met(far.address(peer)?, far.instance_of(peer)?)?.text())
+    }
+
+    fn base<'a>(&self, address: &'a [u8]) -> &'a [u8] {
+        shm::base(address)
+    }
+
+    fn chosen(&self, address: &[u8], near: bool) {
+        let (way, text) = (if near { "verbs" } else { "tcp" }, String::from_utf8_lossy(address));
+        log!(by NAME; Debug, EpCtrl, "{text} is reached by {way}");
+    }
+
+    fn left(&self, address: &[u8]) {
+        let text = String::from_utf8_lossy(address);
+        log!(by NAME; Info, EpCtrl, "{text} is not reached by verbs, and so by tcp");
+    }
+
+    fn ended(&self, near: usize, far: usize) {
+        if self.bed.is_some() && near + far > 0 {
+            log!(by NAME; Info, EpCtrl, "fi_close: of the network's peers {near} were reached by verbs, {far} by tcp");
+        }
+    }
+}
+
+/// The network of an endpoint, and where that has come to be. A device is used if there is one at the wanted place.
+pub(super) fn open(
+    own: &Address,
+    is_drawn: bool,
+    domain: &AutoDomain,
+    secret: Option<&Secret>,
+) -> Result<(NetworkTransport, Address)> {
+    // An endpoint of a name that others know has what that says.
+    let may_have_card = own.context == 0 && (is_drawn || own.with_card(true) == *own);
+    let mut network = domain.card.as_ref().filter(|_| may_have_card);
+    if secret.is_some() && network.take().is_some() {
+        log!(by NAME; Info, EpCtrl, "fi_endpoint: with a secret the RDMA device is not used, to which none is proven");
+    }
+    for _ in 0..TRIES {
+        let Some((card, place)) = network.and_then(|network| open_card(network, own)) else {
+            break;
+        };
+        let there = Address {
+            place: Some(place),
+            ..own.with_card(true)
+        };
+        match open_tcp(&there, secret) {
+            Ok(far) => return joined(Some(card), far, there),
+            Err(Errno(FI_EADDRINUSE)) if own.place.is_none_or(|place| place.port() == 0) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let own = if is_drawn { own.with_card(false) } else { *own };
+    let usual = || tcp::usual_place().unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let there = Address {
+        place: Some(own.place.unwrap_or_else(usual)),
+        ..own
+    };
+    joined(None, open_tcp(&there, secret)?, there)
+}
+
+/// An endpoint of the device, and where it listens. None: the device is not at the wanted place, or does not open there.
+fn open_card(network: &Network, own: &Address) -> Option<(CardTransport, SocketAddr)> {
+    let at = match own.place {
+        Some(place) if network.places().iter().any(|one| one.ip() == place.ip()) => place,
+        Some(_) => return None,
+        None => {
+            let mut best = tcp::best_of(network.places())?;
+            best.set_port(0);
+            best
+        }
+    };
+    let card = network.open(&at, own.with_card(true).instance()).ok()?;
+    let place = card.place();
+    Some((card, place))
+}
+
+fn open_tcp(own: &Address, secret: Option<&Secret>) -> Result<TcpTransport> {
+    let address = own.network().ok_or(Errno(FI_EINVAL))?;
+    tcp::open_as(&address, own.instance(), secret.cloned())
+}
+
+fn joined(card: Option<CardTransport>, far: TcpTransport, own: Address) -> Result<(NetworkTransport, Address)> {
+    let own = own.listening_at(&far.local_address());
+    let bed = bed(card.as_ref(), Some(&far))?;
+    Ok((Join::new(NetworkNames { bed }, card, Some(far)), own))
+}

@@ -1,0 +1,79 @@
+//! A device as one way of a provider that has another one too: its reliable endpoints, which give up peers that do not
+//! answer, as the other way may reach them. The engine does all reads, writes and atomics, as it does them that way.
+//!
+//! Called by `provider::auto`.
+
+use super::endpoint::failed;
+use super::{devices, kept, rxm};
+use crate::abi::types::FI_EP_MSG;
+use crate::api::errno::Result;
+use crate::engine::port::Limits;
+use crate::provider::on_engine::OnEngine;
+use crate::sys::rdma::{self, Pd};
+use crate::sys::resolve::from_bytes;
+use crate::transport::verbs::reliable::{Card, Config, DomainMemory, Reliable};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub type CardTransport = Reliable<Card>;
+
+/// How long a peer is tried that a device may not lead to.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The device of a domain.
+pub struct Network {
+    pd: Arc<Pd>,
+    memory: DomainMemory,
+    /// The addresses that lead to it.
+    places: Vec<SocketAddr>,
+}
+
+impl Network {
+    /// The first device that can be used. None: there is none, which the log tells at level info.
+    pub fn find() -> Option<Network> {
+        if !has_devices() {
+            return None;
+        }
+        let connected = devices::offers(false).into_iter();
+        let connected: Vec<_> = connected.filter(|info| info.ep_type() == FI_EP_MSG).collect();
+        let first = connected.first()?;
+        let same = connected
+            .iter()
+            .filter(|info| info.domain_name() == first.domain_name());
+        let places = same.filter_map(|info| from_bytes(info.src_addr.as_deref()?)).collect();
+        let pd = devices::open(first).ok()?;
+        let cache = kept::open(&pd);
+        let memory = DomainMemory {
+            cache,
+            ..DomainMemory::default()
+        };
+        Some(Network { pd, memory, places })
+    }
+
+    pub fn places(&self) -> &[SocketAddr] {
+        &self.places
+    }
+
+    /// An endpoint at one of these addresses that calls itself so.
+    pub fn open(&self, at: &SocketAddr, instance: u64) -> Result<CardTransport> {
+        let config = Config {
+            elsewhere_after: Some(PATIENCE),
+            instance: Some(instance),
+            ..rxm::config()
+        };
+        let opened = Reliable::open(&self.pd, at, &config);
+        let mut opened = opened.map_err(|error| failed(format_args!("fi_endpoint: {at}"), &error))?;
+        opened.set_memory(self.memory.clone());
+        Ok(opened)
+    }
+}
+
+/// Whether there are devices at all, usable or not.
+pub fn has_devices() -> bool {
+    rdma::any()
+}
+
+pub fn limits() -> Limits {
+    super::VerbsRxm::limits()
+}

@@ -1,0 +1,93 @@
+//! Which way leads to a peer, and what goes to one for which that is not settled, or that is far. Part of `Join`.
+
+use super::peers::{self, Way};
+use super::{Join, Naming};
+use crate::engine::op::Unreached;
+use crate::engine::port::{Body, Contact, Notice, PeerId, Push, Transport};
+use crate::engine::wire::Header;
+use crate::util::keep_in_registers;
+use crate::util::user::UserIov;
+
+impl<N: Naming> Join<N> {
+    /// The way to a peer, which is chosen now if it is open.
+    #[inline]
+    pub(super) fn settled(&mut self, peer: PeerId) -> Way {
+        match self.peers.way(peer) {
+            Way::Open => self.settle(peer),
+            way => way,
+        }
+    }
+
+    #[cold]
+    fn settle(&mut self, peer: PeerId) -> Way {
+        let Some(address) = self.peers.address(peer) else {
+            return Way::Open;
+        };
+        if let (Some(near), Some(there)) = (&mut self.near, self.names.near(address))
+            && let Some(number) = near.transport.peer(&there)
+            && near.transport.connect(number) != Contact::NoWay
+        {
+            return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
+        }
+        self.settle_far(peer)
+    }
+
+    fn settle_far(&mut self, peer: PeerId) -> Way {
+        let Some(address) = self.peers.address(peer) else {
+            return Way::Open;
+        };
+        if let (Some(far), Some(there)) = (&mut self.far, self.names.far(address))
+            && let Some(number) = far.transport.peer(&there)
+        {
+            return self.peers.choose(&self.names, peer, Way::Far(number), &mut far.known);
+        }
+        Way::Open
+    }
+
+    /// To a peer that is far, or whose way is open. The body is part of the application's memory, or a few bytes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn push_elsewhere(
+        &mut self,
+        to: PeerId,
+        mut header: Header,
+        user: Option<(UserIov, usize, usize)>,
+        bytes: &[u8],
+        notice: Option<Notice>,
+    ) -> Push {
+        let header = &*keep_in_registers(&mut header);
+        let body = match &user {
+            Some((iov, at, len)) => Body::User {
+                iov,
+                at: *at,
+                len: *len,
+            },
+            None if bytes.is_empty() => Body::Empty,
+            None => Body::Bytes(bytes),
+        };
+        if let (Way::Near(number), Some(near)) = (self.settled(to), &mut self.near) {
+            let pushed = near.transport.push(number, header, body, notice);
+            let failed = matches!(pushed, Push::Unreachable(_) | Push::NoMemory);
+            if !(N::NEAR_MAY_FAIL && failed && self.goes_far_instead(to)) {
+                return pushed;
+            }
+        }
+        match (self.peers.way(to), &mut self.far) {
+            (Way::Far(number), Some(far)) => {
+                self.turns.far_is_used();
+                self.far_is_to_flush = true;
+                far.transport.push(number, header, body, notice)
+            }
+            _ => Push::Unreachable(Unreached::Nobody),
+        }
+    }
+
+    /// The near way was chosen and does not lead to this peer. Whether the far one does.
+    fn goes_far_instead(&mut self, to: PeerId) -> bool {
+        if let (Some(number), Some(near)) = (self.peers.numbers(to).0, &mut self.near) {
+            peers::unknow(&mut near.known, number);
+        }
+        self.peers.leave_near(&self.names, to);
+        matches!(self.settle_far(to), Way::Far(_))
+    }
+}
