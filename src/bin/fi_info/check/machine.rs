@@ -3,7 +3,7 @@
 //!
 //! Knows no subject. Used by all checks.
 
-use crate::ffi::system::{self, Room};
+use crate::ffi::system::{self, Link, Room};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
@@ -14,12 +14,16 @@ use std::{fs, thread};
 
 pub struct Machine {
     root: PathBuf,
+    /// Where relative paths begin.
+    cwd: PathBuf,
     env: BTreeMap<String, String>,
     /// Of /dev/shm; an error is its text.
     pub shm: Result<Room, String>,
     /// What the kernel says to a process that wants to copy from another one's memory; None: it may.
     pub copying_refused: Option<String>,
     pub processors: u64,
+    /// The network interfaces.
+    pub links: Vec<Link>,
     /// How a program is asked for its version; made-up ones cannot be run.
     ask: fn(&Path) -> Option<String>,
 }
@@ -34,12 +38,14 @@ impl Machine {
         let text = |text: OsString| text.to_string_lossy().into_owned();
         Machine {
             root: PathBuf::from("/"),
+            cwd: std::env::current_dir().unwrap_or_default(),
             env: std::env::vars_os()
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
             shm: system::room(Path::new("/dev/shm")).map_err(|error| error.to_string()),
             copying_refused: system::copying_is_refused().map(|error| error.to_string()),
             processors: thread::available_parallelism().map_or(1, |count| count.get() as u64),
+            links: system::links().unwrap_or_default(),
             ask: says,
         }
     }
@@ -51,6 +57,11 @@ impl Machine {
 
     pub fn vars(&self) -> impl Iterator<Item = (&str, &str)> {
         self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// A path as a program that runs here means it.
+    pub fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.cwd.join(path)
     }
 
     /// Where a file of the machine is found by us.
@@ -152,14 +163,17 @@ pub mod made_up {
             fs::create_dir_all(&root).unwrap();
             MadeUp(Machine {
                 root,
+                cwd: PathBuf::from("/here"),
                 env: BTreeMap::new(),
                 shm: Ok(Room {
                     size: 8 << 30,
                     free: 8 << 30,
                     writable: true,
+                    read_only: false,
                 }),
                 copying_refused: None,
                 processors: 4,
+                links: Vec::new(),
                 ask: |program| fs::read_to_string(program).ok(),
             })
         }
@@ -173,6 +187,18 @@ pub mod made_up {
             let at = self.0.at(path);
             fs::create_dir_all(at.parent().unwrap()).unwrap();
             fs::write(at, content).unwrap();
+            self
+        }
+
+        /// A network interface: flags in words, such as `up running addressed`.
+        pub fn has_link(mut self, name: &str, flags: &str) -> MadeUp {
+            let has = |flag: &str| flags.split(' ').any(|one| one == flag);
+            self.0.links.push(Link {
+                name: name.into(),
+                up: has("up"),
+                running: has("running"),
+                addressed: has("addressed"),
+            });
             self
         }
 
