@@ -75,9 +75,11 @@ impl Library {
         let capture = Capture::start().ok();
         let found = ffi::getinfo(&Query::default());
         let lines = capture.map(Capture::finish).unwrap_or_default();
-        let named = ffi::getinfo(&Query {
-            flags: FI_PROV_ATTR_ONLY,
-            ..Query::default()
+        let named = quietly(|| {
+            ffi::getinfo(&Query {
+                flags: FI_PROV_ATTR_ONLY,
+                ..Query::default()
+            })
         });
         library.providers = named.map(|infos| providers(&infos)).unwrap_or_default();
         match found {
@@ -91,7 +93,7 @@ impl Library {
         library.lines = lines;
         library.params = ffi::params().unwrap_or_default();
         let answer = |kind: Kind| (kind, asked(kind.hints()).unwrap_or_default());
-        library.to_mpi = Kind::ALL.into_iter().map(answer).collect();
+        library.to_mpi = quietly(|| Kind::ALL.into_iter().map(answer).collect());
         library
     }
 
@@ -181,6 +183,14 @@ fn text(bytes: &[u8]) -> String {
 
 fn error(code: i32) -> String {
     text(&ffi::strerror(code.saturating_neg()))
+}
+
+/// Without lines of the log, which the user may have led to stdout, where the page is.
+fn quietly<T>(question: impl FnOnce() -> T) -> T {
+    let capture = Capture::start().ok();
+    let answer = question();
+    let _ = capture.map(Capture::finish);
+    answer
 }
 
 fn providers(infos: &Infos) -> Vec<(String, String)> {

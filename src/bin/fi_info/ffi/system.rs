@@ -5,7 +5,8 @@
 
 use core::ffi::{c_int, c_void};
 use std::ffi::{CStr, CString};
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -80,6 +81,16 @@ pub fn links() -> io::Result<Vec<Link>> {
     // SAFETY: the list is getifaddrs's, and freed once.
     unsafe { libc::freeifaddrs(first) };
     Ok(links)
+}
+
+/// What has been written into a pipe so far: a process that is not asked may keep it open, and its end never come.
+pub fn written<P: Read + AsRawFd>(mut pipe: P) -> Vec<u8> {
+    // SAFETY: a descriptor that is ours as long as the pipe lives.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    let mut bytes = Vec::new();
+    // It ends by the pipe's end or by an error; what was read stays.
+    let _ = pipe.read_to_end(&mut bytes);
+    bytes
 }
 
 /// Whether a process may read and write another one's memory: a child does it to us. None: it may; else what the kernel
