@@ -21,6 +21,8 @@ const USUAL: [&str; 8] = [
     "/lib",
     "/usr/lib",
 ];
+/// What this program has mapped.
+const MAPS: &str = "/proc/self/maps";
 /// What only this library has: its own node of symbol versions.
 const OWN_NODE: &[u8] = b"FABRIC_RS_1.0";
 
@@ -51,7 +53,7 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
 
 /// The file that this program has mapped.
 pub fn loaded(machine: &Machine) -> Option<PathBuf> {
-    let maps = machine.text("/proc/self/maps")?;
+    let maps = machine.text(MAPS)?;
     let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
     let path = paths.find(|path| Path::new(path).file_name().is_some_and(is_libfabric))?;
     Some(PathBuf::from(path))
@@ -65,6 +67,12 @@ fn this(machine: &Machine, library: &Library, loaded: Option<&Path>) -> Finding 
     let program = machine.link("/proc/self/exe").unwrap_or_else(|| "fi_info".into());
     let version = &library.version;
     let Some(path) = loaded else {
+        if !machine.exists(MAPS) {
+            let sentence = format!("This is libfabric {version}; without {MAPS} it is not known from which file.");
+            return Finding::warning("loaded", sentence, "mount -t proc proc /proc, as root.")
+                .with_text("version", version)
+                .with_text("program", program);
+        }
         return Finding::fine(
             "loaded",
             format!("This is libfabric {version}, linked into {program} itself."),
@@ -368,6 +376,9 @@ mod tests {
     #[test]
     fn a_program_with_the_library_inside() {
         let made = MadeUp::new();
+        let unknown = &check(&made.0, &library()).findings[0];
+        assert!(unknown.level == Level::Warning && unknown.sentence.contains("without /proc/self/maps"));
+        let made = made.put(MAPS, "7f0 r-xp 0 0:1 5   /usr/lib/libc.so.6\n");
         let section = check(&made.0, &library());
         assert!(section.findings[0].sentence.contains("linked into fi_info itself"));
     }
