@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # make deb: what is in the packages, what they say of themselves, and what lintian says of them.
 set -u
+unset DEBEMAIL DEBFULLNAME
 . "$(dirname "$0")/lib"
 run_block deb
 packages=$ROOT/target/packages lib=usr/lib/$multiarch
@@ -52,6 +53,9 @@ says libfabric-rs-dev Depends "^libfabric-rs1 \(= $version-0rs1\)$"
 # Worked out from the symbols file: by the node that fi_getinfo has today.
 says libfabric-rs-bin Depends 'libfabric1 \(>= 2\.5\.0\)'
 
+# The project has no address. Who gives the packages to others names himself, as for Debian's own tools.
+for package in 1 -dev -bin; do says libfabric-rs$package Maintainer '@libfabric-rs\.invalid>$'; done
+
 # The symbols file says of each symbol, and of no other, which release brought it, or that only ours has it.
 control=$WORK/libfabric-rs1/DEBIAN
 verdict deb-symbols "$(diff <(nm -D --defined-only "$DIST/lib/$ours" | awk '$2 != "A" {sub("@+", "@", $3); print $3}' | sort) \
@@ -63,6 +67,14 @@ verdict deb-trigger "$(diff <(echo "activate-noawait ldconfig") "$control/trigge
 lintian --allow-root --fail-on none "$packages"/*.deb >"$WORK/lintian" 2>&1 || echo "FAIL deb-lintian: exit status $?"
 verdict deb-lintian "$(grep -vE '^[IN]: |^running with root' "$WORK/lintian" | head -n 4)"
 
+mkdir "$WORK/first" && cp "$packages"/*.deb "$WORK/first/"
+DEBFULLNAME='A. Packager & Co' DEBEMAIL=packager@example.org make -s deb >"$WORK/named.log" 2>&1
+says libfabric-rs1 Maintainer '^A\. Packager & Co <packager@example\.org>$'
+DEBEMAIL='Somebody <else@example.org>' make -s deb >>"$WORK/named.log" 2>&1
+says libfabric-rs-bin Maintainer '^Somebody <else@example\.org>$'
+verdict deb-changelog-names "$(dpkg-deb --fsys-tarfile "$(only libfabric-rs-bin)" | tar -xO ./usr/share/doc/libfabric-rs-bin/changelog.Debian.gz |
+    zcat | grep -q '^ -- Somebody <else@example\.org>  ' || echo 'not who has built it')"
+
 # The same packages twice of the same source.
-mkdir "$WORK/first" && cp "$packages"/*.deb "$WORK/first/" && make -s deb >"$WORK/again" 2>&1
+make -s deb >"$WORK/again" 2>&1
 for file in "$WORK"/first/*.deb; do verdict "deb-same-$(basename "${file%%_*}")" "$(cmp "$file" "$packages/$(basename "$file")" 2>&1)"; done

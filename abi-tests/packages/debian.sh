@@ -81,6 +81,18 @@ programs="mpich openmpi-bin libopenmpi3 libmpich12"
     verdict debian-ours-openmpi-took-mtl "$(grep -q 'select: component ofi selected' "$WORK/debian-ours-openmpi-mtl.log" || echo 'its messages went elsewhere')"
     why=$(in_tree sh -c 'mpicc.mpich -o ranks.new ranks.c ends.c -lfabric && fi_info -p shm' 2>&1 >/dev/null) && why=
     verdict debian-ours-dev-and-bin "$why"
+    # What --check says of Debian's Open MPI, whose own file leaves libfabric out, and what it does when it is told.
+    in_tree fi_info --check >"$WORK/check.log"
+    verdict debian-check-openmpi "$(grep -q 'would take nothing of libfabric .*OMPI_MCA_mtl=^ofi (in /etc/openmpi/' "$WORK/check.log" ||
+        grep 'Open MPI' "$WORK/check.log" || echo 'nothing of Open MPI')"
+    # Where later releases write the provider, this one writes the domain.
+    # shellcheck disable=SC2086
+    in_tree env $open_mpi_by_ofi fi_info --check >"$WORK/check.log"
+    verdict debian-check-openmpi-by-ofi "$(diff <(sed -n 's/.*mtl:ofi:provider: //p' "$WORK/debian-ours-openmpi-mtl.log" | sort -u) \
+        <(sed -nE 's/.*Open MPI .* would take tcp on ([^ ,]+)[,.].*/\1/p' "$WORK/check.log"))"
+    # The library alone is enough, and takes nothing else with it.
+    why=$(in_tree apt-get -s install libfabric1 | sed -n 's/^\(Inst\|Remv\) \([^ ]*\).*/\1 \2/p' | sort)
+    verdict debian-back-alone "$(diff <(printf '%s\n' 'Inst libfabric1' 'Remv libfabric-rs-bin' 'Remv libfabric-rs-dev' 'Remv libfabric-rs1') - <<<"$why")"
     why=$(in_tree apt-get -s remove libfabric-rs1)
     verdict debian-remove-takes-more "$(grep -q '^Remv openmpi-bin ' <<<"$why" || echo 'the page says so, and it does not')"
 

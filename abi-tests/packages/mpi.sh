@@ -34,16 +34,19 @@ again() {
     ran_on "$1" "$2" "$3" "$1"
 }
 exchanged='^2 ranks have exchanged$'
+# NAME MPI PROVIDER: this is what it took, and what `fi_info --check` says that it takes.
+takes() { verdict "$1" "$(diff <(echo "${3:-it does not say}") <(fi_info --check | sed -nE "s/^    $2 .* would take ([^ ]+) on .*/\1/p"))"; }
 # The MPI's libfabric in `env`.
 own() { readlink -f "$(find "$env" -name 'libfabric*.so.1' | head -n 1)"; }
 
 (
     env=$(environment mpich mpich==5.0.2 mpi4py==4.1.2 numpy==2.2.6) || { echo "FAIL mpi-mpich: it cannot be installed"; exit; }
-    export PATH=$env/bin:$PATH MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1
+    export PATH=$env/bin:$PATH MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_DEBUG_SUMMARY=1
     program python "$PWD/exchange.py"
     start_looking
     run_block mpich
     ran_on mpi-mpich "$installed" "$exchanged" mpich
+    takes mpi-mpich-check MPICH "$(sed -n 's/^libfabric provider: \([^ ]*\) .*/\1/p' "$WORK/mpich.log" | sort -u)"
     run_block mpich-back
     again mpi-mpich-back "$(own)" "$exchanged" mpiexec
 )
@@ -55,6 +58,14 @@ own() { readlink -f "$(find "$env" -name 'libfabric*.so.1' | head -n 1)"; }
     start_looking
     run_block intel
     ran_on mpi-intel "$installed" '^ +4096 +100 ' intel
+    for wanted in '' tcp 'tcp;ofi_rxm' shm; do
+        export I_MPI_OFI_PROVIDER=$wanted; [ -n "$wanted" ] || unset I_MPI_OFI_PROVIDER
+        took=$(I_MPI_DEBUG=2 mpiexec.hydra -n 2 ./program 2>&1 | sed -n 's/.*libfabric provider: //p')
+        LD_LIBRARY_PATH=/usr/local/lib takes "mpi-intel-check-${wanted:-unasked}" 'Intel MPI' "$took"
+    done
+    unset I_MPI_OFI_PROVIDER
+    verdict mpi-intel-check-of-another "$(fi_info --check | grep -q 'I_MPI_OFI_LIBRARY has Intel MPI load .* not the library that' ||
+        echo 'it does not say that it asks another library')"
     run_block intel-back
     # By itself it needs no libfabric between processes of one machine.
     I_MPI_FABRICS=ofi again mpi-intel-back "$(readlink -f "$c_library/libfabric.so.1")" '^ +4096 +100 ' mpiexec.hydra
@@ -64,8 +75,11 @@ own() { readlink -f "$(find "$env" -name 'libfabric*.so.1' | head -n 1)"; }
     export PATH=$env/bin:$PATH
     program python "$PWD/exchange.py"
     start_looking
+    export OMPI_MCA_opal_common_ofi_verbose=1
     run_block open-mpi
     ran_on mpi-open-mpi "$installed" "$exchanged" open-mpi
+    takes mpi-open-mpi-check 'Open MPI' "$(sed -n 's/.*mtl:ofi:provider: //p' "$WORK/open-mpi.log" | sort -u)"
+    unset OMPI_MCA_opal_common_ofi_verbose
     run_block open-mpi-back
     again mpi-open-mpi-back "$(own)" "$exchanged" mpiexec
     export OMPI_MCA_osc_base_verbose=100

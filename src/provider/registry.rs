@@ -199,7 +199,7 @@ impl Registry {
                     log!(
                         Warn,
                         Core,
-                        "FI_PROVIDER: no provider is called {:?}, did you mean {meant}?",
+                        "FI_PROVIDER: no provider is called {:?}; the nearest name is {meant}",
                         unknown.name
                     )
                 }

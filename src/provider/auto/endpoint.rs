@@ -126,7 +126,7 @@ fn tell_ways(own: &Address, near: bool) {
     let network = match (own.place, own.card()) {
         (None, _) => "no way".to_owned(),
         (Some(place), None) => format!("tcp at {place}"),
-        (Some(place), Some(_)) => format!("verbs, or tcp, at {place}"),
+        (Some(place), Some(_)) => format!("verbs or tcp at {place}"),
     };
     log!(by super::NAME; Info, EpCtrl, "fi_endpoint: peers on this machine are reached by {local}, others by {network}");
 }

@@ -4,13 +4,14 @@
 //! reaches from one interface only, is answered with that interface. Called by `mod`.
 
 use super::nic::nic;
-use super::{choice, settings};
+use super::{Tcp, TcpRxm, choice, settings};
 use crate::abi::types::*;
 use crate::api::av::uri;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::{format_of, of_interface};
 use crate::api::info::model::Info;
 use crate::api::info::query::Query;
+use crate::provider::on_engine::OnEngine;
 use crate::sys::interfaces::{self, Interface};
 use crate::sys::resolve::{from_bytes, to_bytes};
 use crate::sys::{card, errno};
@@ -23,6 +24,14 @@ pub(super) fn offers(protocol: u32) -> Vec<Info> {
     // Some cards lack what is read of them, which is no error of fi_getinfo's.
     let _errno = errno::keep();
     let all = usable();
+    if all.is_empty() && settings::get().interface.is_none() {
+        let name = if protocol == FI_PROTO_RXM {
+            TcpRxm::WHOLE_NAME
+        } else {
+            Tcp::WHOLE_NAME
+        };
+        log!(by name; Info, Fabric, "refused no interface is up with an IP address that can be used");
+    }
     let offers = |strings| all.iter().map(move |interface| offer(interface, protocol, strings));
     offers(false).chain(offers(true)).collect()
 }

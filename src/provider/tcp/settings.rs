@@ -121,6 +121,11 @@ impl Settings {
             (Some(low), None) => Some((low, u16::MAX)),
             _ => None,
         };
+        if config.ports.is_none() {
+            for name in ["port_low_range", "port_high_range"] {
+                tell_no_range(name, &find(name));
+            }
+        }
         settings.nic_pci = matches!(find("nic_pci"), Ok(Value::Bool(true)));
         if let Ok(Value::Text(name)) = find("iface") {
             settings.interface = String::from_utf8(name).ok().filter(|name| !name.is_empty());
@@ -131,6 +136,16 @@ impl Settings {
         }
         settings
     }
+}
+
+/// Of a port that was set in vain, which matters behind a firewall. 0 is the system's choice.
+fn tell_no_range(name: &str, found: &Found) {
+    let Ok(Value::Int(port @ (..=-1 | 1..))) = found else {
+        return;
+    };
+    log!(by super::NAME; Warn, Core,
+        "FI_TCP_{}: with {port} there is no range of ports from 1 to 65535, or no lowest one; the system's choice is used",
+        name.to_ascii_uppercase());
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();

@@ -6,6 +6,7 @@
 use super::finding::{Finding, Section};
 use super::library::{Library, Offer};
 use super::machine::Machine;
+use crate::ffi::system::Link;
 use crate::json::Json;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -24,11 +25,8 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
     }
     let mut findings = vec![taken(library, &offers)];
     findings.extend(names.iter().map(|name| one(name, &offers)));
-    let unused = machine
-        .names(CLASS)
-        .into_iter()
-        .filter(|name| !names.contains(&&**name));
-    findings.extend(unused.map(|name| not_offered(machine, library, &name)));
+    let unused = machine.links.iter().filter(|link| !names.contains(&&*link.name));
+    findings.extend(unused.map(|link| not_offered(machine, library, link)));
     Section {
         subject: "interfaces",
         title: "Network interfaces",
@@ -39,7 +37,7 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
 fn taken(library: &Library, offers: &[&Offer]) -> Finding {
     let Some(first) = offers.first() else {
         return Finding::fine("taken", "tcp takes no interface, as it cannot be used.")
-            .advise("The line about tcp under Providers says why.");
+            .advise("The line about tcp under Providers says why, and those below what each interface lacks.");
     };
     let name = &first.domain;
     let address = first.address.as_deref().and_then(ip);
@@ -113,22 +111,52 @@ fn ip(address: &str) -> Option<IpAddr> {
     place.rsplit_once(':')?.0.parse().ok()
 }
 
-fn not_offered(machine: &Machine, library: &Library, name: &str) -> Finding {
+fn not_offered(machine: &Machine, library: &Library, link: &Link) -> Finding {
+    let name = &link.name;
     let said = library.said(TCP, "leaves out ").into_iter();
     let own = said.filter_map(|line| {
         let (which, why) = line.split_once(": ")?;
         (which.split(' ').next() == Some(name)).then(|| why.to_owned())
     });
-    let state = machine.text(format!("{CLASS}/{name}/operstate")).unwrap_or_default();
-    let why = own.into_iter().next().unwrap_or_else(|| match &*state {
-        "down" | "lowerlayerdown" | "notpresent" => format!("it is down ({state})"),
-        _ => "it has no IP address, or is not up".into(),
-    });
-    Finding::fine("unused", format!("{name} is not used by tcp: {why}."))
-        .advise(format!("Nothing, unless it should be: ip addr show {name}."))
+    let (lacks, advice) = lacking(link);
+    let why = own.into_iter().next().unwrap_or_else(|| lacks.into());
+    let speed = speed(machine, name);
+    let rate = speed.map_or(String::new(), |rate| format!(" ({rate} Mbit/s)"));
+    Finding::fine("unused", format!("{name}{rate} is not used by tcp: {why}."))
+        .advise(format!("Nothing, unless it should be: {advice}."))
         .with_text("interface", name)
         .with_text("reason", why)
-        .with_text("state", state)
+        .with(
+            "bits_per_second",
+            speed.map_or(Json::Null, |rate| Json::Number(rate * 1_000_000)),
+        )
+        .with("up", Json::Bool(link.up))
+        .with("carrier", Json::Bool(link.running))
+}
+
+/// What an interface has not that tcp asks of it, and how to give it that.
+fn lacking(link: &Link) -> (&'static str, String) {
+    let name = &link.name;
+    match (link.up, link.running, link.addressed) {
+        (false, ..) => ("it is down", format!("ip link set {name} up")),
+        (_, false, _) => (
+            "it is up, but has no carrier",
+            "look at its cable, or at what it stands on".into(),
+        ),
+        (.., false) => ("it has no IP address", format!("ip addr add ADDRESS/BITS dev {name}")),
+        _ => (
+            "it was not offered",
+            "FI_LOG_LEVEL=info says what tcp made of it".into(),
+        ),
+    }
+}
+
+/// Megabits a second; None: it does not tell.
+fn speed(machine: &Machine, name: &str) -> Option<u64> {
+    let told = machine.text(format!("{CLASS}/{name}/speed"))?;
+    told.parse()
+        .ok()
+        .filter(|speed| (1..u64::from(u32::MAX)).contains(speed))
 }
 
 #[cfg(test)]
@@ -167,10 +195,14 @@ mod tests {
     #[test]
     fn the_one_that_is_taken_and_all_others() {
         let made = MadeUp::new()
-            .put("/sys/class/net/eth0/operstate", "up")
-            .put("/sys/class/net/eth1/operstate", "down")
-            .put("/sys/class/net/ib0/operstate", "up")
-            .put("/sys/class/net/tun0/operstate", "unknown");
+            .put("/sys/class/net/eth1/speed", "1000\n")
+            .put("/sys/class/net/ib0/speed", "-1")
+            .put("/sys/class/net/of_another_network/operstate", "up")
+            .has_link("eth0", "up running addressed")
+            .has_link("eth1", "addressed")
+            .has_link("eth2", "up addressed")
+            .has_link("ib0", "up running")
+            .has_link("tun0", "up running addressed");
         let offers = vec![
             offer("eth0", "fi_sockaddr_in://10.0.0.7:0", 10_000_000_000),
             offer("eth0", "fi_sockaddr_in6://[fe80::1%eth0]:0", 10_000_000_000),
@@ -184,12 +216,15 @@ mod tests {
         let expected = [
             "tcp takes eth0 10.0.0.7: it is the fastest.",
             "eth0 has 10.0.0.7 in 10.0.0.0/8, fe80::1 in 10.0.0.0/8; 10000 Mbit/s.",
-            "eth1 is not used by tcp: it is down (down).",
-            "ib0 is not used by tcp: it has no IP address, or is not up.",
+            "eth1 (1000 Mbit/s) is not used by tcp: it is down.",
+            "eth2 is not used by tcp: it is up, but has no carrier.",
+            "ib0 is not used by tcp: it has no IP address.",
             "tun0 is not used by tcp: it is a tunnel.",
         ];
         assert_eq!(told, expected);
         assert!(found.iter().all(|one| one.level == Level::Fine));
+        let advice = found[2].advice.as_ref().unwrap();
+        assert!(advice.ends_with("ip link set eth1 up."), "{advice}");
     }
 
     #[test]

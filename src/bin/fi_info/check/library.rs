@@ -6,6 +6,7 @@
 
 use super::mpi::Kind;
 use super::rehearsal::TRYING;
+use super::settings::Setting;
 use crate::abi::types::*;
 use crate::document::address_of;
 use crate::ffi::{self, Capture, Info, Infos, Line, Narrow, Param};
@@ -54,6 +55,8 @@ pub struct Trial {
     /// The call and the text of its error; what the log said of it.
     pub failed: Option<(String, String)>,
     pub logged: Option<String>,
+    /// Of `auto`: how it reaches peers on this machine, and others, by what it logged.
+    pub ways: Option<(String, String)>,
 }
 
 impl Library {
@@ -72,9 +75,11 @@ impl Library {
         let capture = Capture::start().ok();
         let found = ffi::getinfo(&Query::default());
         let lines = capture.map(Capture::finish).unwrap_or_default();
-        let named = ffi::getinfo(&Query {
-            flags: FI_PROV_ATTR_ONLY,
-            ..Query::default()
+        let named = quietly(|| {
+            ffi::getinfo(&Query {
+                flags: FI_PROV_ATTR_ONLY,
+                ..Query::default()
+            })
         });
         library.providers = named.map(|infos| providers(&infos)).unwrap_or_default();
         match found {
@@ -88,7 +93,7 @@ impl Library {
         library.lines = lines;
         library.params = ffi::params().unwrap_or_default();
         let answer = |kind: Kind| (kind, asked(kind.hints()).unwrap_or_default());
-        library.to_mpi = Kind::ALL.into_iter().map(answer).collect();
+        library.to_mpi = quietly(|| Kind::ALL.into_iter().map(answer).collect());
         library
     }
 
@@ -126,16 +131,24 @@ impl Library {
         found
     }
 
-    /// The warnings of the library, each once.
-    pub fn warnings(&self) -> Vec<String> {
+    /// The warnings of the library, each once, but for those of these variables.
+    pub fn warnings(&self, settings: &[Setting]) -> Vec<String> {
         let mut found = Vec::new();
         for line in self.lines.iter().filter(|line| line.level == FI_LOG_WARN) {
-            let line = format!("{}: {}", text(&line.provider), text(&line.text));
-            if !found.contains(&line) {
+            let own = text(&line.text);
+            let is_told = settings.iter().any(|setting| complaint(&own, setting).is_some());
+            let line = format!("{}: {own}", text(&line.provider));
+            if !is_told && !found.contains(&line) {
                 found.push(line);
             }
         }
         found
+    }
+
+    /// What it warned of a variable's value.
+    pub fn warning_of(&self, setting: &Setting) -> Option<String> {
+        let mut warnings = self.lines.iter().filter(|line| line.level == FI_LOG_WARN);
+        warnings.find_map(|line| complaint(&text(&line.text), setting))
     }
 }
 
@@ -156,12 +169,28 @@ impl Offer {
     }
 }
 
+/// Of a line `NAME=VALUE (PLACE): WHY` or `NAME: WHY` of this variable, the last part.
+fn complaint(line: &str, setting: &Setting) -> Option<String> {
+    let rest = line.strip_prefix(&*setting.name)?;
+    let rest = rest.strip_prefix(&*format!("={}", setting.value)).unwrap_or(rest);
+    let (place, why) = rest.split_once(": ")?;
+    (place.is_empty() || place.starts_with(" (")).then(|| why.to_owned())
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn error(code: i32) -> String {
     text(&ffi::strerror(code.saturating_neg()))
+}
+
+/// Without lines of the log, which the user may have led to stdout, where the page is.
+fn quietly<T>(question: impl FnOnce() -> T) -> T {
+    let capture = Capture::start().ok();
+    let answer = question();
+    let _ = capture.map(Capture::finish);
+    answer
 }
 
 fn providers(infos: &Infos) -> Vec<(String, String)> {
@@ -211,5 +240,14 @@ fn trial((info, offer): (Info, Offer)) -> Trial {
         kind: offer.kind,
         failed: opened.err().map(|(call, code)| (call.to_owned(), error(code))),
         logged: last_warning.map(|line| text(&line.text)),
+        ways: lines.iter().find_map(|line| ways(&text(&line.text))),
     }
+}
+
+/// In what `auto` logs of an endpoint: `... are reached by shm, others by tcp at ADDRESS`.
+fn ways(line: &str) -> Option<(String, String)> {
+    let (_, told) = line.split_once("peers on this machine are reached by ")?;
+    let (local, network) = told.split_once(", others by ")?;
+    let network = network.split_once(" at ").map_or(network, |(name, _)| name);
+    Some((local.to_owned(), network.to_owned()))
 }

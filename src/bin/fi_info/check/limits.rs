@@ -4,7 +4,7 @@
 
 use super::finding::{Finding, Section};
 use super::machine::Machine;
-use super::{rdma, shared_memory};
+use super::{rdma, settings, shared_memory};
 use crate::json::Json;
 
 /// How many peers the library is to expect without FI_UNIVERSE_SIZE.
@@ -54,7 +54,7 @@ fn descriptors(machine: &Machine) -> Finding {
             "The system does not tell how many descriptors a process may have.",
         );
     };
-    let set = machine.var("FI_UNIVERSE_SIZE").and_then(|text| text.parse().ok());
+    let set = settings::get(machine, "FI_UNIVERSE_SIZE").and_then(|one| one.value.parse().ok());
     let peers: u64 = set.unwrap_or(PEERS);
     let asked = if set.is_some() { " (FI_UNIVERSE_SIZE)" } else { "" };
     let needed = peers.saturating_add(OTHERS);

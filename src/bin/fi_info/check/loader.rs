@@ -21,6 +21,8 @@ const USUAL: [&str; 8] = [
     "/lib",
     "/usr/lib",
 ];
+/// What this program has mapped.
+const MAPS: &str = "/proc/self/maps";
 /// What only this library has: its own node of symbol versions.
 const OWN_NODE: &[u8] = b"FABRIC_RS_1.0";
 
@@ -50,8 +52,8 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
 }
 
 /// The file that this program has mapped.
-fn loaded(machine: &Machine) -> Option<PathBuf> {
-    let maps = machine.text("/proc/self/maps")?;
+pub fn loaded(machine: &Machine) -> Option<PathBuf> {
+    let maps = machine.text(MAPS)?;
     let mut paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
     let path = paths.find(|path| Path::new(path).file_name().is_some_and(is_libfabric))?;
     Some(PathBuf::from(path))
@@ -65,6 +67,12 @@ fn this(machine: &Machine, library: &Library, loaded: Option<&Path>) -> Finding 
     let program = machine.link("/proc/self/exe").unwrap_or_else(|| "fi_info".into());
     let version = &library.version;
     let Some(path) = loaded else {
+        if !machine.exists(MAPS) {
+            let sentence = format!("This is libfabric {version}; without {MAPS} it is not known from which file.");
+            return Finding::warning("loaded", sentence, "mount -t proc proc /proc, as root.")
+                .with_text("version", version)
+                .with_text("program", program);
+        }
         return Finding::fine(
             "loaded",
             format!("This is libfabric {version}, linked into {program} itself."),
@@ -74,18 +82,32 @@ fn this(machine: &Machine, library: &Library, loaded: Option<&Path>) -> Finding 
     };
     let ours = is_ours(machine, path);
     let file = path.display();
-    Finding::fine(
+    let mut finding = Finding::fine(
         "loaded",
         format!(
             "This is {}, {} {version}; {program} is linked with it.",
             file,
             whose(ours)
         ),
-    )
-    .with_text("path", file.to_string())
-    .with_text("version", version)
-    .with("libfabric_rs", Json::Bool(ours))
-    .with_text("program", program)
+    );
+    if !ours {
+        let beside = beside(machine, &program).unwrap_or_else(|| PathBuf::from("FOLDER"));
+        finding = finding.advise(format!(
+            "For libfabric-rs: export LD_LIBRARY_PATH={}, before any other folder.",
+            beside.display()
+        ));
+    }
+    finding
+        .with_text("path", file.to_string())
+        .with_text("version", version)
+        .with("libfabric_rs", Json::Bool(ours))
+        .with_text("program", program)
+}
+
+/// The folder of the library of ours that came with this program, as its rpath has it.
+fn beside(machine: &Machine, program: &str) -> Option<PathBuf> {
+    let folder = Path::new(program).parent()?.parent()?.join("lib");
+    is_ours(machine, &folder.join(NAME)).then_some(folder)
 }
 
 fn whose(ours: bool) -> &'static str {
@@ -173,16 +195,23 @@ fn candidates(machine: &Machine) -> Vec<(PathBuf, String)> {
         (machine.var("LD_PRELOAD").unwrap_or_default(), "LD_PRELOAD"),
         (&preloaded, "/etc/ld.so.preload"),
     ] {
-        let paths = list.split([' ', ':', '\n', '\t']).map(PathBuf::from);
-        let named = paths.filter(|path| path.file_name().is_some_and(is_libfabric));
-        all.extend(named.map(|path| (path, by.to_owned())));
+        // A bare name is looked for where the loader looks for all others.
+        let paths = list.split([' ', ':', '\n', '\t']).filter(|path| path.contains('/'));
+        let named = paths
+            .map(PathBuf::from)
+            .filter(|path| path.file_name().is_some_and(is_libfabric));
+        all.extend(named.map(|path| (machine.absolute(path), by.to_owned())));
     }
-    let folders = machine.var("LD_LIBRARY_PATH").unwrap_or_default().split([':', ';']);
-    all.extend(
-        folders
-            .filter(|folder| !folder.is_empty())
-            .map(|folder| (Path::new(folder).join(NAME), "LD_LIBRARY_PATH".into())),
-    );
+    let folders = machine.var("LD_LIBRARY_PATH").map(|list| list.split([':', ';']));
+    // An empty one is where the program is started, as any that does not begin at the root.
+    all.extend(folders.into_iter().flatten().map(|folder| {
+        let here = if folder.starts_with('/') {
+            ""
+        } else {
+            ", from this folder alone"
+        };
+        (machine.absolute(folder).join(NAME), format!("LD_LIBRARY_PATH{here}"))
+    }));
     let cache = machine.bytes("/etc/ld.so.cache").unwrap_or_default();
     all.extend(
         cache::paths(&cache, NAME)
@@ -304,6 +333,20 @@ mod tests {
     }
 
     #[test]
+    fn folders_that_begin_where_the_program_is_started() {
+        let made = machine()
+            .put("/here/libfabric.so.1", elf(62, b""))
+            .put("/here/own/libfabric.so.1", elf(62, b""))
+            .set("LD_LIBRARY_PATH", "own:")
+            .set("LD_PRELOAD", "libfabric.so.1");
+        let section = check(&made.0, &library());
+        let all = sentences(&section);
+        let told = "/here/own/libfabric.so.1, by LD_LIBRARY_PATH, from this folder alone;";
+        assert!(all[1].1.contains(told), "{all:?}");
+        assert!(all[2].1.contains("/here/libfabric.so.1, by LD_LIBRARY_PATH"), "{all:?}");
+    }
+
+    #[test]
     fn what_is_preloaded_goes_before_all() {
         let made = machine()
             .put("/x/libfabric.so.1.2", elf(62, b""))
@@ -319,8 +362,23 @@ mod tests {
     }
 
     #[test]
+    fn another_library_under_this_program() {
+        let made = MadeUp::new()
+            .put("/opt/c/libfabric.so.1", elf(62, b"FABRIC_1.9"))
+            .put("/opt/rs/lib/libfabric.so.1", elf(62, OWN_NODE))
+            .put("/proc/self/maps", "7f1 r-xp 0 0:1 6  /opt/c/libfabric.so.1\n")
+            .link("/proc/self/exe", "/opt/rs/bin/fi_info");
+        let this = &check(&made.0, &library()).findings[0];
+        assert!(this.sentence.contains("not libfabric-rs"), "{}", this.sentence);
+        assert!(this.advice.as_ref().unwrap().contains("LD_LIBRARY_PATH=/opt/rs/lib,"));
+    }
+
+    #[test]
     fn a_program_with_the_library_inside() {
         let made = MadeUp::new();
+        let unknown = &check(&made.0, &library()).findings[0];
+        assert!(unknown.level == Level::Warning && unknown.sentence.contains("without /proc/self/maps"));
+        let made = made.put(MAPS, "7f0 r-xp 0 0:1 5   /usr/lib/libc.so.6\n");
         let section = check(&made.0, &library());
         assert!(section.findings[0].sentence.contains("linked into fi_info itself"));
     }

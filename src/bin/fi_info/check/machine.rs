@@ -3,7 +3,7 @@
 //!
 //! Knows no subject. Used by all checks.
 
-use crate::ffi::system::{self, Room};
+use crate::ffi::system::{self, Link, Room};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
@@ -14,12 +14,16 @@ use std::{fs, thread};
 
 pub struct Machine {
     root: PathBuf,
+    /// Where relative paths begin.
+    cwd: PathBuf,
     env: BTreeMap<String, String>,
     /// Of /dev/shm; an error is its text.
     pub shm: Result<Room, String>,
     /// What the kernel says to a process that wants to copy from another one's memory; None: it may.
     pub copying_refused: Option<String>,
     pub processors: u64,
+    /// The network interfaces.
+    pub links: Vec<Link>,
     /// How a program is asked for its version; made-up ones cannot be run.
     ask: fn(&Path) -> Option<String>,
 }
@@ -34,12 +38,14 @@ impl Machine {
         let text = |text: OsString| text.to_string_lossy().into_owned();
         Machine {
             root: PathBuf::from("/"),
+            cwd: std::env::current_dir().unwrap_or_default(),
             env: std::env::vars_os()
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
             shm: system::room(Path::new("/dev/shm")).map_err(|error| error.to_string()),
             copying_refused: system::copying_is_refused().map(|error| error.to_string()),
             processors: thread::available_parallelism().map_or(1, |count| count.get() as u64),
+            links: system::links().unwrap_or_default(),
             ask: says,
         }
     }
@@ -51,6 +57,11 @@ impl Machine {
 
     pub fn vars(&self) -> impl Iterator<Item = (&str, &str)> {
         self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// A path as a program that runs here means it.
+    pub fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.cwd.join(path)
     }
 
     /// Where a file of the machine is found by us.
@@ -130,8 +141,9 @@ fn says(program: &Path) -> Option<String> {
         }
         thread::sleep(NAP);
     }
-    let output = child.wait_with_output().ok()?;
-    Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    let out = child.stdout.take().map(system::written).unwrap_or_default();
+    let err = child.stderr.take().map(system::written).unwrap_or_default();
+    Some(String::from_utf8_lossy(&[out, err].concat()).into_owned())
 }
 
 #[cfg(test)]
@@ -152,14 +164,17 @@ pub mod made_up {
             fs::create_dir_all(&root).unwrap();
             MadeUp(Machine {
                 root,
+                cwd: PathBuf::from("/here"),
                 env: BTreeMap::new(),
                 shm: Ok(Room {
                     size: 8 << 30,
                     free: 8 << 30,
                     writable: true,
+                    read_only: false,
                 }),
                 copying_refused: None,
                 processors: 4,
+                links: Vec::new(),
                 ask: |program| fs::read_to_string(program).ok(),
             })
         }
@@ -173,6 +188,18 @@ pub mod made_up {
             let at = self.0.at(path);
             fs::create_dir_all(at.parent().unwrap()).unwrap();
             fs::write(at, content).unwrap();
+            self
+        }
+
+        /// A network interface: flags in words, such as `up running addressed`.
+        pub fn has_link(mut self, name: &str, flags: &str) -> MadeUp {
+            let has = |flag: &str| flags.split(' ').any(|one| one == flag);
+            self.0.links.push(Link {
+                name: name.into(),
+                up: has("up"),
+                running: has("running"),
+                addressed: has("addressed"),
+            });
             self
         }
 
@@ -201,6 +228,7 @@ pub mod made_up {
 mod tests {
     use super::made_up::MadeUp;
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn files_are_those_below_the_root() {
@@ -228,6 +256,20 @@ mod tests {
             (says(Path::new("/etc/passwd")), says(Path::new("/no such program"))),
             (None, None)
         );
+    }
+
+    /// A starter that leaves a process of its own behind, which has its streams.
+    #[test]
+    fn a_program_that_leaves_a_child_is_not_waited_for() {
+        let made = MadeUp::new().put("/mpiexec", "#!/bin/sh\nsleep 600 & echo I am $!\n");
+        let path = made.0.at("/mpiexec");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let start = Instant::now();
+        // Until it execs, a child that another test has just begun may have the file open for writing (ETXTBSY).
+        let said = (0..1000).find_map(|_| says(&path)).unwrap();
+        let child = said.trim().strip_prefix("I am ").unwrap();
+        let kill = Command::new("sh").args(["-c", "kill $0", child]).status();
+        assert!(kill.unwrap().success() && start.elapsed() < Duration::from_secs(300));
     }
 
     #[test]

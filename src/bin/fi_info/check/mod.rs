@@ -4,7 +4,7 @@
 //!
 //! - `loader`: which libfabric.so.1 this is, and which others there are; `cache` reads the loader's list;
 //! - `providers`: usable, or why not; `shared_memory`, `limits`, `interfaces`, `rdma`, `containers`: what they stand on;
-//! - `mpi`: what MPI libraries would take; `variables`: what the user has set.
+//! - `mpi`: what MPI libraries would take; `variables`: what the user has set, which `settings` finds.
 //!
 //! A subject is a file with a function `check`, and a line in `sections`. Called by `main`.
 
@@ -21,6 +21,7 @@ mod page;
 mod providers;
 mod rdma;
 mod rehearsal;
+mod settings;
 mod shared_memory;
 mod variables;
 

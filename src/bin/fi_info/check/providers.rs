@@ -5,6 +5,7 @@
 use super::finding::{Finding, Section};
 use super::library::{Library, Trial};
 use super::machine::Machine;
+use super::settings::{self, Setting};
 use crate::json::Json;
 
 /// What concerns the run as a whole is refused in this name: it is a warning.
@@ -12,6 +13,9 @@ const CORE: &str = "core";
 
 /// These need no device, so that they should be there.
 const EVERYWHERE: [&str; 2] = ["shm", "tcp"];
+
+/// How the network of `auto` begins that has a device.
+const VERBS: &str = "verbs";
 
 pub fn check(machine: &Machine, library: &Library) -> Section {
     let mut findings: Vec<Finding> = library.trials.iter().map(tried).collect();
@@ -21,7 +25,7 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
         let why = library.failed.as_deref().unwrap_or("no provider");
         findings.insert(0, none(machine, why));
     }
-    findings.extend(warnings(library));
+    findings.extend(warnings(machine, library));
     Section {
         subject: "providers",
         title: "Providers",
@@ -30,8 +34,12 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
 }
 
 fn none(machine: &Machine, why: &str) -> Finding {
-    let advice = match machine.var("FI_PROVIDER") {
-        Some(value) => format!("FI_PROVIDER={value} says which may be used: unset FI_PROVIDER, and check again."),
+    let advice = match filter(machine) {
+        Some(filter) => format!(
+            "{} says which may be used: {}, and check again.",
+            filter.told(),
+            filter.undo()
+        ),
         None => "The lines below say what each one lacks; `fi_info --why` says it of every candidate.".into(),
     };
     Finding::broken(
@@ -74,28 +82,64 @@ fn tried(trial: &Trial) -> Finding {
         .with("opened", Json::Bool(trial.failed.is_none()))
 }
 
-/// How peers would be reached by the provider that has two ways.
+fn filter(machine: &Machine) -> Option<Setting> {
+    settings::get(machine, "FI_PROVIDER")
+}
+
+/// How peers would be reached by the provider that has two ways, of which one is enough for it to be offered and to open.
 fn ways_of_auto(library: &Library) -> Option<Finding> {
     library.usable().into_iter().find(|name| *name == "auto")?;
     let (local, network) = (way(library, "FI_AUTO_LOCAL")?, way(library, "FI_AUTO_NETWORK")?);
-    let network = match network.starts_with("verbs") {
-        true if library.usable().contains(&"verbs;ofi_rxm") => "verbs, or by tcp where that leads nowhere",
-        true => "tcp",
-        false => &*network,
+    let opened = library.trials.iter().find(|trial| trial.provider == "auto");
+    let told = opened.and_then(|trial| trial.ways.as_ref());
+    // A device is used where there is one.
+    let network = match told {
+        Some((_, opened)) if network.starts_with(VERBS) && opened.starts_with(VERBS) => opened.clone(),
+        _ if network.starts_with(VERBS) => "tcp".into(),
+        _ => network,
     };
-    let sentence = match (&*local, network) {
-        ("none", network) => format!("auto reaches all peers by {network}."),
-        (local, "none") => format!("auto reaches peers on this machine by {local}, and no others."),
-        (local, network) => format!("auto reaches peers on this machine by {local}, and others by {network}."),
+    let has_local = told.is_none_or(|(opened, _)| *opened == local);
+    let has_network = told.is_none_or(|(_, opened)| *opened == network) && !is_refused(library, &network);
+    let lost: Vec<&str> = [(&local, has_local), (&network, has_network)]
+        .into_iter()
+        .filter(|(way, has)| *way != "none" && !has)
+        .map(|(way, _)| &**way)
+        .collect();
+    let reached = match (has_local && local != "none", has_network && network != "none") {
+        (true, true) => format!("peers on this machine by {local}, and others by {network}"),
+        (true, false) => format!("peers on this machine by {local}, and no others"),
+        (false, true) => format!("all peers by {network}"),
+        (false, false) => "no peer".into(),
     };
-    let advice = "To change it: FI_AUTO_LOCAL and FI_AUTO_NETWORK; `fi_info -g FI_AUTO` says what each may be.";
+    let finding = if lost.is_empty() {
+        Finding::fine("ways", format!("auto reaches {reached}."))
+            .advise("To change it: FI_AUTO_LOCAL and FI_AUTO_NETWORK; `fi_info -g FI_AUTO` says what each may be.")
+    } else {
+        let lost = lost.join(" and ");
+        Finding::warning(
+            "ways",
+            format!("auto reaches {reached}, as {lost} cannot be used."),
+            format!("Mend {lost}: the line about it says what is wrong."),
+        )
+    };
+    let name = |way: String, has: bool| if has { way } else { "none".into() };
     Some(
-        Finding::fine("ways", sentence)
-            .advise(advice)
+        finding
             .with_text("provider", "auto")
-            .with_text("local", local)
-            .with_text("network", network),
+            .with_text("local", name(local, has_local))
+            .with_text("network", name(network, has_network)),
     )
+}
+
+/// For another reason than that FI_PROVIDER hides it, which `auto` does not ask about.
+fn is_refused(library: &Library, provider: &str) -> bool {
+    let mut refusals = library
+        .refusals
+        .iter()
+        .filter(|one| one.provider == provider)
+        .peekable();
+    let is_there = refusals.peek().is_some() && !library.usable().contains(&provider);
+    is_there && !refusals.any(|one| one.reason.contains("FI_PROVIDER"))
 }
 
 /// What the variable comes to by what the library says of it: its help names what it may be, and what it is by default.
@@ -149,10 +193,20 @@ fn unusable(machine: &Machine, library: &Library) -> Vec<Finding> {
 fn refused(machine: &Machine, name: &str, reasons: &[&str]) -> Finding {
     let sentence = format!("{name} cannot be used: {}.", reasons.join("; "));
     let filtered = reasons.iter().any(|reason| reason.contains("FI_PROVIDER"));
-    let finding = match machine.var("FI_PROVIDER").filter(|_| filtered) {
-        Some(value) => Finding::fine("refused", sentence).advise(format!(
-            "To have it: unset FI_PROVIDER (it is {value}), or name {name} there."
-        )),
+    let finding = match filter(machine).filter(|_| filtered) {
+        Some(filter) => {
+            let or = match filter.value.starts_with('^') {
+                true => format!("do not name {name} there"),
+                false => format!("name {name} there"),
+            };
+            let (undo, value) = (filter.undo(), filter.value);
+            Finding::fine("refused", sentence).advise(format!("To have it: {undo} (it is {value}), or {or}."))
+        }
+        None if name == "tcp" => Finding::warning(
+            "refused",
+            sentence,
+            "Mend that: what stands under Network interfaces says what each of them lacks.",
+        ),
         None if EVERYWHERE.contains(&name) => Finding::warning(
             "refused",
             sentence,
@@ -167,14 +221,18 @@ fn refused(machine: &Machine, name: &str, reasons: &[&str]) -> Finding {
 }
 
 /// The warnings that are no reason of a refusal, which has its own line.
-fn warnings(library: &Library) -> impl Iterator<Item = Finding> {
+fn warnings(machine: &Machine, library: &Library) -> impl Iterator<Item = Finding> {
     let told = |line: &String| {
         library
             .refusals
             .iter()
             .any(|refusal| refusal.provider != CORE && line.ends_with(&refusal.reason))
     };
-    let lines: Vec<String> = library.warnings().into_iter().filter(|line| !told(line)).collect();
+    let lines: Vec<String> = library
+        .warnings(&settings::all(machine))
+        .into_iter()
+        .filter(|line| !told(line))
+        .collect();
     lines.into_iter().map(|line| {
         let sentence = format!("The library warns: {}.", line.trim_end_matches('.'));
         let advice = "Mend what the line names; FI_LOG_LEVEL=info shows what led to it.";
@@ -279,12 +337,42 @@ mod tests {
             assert_eq!(finding.sentence, format!("auto reaches {told}."));
         }
         assert!(ways_of_auto(&Library::default()).is_none());
-        for network in ["", "verbs"] {
-            let mut library = auto_with("none", network);
-            library.offers.push(offer("verbs;ofi_rxm"));
-            let told = "auto reaches all peers by verbs, or by tcp where that leads nowhere.";
-            assert_eq!(ways_of_auto(&library).unwrap().sentence, told);
-        }
+    }
+
+    #[test]
+    fn a_way_that_auto_cannot_go_is_not_promised() {
+        let with = |ways: Option<(&str, &str)>, refused: &[(&str, &str)]| {
+            let mut library = auto_with("", "");
+            library.trials = vec![Trial {
+                ways: ways.map(|(local, network)| (local.into(), network.into())),
+                ..trial("auto")
+            }];
+            library.refusals = refused.iter().map(|(name, reason)| refusal(name, reason)).collect();
+            let finding = ways_of_auto(&library).unwrap();
+            (finding.level, finding.sentence)
+        };
+        let both = "auto reaches peers on this machine by shm, and others by tcp.";
+        let no_shm = "auto reaches all peers by tcp, as shm cannot be used.";
+        let no_tcp = "auto reaches peers on this machine by shm, and no others, as tcp cannot be used.";
+        let none = "auto reaches no peer, as shm and tcp cannot be used.";
+        let down = [("tcp", "no interface is up")];
+        assert_eq!(with(Some(("shm", "tcp")), &[]), (Level::Fine, both.into()));
+        let device = "auto reaches peers on this machine by shm, and others by verbs or tcp.";
+        assert_eq!(with(Some(("shm", "verbs or tcp")), &[]), (Level::Fine, device.into()));
+        assert_eq!(
+            with(Some(("the network too", "tcp")), &[]),
+            (Level::Warning, no_shm.into())
+        );
+        assert_eq!(with(Some(("shm", "no way")), &[]), (Level::Warning, no_tcp.into()));
+        assert_eq!(with(Some(("shm", "tcp")), &down), (Level::Warning, no_tcp.into()));
+        assert_eq!(
+            with(Some(("the network too", "tcp")), &down),
+            (Level::Warning, none.into())
+        );
+        assert_eq!(
+            with(None, &[("tcp", "FI_PROVIDER leaves it out")]),
+            (Level::Fine, both.into())
+        );
     }
 
     #[test]
@@ -355,7 +443,16 @@ mod tests {
         assert_eq!((found[0].level, found[1].level), (Level::Broken, Level::Fine));
         assert!(found[0].sentence.contains("No data available"));
         assert!(found[0].advice.as_ref().unwrap().contains("unset FI_PROVIDER"));
-        assert!(found[1].advice.as_ref().unwrap().contains("it is tpc"));
+        assert!(
+            found[1]
+                .advice
+                .as_ref()
+                .unwrap()
+                .ends_with("(it is tpc), or name tcp there.")
+        );
+        let found = check(&MadeUp::new().set("FI_PROVIDER", "^tcp").0, &library).findings;
+        let advice = found[1].advice.as_ref().unwrap();
+        assert!(advice.ends_with("(it is ^tcp), or do not name tcp there."), "{advice}");
     }
 
     #[test]

@@ -30,20 +30,31 @@ fn needed(processors: u64) -> u64 {
 }
 
 fn room(machine: &Machine) -> Finding {
-    let Room { size, free, writable } = match &machine.shm {
+    let Room {
+        size,
+        free,
+        writable,
+        read_only,
+    } = match &machine.shm {
         Ok(room) => *room,
         Err(error) => {
             return Finding::warning(
                 "dev_shm",
                 format!("/dev/shm cannot be asked for its size: {error}."),
-                "Mount it: mount -t tmpfs -o mode=1777 tmpfs /dev/shm.",
+                "Mount it, as root: mkdir -p /dev/shm; mount -t tmpfs -o mode=1777 tmpfs /dev/shm.",
             );
         }
     };
     let needed = needed(machine.processors);
     let (all, left, wanted) = (amount(size), amount(free), amount(needed));
     let count = machine.processors;
-    let finding = if !writable {
+    let finding = if read_only {
+        Finding::warning(
+            "dev_shm",
+            "/dev/shm is mounted read-only, so shm cannot be used.",
+            "mount -o remount,rw /dev/shm, as root; in a container a tmpfs of its own: --tmpfs /dev/shm.",
+        )
+    } else if !writable {
         Finding::warning(
             "dev_shm",
             "/dev/shm cannot be written to by this user, so shm cannot be used.",
@@ -147,6 +158,7 @@ mod tests {
             size: 64 << 20,
             free: 840 * 1024,
             writable: true,
+            read_only: false,
         };
         made.0.shm = Ok(tight);
         assert_eq!(room(&made.0).level, Level::Fine);
@@ -160,16 +172,24 @@ mod tests {
     #[test]
     fn no_rights_and_no_file_system() {
         let mut made = MadeUp::new();
-        made.0.shm = Ok(Room {
+        let shut = Room {
             size: 1,
             free: 1 << 40,
             writable: false,
-        });
+            read_only: false,
+        };
+        made.0.shm = Ok(shut);
         assert!(room(&made.0).advice.unwrap().contains("chmod 1777"));
+        // No rights help there.
+        made.0.shm = Ok(Room {
+            read_only: true,
+            ..shut
+        });
+        assert!(room(&made.0).advice.unwrap().contains("remount,rw"));
         made.0.shm = Err("No such file or directory".into());
         let found = room(&made.0);
         assert_eq!(found.level, Level::Warning);
-        assert!(found.sentence.contains("No such file") && found.advice.unwrap().contains("mount -t tmpfs"));
+        assert!(found.sentence.contains("No such file") && found.advice.unwrap().contains("mkdir -p /dev/shm; mount"));
     }
 
     #[test]

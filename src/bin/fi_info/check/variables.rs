@@ -1,10 +1,11 @@
-//! Every variable FI_* that is set: understood, of no use here, or unknown, with the nearest that is known.
+//! Every variable FI_* that is set: understood, misread, of no use here, or unknown, with the nearest that is known.
 //!
 //! Called by `mod`.
 
 use super::finding::{Finding, Section};
 use super::library::Library;
 use super::machine::Machine;
+use super::settings::{self, Setting};
 use crate::json::Json;
 use std::collections::BTreeSet;
 
@@ -17,8 +18,8 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
         .iter()
         .map(|param| String::from_utf8_lossy(&param.name).into_owned())
         .collect();
-    let set = machine.vars().filter(|(name, _)| name.starts_with("FI_"));
-    let mut findings: Vec<Finding> = set.map(|(name, value)| one(name, value, &known)).collect();
+    let set = settings::all(machine);
+    let mut findings: Vec<Finding> = set.iter().map(|setting| one(setting, library, &known)).collect();
     if findings.is_empty() {
         findings.push(
             Finding::fine("none", "No variable FI_* is set: everything is as by default.")
@@ -32,33 +33,50 @@ pub fn check(machine: &Machine, library: &Library) -> Section {
     }
 }
 
-fn one(name: &str, value: &str, known: &[String]) -> Finding {
+fn one(setting: &Setting, library: &Library, known: &[String]) -> Finding {
+    let (name, told, undo) = (&setting.name, setting.told(), setting.undo());
     let finding = if known.iter().any(|known| known == name) {
-        Finding::fine("known", format!("{name}={value} is understood."))
-    } else if told_of().contains(name) {
+        understood(setting, library)
+    } else if told_of().contains(&**name) {
         Finding::warning(
             "without_use",
-            format!("{name}={value} does nothing here: no provider that is loaded has it."),
-            format!("unset {name}; docs/environment.md says what there is in its place."),
+            format!("{told} does nothing here: no provider that is loaded has it."),
+            format!("{undo}; libfabric-rs(7) says what there is in its place."),
         )
     } else {
-        unknown(name, value, known)
+        unknown(setting, known)
     };
-    finding.with_text("name", name).with_text("value", value)
+    let place = setting.file.as_deref().unwrap_or("environment");
+    let finding = finding.with_text("name", name).with_text("value", &setting.value);
+    finding.with_text("place", place)
 }
 
-fn unknown(name: &str, value: &str, known: &[String]) -> Finding {
-    let near = nearest(name, known);
+/// By its name; whether its value is, the library says.
+fn understood(setting: &Setting, library: &Library) -> Finding {
+    let (name, told, undo) = (&setting.name, setting.told(), setting.undo());
+    if let Some(winner) = &setting.beaten_by {
+        let advice = format!("{undo}, as it does nothing.");
+        return Finding::fine("known", format!("{told} is understood, but {winner} goes before it.")).advise(advice);
+    }
+    match library.warning_of(setting) {
+        None => Finding::fine("known", format!("{told} is understood.")),
+        Some(why) => Finding::warning(
+            "misread",
+            format!("{told}: {}.", why.trim_end_matches('.')),
+            format!("Set it to something else (`fi_info -g {name}` says what it may be), or {undo}."),
+        ),
+    }
+}
+
+fn unknown(setting: &Setting, known: &[String]) -> Finding {
+    let near = nearest(&setting.name, known);
+    let (told, undo) = (setting.told(), setting.undo());
     let advice = match near {
-        Some(near) => format!("Perhaps {near} is meant: then export {near}={value}. Else unset {name}."),
-        None => format!("unset {name}; no name is near it, and `fi_info -e` lists those that are known."),
+        Some(near) => format!("Perhaps {near} is meant: then {}. Else {undo}.", setting.put(near)),
+        None => format!("{undo}; no name is near it, and `fi_info -e` lists those that are known."),
     };
-    Finding::warning(
-        "unknown",
-        format!("{name}={value} is unknown, so it does nothing."),
-        advice,
-    )
-    .with("nearest", near.map_or(Json::Null, |near| Json::text(near.as_bytes())))
+    Finding::warning("unknown", format!("{told} is unknown, so it does nothing."), advice)
+        .with("nearest", near.map_or(Json::Null, |near| Json::text(near.as_bytes())))
 }
 
 /// All names that the page has.
@@ -102,9 +120,10 @@ fn distance(one: &str, other: &str) -> usize {
 mod tests {
     use super::super::finding::Level;
     use super::super::machine::made_up::MadeUp;
+    use super::super::settings::tests::with_file;
     use super::*;
-    use crate::abi::types::FI_PARAM_STRING;
-    use crate::ffi::Param;
+    use crate::abi::types::{FI_LOG_WARN, FI_PARAM_STRING};
+    use crate::ffi::{Line, Param};
 
     fn library() -> Library {
         let param = |name: &&str| Param {
@@ -144,6 +163,66 @@ mod tests {
         assert_eq!(told, expected);
         assert!(found[0].advice.as_ref().unwrap().contains("no name is near"));
         assert!(found[3].advice.as_ref().unwrap().contains("export FI_TCP_IFACE=eth0"));
+    }
+
+    #[test]
+    fn a_value_that_is_misread() {
+        let line = |text: &str| Line {
+            provider: b"core".to_vec(),
+            level: FI_LOG_WARN,
+            func: Vec::new(),
+            text: text.as_bytes().to_vec(),
+        };
+        let library = Library {
+            lines: vec![
+                line("FI_LOG_LEVEL=a: b: not one of warn, info; warn is used"),
+                line("FI_PROVIDER: no provider is called \"tpc\"; the nearest name is tcp"),
+                line("FI_TCP_IFACES is odd"),
+            ],
+            ..library()
+        };
+        let made = MadeUp::new()
+            .set("FI_LOG_LEVEL", "a: b")
+            .set("FI_TCP_IFACE", "eth0")
+            .set("FI_PROVIDER", "tpc");
+        let found = check(&made.0, &library).findings;
+        let told: Vec<(Level, &str)> = found.iter().map(|one| (one.level, &*one.sentence)).collect();
+        let expected = [
+            (
+                Level::Warning,
+                "FI_LOG_LEVEL=a: b: not one of warn, info; warn is used.",
+            ),
+            (
+                Level::Warning,
+                "FI_PROVIDER=tpc: no provider is called \"tpc\"; the nearest name is tcp.",
+            ),
+            (Level::Fine, "FI_TCP_IFACE=eth0 is understood."),
+        ];
+        assert_eq!(told, expected);
+        assert!(found[1].advice.as_ref().unwrap().ends_with("or unset FI_PROVIDER."));
+    }
+
+    #[test]
+    fn the_configuration_file_sets_variables_too() {
+        let made = MadeUp::new().set("FI_PROVIDER", "shm");
+        let made = with_file(made, "FI_PROVIDER=tcp\nFI_TCP_IFCAE=eth0\n");
+        let found = check(&made.0, &library()).findings;
+        let told: Vec<&str> = found.iter().map(|one| &*one.sentence).collect();
+        let expected = [
+            "FI_PROVIDER=shm is understood.",
+            "FI_PROVIDER=tcp in /etc/libfabric.conf is understood, but the environment goes before it.",
+            "FI_TCP_IFCAE=eth0 in /etc/libfabric.conf is unknown, so it does nothing.",
+        ];
+        assert_eq!(told, expected);
+        let advice = found[2].advice.as_ref().unwrap();
+        assert!(
+            advice.contains("write FI_TCP_IFACE=eth0 into /etc/libfabric.conf"),
+            "{advice}"
+        );
+        assert!(
+            advice.ends_with("Else take FI_TCP_IFCAE out of /etc/libfabric.conf."),
+            "{advice}"
+        );
     }
 
     #[test]

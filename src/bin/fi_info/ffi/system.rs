@@ -1,11 +1,12 @@
-//! What the system only tells by a call: the room of a file system, whether the kernel copies between processes, and what
-//! another program says of itself.
+//! What the system only tells by a call: the room of a file system, whether the kernel copies between processes, and the
+//! network interfaces. (/sys/class/net is of the network that was there when it was mounted.)
 //!
 //! Decides nothing. Called by `check::machine`.
 
 use core::ffi::{c_int, c_void};
-use std::ffi::CString;
-use std::io;
+use std::ffi::{CStr, CString};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -16,6 +17,8 @@ pub struct Room {
     pub free: u64,
     /// Files can be made there by this user.
     pub writable: bool,
+    /// By nobody, as it is mounted so.
+    pub read_only: bool,
 }
 
 pub fn room(path: &Path) -> io::Result<Room> {
@@ -32,7 +35,62 @@ pub fn room(path: &Path) -> io::Result<Room> {
         size: told.f_blocks * told.f_frsize,
         free: told.f_bavail * told.f_frsize,
         writable,
+        read_only: told.f_flag & libc::ST_RDONLY != 0,
     })
+}
+
+/// A network interface, as getifaddrs(3) tells it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Link {
+    pub name: String,
+    pub up: bool,
+    /// It has a carrier.
+    pub running: bool,
+    /// It has an IP address.
+    pub addressed: bool,
+}
+
+/// All of this process's network, in the kernel's order.
+pub fn links() -> io::Result<Vec<Link>> {
+    let mut first: *mut libc::ifaddrs = core::ptr::null_mut();
+    // SAFETY: the place is filled with a list of the call's own.
+    if unsafe { libc::getifaddrs(&mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (mut links, mut next) = (Vec::<Link>::new(), first);
+    // SAFETY: each entry of the list is whole, and the last one's next is NULL.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: a name is a C string, an address NULL or one that says its family.
+        let (name, family) = unsafe {
+            let family = entry.ifa_addr.as_ref().map(|address| i32::from(address.sa_family));
+            (CStr::from_ptr(entry.ifa_name).to_string_lossy().into_owned(), family)
+        };
+        let has = |flag: c_int| entry.ifa_flags & flag as u32 != 0;
+        let link = Link {
+            name,
+            up: has(libc::IFF_UP),
+            running: has(libc::IFF_RUNNING),
+            addressed: [Some(libc::AF_INET), Some(libc::AF_INET6)].contains(&family),
+        };
+        match links.iter_mut().find(|one| one.name == link.name) {
+            Some(one) => one.addressed |= link.addressed,
+            None => links.push(link),
+        }
+    }
+    // SAFETY: the list is getifaddrs's, and freed once.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(links)
+}
+
+/// What has been written into a pipe so far: a process that is not asked may keep it open, and its end never come.
+pub fn written<P: Read + AsRawFd>(mut pipe: P) -> Vec<u8> {
+    // SAFETY: a descriptor that is ours as long as the pipe lives.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    let mut bytes = Vec::new();
+    // It ends by the pipe's end or by an error; what was read stays.
+    let _ = pipe.read_to_end(&mut bytes);
+    bytes
 }
 
 /// Whether a process may read and write another one's memory: a child does it to us. None: it may; else what the kernel
@@ -104,6 +162,12 @@ mod tests {
         let room = room(Path::new("/")).unwrap();
         assert!(room.size > 0 && room.free <= room.size);
         assert!(super::room(Path::new("/no such folder")).is_err());
+    }
+
+    #[test]
+    fn loopback_is_a_link() {
+        let links = links().unwrap();
+        assert_eq!(links.iter().filter(|one| one.name == "lo").count(), 1);
     }
 
     /// What is refused to a process is told by its number, and memory that is not there is refused to all.

@@ -3,9 +3,9 @@
 //!
 //! Pure tables and rules. Called by `mod`, and by `library` for the hints.
 
+use super::settings::Set;
 use crate::abi::types::*;
 use crate::check::library::Offer;
-use crate::check::machine::Machine;
 use crate::options::Hints;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,54 +56,86 @@ impl Kind {
                  transport; OMPI_MCA_mtl_base_verbose=100 shows what it took"
             }
             Kind::Intel => {
-                "FI_PROVIDER=NAME for another one; I_MPI_FABRICS=ofi for libfabric between processes of one machine too; \
-                 I_MPI_DEBUG=2 shows what it took"
-            }
-        }
-    }
-
-    /// Which of the answers it takes.
-    pub fn takes<'a>(self, machine: &Machine, offers: &'a [Offer]) -> Option<&'a Offer> {
-        match self {
-            // It has shared memory of its own, and gives this provider fewer points than any other.
-            Kind::Mpich => {
-                let mut others = offers
-                    .iter()
-                    .filter(|offer| offer.provider != "shm" && !offer.provider.ends_with(";ofi_rxd"));
-                others.next().or(offers.first())
-            }
-            Kind::Open => offers.iter().find(|offer| open_mpi_admits(machine, &offer.provider)),
-            Kind::Intel => {
-                let wanted = machine.var("I_MPI_OFI_PROVIDER");
-                let named = |offer: &&Offer| wanted.is_none_or(|name| name == offer.provider);
-                let mut admitted = offers.iter().filter(named);
-                let network = admitted.clone().find(|offer| offer.provider != "shm");
-                network.or_else(|| admitted.next())
+                "FI_PROVIDER=NAME or I_MPI_OFI_PROVIDER=NAME for another one; I_MPI_FABRICS=ofi for libfabric between processes of \
+                 one machine too; I_MPI_DEBUG=2 shows what it took"
             }
         }
     }
 }
 
-fn open_mpi_admits(machine: &Machine, provider: &str) -> bool {
-    const INCLUDE: [&str; 2] = [
-        "OMPI_MCA_opal_common_ofi_provider_include",
-        "OMPI_MCA_mtl_ofi_provider_include",
-    ];
-    const EXCLUDE: [&str; 2] = [
-        "OMPI_MCA_opal_common_ofi_provider_exclude",
-        "OMPI_MCA_mtl_ofi_provider_exclude",
-    ];
+/// Those of its variables that can decide it.
+pub fn deciding(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Mpich => &["MPIR_CVAR_CH4_NETMOD"],
+        Kind::Open => &[PML, MTL, INCLUDE[0], INCLUDE[1], EXCLUDE[0], EXCLUDE[1]],
+        Kind::Intel => &[INTEL_FABRICS, INTEL_PROVIDER],
+    }
+}
+
+/// Which of the answers it takes.
+pub fn takes<'a>(kind: Kind, set: &[Set], offers: &'a [Offer]) -> Option<&'a Offer> {
+    let var = |name: &str| value(set, name);
+    match kind {
+        // It has shared memory of its own, and gives this provider fewer points than any other.
+        Kind::Mpich => {
+            let mut others = offers
+                .iter()
+                .filter(|offer| offer.provider != "shm" && !offer.provider.ends_with(";ofi_rxd"));
+            others.next().or(offers.first())
+        }
+        Kind::Open if !(admits(var(PML), "cm") && admits(var(MTL), "ofi")) => None,
+        Kind::Open => offers.iter().find(|offer| open_mpi_admits(set, &offer.provider)),
+        // All messages by its own shared memory.
+        Kind::Intel if var(INTEL_FABRICS) == Some("shm") => None,
+        Kind::Intel => {
+            let mut admitted = offers.iter().filter(named(var(INTEL_PROVIDER)));
+            let network = admitted.clone().find(|offer| offer.provider != "shm");
+            network.or_else(|| admitted.next())
+        }
+    }
+}
+
+fn value<'a>(set: &'a [Set], name: &str) -> Option<&'a str> {
+    set.iter().find(|one| one.name == name).map(|one| &*one.value)
+}
+
+const INTEL_PROVIDER: &str = "I_MPI_OFI_PROVIDER";
+const INTEL_FABRICS: &str = "I_MPI_FABRICS";
+const PML: &str = "OMPI_MCA_pml";
+const MTL: &str = "OMPI_MCA_mtl";
+const INCLUDE: [&str; 2] = [
+    "OMPI_MCA_opal_common_ofi_provider_include",
+    "OMPI_MCA_mtl_ofi_provider_include",
+];
+const EXCLUDE: [&str; 2] = [
+    "OMPI_MCA_opal_common_ofi_provider_exclude",
+    "OMPI_MCA_mtl_ofi_provider_exclude",
+];
+
+/// As fi_getinfo takes a name: `verbs` is in `verbs;ofi_rxm` too.
+fn named(wanted: Option<&str>) -> impl Fn(&&Offer) -> bool + Clone {
+    move |offer| wanted.is_none_or(|name| name == offer.provider || offer.provider.split(';').next() == Some(name))
+}
+
+/// A list of Open MPI's components: names, or after a ^ those that are left out.
+fn admits(list: Option<&str>, component: &str) -> bool {
+    let Some(list) = list else { return true };
+    let (without, names) = list.strip_prefix('^').map_or((false, list), |names| (true, names));
+    names.split(',').any(|name| name.trim() == component) != without
+}
+
+fn open_mpi_admits(set: &[Set], provider: &str) -> bool {
     let begins = |name: &str| {
         let name = name.trim();
         provider
             .get(..name.len())
             .is_some_and(|head| !name.is_empty() && head.eq_ignore_ascii_case(name))
     };
-    let set = |names: [&str; 2]| names.into_iter().find_map(|name| machine.var(name));
-    if let Some(list) = set(INCLUDE) {
+    let either = |names: [&str; 2]| names.into_iter().find_map(|name| value(set, name));
+    if let Some(list) = either(INCLUDE) {
         return list.split(',').any(begins);
     }
-    match set(EXCLUDE) {
+    match either(EXCLUDE) {
         Some(list) => !list.split(',').any(begins),
         None => !LEFT_OUT_BY_OPEN_MPI.into_iter().any(begins),
     }
@@ -112,7 +144,6 @@ fn open_mpi_admits(machine: &Machine, provider: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::machine::made_up::MadeUp;
 
     fn offers(names: &[&str]) -> Vec<Offer> {
         let offer = |name: &&str| Offer {
@@ -122,33 +153,65 @@ mod tests {
         names.iter().map(offer).collect()
     }
 
-    fn taken(kind: Kind, made: &MadeUp, names: &[&str]) -> Option<String> {
-        kind.takes(&made.0, &offers(names)).map(|offer| offer.provider.clone())
+    fn set(name: &'static str, value: &str) -> [Set; 1] {
+        [Set {
+            name,
+            value: value.into(),
+            file: None,
+        }]
+    }
+
+    fn taken(kind: Kind, set: &[Set], names: &[&str]) -> Option<String> {
+        takes(kind, set, &offers(names)).map(|offer| offer.provider.clone())
     }
 
     #[test]
     fn who_takes_what() {
-        let made = MadeUp::new();
         let all = ["shm", "tcp", "verbs;ofi_rxm"];
-        assert_eq!(taken(Kind::Mpich, &made, &all).as_deref(), Some("tcp"));
-        assert_eq!(taken(Kind::Mpich, &made, &["shm"]).as_deref(), Some("shm"));
-        assert_eq!(taken(Kind::Intel, &made, &all).as_deref(), Some("tcp"));
-        assert_eq!(taken(Kind::Intel, &made, &["shm"]).as_deref(), Some("shm"));
-        assert_eq!(taken(Kind::Open, &made, &all).as_deref(), Some("verbs;ofi_rxm"));
-        assert_eq!(taken(Kind::Open, &made, &["shm", "tcp;ofi_rxm"]), None);
+        assert_eq!(taken(Kind::Mpich, &[], &all).as_deref(), Some("tcp"));
+        assert_eq!(taken(Kind::Mpich, &[], &["shm"]).as_deref(), Some("shm"));
+        assert_eq!(taken(Kind::Intel, &[], &all).as_deref(), Some("tcp"));
+        assert_eq!(taken(Kind::Intel, &[], &["shm"]).as_deref(), Some("shm"));
+        assert_eq!(taken(Kind::Open, &[], &all).as_deref(), Some("verbs;ofi_rxm"));
+        assert_eq!(taken(Kind::Open, &[], &["shm", "tcp;ofi_rxm"]), None);
         for kind in Kind::ALL {
-            assert_eq!(taken(kind, &made, &[]), None);
+            assert_eq!(taken(kind, &[], &[]), None);
         }
     }
 
     #[test]
     fn variables_change_it() {
         let all = ["shm", "tcp", "verbs;ofi_rxm"];
-        let made = MadeUp::new().set("OMPI_MCA_opal_common_ofi_provider_include", "none, TCP");
+        let made = set("OMPI_MCA_opal_common_ofi_provider_include", "none, TCP");
         assert_eq!(taken(Kind::Open, &made, &all).as_deref(), Some("tcp"));
-        let made = MadeUp::new().set("OMPI_MCA_mtl_ofi_provider_exclude", "tcp,verbs");
+        let made = set("OMPI_MCA_mtl_ofi_provider_exclude", "tcp,verbs");
         assert_eq!(taken(Kind::Open, &made, &all).as_deref(), Some("shm"));
-        let made = MadeUp::new().set("I_MPI_OFI_PROVIDER", "verbs;ofi_rxm");
-        assert_eq!(taken(Kind::Intel, &made, &all).as_deref(), Some("verbs;ofi_rxm"));
+        for value in ["verbs", "verbs;ofi_rxm"] {
+            let made = set("I_MPI_OFI_PROVIDER", value);
+            assert_eq!(
+                taken(Kind::Intel, &made, &all).as_deref(),
+                Some("verbs;ofi_rxm"),
+                "{value}"
+            );
+        }
+        assert_eq!(taken(Kind::Intel, &set("I_MPI_OFI_PROVIDER", "efa"), &all), None);
+    }
+
+    #[test]
+    fn variables_that_leave_nothing_to_libfabric() {
+        let rows = [
+            (Kind::Intel, "I_MPI_FABRICS", "shm", false),
+            (Kind::Intel, "I_MPI_FABRICS", "shm:ofi", true),
+            (Kind::Open, "OMPI_MCA_pml", "ob1", false),
+            (Kind::Open, "OMPI_MCA_pml", "^ucx,cm", false),
+            (Kind::Open, "OMPI_MCA_pml", "^ucx", true),
+            (Kind::Open, "OMPI_MCA_mtl", "^ofi", false),
+            (Kind::Open, "OMPI_MCA_mtl", "psm2, ofi", true),
+        ];
+        for (kind, name, value, takes) in rows {
+            assert!(deciding(kind).contains(&name));
+            let made = set(name, value);
+            assert_eq!(taken(kind, &made, &["verbs"]).is_some(), takes, "{name}={value}");
+        }
     }
 }

@@ -1,18 +1,22 @@
 //! What the MPI libraries of this machine would take of what the library offers them, and the variables that change it.
 //!
-//! - `search`: which there are; `choice`: their wishes and their rules.
+//! - `search`: which there are; `settings`: what is set for one; `choice`: their wishes and their rules.
 //!
 //! Called by `check`.
 
 mod choice;
 mod search;
+mod settings;
 
 use super::finding::{Finding, Section};
 use super::library::{Library, Offer};
+use super::loader;
 use super::machine::Machine;
 use crate::json::Json;
 pub use choice::Kind;
 use search::Installed;
+use settings::Set;
+use std::path::Path;
 
 pub fn check(machine: &Machine, library: &Library) -> Section {
     let found = search::all(machine);
@@ -39,8 +43,9 @@ fn told(machine: &Machine, library: &Library, one: &Installed) -> Vec<Finding> {
         .iter()
         .find(|(kind, _)| *kind == one.kind)
         .map_or(&[][..], |(_, offers)| offers);
-    let taken = one.kind.takes(machine, offers);
-    let finding = other_transport(machine, one).unwrap_or_else(|| choice(one, taken));
+    let set = settings::all(machine, one);
+    let taken = choice::takes(one.kind, &set, offers);
+    let finding = other_transport(machine, one).unwrap_or_else(|| choice(one, &set, taken));
     let finding = finding
         .with_text("mpi", one.kind.name())
         .with_text("version", &one.version)
@@ -50,7 +55,8 @@ fn told(machine: &Machine, library: &Library, one: &Installed) -> Vec<Finding> {
             "provider",
             taken.map_or(Json::Null, |offer| Json::text(offer.provider.as_bytes())),
         );
-    [finding].into_iter().chain(own_library(one)).collect()
+    let library = named_library(machine, one).or_else(|| own_library(one));
+    [finding].into_iter().chain(library).collect()
 }
 
 fn named(one: &Installed) -> String {
@@ -85,20 +91,47 @@ fn other_transport(machine: &Machine, one: &Installed) -> Option<Finding> {
     Some(finding)
 }
 
-fn choice(one: &Installed, taken: Option<&Offer>) -> Finding {
+fn choice(one: &Installed, set: &[Set], taken: Option<&Offer>) -> Finding {
     let (name, ways) = (named(one), one.kind.ways());
-    match taken {
-        Some(offer) => Finding::fine(
-            "choice",
-            format!("{name} would take {} on {}.", offer.provider, offer.domain),
-        )
-        .advise(format!("To change it: {ways}.")),
-        None => Finding::fine(
-            "choice",
-            format!("{name} would take nothing of libfabric for its messages by itself."),
-        )
-        .advise(format!("To change it: {ways}.")),
-    }
+    let set: Vec<String> = set.iter().map(Set::told).collect();
+    let by = match set.is_empty() {
+        true => String::new(),
+        false => format!(", with {}", set.join(" ")),
+    };
+    let sentence = match taken {
+        Some(offer) => format!("{name} would take {} on {}{by}.", offer.provider, offer.domain),
+        None if set.is_empty() => format!("{name} would take nothing of libfabric for its messages by itself."),
+        None => format!("{name} would take nothing of libfabric for its messages{by}."),
+    };
+    let finding = Finding::fine("choice", sentence).advise(format!("To change it: {ways}."));
+    finding.with("set", Json::Array(set.into_iter().map(Json::Text).collect()))
+}
+
+/// Intel MPI can be told which file to load. What stands above is true of the library that answers here.
+fn named_library(machine: &Machine, one: &Installed) -> Option<Finding> {
+    const VARIABLE: &str = "I_MPI_OFI_LIBRARY";
+    let named = machine.var(VARIABLE).filter(|_| one.kind == Kind::Intel)?;
+    let path = machine.absolute(named);
+    let answers = loader::loaded(machine);
+    let finding = match machine.real(&path) {
+        None => Finding::warning(
+            "named_library",
+            format!("{VARIABLE}={named} is not there, so Intel MPI loads what it finds."),
+            format!("unset {VARIABLE}, or let it name a libfabric.so.1."),
+        ),
+        Some(real) if answers.as_ref() == Some(&real) => {
+            Finding::fine("named_library", format!("{VARIABLE} names this library for Intel MPI."))
+        }
+        Some(real) => {
+            let folder = real.parent().unwrap_or(Path::new("/")).display().to_string();
+            Finding::warning(
+                "named_library",
+                format!("{VARIABLE} has Intel MPI load {named}, and not the library that answers here."),
+                format!("Ask that one: LD_LIBRARY_PATH={folder} fi_info --check; or unset {VARIABLE}."),
+            )
+        }
+    };
+    Some(finding.with_text("path", path.display().to_string()))
 }
 
 /// Where an MPI has a libfabric.so.1 of its own, it takes that one, unless it is told.
@@ -121,6 +154,7 @@ fn own_library(one: &Installed) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::Level;
     use super::super::machine::made_up::MadeUp;
     use super::*;
 
@@ -155,7 +189,10 @@ mod tests {
         );
         assert!(advice.contains("MPIR_CVAR_CH4_NETMOD=ofi"));
         let (told, _) = sentence(&hydra("ch4:ucx,ofi").set("MPIR_CVAR_CH4_NETMOD", "ofi"), "tcp");
-        assert!(told.ends_with("would take tcp on eth0."), "{told}");
+        assert!(
+            told.ends_with("would take tcp on eth0, with MPIR_CVAR_CH4_NETMOD=ofi."),
+            "{told}"
+        );
         assert!(
             sentence(&hydra("ch4:ofi"), "tcp")
                 .0
@@ -178,6 +215,13 @@ mod tests {
             "{told}"
         );
         assert!(sentence(&made, "verbs;ofi_rxm").0.contains("would take verbs;ofi_rxm"));
+        let made = made.put("/etc/openmpi/openmpi-mca-params.conf", "mtl = ^ofi\n");
+        let (told, _) = sentence(&made, "verbs;ofi_rxm");
+        let by = "OMPI_MCA_mtl=^ofi (in /etc/openmpi/openmpi-mca-params.conf).";
+        assert!(
+            told.contains("would take nothing of libfabric") && told.ends_with(by),
+            "{told}"
+        );
     }
 
     #[test]
@@ -192,6 +236,36 @@ mod tests {
         let found = check(&made.0, &library("tcp")).findings;
         assert!(found[1].sentence.contains("/opt/x/lib/libfabric.so.1"));
         assert!(found[1].advice.as_ref().unwrap().contains("I_MPI_OFI_LIBRARY="));
+    }
+
+    #[test]
+    fn a_library_that_intel_mpi_is_told_to_load() {
+        let with = |named: &str| {
+            let made = MadeUp::new()
+                .program(
+                    "/usr/bin/mpiexec",
+                    "Intel(R) MPI Library for Linux* OS, Version 2021.19.0",
+                )
+                .put("/opt/rs/libfabric.so.1.32.0", "")
+                .link("/opt/rs/libfabric.so.1", "libfabric.so.1.32.0")
+                .put("/opt/c/libfabric.so.1", "")
+                .put("/proc/self/maps", "7f1 r-xp 0 0:1 6  /opt/rs/libfabric.so.1.32.0\n")
+                .set("I_MPI_OFI_LIBRARY", named);
+            let found = check(&made.0, &library("tcp")).findings;
+            (found[1].level, found[1].sentence.clone(), found[1].advice.clone())
+        };
+        assert_eq!(with("/opt/rs/libfabric.so.1").0, Level::Fine);
+        let (level, told, advice) = with("/opt/c/libfabric.so.1");
+        assert!(
+            level == Level::Warning && told.contains("not the library that answers here"),
+            "{told}"
+        );
+        assert!(advice.unwrap().contains("LD_LIBRARY_PATH=/opt/c fi_info --check"));
+        let (level, told, _) = with("/opt/none.so");
+        assert!(
+            level == Level::Warning && told.contains("/opt/none.so is not there"),
+            "{told}"
+        );
     }
 
     #[test]
