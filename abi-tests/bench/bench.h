@@ -51,6 +51,7 @@ struct settings {
 	size_t largest;
 	const char *only;	/* names of works, or NULL */
 	int thread_safe;	/* FI_THREAD_SAFE instead of FI_THREAD_DOMAIN */
+	const char *hosts[2];	/* files of network namespaces, one for each of the two processes, or NULL */
 };
 
 _Noreturn void die(const char *what, long code);

@@ -54,6 +54,8 @@ static struct fi_info *find_most(const struct settings *with, int *rma)
 			     .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR };
 	struct fi_info *info;
 
+	if (with->hosts[0])
+		wish.node = ""; /* where the other host reaches it, which is not this one's loopback */
 	for (*rma = 2; *rma >= 0; --*rma) {
 		wish.caps = FI_MSG | FI_TAGGED | (*rma ? FI_RMA : 0) | (*rma > 1 ? FI_ATOMIC : 0);
 		if (!look_for(&wish, &info))

@@ -1,19 +1,22 @@
 /* Measures a libfabric.so.1: two processes on two cores, joined by one endpoint each.
  *
- *   fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-o OPERATIONS] [-m LARGEST] [-w WORKS] [-s] [-l]
- *                LIBRARY|socket|floor
+ *   fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-o OPERATIONS] [-m LARGEST] [-w WORKS] [-n HOST,HOST] [-s]
+ *                [-l] LIBRARY|socket|floor
  *
+ * -n: the two processes are on two hosts, which are named network namespaces (`ip netns`) with a /dev/shm of their own.
  * -o: so many operations once, to see that all works. -s: FI_THREAD_SAFE. -l lists the works. "floor": only the machine's.
  *
  * Here: the processes, their talk beside the fabric, the clock, and the statistics. */
 #define _GNU_SOURCE
 #include "bench.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -213,8 +216,21 @@ static void child_ended(int signal, siginfo_t *info, void *context)
 static void usage(void)
 {
 	fprintf(stderr, "usage: fabric_bench [-p PROVIDER] [-r REPETITIONS] [-t SECONDS] [-o OPERATIONS] [-m LARGEST]"
-			" [-w WORK,WORK..] [-s] [-l] LIBRARY|socket|floor\n");
+			" [-w WORK,WORK..] [-n HOST,HOST] [-s] [-l] LIBRARY|socket|floor\n");
 	exit(2);
+}
+
+/* What a host has of its own: its network, and the memory that its processes share. */
+static void enter(const char *host)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", host);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET) || unshare(CLONE_NEWNS) || mount("none", "/dev/shm", "tmpfs", 0, NULL))
+		die(path, errno);
+	close(fd);
 }
 
 /* The pair, after which each has its part. Returns as main does. */
@@ -238,6 +254,8 @@ static int pair(const struct settings *with)
 	signal(SIGPIPE, SIG_IGN);
 	if (child == 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* as it does when we fail */
+	if (with->hosts[me.rank])
+		enter(with->hosts[me.rank]);
 	if (with->operations)
 		me.polite = 1; /* it is not measured, and other work may want the processors */
 	else
@@ -263,7 +281,7 @@ int main(int argc, char **argv)
 	struct settings with = { .provider = "shm", .repetitions = 21, .seconds = 0.005, .largest = 16 << 20 };
 	int option, code = 0;
 
-	while ((option = getopt(argc, argv, "p:r:t:o:m:w:sl")) != -1) {
+	while ((option = getopt(argc, argv, "p:r:t:o:m:w:n:sl")) != -1) {
 		switch (option) {
 		case 'p': with.provider = optarg; break;
 		case 'r': with.repetitions = atoi(optarg); break;
@@ -271,6 +289,12 @@ int main(int argc, char **argv)
 		case 'o': with.operations = atol(optarg); with.repetitions = 1; break;
 		case 'm': with.largest = strtoull(optarg, NULL, 0); break;
 		case 'w': with.only = optarg; break;
+		case 'n':
+			with.hosts[0] = strtok(optarg, ",");
+			with.hosts[1] = strtok(NULL, ",");
+			if (!with.hosts[1])
+				usage();
+			break;
 		case 's': with.thread_safe = 1; break;
 		case 'l': list_works(); list_many(); return 0;
 		default: usage();

@@ -45,6 +45,7 @@ const COUNT: usize = 6 + 3 * cfg!(test) as usize;
 
 /// The lock of what providers keep for the whole process, which fork waits for.
 pub(super) static LOCK: &dyn Held = crate::transport::tcp::LOCK;
+pub(super) static LOCK_OF_CLOSED: &dyn Held = crate::transport::tcp::LOCK_OF_CLOSED;
 
 /// fi_passive_ep of a provider.
 pub(super) type OpenPassive =

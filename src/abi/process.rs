@@ -12,6 +12,7 @@ static LOCKS: &[&dyn Held] = &[
     crate::api::params::LOCK,
     super::params::LOCK,
     super::built_in::LOCK,
+    super::built_in::LOCK_OF_CLOSED,
     super::object::request::LOCK,
 ];
 

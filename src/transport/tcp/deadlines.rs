@@ -5,6 +5,7 @@
 
 use super::TcpTransport;
 use super::attempt::{Attempt, Way};
+use super::closing::tend_left_behind;
 use super::config::Config;
 use crate::engine::port::{PeerId, Sink};
 use crate::sys::clock;
@@ -21,6 +22,7 @@ const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 
 impl TcpTransport {
     pub(super) fn tick<S: Sink>(&mut self, sink: &mut S) {
+        tend_left_behind();
         let guests = self.deadline_of_guests();
         if self.peers.ways().is_empty() && guests.is_none() && self.watch_at.is_none() {
             return;

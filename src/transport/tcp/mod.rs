@@ -72,6 +72,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use watched::Watched;
 
+pub use closing::LOCK as LOCK_OF_CLOSED;
 pub use config::{Config, OpenError};
 pub use listener::LOCK;
 pub use one_peer::Event;

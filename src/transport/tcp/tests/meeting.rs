@@ -121,6 +121,43 @@ fn an_end_that_closes_has_died_and_its_last_words_arrive() {
     assert_eq!((at_a.packets.len(), at_a.gone), (100, vec![(b_of_a, Loss::Died)]));
 }
 
+/// One thread has both ends: nothing is read while it closes one, and it sends to that one as long as it knows of no end.
+#[test]
+fn what_has_left_arrives_though_closing_did_not_wait_for_it() {
+    let small = Config {
+        linger: Duration::ZERO,
+        kernel_buffer: Some(8 << 10),
+        ..config()
+    };
+    let (mut a, mut b) = (open_at("127.0.0.1:0", &small), open_at("127.0.0.1:0", &small));
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
+    let (mut at_a, mut at_b) = (Kept::default(), Kept::default());
+    let (mut left, mut id) = (0, 0);
+    loop {
+        let notice = Notice {
+            token: Token::from(id),
+            when: When::Transmitted,
+        };
+        match b.push(a_of_b, &header(id), Body::Bytes(&[7; 1000]), Some(notice)) {
+            Push::Done => left += 1,
+            Push::Later => {}
+            _ => break,
+        }
+        id += 1;
+        b.poll(&mut at_b, 10);
+    }
+    left += at_b.sent.len();
+    drop(b);
+    assert!(left > 0 && push(&mut a, b_of_a, 0));
+    until("the end", || {
+        a.poll(&mut at_a, 10);
+        !at_a.gone.is_empty()
+    });
+    let came: Vec<u32> = at_a.packets.iter().map(|(_, header, _)| header.id).collect();
+    assert!(came.len() >= left && came.is_sorted(), "{} of {left} came", came.len());
+}
+
 /// A successor at the same address: the engine hears of the death before it hears of the new one.
 #[test]
 fn a_successor_is_a_new_peer() {

@@ -20,7 +20,7 @@ mod suite;
 mod watched;
 
 use super::*;
-use crate::engine::port::{NotDone, Placement};
+use crate::engine::port::{NotDone, Placement, When};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
