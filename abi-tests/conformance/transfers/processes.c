@@ -128,9 +128,39 @@ static void an_inject_needs_no_more_calls(void)
 	in_two(&usual, an_inject_needs_no_more_calls_body);
 }
 
+/* The same, of who shares its receives and tries until it was taken, with no call in between. */
+static void an_inject_of_a_sharer_is_taken_body(struct bed *bed, int me, int pipe)
+{
+	long until = now_ms() + GIVE_UP_MS;
+	ssize_t ret;
+	char word;
+
+	if (me == 0) {
+		POST(bed, post_recv(bed->srx, in, 64, FI_ADDR_UNSPEC, TAG, 0, ctx(1)));
+		meet_posted(bed, pipe);
+		COMPLETION(bed, bed->side[0].rx, ctx(1));
+		SAME(in, 64, 5);
+		pipe_send(pipe, "r", 1);
+	} else {
+		fill(out, 64, 5);
+		meet_posted(bed, pipe);
+		while ((ret = post_inject(bed->side[0].ep, out, 64, bed->peer, TAG)) == -FI_EAGAIN && now_ms() < until)
+			;
+		CHECK(ret == 0, "an inject: %zd (%s)", ret, fi_strerror((int) -ret));
+		pipe_recv(pipe, &word, 1);
+	}
+}
+
+static void an_inject_of_a_sharer_is_taken(void)
+{
+	struct setup s = { .rx_ctx_cnt = FI_SHARED_CONTEXT };
+
+	in_two(&s, an_inject_of_a_sharer_is_taken_body);
+}
+
 static const struct test tests[] = {
 	TEST(ping_pong_between_processes), TEST(auto_progress), TEST(sends_to_a_peer_that_does_not_look),
-	TEST(an_inject_needs_no_more_calls),
+	TEST(an_inject_needs_no_more_calls), TEST(an_inject_of_a_sharer_is_taken),
 };
 
 CASES(tests)

@@ -10,7 +10,7 @@ use super::connection::{self, ConnectionEvent};
 use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{Known, KnownPeers, Tap};
 use crate::engine::port::{
-    self, Body, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+    self, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::ready::{Ready, ReadyList};
@@ -316,6 +316,18 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
     fn is_sooner_sent(&mut self, to: PeerId) -> bool {
         self.behind(to)
             .is_some_and(|(transport, number)| transport.is_sooner_sent(number))
+    }
+
+    fn connect(&mut self, to: PeerId) -> Contact {
+        match self.behind(to) {
+            Some((transport, number)) => transport.connect(number),
+            None => Contact::NoWay,
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        let mut transports = self.lanes.iter().filter_map(|lane| lane.transport.as_ref());
+        transports.any(T::has_unsent)
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {
