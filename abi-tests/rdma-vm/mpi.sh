@@ -1,6 +1,6 @@
 # Runs in the guest: MPI jobs of two processes over `verbs;ofi_rxm`, as abi-tests/clients runs them on other providers. Set by
 # `run`, in front of this text: LIBDIR, MPICH and IMPI (environments of packages), TESTS (the folder of mpi4py's), MPI4PY and IMB
-# (the names of tests and benchmarks).
+# (the names of tests and benchmarks). The first of them once more with nothing set of a provider, and no way but the network.
 export FI_PROVIDER='verbs;ofi_rxm' FI_PROVIDER_PATH=/none HOME=/run
 step() { echo "STEP $(cut -d ' ' -f 1 /proc/uptime) $*"; }
 hostname guest && echo '127.0.0.1 localhost guest' >/etc/hosts
@@ -22,11 +22,18 @@ job() { # NAME SECONDS COMMAND ...
 	cd "$TESTS" || exit
 	words=(-i test_p2p_buf -i test_cco_buf)
 	for test in $MPI4PY; do words+=(-k "*BufWorld.$test"); done
-	job mpi4py 300 "$MPICH/bin/mpiexec" -n 2 "$MPICH/bin/python" -B -P main.py -v "${words[@]}"
-	sed -nE 's/^libfabric provider: (.*) - .*/PROVIDER mpi4py \1/p' /run/mpi4py | sort -u
-	# A line may begin behind what the other rank has just written.
-	grep -aoE '(FAIL|ERROR): .*|Ran [0-9]+ tests|OK' /run/mpi4py | sed 's/^/mpi4py: /'
-	[ "$(grep -acE 'Ran [0-9]+ tests' /run/mpi4py)" = 2 ] || tail -n 30 /run/mpi4py
+	mpi4py() { # NAME
+		job "$1" 300 "$MPICH/bin/mpiexec" -n 2 "$MPICH/bin/python" -B -P main.py -v "${words[@]}"
+		sed -nE "s/^libfabric provider: (.*) - .*/PROVIDER $1 \1/p" "/run/$1" | sort -u
+		# A line may begin behind what the other rank has just written.
+		grep -aoE '(FAIL|ERROR): .*|Ran [0-9]+ tests|OK' "/run/$1" | sed "s/^/$1: /"
+		[ "$(grep -acE 'Ran [0-9]+ tests' "/run/$1")" = 2 ] || tail -n 30 "/run/$1"
+	}
+	mpi4py mpi4py
+	unset FI_PROVIDER
+	export FI_AUTO_LOCAL=none FI_LOG_LEVEL=info FI_LOG_PROV=auto
+	mpi4py mpi4py-auto
+	grep -aoE 'peers [0-9]+ were reached by verbs, [0-9]+ by tcp' /run/mpi4py-auto | sort | uniq -c | sed 's/^ */WAYS /'
 )
 (
 	export LD_LIBRARY_PATH=$LIBDIR:$IMPI/lib I_MPI_FABRICS=ofi I_MPI_OFI_PROVIDER=$FI_PROVIDER I_MPI_ROOT=$IMPI I_MPI_HYDRA_BOOTSTRAP=fork

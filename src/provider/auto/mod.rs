@@ -84,7 +84,8 @@ impl OnEngine for Auto {
             inject_size: INJECT_SIZE,
             limits: Auto::limits(),
         };
-        vec![super::tcp::with_auth_keys(rdm.offer())]
+        let offer = super::tcp::with_auth_keys(rdm.offer());
+        vec![if has_card() { card::fitting(offer) } else { offer }]
     }
 
     fn address(&self, answer: &mut Info, query: &Query) -> Result<()> {
@@ -123,30 +124,28 @@ impl OnEngine for Auto {
     }
 }
 
+/// Whether endpoints have a device, unless theirs cannot be opened.
+fn has_card() -> bool {
+    matches!(settings::get().network, Network::Any | Network::Verbs) && card::is_there()
+}
+
 fn find_card() -> Option<card::Network> {
-    let wanted = settings::get().network;
-    if !matches!(wanted, Network::Any | Network::Verbs) {
-        return None;
-    }
-    let found = card::Network::find();
-    if found.is_none() && wanted == Network::Verbs {
+    let found = has_card().then(card::Network::find).flatten();
+    if found.is_none() && settings::get().network == Network::Verbs {
         log!(by NAME; Warn, Domain, "fi_domain: FI_AUTO_NETWORK=verbs, and no RDMA device can be used (`fi_info --check` says \
             why): peers are reached by tcp");
     }
     found
 }
 
-/// Those of near and of far peers. Endpoints that find no device to use may have higher ones.
+/// Those of near and of far peers. Endpoints whose device cannot be opened may have higher ones.
 fn limits() -> (Limits, Limits) {
     let settings = settings::get();
     let near = settings.local.then(Shm::limits);
     let network = match settings.network {
         Network::None => None,
         Network::Tcp => Some(Tcp::limits()),
-        Network::Verbs | Network::Any => {
-            let card = card::has_devices().then(card::limits);
-            Some(join::joined(card, Some(Tcp::limits())).0)
-        }
+        Network::Verbs | Network::Any => Some(join::joined(has_card().then(card::limits), Some(Tcp::limits())).0),
     };
     join::joined(near, network)
 }

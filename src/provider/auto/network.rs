@@ -25,7 +25,7 @@ pub struct NetworkNames {
     bed: Option<Epoll>,
 }
 
-pub type NetworkTransport = Join<NetworkNames>;
+pub(super) type NetworkTransport = Join<NetworkNames>;
 
 impl NetworkNames {
     pub(super) fn bed(&self) -> Option<&Epoll> {

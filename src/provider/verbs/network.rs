@@ -7,6 +7,7 @@ use super::endpoint::failed;
 use super::{devices, kept, rxm};
 use crate::abi::types::FI_EP_MSG;
 use crate::api::errno::Result;
+use crate::api::info::model::Info;
 use crate::engine::port::Limits;
 use crate::provider::on_engine::OnEngine;
 use crate::sys::rdma::{self, Pd};
@@ -16,13 +17,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub type CardTransport = Reliable<Card>;
+pub(in crate::provider) type CardTransport = Reliable<Card>;
 
 /// How long a peer is tried that a device may not lead to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The device of a domain.
-pub struct Network {
+pub(in crate::provider) struct Network {
     pd: Arc<Pd>,
     memory: DomainMemory,
     /// The addresses that lead to it.
@@ -31,12 +32,8 @@ pub struct Network {
 
 impl Network {
     /// The first device that can be used. None: there is none, which the log tells at level info.
-    pub fn find() -> Option<Network> {
-        if !has_devices() {
-            return None;
-        }
-        let connected = devices::offers(false).into_iter();
-        let connected: Vec<_> = connected.filter(|info| info.ep_type() == FI_EP_MSG).collect();
+    pub(in crate::provider) fn find() -> Option<Network> {
+        let connected = connected();
         let first = connected.first()?;
         let same = connected
             .iter()
@@ -51,12 +48,12 @@ impl Network {
         Some(Network { pd, memory, places })
     }
 
-    pub fn places(&self) -> &[SocketAddr] {
+    pub(in crate::provider) fn places(&self) -> &[SocketAddr] {
         &self.places
     }
 
     /// An endpoint at one of these addresses that calls itself so.
-    pub fn open(&self, at: &SocketAddr, instance: u64) -> Result<CardTransport> {
+    pub(in crate::provider) fn open(&self, at: &SocketAddr, instance: u64) -> Result<CardTransport> {
         let config = Config {
             elsewhere_after: Some(PATIENCE),
             instance: Some(instance),
@@ -69,11 +66,25 @@ impl Network {
     }
 }
 
-/// Whether there are devices at all, usable or not.
-pub fn has_devices() -> bool {
-    rdma::any()
+/// Whether there is one.
+pub(in crate::provider) fn is_there() -> bool {
+    !connected().is_empty()
 }
 
-pub fn limits() -> Limits {
+pub(in crate::provider) fn limits() -> Limits {
     super::VerbsRxm::limits()
+}
+
+/// The offer of an endpoint, without what one on a device has not.
+pub(in crate::provider) fn fitting(offer: Info) -> Info {
+    rxm::without_contexts(offer)
+}
+
+/// Offers of connected endpoints. A machine without devices is not searched, nor the log filled.
+fn connected() -> Vec<Info> {
+    if !rdma::any() {
+        return Vec::new();
+    }
+    let offers = devices::offers(false).into_iter();
+    offers.filter(|info| info.ep_type() == FI_EP_MSG).collect()
 }

@@ -205,7 +205,7 @@ fn offer(connected: Info) -> Option<Info> {
 }
 
 /// An endpoint has one address of its own, and no contexts with addresses of theirs.
-fn without_contexts(mut info: Info) -> Info {
+pub(super) fn without_contexts(mut info: Info) -> Info {
     info.caps &= !FI_NAMED_RX_CTX;
     if let Some(tx) = &mut info.tx {
         tx.caps &= !FI_NAMED_RX_CTX;

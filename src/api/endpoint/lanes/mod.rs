@@ -10,7 +10,8 @@ use super::connection::{self, ConnectionEvent};
 use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{Known, KnownPeers, Tap};
 use crate::engine::port::{
-    self, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink, Token, Transport,
+    self, Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Recall, Remote, Sink, Token,
+    Transport,
 };
 use crate::engine::wire::Header;
 use crate::util::ready::{Ready, ReadyList};
