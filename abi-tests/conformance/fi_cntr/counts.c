@@ -249,6 +249,26 @@ static void one_counter_for_two_endpoints(void)
 	close_counted(&bed, cntr);
 }
 
+/* As Sandia OpenSHMEM binds its counters. */
+static void bound_to_an_enabled_endpoint(void)
+{
+	struct fi_cntr_attr attr = { 0 };
+	struct fid_cntr *cntr;
+	struct bed bed;
+	int ret;
+
+	open_bed(&bed, &usual);
+	OK(try_open(&bed, &attr, &cntr));
+	exchange(&bed, 0, 1, 8);
+	ret = fi_ep_bind(bed.side[0].ep, &cntr->fid, FI_SEND);
+	NEED(ret == 0, "fi_ep_bind of an enabled endpoint: %s", fi_strerror(-ret));
+	POST(&bed, fi_trecv(bed.side[1].ep, in, 8, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 8, desc, bed.side[1].addr, 1, ctx(2)));
+	BECOMES(cntr, 1);
+	GIVES(-FI_EBUSY, fi_close(&cntr->fid));
+	close_counted(&bed, cntr);
+}
+
 static const struct test tests[] = {
 	TEST(counts_sends), TEST(counts_receives), TEST(counts_both_directions), TEST(counts_large_messages_once),
 	TEST(counts_without_entries), TEST(counts_injects), TEST(counter_instead_of_a_queue),
@@ -256,7 +276,7 @@ static const struct test tests[] = {
 #if HEADERS_2
 	TEST(bytes_sent), TEST(bytes_received), TEST(bytes_of_an_error),
 #endif
-	TEST(close_while_in_use), TEST(one_counter_for_two_endpoints),
+	TEST(close_while_in_use), TEST(one_counter_for_two_endpoints), TEST(bound_to_an_enabled_endpoint),
 };
 
 CASES(tests)

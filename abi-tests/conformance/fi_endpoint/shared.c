@@ -187,6 +187,26 @@ static void shared_transmit_context_binds_once(void)
 	close_sharers(&bed, &stx->fid);
 }
 
+/* Bound to an endpoint that has a transmit context of its own and is enabled, and closed before it: so does Sandia OpenSHMEM. */
+static void shared_transmit_context_of_nobody(void)
+{
+	struct setup s = { 0 };
+	struct fid_stx *stx;
+	struct bed bed;
+	int ret;
+
+	open_bed(&bed, &s);
+	stx = a_transmit_context(&bed, NULL);
+	ret = fi_ep_bind(bed.side[0].ep, &stx->fid, 0);
+	NEED(ret == 0, "fi_ep_bind of a transmit context that the endpoint was not made for: %s", fi_strerror(-ret));
+	OK(fi_close(&stx->fid));
+	OK(fi_trecv(bed.side[1].ep, in, 32, desc, FI_ADDR_UNSPEC, 1, 0, ctx(1)));
+	POST(&bed, fi_tsend(bed.side[0].ep, out, 32, desc, bed.side[1].addr, 1, ctx(2)));
+	COMPLETION(&bed, bed.side[1].rx, ctx(1));
+	COMPLETION(&bed, bed.side[0].tx, ctx(2));
+	close_bed(&bed);
+}
+
 /* Both directions may be shared, and shared with others. */
 static void both_contexts_shared(void)
 {
@@ -216,7 +236,7 @@ static void both_contexts_shared(void)
 static const struct test tests[] = {
 	TEST(shared_receive_context), TEST(shared_receive_context_binds_once), TEST(shared_receive_context_alias),
 	TEST(shared_receives_of_unexpected), TEST(shared_transmit_context), TEST(shared_transmit_context_binds_once),
-	TEST(both_contexts_shared),
+	TEST(shared_transmit_context_of_nobody), TEST(both_contexts_shared),
 };
 
 CASES(tests)

@@ -201,6 +201,13 @@ impl Bindings {
         self.counters().for_each(|cntr| cntr.attach(endpoint.clone()));
     }
 
+    /// As `attach`, of a counter that was bound for these kinds of operation since.
+    pub fn attach_counter(&self, cntr: &Arc<Cntr>, flags: u64, endpoint: &Arc<dyn Progress>) {
+        for driven in core::iter::once(endpoint).chain(&self.wards) {
+            (0..flags.count_ones()).for_each(|_| cntr.attach(driven.clone()));
+        }
+    }
+
     /// Whether any queue or counter is bound, so that reading it drives the endpoint.
     pub fn drives(&self) -> bool {
         self.queues().next().is_some() || self.counters().next().is_some()

@@ -93,11 +93,19 @@ pub trait EndpointOps: Messaging + Rma + Atomics + Sized + 'static {
         })
     }
 
-    /// `flags`: the kinds of operation that the counter counts.
+    /// `flags`: the kinds of operation that the counter counts. Those that the endpoint begins by itself may be counted from
+    /// later than fi_enable on: Sandia OpenSHMEM binds such counters to an endpoint that is enabled.
     fn bind_cntr(&self, cntr: &Arc<Cntr>, flags: u64) -> Result<()> {
+        let me = self.as_progress();
         self.with_state(|state| {
-            state.not_enabled()?;
-            state.bindings.bind_cntr(cntr, flags)
+            if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
+                state.not_enabled()?;
+            }
+            state.bindings.bind_cntr(cntr, flags)?;
+            if state.enabled {
+                state.bindings.attach_counter(cntr, flags, &me);
+            }
+            Ok(())
         })
     }
 

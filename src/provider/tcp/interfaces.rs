@@ -131,7 +131,8 @@ fn offer(interface: &Interface, protocol: u32, strings: bool) -> Info {
         _ => rdm.offer(),
     };
     info.src_addr = Some(to_bytes(&interface.address));
-    info.nic = Some(nic(&interface.name));
+    // The loopback interface is no card. Sandia OpenSHMEM deals its processes out over all that are.
+    info.nic = (!interface.loopback).then(|| nic(&interface.name));
     super::with_auth_keys(info)
 }
 
