@@ -4,7 +4,10 @@
 
 static struct station *a, *b;
 
-/* Whatever an earlier case has left: not all come to their end. */
+/*
+ * Whatever an earlier case has left: not all come to their end. While a link was down a host may have asked in vain who has an
+ * address; whoever connects before it gives that up would be told that there is no route.
+ */
 static void repair(void)
 {
 	for (int host = 1; host <= 2 && !all_here(); host++) {
@@ -12,6 +15,8 @@ static void repair(void)
 		net("-n h%d link delete docker0 2>/dev/null || true", host);
 		net("-n h%d link delete inside 2>/dev/null || true", host);
 	}
+	for (int host = 1; host <= 2 && !all_here(); host++)
+		net("-n h%d neigh flush all", host);
 }
 
 static bool knows_peer(const struct station *station)
