@@ -1,9 +1,10 @@
 //! Addresses of provider `auto`: `fi_auto://NAME-IP-PORT`, all of one length, which is below the 64 bytes that MPICH keeps.
 //!
-//! NAME is a number that the endpoint drew, of which one bit says whether an RDMA device of it listens at IP and PORT, too. What stands behind the `://` is its name in shared memory, too, so an endpoint
+//! NAME is a number that the endpoint drew. What stands behind the `://` is its name in shared memory, too, so an endpoint
 //! that a process finds there by it is on the same machine, of the same user, and can be reached. IP (an IPv4 address is
-//! mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. A context of a scalable endpoint
-//! has its number behind that, as shared memory writes it. Called by `mod` and `endpoint`.
+//! mapped) and PORT are where it listens; zeros: it has no network. All are hexadecimal. One bit of NAME says that an RDMA
+//! device listens there, besides tcp. A context of a scalable endpoint has its number behind that, as shared memory writes
+//! it. Called by `mod`, `endpoint` and `network`.
 
 use crate::abi::types::FI_EINVAL;
 use crate::api::av::string::name;
@@ -75,7 +76,7 @@ impl Address {
         shm::context(text.as_bytes(), self.context)
     }
 
-    /// The same endpoint, or whoever has this name, if a device leads to it, or if none does.
+    /// The same, with the bit of its name that says whether a device leads to it.
     pub(super) fn with_card(self, has_card: bool) -> Address {
         let name = self.name & !CARD | if has_card { CARD } else { 0 };
         Address { name, ..self }

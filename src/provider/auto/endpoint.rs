@@ -4,7 +4,7 @@
 
 use super::address::{Address, NAMES, whole};
 use super::network::{self, NetworkTransport};
-use super::sleep::{self, bed};
+use super::sleep::{self, both};
 use super::{AutoDomain, settings};
 use crate::abi::types::*;
 use crate::api::endpoint::{EndpointTransport, Renamed};
@@ -24,7 +24,8 @@ pub struct Names {
     own: Address,
     domain: Arc<AutoDomain>,
     secret: Option<Secret>,
-    bed: Option<Epoll>,
+    /// Readable when one of the two ways is; None: there is only one.
+    both: Option<Epoll>,
 }
 
 pub(super) type AutoTransport = Join<Names>;
@@ -112,7 +113,7 @@ pub(super) fn open(wanted: &Address, domain: &Arc<AutoDomain>, secret: Option<Se
         own,
         domain: domain.clone(),
         secret,
-        bed: bed(near.as_ref(), far.as_ref())?,
+        both: both(near.as_ref(), far.as_ref())?,
     };
     Ok(Join::new(names, near, far))
 }
@@ -169,7 +170,7 @@ impl EndpointTransport for AutoTransport {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        sleep::wake_fd(self, self.names().bed.as_ref())
+        sleep::wake_fd(self, self.names().both.as_ref())
     }
 
     fn wake(&self) {

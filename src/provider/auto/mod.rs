@@ -85,7 +85,11 @@ impl OnEngine for Auto {
             limits: Auto::limits(),
         };
         let offer = super::tcp::with_auth_keys(rdm.offer());
-        vec![if has_card() { card::fitting(offer) } else { offer }]
+        vec![if has_card() {
+            card::without_contexts(offer)
+        } else {
+            offer
+        }]
     }
 
     fn address(&self, answer: &mut Info, query: &Query) -> Result<()> {
@@ -124,13 +128,17 @@ impl OnEngine for Auto {
     }
 }
 
+fn may_have_card() -> bool {
+    matches!(settings::get().network, Network::Any | Network::Verbs)
+}
+
 /// Whether endpoints have a device, unless theirs cannot be opened.
 fn has_card() -> bool {
-    matches!(settings::get().network, Network::Any | Network::Verbs) && card::is_there()
+    may_have_card() && card::is_there()
 }
 
 fn find_card() -> Option<card::Network> {
-    let found = has_card().then(card::Network::find).flatten();
+    let found = may_have_card().then(card::Network::find).flatten();
     if found.is_none() && settings::get().network == Network::Verbs {
         log!(by NAME; Warn, Domain, "fi_domain: FI_AUTO_NETWORK=verbs, and no RDMA device can be used (`fi_info --check` says \
             why): peers are reached by tcp");

@@ -4,7 +4,7 @@
 //! `endpoint`.
 
 use super::address::Address;
-use super::sleep::bed;
+use super::sleep::both;
 use super::{AutoDomain, NAME};
 use crate::abi::types::*;
 use crate::api::errno::{Errno, Result};
@@ -22,14 +22,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 const TRIES: usize = 8;
 
 pub struct NetworkNames {
-    bed: Option<Epoll>,
+    /// Readable when the device or tcp is; None: there is no device.
+    both: Option<Epoll>,
 }
 
 pub(super) type NetworkTransport = Join<NetworkNames>;
 
 impl NetworkNames {
-    pub(super) fn bed(&self) -> Option<&Epoll> {
-        self.bed.as_ref()
+    pub(super) fn both(&self) -> Option<&Epoll> {
+        self.both.as_ref()
     }
 }
 
@@ -38,7 +39,8 @@ impl Naming for NetworkNames {
     type Far = TcpTransport;
 
     const NEAR_MAY_FAIL: bool = true;
-    /// The device is looked at now and then itself, while all that comes goes through shared memory.
+    /// Less than usual: while only shared memory is in use, the device is polled once in `Names::LOOK_EVERY` polls, and tcp
+    /// once in so many of those.
     const LOOK_EVERY: u32 = 16;
 
     fn near(&self, address: &[u8]) -> Option<Vec<u8>> {
@@ -72,7 +74,7 @@ impl Naming for NetworkNames {
     }
 
     fn ended(&self, near: usize, far: usize) {
-        if self.bed.is_some() && near + far > 0 {
+        if self.both.is_some() && near + far > 0 {
             log!(by NAME; Info, EpCtrl, "fi_close: of the network's peers {near} were reached by verbs, {far} by tcp");
         }
     }
@@ -137,6 +139,6 @@ fn open_tcp(own: &Address, secret: Option<&Secret>) -> Result<TcpTransport> {
 
 fn joined(card: Option<CardTransport>, far: TcpTransport, own: Address) -> Result<(NetworkTransport, Address)> {
     let own = own.listening_at(&far.local_address());
-    let bed = bed(card.as_ref(), Some(&far))?;
-    Ok((Join::new(NetworkNames { bed }, card, Some(far)), own))
+    let both = both(card.as_ref(), Some(&far))?;
+    Ok((Join::new(NetworkNames { both }, card, Some(far)), own))
 }

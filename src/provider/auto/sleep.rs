@@ -37,7 +37,7 @@ impl Sleeps for NetworkTransport {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        wake_fd(self, self.names().bed())
+        wake_fd(self, self.names().both())
     }
 
     fn wake(&self) {
@@ -46,7 +46,7 @@ impl Sleeps for NetworkTransport {
 }
 
 /// Readable when one of the two descriptors is. None: there is only one.
-pub(super) fn bed(near: Option<&impl Sleeps>, far: Option<&impl Sleeps>) -> Result<Option<Epoll>> {
+pub(super) fn both(near: Option<&impl Sleeps>, far: Option<&impl Sleeps>) -> Result<Option<Epoll>> {
     let near = near.and_then(Sleeps::wake_fd);
     let (Some(near), Some(far)) = (near, far.and_then(Sleeps::wake_fd)) else {
         return Ok(None);
@@ -70,10 +70,10 @@ pub(super) fn arm<N: Naming<Near: Sleeps, Far: Sleeps>>(join: &mut Join<N>) -> b
     near && far
 }
 
-pub(super) fn wake_fd<N: Naming<Near: Sleeps, Far: Sleeps>>(join: &Join<N>, bed: Option<&Epoll>) -> Option<RawFd> {
+pub(super) fn wake_fd<N: Naming<Near: Sleeps, Far: Sleeps>>(join: &Join<N>, both: Option<&Epoll>) -> Option<RawFd> {
     let near = || join.near().and_then(Sleeps::wake_fd);
     let far = || join.far().and_then(Sleeps::wake_fd);
-    bed.map(Epoll::fd).or_else(near).or_else(far)
+    both.map(Epoll::fd).or_else(near).or_else(far)
 }
 
 pub(super) fn wake<N: Naming<Near: Sleeps, Far: Sleeps>>(join: &Join<N>) {

@@ -75,8 +75,8 @@ pub(in crate::provider) fn limits() -> Limits {
     super::VerbsRxm::limits()
 }
 
-/// The offer of an endpoint, without what one on a device has not.
-pub(in crate::provider) fn fitting(offer: Info) -> Info {
+/// The offer of an endpoint, without contexts, as one on a device has none.
+pub(in crate::provider) fn without_contexts(offer: Info) -> Info {
     rxm::without_contexts(offer)
 }
 

@@ -5,7 +5,8 @@
 //! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
 //! is lost, the choice is open again. A near way that takes time to connect may be found to lead nowhere after it was chosen
 //! (`Naming::NEAR_MAY_FAIL`); then nothing has gone there yet, and the far one is taken. The engine's numbers are the join's
-//! (`peers`); `choosing` finds a peer's way, and `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
+//! (`peers`); `choosing` finds a peer's way, and `turns` says when the far way is polled, which costs a system call where the
+//! near one costs a look at memory.
 //!
 //! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
 //! missing. Opened by `provider`.

@@ -37,9 +37,16 @@ struct Place<N, F, C = ()> {
 
 trait Case {
     const NEAR_MAY_FAIL: bool = false;
+    /// Connections of both ways break.
+    const BREAKS: bool = false;
+
+    /// What is wrong with the near way, whose nodes are counted from the last.
+    fn spoil(_near: &mut [Stream], _seed: u64) {}
 }
 
-impl Case for () {}
+impl Case for () {
+    const BREAKS: bool = true;
+}
 
 fn address(machine: PeerId, node: PeerId) -> Vec<u8> {
     [machine.to_le_bytes(), node.to_le_bytes()].concat()
@@ -164,67 +171,56 @@ mod far {
     crate::transport::tests::suite::tests!(Far);
 }
 
-/// Several nodes, of which some are near to each other. Connections of both ways break.
+/// Several nodes, of which some are near to each other.
+type Joined<C> = Join<Place<Stream, Stream, C>>;
+
+impl<C: Case> Connected for Joined<C> {
+    const BREAKS: bool = C::BREAKS;
+
+    fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Joined<C>> {
+        let seed = world.borrow_mut().roll(u64::MAX);
+        let mut near = Stream::connected(nodes, seed);
+        C::spoil(&mut near, seed);
+        joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.near().unwrap().is_quiet() && self.far().unwrap().is_quiet()
+    }
+
+    fn die(&mut self) {
+        self.near_mut().unwrap().die();
+        self.far_mut().unwrap().die();
+    }
+
+    fn break_off(&mut self, peer: PeerId) {
+        match self.peers.way(peer) {
+            Way::Near(number) => self.near_mut().unwrap().break_off(number),
+            Way::Far(number) => self.far_mut().unwrap().break_off(number),
+            Way::Open => {}
+        }
+    }
+}
+
 mod mixed {
     use super::*;
 
-    type Mixed = Join<Place<Stream, Stream>>;
-
-    impl Connected for Mixed {
-        const BREAKS: bool = true;
-
-        fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Mixed> {
-            let seed = world.borrow_mut().roll(u64::MAX);
-            let near = Stream::connected(nodes, seed);
-            joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
-        }
-
-        fn is_quiet(&self) -> bool {
-            both_are_quiet(self)
-        }
-
-        fn die(&mut self) {
-            both_die(self);
-        }
-
-        fn break_off(&mut self, peer: PeerId) {
-            match self.peers.way(peer) {
-                Way::Near(number) => self.near_mut().unwrap().break_off(number),
-                Way::Far(number) => self.far_mut().unwrap().break_off(number),
-                Way::Open => {}
-            }
-        }
-    }
-
+    type Mixed = Joined<()>;
     crate::engine::tests::random::over!(Mixed);
 }
 
-/// The same, but of the two that are near, one does not reach the other the near way: each direction goes its own.
+/// Of the two that are near, one does not reach the other the near way: each direction goes its own.
 mod one_way {
     use super::*;
 
     struct OneWay;
-    impl Case for OneWay {}
-    type Lopsided = Join<Place<Stream, Stream, OneWay>>;
-
-    impl Connected for Lopsided {
-        fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Lopsided> {
-            let seed = world.borrow_mut().roll(u64::MAX);
-            let mut near = Stream::connected(nodes, seed);
-            // Counted from the last: nodes 1 and 0.
-            near[nodes as usize - 2].cannot_reach(nodes - 1);
-            joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
-        }
-
-        fn is_quiet(&self) -> bool {
-            both_are_quiet(self)
-        }
-
-        fn die(&mut self) {
-            both_die(self);
+    impl Case for OneWay {
+        fn spoil(near: &mut [Stream], _: u64) {
+            cannot_reach(near, 1, 0);
         }
     }
 
+    type Lopsided = Joined<OneWay>;
     crate::engine::tests::random::over!(Lopsided);
 }
 
@@ -235,38 +231,24 @@ mod misled {
     struct Late;
     impl Case for Late {
         const NEAR_MAY_FAIL: bool = true;
-    }
-    type Misled = Join<Place<Stream, Stream, Late>>;
 
-    impl Connected for Misled {
-        fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Misled> {
-            let seed = world.borrow_mut().roll(u64::MAX);
-            let mut near = Stream::connected(nodes, seed);
-            near.iter_mut().for_each(Stream::has_hope);
-            near[nodes as usize - 2].cannot_reach(nodes - 1);
+        fn spoil(near: &mut [Stream], seed: u64) {
+            near.iter_mut().for_each(Stream::be_hopeful);
+            cannot_reach(near, 1, 0);
             if seed % 2 == 0 {
-                near[nodes as usize - 1].cannot_reach(nodes - 2);
+                cannot_reach(near, 0, 1);
             }
-            joins(alone_or_two(nodes), near, Stream::connected(nodes, !seed))
-        }
-
-        fn is_quiet(&self) -> bool {
-            both_are_quiet(self)
-        }
-
-        fn die(&mut self) {
-            both_die(self);
         }
     }
 
+    type Misled = Joined<Late>;
     crate::engine::tests::random::over!(Misled);
 
     /// Who is not reached does not count as reached the near way, and is asked for there no more.
     #[test]
     fn the_far_way_is_taken_for_good() {
         let mut near = Stream::connected(4, 1);
-        near.iter_mut().for_each(Stream::has_hope);
-        near[2].cannot_reach(3);
+        Late::spoil(&mut near, 1);
         let mut ends: Vec<Misled> = joins(alone_or_two(4), near, Stream::connected(4, 2));
         let header = Header::new(crate::engine::wire::Packet::Segment, 1);
         let mut push = |to| {
@@ -282,11 +264,8 @@ mod misled {
     }
 }
 
-fn both_are_quiet<C: Case>(join: &Join<Place<Stream, Stream, C>>) -> bool {
-    join.near().unwrap().is_quiet() && join.far().unwrap().is_quiet()
-}
-
-fn both_die<C: Case>(join: &mut Join<Place<Stream, Stream, C>>) {
-    join.near_mut().unwrap().die();
-    join.far_mut().unwrap().die();
+/// Of the join's nodes, by the numbers that they have on the near way.
+fn cannot_reach(near: &mut [Stream], from: PeerId, to: PeerId) {
+    let last = near.len() as PeerId - 1;
+    near[(last - from) as usize].cannot_reach(last - to);
 }

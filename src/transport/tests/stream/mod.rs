@@ -67,7 +67,7 @@ impl Stream {
     }
 
     /// Peers that cannot be reached are found to be so only after some pushes.
-    pub fn has_hope(&mut self) {
+    pub fn be_hopeful(&mut self) {
         self.has_hope = true;
     }
 
