@@ -6,12 +6,14 @@
 //! `abi::built_in`.
 //!
 //! - `address`: what an address says of all ways;
+//! - `cards`: the cards that offers tell of;
 //! - `endpoint`: shared memory and the network as one;
 //! - `network`: a device and tcp as one;
 //! - `sleep`: how a join sleeps;
 //! - `settings`: the variables FI_AUTO_*.
 
 mod address;
+mod cards;
 mod endpoint;
 mod network;
 mod settings;
@@ -85,11 +87,11 @@ impl OnEngine for Auto {
             limits: Auto::limits(),
         };
         let offer = super::tcp::with_auth_keys(rdm.offer());
-        vec![if has_card() {
+        cards::each_with_a_card(if has_card() {
             card::without_contexts(offer)
         } else {
             offer
-        }]
+        })
     }
 
     fn address(&self, answer: &mut Info, query: &Query) -> Result<()> {

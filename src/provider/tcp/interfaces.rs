@@ -9,7 +9,7 @@ use crate::abi::types::*;
 use crate::api::av::uri;
 use crate::api::errno::{Errno, Result};
 use crate::api::info::address::{format_of, of_interface};
-use crate::api::info::model::Info;
+use crate::api::info::model::{Info, NicAttr};
 use crate::api::info::query::Query;
 use crate::provider::on_engine::OnEngine;
 use crate::sys::interfaces::{self, Interface};
@@ -34,6 +34,12 @@ pub(super) fn offers(protocol: u32) -> Vec<Info> {
     }
     let offers = |strings| all.iter().map(move |interface| offer(interface, protocol, strings));
     offers(false).chain(offers(true)).collect()
+}
+
+/// The cards of these, for a provider that goes by tcp.
+pub(super) fn nics() -> Vec<NicAttr> {
+    let _errno = errno::keep();
+    usable().iter().filter_map(card_of).collect()
 }
 
 /// The address of an endpoint that was given none.
@@ -131,9 +137,13 @@ fn offer(interface: &Interface, protocol: u32, strings: bool) -> Info {
         _ => rdm.offer(),
     };
     info.src_addr = Some(to_bytes(&interface.address));
-    // The loopback interface is no card. Sandia OpenSHMEM deals its processes out over all that are.
-    info.nic = (!interface.loopback).then(|| nic(&interface.name));
+    info.nic = card_of(interface);
     super::with_auth_keys(info)
+}
+
+/// The loopback interface is no card. Sandia OpenSHMEM deals its processes out over all that are.
+fn card_of(interface: &Interface) -> Option<NicAttr> {
+    (!interface.loopback).then(|| nic(&interface.name))
 }
 
 fn subnet(interface: &Interface) -> IpAddr {

@@ -14,7 +14,7 @@ use crate::api::av::{AddressKind, SocketAddr as SocketKind, SocketUri, uri};
 use crate::api::endpoint::connection::Connects;
 use crate::api::endpoint::{EndpointTransport, Renamed};
 use crate::api::errno::{Errno, Result};
-use crate::api::info::model::{AuthKey, FabricAttr, Info};
+use crate::api::info::model::{AuthKey, FabricAttr, Info, NicAttr};
 use crate::api::info::query::Query;
 use crate::engine::port::{Limits, PeerId};
 use crate::sys::resolve::{from_bytes, to_bytes};
@@ -159,6 +159,11 @@ fn place(address: &[u8]) -> Option<SocketAddr> {
 /// The address of an endpoint that was given none.
 pub(super) fn usual_place() -> Option<SocketAddr> {
     interfaces::usual(FI_FORMAT_UNSPEC)
+}
+
+/// What programs are told of the cards of all interfaces, one for each address, best first.
+pub(super) fn nics() -> Vec<NicAttr> {
+    interfaces::nics()
 }
 
 /// Which of these addresses of this machine an endpoint would rather have; None: it may have none of them.

@@ -7,7 +7,7 @@ use super::endpoint::failed;
 use super::{devices, kept, rxm};
 use crate::abi::types::FI_EP_MSG;
 use crate::api::errno::Result;
-use crate::api::info::model::Info;
+use crate::api::info::model::{Info, NicAttr};
 use crate::engine::port::Limits;
 use crate::provider::on_engine::OnEngine;
 use crate::sys::rdma::{self, Pd};
@@ -69,6 +69,11 @@ impl Network {
 /// Whether there is one.
 pub(in crate::provider) fn is_there() -> bool {
     !connected().is_empty()
+}
+
+/// What programs are told of all devices.
+pub(in crate::provider) fn nics() -> Vec<NicAttr> {
+    connected().into_iter().filter_map(|info| info.nic).collect()
 }
 
 pub(in crate::provider) fn limits() -> Limits {
