@@ -3,7 +3,7 @@
 //! Read once, when the core comes up. The names that the C library's shm has too mean the same.
 
 use crate::api::params::{Found, Owner, ParamType, Value};
-use crate::provider::settings::{Variable, define, queue, size};
+use crate::provider::settings::{QUEUE_MAX, Variable, define, size, within};
 use crate::transport::shm::Config;
 use std::sync::OnceLock;
 
@@ -69,8 +69,9 @@ impl Settings {
     fn read(find: impl Fn(&str) -> Found) -> Settings {
         let mut settings = Settings::default();
         let size = |name: &str| size(find(name));
-        settings.tx_size = queue(find("tx_size")).unwrap_or(settings.tx_size);
-        settings.rx_size = queue(find("rx_size")).unwrap_or(settings.rx_size);
+        let queue = |name: &str| within(super::NAME, name, find(name), 1..=QUEUE_MAX);
+        settings.tx_size = queue("tx_size").unwrap_or(settings.tx_size);
+        settings.rx_size = queue("rx_size").unwrap_or(settings.rx_size);
         settings.eager = size("eager_size");
         settings.together = size("together_size").unwrap_or(settings.together);
         if let Ok(Value::Bool(disabled)) = find("disable_cma") {
@@ -95,7 +96,6 @@ pub(super) fn get() -> Settings {
 mod tests {
     use super::*;
     use crate::api::params::Miss;
-    use crate::provider::settings::QUEUE_MAX;
 
     #[test]
     fn what_makes_sense_is_used() {

@@ -4,7 +4,7 @@
 
 use super::keys;
 use crate::api::params::{Found, Owner, ParamType, Value};
-use crate::provider::settings::{Variable, define, queue, size};
+use crate::provider::settings::{QUEUE_MAX, Variable, define, size, within};
 use crate::transport::tcp::{Config, Secret};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -100,13 +100,15 @@ impl Settings {
     fn read(find: impl Fn(&str) -> Found) -> Settings {
         let mut settings = Settings::default();
         let size = |name: &str| size(find(name));
+        let number = |name: &str, range| within(super::NAME, name, find(name), range);
         let time = |name: &str, default: Duration| {
             // An hour is for ever here.
-            let ms = size(name).map(|ms| ms.clamp(1, 3_600_000) as u64);
+            let ms = number(name, 1..=3_600_000).map(|ms| ms as u64);
             ms.map_or(default, Duration::from_millis)
         };
-        settings.tx_size = queue(find("tx_size")).unwrap_or(settings.tx_size);
-        settings.rx_size = queue(find("rx_size")).unwrap_or(settings.rx_size);
+        let queue = |name: &str| number(name, 1..=QUEUE_MAX);
+        settings.tx_size = queue("tx_size").unwrap_or(settings.tx_size);
+        settings.rx_size = queue("rx_size").unwrap_or(settings.rx_size);
         let config = &mut settings.config;
         config.eager = size("eager_size").unwrap_or(config.eager);
         config.connect_timeout = time("connect_timeout", config.connect_timeout);

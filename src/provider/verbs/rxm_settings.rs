@@ -4,7 +4,7 @@
 //! here are left out.
 
 use crate::api::params::{Found, Owner, ParamType, Value};
-use crate::provider::settings::{QUEUE_MAX, Variable, define};
+use crate::provider::settings::{QUEUE_MAX, Variable, define, within};
 use crate::transport::verbs::reliable::Config;
 use crate::util::user::IOV_LIMIT;
 use std::sync::OnceLock;
@@ -14,6 +14,9 @@ const MOST_PIECES: usize = 2 * IOV_LIMIT;
 
 /// No address of a plug-in's struct.
 const OWNER: Owner = Owner(4);
+
+/// Of the variables' names, behind FI_.
+const PREFIX: &str = "ofi_rxm";
 
 const VARIABLES: [Variable; 7] = [
     (
@@ -74,12 +77,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
+    /// `find`: what the user set. What he did not set stays as it is by default.
     fn read(find: impl Fn(&str) -> Found) -> Settings {
         let usual = Settings::default();
-        let size = |name: &str, least: usize, most: usize, usual: usize| match find(name) {
-            Ok(Value::Size(size)) if (least..=most).contains(&size) => size,
-            _ => usual,
+        let size = |name: &str, least: usize, most: usize, usual: usize| {
+            within(PREFIX, name, find(name), least..=most).unwrap_or(usual)
         };
         let config = usual.config;
         Settings {
@@ -101,7 +103,7 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// Makes the variables known, and reads them.
 pub(super) fn init() {
-    SETTINGS.get_or_init(|| define(OWNER, "ofi_rxm", &VARIABLES, |find| Settings::read(find)));
+    SETTINGS.get_or_init(|| define(OWNER, PREFIX, &VARIABLES, |find| Settings::read(find)));
 }
 
 pub(super) fn get() -> Settings {
@@ -114,7 +116,7 @@ mod tests {
     use crate::api::params::Miss;
 
     #[test]
-    fn what_makes_no_sense_is_left_out() {
+    fn what_is_out_of_range_is_the_nearest_that_is_not() {
         let read = |size: usize| Settings::read(|_| Ok(Value::Size(size)));
         let usual = Settings::read(|_| Err(Miss::Unset));
         assert_eq!(
@@ -122,10 +124,10 @@ mod tests {
             (16 << 10, 16, 2048)
         );
         let (large, small) = (read(1 << 40), read(0));
-        for settings in [large, small] {
-            assert_eq!((settings.config.buffer, settings.config.sends), (16 << 10, 128));
-            assert_eq!((settings.config.window, settings.rx_size), (16, 2048));
-        }
+        assert_eq!((large.config.buffer, large.config.sends), (1 << 20, 1 << 14));
+        assert_eq!((large.config.window, large.rx_size), (4096, QUEUE_MAX));
+        assert_eq!((small.config.buffer, small.config.sends), (512, MOST_PIECES));
+        assert_eq!((small.config.window, small.rx_size), (2, 1));
         assert!(!usual.device_atomics && !large.device_atomics);
         assert!(Settings::read(|_| Ok(Value::Bool(true))).device_atomics);
         let some = read(1000);

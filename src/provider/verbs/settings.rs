@@ -3,7 +3,7 @@
 //! Read once, when the core comes up. The names are the C library's, and mean the same.
 
 use crate::api::params::{Found, Owner, ParamType, Value};
-use crate::provider::settings::{Variable, define};
+use crate::provider::settings::{QUEUE_MAX, Variable, define, within};
 use std::sync::OnceLock;
 
 /// No address of a plug-in's struct.
@@ -94,22 +94,17 @@ impl Settings {
     /// `find`: what the user set. What he did not set, or what makes no sense, stays as it is by default.
     fn read(find: impl Fn(&str) -> Found) -> Settings {
         let usual = Settings::default();
-        let number = |name: &str, least: usize, most: usize, usual: usize| match find(name) {
-            Ok(Value::Int(value)) => usize::try_from(value)
-                .ok()
-                .filter(|value| (least..=most).contains(value))
-                .unwrap_or(usual),
-            _ => usual,
+        let number = |name: &str, least: usize, most: usize, usual: usize| {
+            within(super::NAME, name, find(name), least..=most).unwrap_or(usual)
         };
         let list = |name: &str| match find(name) {
             Ok(Value::Text(text)) => names(&text),
             _ => Vec::new(),
         };
-        const QUEUE: usize = 1 << 20;
         const PIECES: usize = crate::util::user::IOV_LIMIT;
         Settings {
-            tx_size: number("tx_size", 1, QUEUE, usual.tx_size),
-            rx_size: number("rx_size", 1, QUEUE, usual.rx_size),
+            tx_size: number("tx_size", 1, QUEUE_MAX, usual.tx_size),
+            rx_size: number("rx_size", 1, QUEUE_MAX, usual.rx_size),
             tx_pieces: number("tx_iov_limit", 1, PIECES, usual.tx_pieces),
             rx_pieces: number("rx_iov_limit", 1, PIECES, usual.rx_pieces),
             inline: number("inline_size", 0, 1 << 16, usual.inline),
@@ -160,6 +155,11 @@ mod tests {
         let expected = Settings {
             inline: 0,
             tx_size: 8,
+            rx_size: 1,
+            tx_pieces: 1,
+            rx_pieces: 1,
+            retry_timer: 31,
+            gid: 255,
             devices: vec!["mlx".into(), "rxe0".into()],
             ..Settings::default()
         };

@@ -58,7 +58,7 @@ fn understood(setting: &Setting, library: &Library) -> Finding {
         let advice = format!("{undo}, as it does nothing.");
         return Finding::fine("known", format!("{told} is understood, but {winner} goes before it.")).advise(advice);
     }
-    match library.warning_of(setting) {
+    match library.warning_of(setting).or_else(|| nobody_logs_as(setting, library)) {
         None => Finding::fine("known", format!("{told} is understood.")),
         Some(why) => Finding::warning(
             "misread",
@@ -66,6 +66,21 @@ fn understood(setting: &Setting, library: &Library) -> Finding {
             format!("Set it to something else (`fi_info -g {name}` says what it may be), or {undo}."),
         ),
     }
+}
+
+/// Why FI_LOG_PROV does not do what it seems to. The library does not tell of it, as a plug-in may log by any name.
+fn nobody_logs_as(setting: &Setting, library: &Library) -> Option<String> {
+    if setting.name != "FI_LOG_PROV" {
+        return None;
+    }
+    let is_known = |name: &str| {
+        let mut known = library.providers.iter().map(|(known, _)| &**known);
+        name.is_empty() || name.eq_ignore_ascii_case("core") || known.any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let mut names = setting.value.trim_start_matches('^').split(',').map(str::trim);
+    let stranger = names.find(|name| !is_known(name))?;
+    let known: Vec<&str> = library.providers.iter().map(|(known, _)| &**known).collect();
+    Some(format!("no provider is called {stranger}; there are {}", known.join(", ")))
 }
 
 fn unknown(setting: &Setting, known: &[String]) -> Finding {
@@ -200,6 +215,29 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert!(found[1].advice.as_ref().unwrap().ends_with("or unset FI_PROVIDER."));
+    }
+
+    #[test]
+    fn names_of_those_who_may_log() {
+        let mut library = library();
+        library.params.push(Param {
+            name: b"FI_LOG_PROV".to_vec(),
+            kind: FI_PARAM_STRING,
+            help: None,
+            value: None,
+        });
+        library.providers = vec![("tcp".into(), "1".into()), ("shm".into(), "1".into())];
+        let told = |value: &str| {
+            let made = MadeUp::new().set("FI_LOG_PROV", value);
+            check(&made.0, &library).findings[0].sentence.clone()
+        };
+        for value in ["tcp", "^TCP,core", "shm, tcp"] {
+            assert_eq!(told(value), format!("FI_LOG_PROV={value} is understood."));
+        }
+        assert_eq!(
+            told("tcp,verbs"),
+            "FI_LOG_PROV=tcp,verbs: no provider is called verbs; there are tcp, shm."
+        );
     }
 
     #[test]
