@@ -36,7 +36,7 @@ pub(super) fn size(found: Found) -> Option<usize> {
 }
 
 /// A number that the user set of a provider. In place of one that is out of range the nearest is taken, and the log tells.
-pub(super) fn within(provider: &str, name: &str, found: Found, range: RangeInclusive<usize>) -> Option<usize> {
+pub(super) fn within(provider: &'static str, name: &str, found: Found, range: RangeInclusive<usize>) -> Option<usize> {
     let number = match found {
         Ok(Value::Size(size)) => i128::try_from(size).ok()?,
         Ok(Value::Int(number)) => i128::from(number),

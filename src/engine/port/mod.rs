@@ -366,6 +366,10 @@ pub trait Transport {
     /// Delivers about `budget` packets at most. Returns how many.
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize;
 
+    /// The next poll finds whatever has come, from whomever. A poll may leave that to one of the next, as programs poll in a
+    /// loop; but one that has found something, another way, may poll only once more.
+    fn look_everywhere(&mut self) {}
+
     /// Begins to connect to this peer, if need be, and says how far that is.
     fn connect(&mut self, _to: PeerId) -> Contact {
         Contact::Made

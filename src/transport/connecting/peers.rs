@@ -151,6 +151,11 @@ impl<L, A> Peers<L, A> {
         self.get_mut(peer)?.link.as_deref_mut()
     }
 
+    /// How many have a number, connected or not.
+    pub fn count(&self) -> usize {
+        self.table.len() - self.free.len()
+    }
+
     pub fn all(&mut self) -> impl Iterator<Item = &mut Peer<L, A>> {
         self.table.iter_mut()
     }

@@ -21,6 +21,7 @@ use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{KnownPeers, Tap};
 use crate::engine::port::*;
 use crate::engine::wire::Header;
+use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use peers::{Peers, Way};
@@ -199,6 +200,9 @@ impl<N: Naming> Join<N> {
     fn poll_far<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let Some(far) = &mut self.far else { return 0 };
         self.far_is_to_flush = true;
+        if self.turns.has_found() {
+            far.transport.look_everywhere();
+        }
         let mut done = far.poll(sink, &mut self.lost, budget);
         if !far.fresh.is_empty() {
             while let Some(number) = far.fresh.pop() {
@@ -208,7 +212,7 @@ impl<N: Naming> Join<N> {
             self.turns.far_is_used();
             done += far.poll(sink, &mut self.lost, budget);
         }
-        self.turns.far_was_polled(done);
+        self.turns.far_was_polled(done, clock::coarse_ms());
         self.reopen_lost(false);
         done
     }
@@ -315,12 +319,22 @@ impl<N: Naming> Transport for Join<N> {
         near != Some(false) && far != Some(false)
     }
 
+    fn look_everywhere(&mut self) {
+        if let Some(near) = self.near_mut() {
+            near.look_everywhere();
+        }
+        if let Some(far) = self.far_mut() {
+            far.look_everywhere();
+        }
+        self.turns.far_is_next();
+    }
+
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let (mut done, mut far_is_due) = (0, true);
         if let Some(near) = &mut self.near {
             done = near.poll(sink, &mut self.lost, budget);
-            far_is_due = self.turns.is_far_due(done);
+            far_is_due = self.turns.is_far_due(done, clock::coarse_ms);
             if !near.fresh.is_empty() {
                 done += self.poll_near_again(sink, budget);
             }

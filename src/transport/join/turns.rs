@@ -1,14 +1,18 @@
 //! When the far way is polled. A poll of it is a system call, as long as ten or twenty polls of the near way.
 //!
 //! While something went or came the far way lately, it is polled whenever the near way has nothing. Otherwise it is
-//! looked at now and then. Called by `Join` only.
+//! looked at now and then, by the number of polls, or by the clock if a program polls seldom. Called by `Join` only.
+//! All times are in milliseconds, by a clock that is quick to read.
 
-/// Polls of the near way that find something between two looks.
+/// Polls that find something, from one that is of the far way too to the next.
 const BUSY: u32 = 1024;
-/// The same while the far way is in use.
-const BUSY_IN_USE: u32 = 8;
-/// Looks that find nothing until the far way counts as not in use.
-const LATELY: u32 = 4096;
+/// The same while the far way is in use: so a program that has found something finds, with one more poll, whatever has come.
+const BUSY_IN_USE: u32 = 2;
+/// The far way counts as in use for so long after its last news. That is longer than one turn of a processor, so that it does
+/// not end only because others had their turn.
+const LATELY_MS: u64 = 100;
+/// Polls from one look at the clock to the next.
+const CLOCK_EVERY: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Turns {
@@ -16,8 +20,12 @@ pub(super) struct Turns {
     most_empty: u32,
     empty: u32,
     busy: u32,
-    /// Looks for which the far way still counts as in use.
-    in_use: u32,
+    in_use: bool,
+    /// Something went the far way since it was polled.
+    sent: bool,
+    /// When it had news last, and when it was polled last.
+    used_at: u64,
+    polled_at: u64,
 }
 
 impl Turns {
@@ -26,31 +34,50 @@ impl Turns {
             most_empty,
             empty: 0,
             busy: 0,
-            in_use: 0,
+            in_use: false,
+            sent: false,
+            used_at: 0,
+            polled_at: 0,
         }
     }
 
     /// The near way was polled and had so many packets: whether the far way is next.
     #[inline]
-    pub(super) fn is_far_due(&mut self, near: usize) -> bool {
-        if near > 0 {
+    pub(super) fn is_far_due(&mut self, near: usize, clock: impl FnOnce() -> u64) -> bool {
+        let (polls, most) = if near > 0 {
             self.empty = 0;
             self.busy += 1;
-            return self.busy >= if self.in_use > 0 { BUSY_IN_USE } else { BUSY };
-        }
-        self.empty += 1;
-        self.in_use > 0 || self.empty >= self.most_empty
+            (self.busy, if self.in_use { BUSY_IN_USE } else { BUSY })
+        } else {
+            self.empty += 1;
+            (self.empty, if self.in_use { 1 } else { self.most_empty })
+        };
+        polls >= most || polls % CLOCK_EVERY == 0 && clock() != self.polled_at
     }
 
-    /// It was polled, and had so many packets.
-    pub(super) fn far_was_polled(&mut self, far: usize) {
-        (self.empty, self.busy) = (0, 0);
-        self.in_use = if far > 0 { LATELY } else { self.in_use.saturating_sub(1) };
+    /// It was polled at this time, and had so many packets.
+    pub(super) fn far_was_polled(&mut self, far: usize, now: u64) {
+        if far > 0 || core::mem::take(&mut self.sent) {
+            (self.in_use, self.used_at) = (true, now);
+        } else if now.saturating_sub(self.used_at) > LATELY_MS {
+            self.in_use = false;
+        }
+        (self.empty, self.busy, self.polled_at) = (0, u32::from(far > 0), now);
+    }
+
+    /// Either way, since the far way was polled or by that.
+    pub(super) fn has_found(&self) -> bool {
+        self.busy > 0
+    }
+
+    /// It is polled next, whatever the near way has.
+    pub(super) fn far_is_next(&mut self) {
+        (self.empty, self.busy) = (self.most_empty, BUSY);
     }
 
     /// Something goes that way.
     pub(super) fn far_is_used(&mut self) {
-        self.in_use = LATELY;
+        (self.in_use, self.sent) = (true, true);
     }
 }
 
@@ -61,11 +88,11 @@ mod tests {
     const EMPTY: u32 = 256;
 
     /// How many of these polls of the near way, of which each had so many packets, are followed by one of the far way.
-    fn looks(turns: &mut Turns, polls: u32, near: usize) -> u32 {
+    fn looks(turns: &mut Turns, polls: u32, near: usize, now: u64) -> u32 {
         let mut looks = 0;
         for _ in 0..polls {
-            if turns.is_far_due(near) {
-                turns.far_was_polled(0);
+            if turns.is_far_due(near, || now) {
+                turns.far_was_polled(0, now);
                 looks += 1;
             }
         }
@@ -75,11 +102,11 @@ mod tests {
     #[test]
     fn a_far_way_that_is_not_in_use_is_looked_at_now_and_then() {
         let mut turns = Turns::new(EMPTY);
-        assert_eq!(looks(&mut turns, 100 * EMPTY, 0), 100);
-        assert_eq!(looks(&mut turns, 100 * BUSY, 1), 100);
+        assert_eq!(looks(&mut turns, 100 * EMPTY, 0, 0), 100);
+        assert_eq!(looks(&mut turns, 100 * BUSY, 1, 0), 100);
         // A near peer that answers soon leaves no time to look.
         for _ in 0..BUSY - 1 {
-            assert_eq!((looks(&mut turns, EMPTY / 2, 0), looks(&mut turns, 1, 1)), (0, 0));
+            assert_eq!((looks(&mut turns, EMPTY / 2, 0, 0), looks(&mut turns, 1, 1, 0)), (0, 0));
         }
     }
 
@@ -87,11 +114,24 @@ mod tests {
     fn one_in_use_is_polled_whenever_the_near_way_has_nothing() {
         let mut turns = Turns::new(EMPTY);
         turns.far_is_used();
-        assert_eq!(looks(&mut turns, 100, 0), 100);
-        assert_eq!(looks(&mut turns, 10 * BUSY_IN_USE, 1), 10);
-        assert!(
-            looks(&mut turns, 2 * LATELY, 0) < 2 * LATELY,
-            "it is not in use any more"
-        );
+        assert_eq!(looks(&mut turns, 100_000, 0, 7), 100_000);
+        assert_eq!(looks(&mut turns, 10 * BUSY_IN_USE, 1, 7), 10);
+        assert_eq!(looks(&mut turns, 100, 0, 7 + LATELY_MS), 100);
+        let later = 8 + LATELY_MS;
+        assert_eq!(looks(&mut turns, 1, 0, later), 1);
+        assert_eq!(looks(&mut turns, EMPTY - 1, 0, later), 0, "it is not in use any more");
+        turns.far_was_polled(1, later);
+        assert_eq!(looks(&mut turns, 1, 1, later), 1, "something else was found before");
+        assert_eq!(looks(&mut turns, 1, 1, later), 0);
+        assert_eq!(looks(&mut turns, 100, 0, later), 100);
+    }
+
+    #[test]
+    fn a_program_that_polls_seldom_looks_soon() {
+        for near in [0, 1] {
+            let mut turns = Turns::new(EMPTY);
+            let polls = (1..=100).filter(|poll| looks(&mut turns, 1, near, *poll) > 0);
+            assert_eq!(polls.count(), 100 / CLOCK_EVERY as usize);
+        }
     }
 }

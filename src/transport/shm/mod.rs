@@ -296,7 +296,8 @@ impl Transport for ShmTransport {
         }
         let mut done = self.inbox.poll_hot(sink, budget, &mut self.events);
         self.polls_to_housekeeping -= 1;
-        if self.polls_to_housekeeping == 0 || !self.events.is_empty() {
+        // A program that polls once and goes on to something else finds what has come, whoever sent it.
+        if self.polls_to_housekeeping == 0 || self.own.header.has_rung() || !self.events.is_empty() {
             done += self.do_housekeeping(sink, budget.saturating_sub(done));
         }
         if !self.pending_copies.is_empty() {

@@ -1,11 +1,14 @@
 //! Who is read in a poll: links that had news lately are asked directly, all others are found by epoll.
 //!
 //! What a poll costs when nothing has come does not depend on how many peers there are: a read of at most `BLIND` links,
-//! or one look at epoll, and now and then both. Part of `TcpTransport`.
+//! or one look at epoll, and now and then both. A program that polls in a loop has a look at epoll in each `LOOK` polls. One
+//! that polls once and goes on to something else, as MPI_Test does, finds with that poll whatever has come. Part of
+//! `TcpTransport`.
 
 use super::deadlines::TICK;
 use super::{TcpTransport, key, key_of};
 use crate::engine::port::{PeerId, Sink};
+use crate::sys::clock;
 use crate::sys::epoll::Events;
 
 /// Polls from one look at epoll to the next while links are asked directly.
@@ -53,23 +56,69 @@ impl TcpTransport {
                 continue;
             }
             blind -= usize::from(!news);
-            let came = link.receive(number, sink, &mut self.buffer, TURN.min(budget - done));
+            let (came, stays) = self.read_link(at, number, sink, budget - done);
             done += came;
-            if link.is_over() {
-                link.in_active = false;
-                self.active.swap_remove(at);
-                self.peers.note_end(number);
-                continue;
-            }
-            link.idle = if came > 0 || news { 0 } else { link.idle + 1 };
-            if link.idle > COOL {
-                link.in_active = false;
-                self.active.swap_remove(at);
-                continue;
-            }
-            at += 1;
+            at += usize::from(stays);
         }
         done
+    }
+
+    /// Reads those that have news, and no others.
+    fn read_news<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        let (mut done, mut at) = (0, 0);
+        while let Some(number) = self.active.get(at).copied().filter(|_| done < budget) {
+            let has_news = self.peers.link(number).is_some_and(|link| link.has_news());
+            let (came, stays) = if has_news {
+                self.read_link(at, number, sink, budget - done)
+            } else {
+                (0, true)
+            };
+            done += came;
+            at += usize::from(stays);
+        }
+        done
+    }
+
+    /// Reads the link at this place among the active ones. Returns how many packets it had, and whether it is still there.
+    #[inline]
+    fn read_link<S: Sink>(&mut self, at: usize, number: PeerId, sink: &mut S, most: usize) -> (usize, bool) {
+        let Some(link) = self.peers.link(number) else {
+            return (0, true);
+        };
+        let news = link.has_news();
+        let came = link.receive(number, sink, &mut self.buffer, TURN.min(most));
+        link.idle = if came > 0 || news { 0 } else { link.idle + 1 };
+        let is_over = link.is_over();
+        let stays = !is_over && link.idle <= COOL;
+        if !stays {
+            link.in_active = false;
+            self.active.swap_remove(at);
+        }
+        if is_over {
+            self.peers.note_end(number);
+        }
+        (came, stays)
+    }
+
+    /// Whether epoll is asked in this poll, unless something says more than that: a program that polls in a loop has it asked
+    /// now and then, and one that has just found something, or has not polled for a while, at once.
+    #[inline]
+    pub(super) fn is_look_due(&mut self) -> bool {
+        let finds = core::mem::take(&mut self.has_found) && self.peers.count() > self.active.len();
+        if self.polls % LOOK == 0 || finds || self.active.is_empty() || self.many_are_active() {
+            return true;
+        }
+        let now = clock::coarse_ms();
+        core::mem::replace(&mut self.looked_at, now) != now
+    }
+
+    /// Asks epoll, and reads the links that have news by that.
+    pub(super) fn look_and_read<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        if self.look(sink) {
+            self.read_news(sink, budget)
+        } else {
+            0
+        }
     }
 
     /// More links had news lately than are read without.
@@ -78,8 +127,9 @@ impl TcpTransport {
         self.polls < self.crowded_until
     }
 
-    /// Asks the kernel who has news, and sees to connections that are being made.
-    pub(super) fn look<S: Sink>(&mut self, sink: &mut S) {
+    /// Asks the kernel who has news, and sees to connections that are being made. Whether links have something to read.
+    fn look<S: Sink>(&mut self, sink: &mut S) -> bool {
+        let mut is_readable = false;
         let mut tick = self.polls % TICK == 0 || core::mem::take(&mut self.tick_is_due);
         while let Some(number) = self.news_of_ways.pop() {
             self.way_has_news(number, sink);
@@ -96,13 +146,17 @@ impl TcpTransport {
                     tick = true;
                     self.silence_timer();
                 }
-                _ if event.key & 1 == key::LINK => self.link_has_news(event),
+                _ if event.key & 1 == key::LINK => {
+                    is_readable |= event.readable;
+                    self.link_has_news(event);
+                }
                 _ => self.way_has_news((event.key >> 1) as PeerId, sink),
             }
         }
         if tick {
             self.tick(sink);
         }
+        is_readable
     }
 
     /// While somebody sleeps, `arm` does so.

@@ -113,6 +113,10 @@ pub struct TcpTransport {
     polls: u64,
     /// Until that poll only epoll is asked who has news.
     crowded_until: u64,
+    /// The last poll has found something, or one of another transport has.
+    has_found: bool,
+    /// When epoll was last asked for the time that had gone by, by a clock of milliseconds.
+    looked_at: u64,
     /// The engine calls `flush` before it returns.
     flush_follows: bool,
     /// Somebody may sleep: what is pushed leaves at once.
@@ -203,6 +207,8 @@ impl TcpTransport {
             tick_is_due: false,
             polls: 1,
             crowded_until: 0,
+            has_found: false,
+            looked_at: 0,
             flush_follows: false,
             armed: false,
             buffer: vec![0; BUFFER].into(),
@@ -467,6 +473,10 @@ impl Transport for TcpTransport {
         true
     }
 
+    fn look_everywhere(&mut self) {
+        self.has_found = true;
+    }
+
     #[inline]
     fn poll<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         if !self.is_ours() {
@@ -483,8 +493,8 @@ impl Transport for TcpTransport {
         if !self.own_lane.is_empty() {
             done += self.deliver_own(sink, budget.saturating_sub(done));
         }
-        if self.polls % active::LOOK == 0 || found || slept || self.active.is_empty() || self.many_are_active() {
-            self.look(sink);
+        if found || slept || self.is_look_due() {
+            done += self.look_and_read(sink, budget.saturating_sub(done));
         }
         if self.desk.has_arrivals.load(Ordering::Acquire) {
             self.receive_arrivals(sink);
@@ -495,6 +505,7 @@ impl Transport for TcpTransport {
         if self.watched.is_watched() {
             self.after_watched_poll();
         }
+        self.has_found = done > 0;
         done
     }
 
