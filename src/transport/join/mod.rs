@@ -41,6 +41,11 @@ pub trait Naming {
     /// for a look.
     const LOOK_EVERY: u32 = 256;
 
+    /// The time in milliseconds, by a clock that is quick to read.
+    fn now() -> u64 {
+        clock::coarse_ms()
+    }
+
     /// A peer's address on the near way. None: it cannot be near.
     fn near(&self, address: &[u8]) -> Option<Vec<u8>>;
     /// A peer's address on the far way. None: it has none.
@@ -212,7 +217,7 @@ impl<N: Naming> Join<N> {
             self.turns.far_is_used();
             done += far.poll(sink, &mut self.lost, budget);
         }
-        self.turns.far_was_polled(done, clock::coarse_ms());
+        self.turns.far_was_polled(done, N::now());
         self.reopen_lost(false);
         done
     }
@@ -334,7 +339,7 @@ impl<N: Naming> Transport for Join<N> {
         let (mut done, mut far_is_due) = (0, true);
         if let Some(near) = &mut self.near {
             done = near.poll(sink, &mut self.lost, budget);
-            far_is_due = self.turns.is_far_due(done, clock::coarse_ms);
+            far_is_due = self.turns.is_far_due(done, N::now);
             if !near.fresh.is_empty() {
                 done += self.poll_near_again(sink, budget);
             }

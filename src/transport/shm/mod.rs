@@ -297,7 +297,7 @@ impl Transport for ShmTransport {
         let mut done = self.inbox.poll_hot(sink, budget, &mut self.events);
         self.polls_to_housekeeping -= 1;
         // A program that polls once and goes on to something else finds what has come, whoever sent it.
-        if self.polls_to_housekeeping == 0 || self.own.header.has_rung() || !self.events.is_empty() {
+        if self.polls_to_housekeeping == 0 || self.own.header.seems_rung() || !self.events.is_empty() {
             done += self.do_housekeeping(sink, budget.saturating_sub(done));
         }
         if !self.pending_copies.is_empty() {

@@ -2,13 +2,13 @@
 //!
 //! What a poll costs when nothing has come does not depend on how many peers there are: a read of at most `BLIND` links,
 //! or one look at epoll, and now and then both. A program that polls in a loop has a look at epoll in each `LOOK` polls. One
-//! that polls once and goes on to something else, as MPI_Test does, finds with that poll whatever has come. Part of
-//! `TcpTransport`.
+//! that has found something and polls once more, as in MPI_Test after MPI_Barrier, finds with that poll whatever has come.
+//! Part of `TcpTransport`.
 
 use super::deadlines::TICK;
+use super::link::Link;
 use super::{TcpTransport, key, key_of};
 use crate::engine::port::{PeerId, Sink};
-use crate::sys::clock;
 use crate::sys::epoll::Events;
 
 /// Polls from one look at epoll to the next while links are asked directly.
@@ -25,6 +25,35 @@ const COOL: u32 = 2000;
 
 /// Packets of one link before others have their turn.
 const TURN: usize = 32;
+
+/// What becomes of a link that was read.
+#[derive(PartialEq)]
+enum After {
+    Stays,
+    Cools,
+    Ends,
+}
+
+/// Reads a link. Returns how many packets it had.
+#[inline(always)]
+fn read<S: Sink>(
+    link: &mut Link,
+    number: PeerId,
+    has_news: bool,
+    sink: &mut S,
+    buffer: &mut [u8],
+    most: usize,
+) -> (usize, After) {
+    let came = link.receive(number, sink, buffer, TURN.min(most));
+    link.idle = if came > 0 || has_news { 0 } else { link.idle + 1 };
+    let after = match (link.is_over(), link.idle > COOL) {
+        (true, _) => After::Ends,
+        (false, true) => After::Cools,
+        (false, false) => return (came, After::Stays),
+    };
+    link.in_active = false;
+    (came, after)
+}
 
 impl TcpTransport {
     /// Reads links that have news, and some that had lately.
@@ -56,9 +85,9 @@ impl TcpTransport {
                 continue;
             }
             blind -= usize::from(!news);
-            let (came, stays) = self.read_link(at, number, sink, budget - done);
+            let (came, after) = read(link, number, news, sink, &mut self.buffer, budget - done);
             done += came;
-            at += usize::from(stays);
+            at += usize::from(self.stays_active(at, number, after));
         }
         done
     }
@@ -67,49 +96,37 @@ impl TcpTransport {
     fn read_news<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let (mut done, mut at) = (0, 0);
         while let Some(number) = self.active.get(at).copied().filter(|_| done < budget) {
-            let has_news = self.peers.link(number).is_some_and(|link| link.has_news());
-            let (came, stays) = if has_news {
-                self.read_link(at, number, sink, budget - done)
-            } else {
-                (0, true)
+            let Some(link) = self.peers.link(number).filter(|link| link.has_news()) else {
+                at += 1;
+                continue;
             };
+            let (came, after) = read(link, number, true, sink, &mut self.buffer, budget - done);
             done += came;
-            at += usize::from(stays);
+            at += usize::from(self.stays_active(at, number, after));
         }
         done
     }
 
-    /// Reads the link at this place among the active ones. Returns how many packets it had, and whether it is still there.
-    #[inline]
-    fn read_link<S: Sink>(&mut self, at: usize, number: PeerId, sink: &mut S, most: usize) -> (usize, bool) {
-        let Some(link) = self.peers.link(number) else {
-            return (0, true);
-        };
-        let news = link.has_news();
-        let came = link.receive(number, sink, &mut self.buffer, TURN.min(most));
-        link.idle = if came > 0 || news { 0 } else { link.idle + 1 };
-        let is_over = link.is_over();
-        let stays = !is_over && link.idle <= COOL;
-        if !stays {
-            link.in_active = false;
-            self.active.swap_remove(at);
-        }
-        if is_over {
-            self.peers.note_end(number);
-        }
-        (came, stays)
-    }
-
-    /// Whether epoll is asked in this poll, unless something says more than that: a program that polls in a loop has it asked
-    /// now and then, and one that has just found something, or has not polled for a while, at once.
-    #[inline]
-    pub(super) fn is_look_due(&mut self) -> bool {
-        let finds = core::mem::take(&mut self.has_found) && self.peers.count() > self.active.len();
-        if self.polls % LOOK == 0 || finds || self.active.is_empty() || self.many_are_active() {
+    /// Whether the link at this place among the active ones is still there.
+    #[inline(always)]
+    fn stays_active(&mut self, at: usize, number: PeerId, after: After) -> bool {
+        if after == After::Stays {
             return true;
         }
-        let now = clock::coarse_ms();
-        core::mem::replace(&mut self.looked_at, now) != now
+        self.active.swap_remove(at);
+        if after == After::Ends {
+            self.peers.note_end(number);
+        }
+        false
+    }
+
+    /// Whether epoll is asked in this poll, if nothing else says so: a program that polls in a loop has it asked now and then,
+    /// and one that has just found something at once.
+    #[inline]
+    pub(super) fn is_look_due(&mut self) -> bool {
+        let has_found = core::mem::take(&mut self.has_found);
+        let is_another_quiet = has_found && self.peers.count() > self.active.len();
+        self.polls % LOOK == 0 || is_another_quiet || self.active.is_empty() || self.many_are_active()
     }
 
     /// Asks epoll, and reads the links that have news by that.

@@ -115,8 +115,6 @@ pub struct TcpTransport {
     crowded_until: u64,
     /// The last poll has found something, or one of another transport has.
     has_found: bool,
-    /// When epoll was last asked for the time that had gone by, by a clock of milliseconds.
-    looked_at: u64,
     /// The engine calls `flush` before it returns.
     flush_follows: bool,
     /// Somebody may sleep: what is pushed leaves at once.
@@ -208,7 +206,6 @@ impl TcpTransport {
             polls: 1,
             crowded_until: 0,
             has_found: false,
-            looked_at: 0,
             flush_follows: false,
             armed: false,
             buffer: vec![0; BUFFER].into(),

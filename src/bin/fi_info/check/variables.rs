@@ -80,7 +80,10 @@ fn nobody_logs_as(setting: &Setting, library: &Library) -> Option<String> {
     let mut names = setting.value.trim_start_matches('^').split(',').map(str::trim);
     let stranger = names.find(|name| !is_known(name))?;
     let known: Vec<&str> = library.providers.iter().map(|(known, _)| &**known).collect();
-    Some(format!("no provider is called {stranger}; there are {}", known.join(", ")))
+    Some(format!(
+        "no provider is called {stranger}; there are {}",
+        known.join(", ")
+    ))
 }
 
 fn unknown(setting: &Setting, known: &[String]) -> Finding {

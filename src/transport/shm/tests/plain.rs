@@ -181,6 +181,25 @@ fn addresses_are_of_any_kind_and_taken_once() {
     assert!(dir.names().is_empty(), "{:?}", dir.names());
 }
 
+/// Whoever polls once and goes on to something else finds what has come, from whomever.
+#[test]
+fn one_poll_finds_what_has_come() {
+    let dir = Dir::new();
+    let mut hub = dir.open("hub");
+    let mut kept = Kept::default();
+    let mut rim: Vec<_> = (0..40).map(|n| dir.open(&format!("rim-{n}"))).collect();
+    let mut count = 0;
+    for round in 0..4 {
+        for end in &mut rim {
+            let to = end.peer(b"hub").unwrap();
+            assert_eq!(end.push(to, &header(round), Body::Empty, None), Push::Done);
+            count += 1;
+            hub.poll(&mut kept, 64);
+            assert_eq!(kept.packets.len(), count, "round {round}");
+        }
+    }
+}
+
 /// More peers than can have hot rings.
 #[test]
 fn five_hundred_and_twelve_endpoints() {

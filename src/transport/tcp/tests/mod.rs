@@ -4,7 +4,7 @@
 //! - `causes`: what is told first.
 //! - `one_peer`: connections that programs ask for, and how they fail.
 //! - `strangers`: whoever means ill, and children of fork. `sleeping`: who sleeps, and what wakes them.
-//! - `watched`: who is polled only when there is something to do.
+//! - `seldom`: who polls once. `watched`: who is polled only when there is something to do.
 //! - `silence`: peers that nothing is heard of, and what is told of them. `secrets`: who must prove one. `shortage`: no
 //!   descriptors, and many peers.
 
@@ -12,6 +12,7 @@ mod causes;
 mod meeting;
 mod one_peer;
 mod secrets;
+mod seldom;
 mod shortage;
 mod silence;
 mod sleeping;

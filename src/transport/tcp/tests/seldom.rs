@@ -1,0 +1,55 @@
+//! Who polls once and goes on to something else finds what has come.
+
+use super::*;
+use crate::engine::wire::Packet;
+use core::mem::MaybeUninit;
+use socket2::SockRef;
+
+/// More than are read without being asked for.
+const OTHERS: u32 = 6;
+
+fn push(from: &mut TcpTransport, to: PeerId, id: u32) {
+    let header = Header::new(Packet::Eager, id);
+    assert_eq!(from.push(to, &header, Body::Bytes(b"body"), None), Push::Done);
+    from.flush();
+}
+
+/// Until the kernel has something of this peer for us.
+fn await_bytes(end: &mut TcpTransport, peer: PeerId) {
+    let socket = &end.peers.link(peer).unwrap().socket;
+    let socket = SockRef::from(socket);
+    until("bytes", || socket.peek(&mut [MaybeUninit::uninit()]).is_ok());
+}
+
+/// One of many is talked with all the time. Then another one says something, just after the first did.
+#[test]
+fn one_poll_after_another_that_has_found_something() {
+    let mut hub = open();
+    let mut others: Vec<TcpTransport> = (0..OTHERS).map(|_| open()).collect();
+    let mut numbers: Vec<(PeerId, PeerId)> = Vec::new();
+    for other in &mut others {
+        let (of_hub, of_other) = super::numbers(&mut hub, other);
+        connect(&mut hub, of_hub, other, of_other);
+        numbers.push((of_hub, of_other));
+    }
+    let mut kept = Kept::default();
+    let mut id = 0;
+    for round in 0..50 {
+        let quiet = 1 + round % (OTHERS as usize - 1);
+        for _ in 0..round {
+            hub.poll(&mut kept, 10);
+        }
+        for from in [0, quiet] {
+            id += 1;
+            push(&mut others[from], numbers[from].1, id);
+            await_bytes(&mut hub, numbers[from].0);
+            if from == 0 {
+                until("the one who is talked with", || hub.poll(&mut kept, 10) > 0);
+            } else {
+                hub.poll(&mut kept, 10);
+            }
+            let (came_from, header, _) = kept.packets.last().unwrap();
+            assert_eq!((*came_from, header.id), (numbers[from].0, id), "round {round}");
+        }
+    }
+}
