@@ -18,10 +18,10 @@ pub(super) const LOOK: u64 = 8;
 const BLIND: usize = 2;
 
 /// For so many polls after there were more.
-const CROWDED: u64 = 2000;
+pub(super) const CROWDED: u64 = 2000;
 
 /// Polls without news after which a link is no longer asked.
-const COOL: u32 = 2000;
+pub(super) const COOL: u32 = 2000;
 
 /// Packets of one link before others have their turn.
 const TURN: usize = 32;
