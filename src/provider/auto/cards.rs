@@ -9,33 +9,32 @@ use crate::abi::types::FI_BUS_UNKNOWN;
 use crate::api::info::model::{BusAttr, Info, NicAttr};
 use crate::provider::{tcp, verbs};
 
-/// This offer with each of the cards; once, without, if there are none.
+/// This offer with each of the cards that there are. Devices come first, as they are tried first.
 pub(super) fn each_with_a_card(offer: Info) -> Vec<Info> {
-    let cards = cards();
-    if cards.is_empty() {
-        return vec![offer];
-    }
-    let with = |card| Info {
-        nic: Some(card),
-        ..offer.clone()
-    };
-    cards.into_iter().map(with).collect()
-}
-
-/// Devices come first, as they are tried first.
-fn cards() -> Vec<NicAttr> {
     let devices = super::may_have_card().then(verbs::network::nics).unwrap_or_default();
     let devices = devices.into_iter().map(without_place);
     let has_tcp = settings::get().network != Network::None;
     let interfaces = has_tcp.then(tcp::nics).unwrap_or_default();
-    let mut cards: Vec<NicAttr> = Vec::new();
-    for card in devices.chain(interfaces) {
-        // An interface with several addresses is one card.
-        if !cards.iter().any(|one| one.device == card.device) {
-            cards.push(card);
+    each_with(offer, devices.chain(interfaces))
+}
+
+/// The offer with each card, of which some may be named again, as an interface is that has several addresses; once, without
+/// a card, if there is none.
+fn each_with(offer: Info, cards: impl Iterator<Item = NicAttr>) -> Vec<Info> {
+    let mut offers: Vec<Info> = Vec::new();
+    for card in cards {
+        let is_of = |one: &Info| one.nic.as_ref().is_some_and(|other| other.device == card.device);
+        if !offers.iter().any(is_of) {
+            offers.push(Info {
+                nic: Some(card),
+                ..offer.clone()
+            });
         }
     }
-    cards
+    if offers.is_empty() {
+        offers.push(offer);
+    }
+    offers
 }
 
 /// Not telling its place on the PCI bus: MPICH takes cards that have one by the order of their names, and where its hwloc
@@ -55,35 +54,41 @@ mod tests {
     use crate::api::info::model::DeviceAttr;
     use crate::api::info::samples::shm;
 
-    #[test]
-    fn a_device_has_no_place() {
+    fn card(name: &str) -> NicAttr {
         let device = DeviceAttr {
-            name: Some("mlx5_0".into()),
+            name: Some(name.into()),
             ..DeviceAttr::default()
         };
+        NicAttr {
+            device: Some(device),
+            ..NicAttr::default()
+        }
+    }
+
+    #[test]
+    fn a_device_has_no_place() {
         let bus = BusAttr {
             bus_type: FI_BUS_PCI,
             ..BusAttr::default()
         };
-        let card = NicAttr {
-            device: Some(device.clone()),
+        let told = without_place(NicAttr {
             bus: Some(bus),
-            ..NicAttr::default()
-        };
-        let told = without_place(card);
-        assert_eq!(
-            (told.device, told.bus.unwrap().bus_type),
-            (Some(device), FI_BUS_UNKNOWN)
-        );
+            ..card("mlx5_0")
+        });
+        assert_eq!(told.device, card("mlx5_0").device);
+        assert_eq!(told.bus.unwrap().bus_type, FI_BUS_UNKNOWN);
     }
 
     #[test]
-    fn there_is_an_offer_though_there_is_no_card() {
-        let offers = each_with_a_card(shm());
-        assert!(!offers.is_empty());
-        let names = |info: &Info| info.nic.as_ref().map(|nic| nic.device.clone());
-        for (at, one) in offers.iter().enumerate() {
-            assert!(offers[..at].iter().all(|before| names(before) != names(one)), "twice");
-        }
+    fn each_card_once_and_an_offer_without_any() {
+        let nics = |names: &[&str]| -> Vec<Option<NicAttr>> {
+            let offers = each_with(shm(), names.iter().copied().map(card));
+            offers.into_iter().map(|offer| offer.nic).collect()
+        };
+        assert_eq!(nics(&[]), [None]);
+        assert_eq!(
+            nics(&["eth0", "eth0", "eth1"]),
+            [Some(card("eth0")), Some(card("eth1"))]
+        );
     }
 }
