@@ -245,9 +245,8 @@ const HOT_MOST: usize = 32;
 #[derive(Default)]
 pub(super) struct Inbox {
     rings: Vec<Option<Inbound>>,
+    /// In the order in which they are polled.
     hot: Vec<usize>,
-    /// Where the next poll begins: behind the ring with which the last one reached its budget.
-    first: usize,
     /// The hand of the clock algorithm by which `cool_one` finds hot rings that are no longer active.
     clock_hand: usize,
     /// Where the next step of the slow scan begins.
@@ -364,32 +363,32 @@ impl Inbox {
         events: &mut Vec<(usize, RingEvent)>,
     ) -> usize {
         let mut done = 0;
-        let count = self.hot.len();
-        let first = if self.first < count { self.first } else { 0 };
-        for step in 0..count {
-            let at = first + step;
-            let at = if at < count { at } else { at - count };
-            let Some(index) = self.hot.get(at).copied() else {
-                break;
+        let last = self.hot.iter().copied().find(|index| {
+            let Some(inbound) = self.rings.get_mut(*index).and_then(Option::as_mut) else {
+                return false;
             };
-            let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
-                continue;
-            };
-            if inbound.has_news() {
-                let (more, event) = inbound.drain(sink, budget - done);
-                done += more;
-                if event != RingEvent::Nothing {
-                    events.push((index, event));
-                }
-                if done >= budget {
-                    self.first = at + 1;
-                    break;
-                }
-            } else {
+            if !inbound.has_news() {
                 inbound.was_empty = true;
+                return false;
             }
+            let (more, event) = inbound.drain(sink, budget - done);
+            done += more;
+            if event != RingEvent::Nothing {
+                events.push((*index, event));
+            }
+            done >= budget
+        });
+        if let Some(last) = last {
+            self.begin_behind(last);
         }
         done
+    }
+
+    /// This hot ring has taken the last of a poll's budget: the next poll reads it last.
+    #[cold]
+    fn begin_behind(&mut self, last: usize) {
+        let before = self.hot.iter().position(|index| *index == last);
+        self.hot.rotate_left(before.map_or(0, |before| before + 1));
     }
 
     /// Reads one ring, hot or not, and makes it hot if it had records. A hot ring of which the engine refused a record
