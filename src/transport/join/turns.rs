@@ -18,8 +18,13 @@ const CLOCK_EVERY: u32 = 8;
 pub(super) struct Turns {
     /// Polls of the near way that find nothing between two looks.
     most_empty: u32,
-    empty: u32,
+    /// Polls of the near way until it is next considered whether the far way is due.
+    until_considered: u32,
+    /// Polls that found something since the far way was polled: those that were considered, and the others.
     busy: u32,
+    newly_busy: u32,
+    /// Polls that found nothing, in a row, as far as they were considered.
+    empty: u32,
     in_use: bool,
     /// Something went the far way since it was polled.
     sent: bool,
@@ -32,8 +37,10 @@ impl Turns {
     pub(super) fn new(most_empty: u32) -> Turns {
         Turns {
             most_empty,
-            empty: 0,
+            until_considered: CLOCK_EVERY,
             busy: 0,
+            newly_busy: 0,
+            empty: 0,
             in_use: false,
             sent: false,
             used_at: 0,
@@ -42,17 +49,31 @@ impl Turns {
     }
 
     /// The near way was polled and had so many packets: whether the far way is next.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_far_due(&mut self, near: usize, clock: impl FnOnce() -> u64) -> bool {
-        let (polls, most) = if near > 0 {
-            self.empty = 0;
-            self.busy += 1;
-            (self.busy, if self.in_use { BUSY_IN_USE } else { BUSY })
-        } else {
-            self.empty += 1;
-            (self.empty, if self.in_use { 1 } else { self.most_empty })
-        };
-        polls >= most || polls % CLOCK_EVERY == 0 && clock() != self.polled_at
+        if near > 0 {
+            self.newly_busy += 1;
+        }
+        self.until_considered -= 1;
+        self.until_considered == 0 && self.consider(clock)
+    }
+
+    #[cold]
+    fn consider(&mut self, clock: impl FnOnce() -> u64) -> bool {
+        let polls = self.polls_to_consider();
+        self.until_considered = polls;
+        let busy = core::mem::take(&mut self.newly_busy);
+        self.busy += busy;
+        self.empty = if busy == 0 { self.empty + polls } else { 0 };
+        if self.in_use {
+            return self.empty > 0 || self.busy >= BUSY_IN_USE;
+        }
+        self.empty >= self.most_empty || self.busy >= BUSY || clock() != self.polled_at
+    }
+
+    /// One after the other while the far way is in use.
+    fn polls_to_consider(&self) -> u32 {
+        if self.in_use { 1 } else { CLOCK_EVERY }
     }
 
     /// It was polled at this time, and had so many packets.
@@ -62,22 +83,23 @@ impl Turns {
         } else if now.saturating_sub(self.used_at) > LATELY_MS {
             self.in_use = false;
         }
-        (self.empty, self.busy, self.polled_at) = (0, u32::from(far > 0), now);
+        (self.busy, self.newly_busy, self.empty) = (u32::from(far > 0), 0, 0);
+        (self.until_considered, self.polled_at) = (self.polls_to_consider(), now);
     }
 
     /// Either way, since the far way was polled or by that.
     pub(super) fn has_found(&self) -> bool {
-        self.busy > 0
+        self.busy + self.newly_busy > 0
     }
 
     /// It is polled next, whatever the near way has.
     pub(super) fn far_is_next(&mut self) {
-        (self.empty, self.busy) = (self.most_empty, BUSY);
+        (self.until_considered, self.busy) = (1, BUSY);
     }
 
     /// Something goes that way.
     pub(super) fn far_is_used(&mut self) {
-        (self.in_use, self.sent) = (true, true);
+        (self.in_use, self.sent, self.until_considered) = (true, true, 1);
     }
 }
 
