@@ -28,37 +28,31 @@ impl Core {
             MessageKind::Tagged => &mut self.tagged,
             MessageKind::Collective => &mut self.collective,
         };
-        let mut is_multi = false;
-        // Reported inside the closure, so that fields of the receive are copied straight into the completion.
-        let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
-            if post.multi.is_some() {
-                is_multi = true;
-                return false;
-            }
-            post.body.write(0, body);
-            let overflow = body.len().saturating_sub(post.body.len());
-            report.report(Completion {
-                op: CompletedOp::Recv,
-                kind,
-                context: post.context,
-                tell: post.tell,
-                len: body.len() - overflow,
-                buf: 0,
-                tag,
-                data: data(header),
-                source: Some(from),
-                released: false,
-                peeked: false,
-                failure: truncated(overflow),
-            });
-            true
-        });
-        if !taken {
-            if !is_multi {
-                self.keep_eager(from, header, body);
-            }
-            return !is_multi;
+        let Some((place, post)) = matcher.look_posted(u64::from(peer.source.unwrap_or(from)), tag) else {
+            self.keep_eager(from, header, body);
+            return true;
+        };
+        if post.multi.is_some() {
+            return false;
         }
+        post.body.write(0, body);
+        let overflow = body.len().saturating_sub(post.body.len());
+        // Fields of the receive are copied straight into the completion.
+        report.report(Completion {
+            op: CompletedOp::Recv,
+            kind,
+            context: post.context,
+            tell: post.tell,
+            len: body.len() - overflow,
+            buf: 0,
+            tag,
+            data: data(header),
+            source: Some(from),
+            released: false,
+            peeked: false,
+            failure: truncated(overflow),
+        });
+        matcher.clear_posted(place);
         peer.allowed -= cost;
         peer.owed += cost;
         if peer.owed >= self.config.window / 4 {

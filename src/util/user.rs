@@ -212,7 +212,7 @@ impl UserIov {
     }
 
     /// Copies in from byte `at` on. Says how much fitted.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, at: usize, bytes: &[u8]) -> usize {
         match self.only() {
             Some(part) => part.part(at, bytes.len()).write(bytes),

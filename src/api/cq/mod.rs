@@ -138,7 +138,7 @@ impl Cq {
     }
 
     /// Writes the entry of a success. A full queue keeps it if it is managed, else it is overrun and says so.
-    #[inline]
+    #[inline(always)]
     pub fn post(&self, entry: &Entry) {
         let mut queue = self.queue.lock();
         queue.push(entry);

@@ -91,6 +91,10 @@ impl Key {
     }
 }
 
+/// Where a posted receive is kept. Valid until anything is posted or removed.
+#[derive(Debug)]
+pub struct Place(u32);
+
 /// What the matcher must know of a posted receive.
 pub trait Receive {
     /// The context by which the application cancels it. Several receives may have the same.
@@ -152,10 +156,17 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.remove(receive)
     }
 
-    /// Offers `take` the oldest receive that a message matches, and removes it if `take` returns true. Returns that.
-    #[inline]
-    pub fn take_posted(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
-        self.posted.take(source, tag, take)
+    /// The oldest receive that a message matches, and where it is kept.
+    #[inline(always)]
+    pub fn look_posted(&self, source: Source, tag: u64) -> Option<(Place, &P)> {
+        let (place, receive) = self.posted.find(source, tag)?;
+        Some((Place(place), receive))
+    }
+
+    /// Removes a receive that `look_posted` has just found, without returning it.
+    #[inline(always)]
+    pub fn clear_posted(&mut self, place: Place) {
+        self.posted.clear(place.0);
     }
 
     /// Keeps a message for which `find_posted` found no receive.

@@ -128,9 +128,14 @@ impl<P: Receive> Posted<P> {
         self.slab.name(place)
     }
 
-    /// The oldest match of all groups.
-    #[inline]
-    fn find(&self, source: Source, tag: u64) -> Option<(u32, &Entry<P>)> {
+    /// The oldest match of all groups, and its place.
+    #[inline(always)]
+    pub(super) fn find(&self, source: Source, tag: u64) -> Option<(u32, &P)> {
+        self.oldest(source, tag).map(|(place, post)| (place, &post.value))
+    }
+
+    #[inline(always)]
+    fn oldest(&self, source: Source, tag: u64) -> Option<(u32, &Entry<P>)> {
         let mut oldest: Option<(u32, &Entry<P>)> = None;
         for group in self.groups.iter().filter(|group| !group.chains.is_empty()) {
             let key = group.pattern.key(source, tag);
@@ -145,22 +150,9 @@ impl<P: Receive> Posted<P> {
         oldest
     }
 
-    /// See `Matcher::take_posted`.
+    /// Removes the receive at a place that `find` has named, without returning it.
     #[inline]
-    pub(super) fn take(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> bool {
-        let Some((place, post)) = self.find(source, tag) else {
-            return false;
-        };
-        let taken = take(&post.value);
-        if taken {
-            self.clear(place);
-        }
-        taken
-    }
-
-    /// Removes a receive without returning it.
-    #[inline]
-    fn clear(&mut self, place: u32) {
+    pub(super) fn clear(&mut self, place: u32) {
         if self.watched {
             self.tidy(place);
         }

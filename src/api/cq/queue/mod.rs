@@ -101,7 +101,7 @@ impl Queue {
         !self.errors.is_empty() || self.overrun
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, entry: &Entry) {
         if self.tail - self.head >= self.full && !self.make_room() {
             return;
