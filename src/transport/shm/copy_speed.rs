@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 const TIMED_FROM: usize = 2 << 10;
 /// Of so many copies one is timed.
 const TIMED_EACH: u8 = 4;
-/// Picoseconds for a byte: copies are quick below the one, and no longer so above the other.
-const QUICK: u64 = 80;
-const SLOW: u64 = 110;
+/// Picoseconds for a byte: copies are quick below the one, and no longer so above the other. Seen were 22 to 40 where a
+/// cache is shared; where none is, 135 to 160 on Intel's, and on AMD's 100 for 4 KiB and 60 to 75 for 8.
+const QUICK: u64 = 50;
+const SLOW: u64 = 60;
 
 #[derive(Debug)]
 pub(super) struct CopySpeed {

@@ -238,16 +238,10 @@ impl Ring {
         self.rows.line(line)
     }
 
-    /// Prefetches a line that will soon be written.
+    /// Asks for a line that will soon be written.
     #[inline]
     pub(super) fn prepare(&self, line: u64) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint that touches no memory. It is assembly because the intrinsic prefetches for reading only.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) self.line(line), options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
+        super::fill::ask_for_line(self.line(line));
     }
 }
 

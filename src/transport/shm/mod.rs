@@ -31,6 +31,7 @@ mod doorbell;
 mod dual_copy;
 mod endpoint_file;
 mod exclusion;
+mod fill;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;

@@ -12,6 +12,7 @@ use super::attention;
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
+use super::fill;
 use super::lane::{self, Ring, Rows, SMALL};
 use super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::name;
@@ -210,13 +211,7 @@ impl Outbound {
         };
         // SAFETY: the record is this side's, as it was reserved above and is published below.
         let room = unsafe { self.ring.rows().body(slot.line, len) };
-        match body {
-            Body::Empty => {}
-            Body::Bytes(bytes) => room.copy_from_slice(bytes),
-            Body::User { iov, at, .. } => {
-                iov.read(at, room);
-            }
-        }
+        fill::fill(room, body);
         self.ring.rows().write_header(slot.line, header);
         self.publish(slot, len)
     }

@@ -311,7 +311,9 @@ impl<T: Connected> Bed<T> {
             self.world.borrow_mut().now += 1;
             // A join does not poll its far way each time, and what waits there can't be seen from outside.
             if quiet > 0 {
-                self.nodes.iter_mut().for_each(|node| node.engine.transport_mut().inner.look_everywhere());
+                self.nodes
+                    .iter_mut()
+                    .for_each(|node| node.engine.transport_mut().inner.look_everywhere());
             }
             let came: usize = (0..self.nodes.len()).map(|node| self.progress(node as PeerId)).sum();
             let dead = self.world.borrow().dead.clone();
