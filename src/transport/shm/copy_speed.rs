@@ -1,20 +1,39 @@
 //! How quickly the receiver copies out of a ring, from which its sender learns whether a message that could be fetched is
-//! better sent through the ring.
+//! better sent through the ring, and how it is best written there (`fill`).
 //!
 //! Each line of a ring goes from the sender's cache to the receiver's. Where both share a cache that is twice as quick as
-//! a fetch by the kernel, and where they do not, a fetch is quicker. A hypervisor or the scheduler may move a process at
+//! a fetch by the kernel, and where they do not, a fetch may be quicker. A hypervisor or the scheduler may move a process at
 //! any time, so it is measured all the time. Called by `inbound`. Knows nothing of rings and records.
 
 use std::time::{Duration, Instant};
 
-/// Shorter copies say little, as the clock takes as long as some lines.
-const TIMED_FROM: usize = 2 << 10;
+/// Shorter copies say little: the clock takes as long as some lines, and where no cache is shared the first lines as long as
+/// many more.
+const TIMED_FROM: usize = 4 << 10;
 /// Of so many copies one is timed.
-const TIMED_EACH: u8 = 4;
-/// Picoseconds for a byte: copies are quick below the one, and no longer so above the other. Seen were 22 to 40 where a
-/// cache is shared; where none is, 135 to 160 on Intel's, and on AMD's 100 for 4 KiB and 60 to 75 for 8.
-const QUICK: u64 = 50;
-const SLOW: u64 = 60;
+const TIMED_EACH: u8 = 16;
+/// Picoseconds for a byte: copies are quick below the one, and no longer so above the other. Where no cache is shared, 135
+/// to 160 were seen on Intel's processors, where a fetch is quicker then, and 60 to 105 on AMD's, where it never is.
+const QUICK: u64 = 110;
+const SLOW: u64 = 130;
+/// A line that comes more quickly, with the clock's own time, may come from a cache that both share: there 30 to 40 ns were
+/// seen between AMD's processors, and elsewhere 120 to 140.
+const EARLY: Duration = Duration::from_nanos(90);
+/// So many early lines in a row say that a cache is shared, as one in four comes early elsewhere too: the processor had asked
+/// for it. So many that are late say that none is, as one may have been disturbed.
+const ALL_EARLY: u8 = 8;
+const ALL_LATE: u8 = 2;
+
+/// What a sender is told, in a word of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum Copies {
+    Slow = 0,
+    /// A copy out of the ring is quicker than a fetch.
+    Quick = 1,
+    /// It is, and the two processors share a cache.
+    Shared = 2,
+}
 
 #[derive(Debug)]
 pub(super) struct CopySpeed {
@@ -22,6 +41,9 @@ pub(super) struct CopySpeed {
     /// What the last timed copy took, in picoseconds for a byte.
     last: u64,
     quick: bool,
+    shared: bool,
+    /// Lines in a row that spoke against `shared`.
+    against: u8,
 }
 
 impl Default for CopySpeed {
@@ -30,76 +52,120 @@ impl Default for CopySpeed {
             copies: 0,
             last: u64::MAX,
             quick: false,
+            shared: false,
+            against: 0,
         }
     }
 }
 
 impl CopySpeed {
-    /// Before a copy of so many bytes: the time, if it is to be timed.
+    /// Before a body is copied: if that is to be timed, what one of its lines took to come, and the time.
     #[inline(always)]
-    pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
-        if len < TIMED_FROM {
+    pub(super) fn start(&mut self, body: &[u8]) -> Option<(Duration, Instant)> {
+        if body.len() < TIMED_FROM {
             return None;
         }
         self.copies = (self.copies + 1) % TIMED_EACH;
-        (self.copies == 0).then(Instant::now)
+        (self.copies == 0).then(|| time_a_line(body))
     }
 
-    /// A copy that was to be timed is over. Returns whether copies are quick, if they were not before, or no longer are.
-    /// The quicker of two counts: one may have been disturbed, or have touched new memory.
-    pub(super) fn took(&mut self, len: usize, time: Duration) -> Option<bool> {
+    /// A copy that was to be timed is over, and so long a line had taken. Returns what copies are like, if they were not like
+    /// that before. The quicker of two counts: one may have been disturbed, or have touched new memory.
+    pub(super) fn took(&mut self, len: usize, line: Duration, time: Duration) -> Option<Copies> {
+        let before = self.told();
         let now = u64::try_from(time.as_nanos() * 1000 / len.max(1) as u128).unwrap_or(u64::MAX);
         let better = now.min(self.last);
         self.last = now;
-        let before = self.quick;
-        self.quick = better < if before { SLOW } else { QUICK };
-        (self.quick != before).then_some(self.quick)
+        self.quick = better < if self.quick { SLOW } else { QUICK };
+        self.against = if (line < EARLY) == self.shared {
+            0
+        } else {
+            self.against + 1
+        };
+        if self.against == if self.shared { ALL_LATE } else { ALL_EARLY } {
+            (self.shared, self.against) = (!self.shared, 0);
+        }
+        (self.told() != before).then_some(self.told())
     }
+
+    fn told(&self) -> Copies {
+        match (self.shared, self.quick) {
+            (true, _) => Copies::Shared,
+            (false, true) => Copies::Quick,
+            (false, false) => Copies::Slow,
+        }
+    }
+}
+
+/// In the middle, where nothing of the body has been read yet, nor any line beside it.
+#[cold]
+fn time_a_line(body: &[u8]) -> (Duration, Instant) {
+    let started = Instant::now();
+    core::hint::black_box(body.get(body.len() / 2).copied());
+    let now = Instant::now();
+    (now - started, now)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Copies::{Quick, Shared, Slow};
     use super::*;
 
     const LEN: usize = 4096;
+    const SOON: Duration = Duration::from_nanos(40);
+    const LATE: Duration = Duration::from_nanos(130);
 
     /// The verdicts of copies that take so many picoseconds for a byte.
-    fn verdicts(speeds: &[u64]) -> Vec<Option<bool>> {
+    fn verdicts(speeds: &[u64]) -> Vec<Option<Copies>> {
         let mut speed = CopySpeed::default();
         let time = |each: &u64| Duration::from_nanos(each * LEN as u64 / 1000);
-        speeds.iter().map(|each| speed.took(LEN, time(each))).collect()
+        speeds.iter().map(|each| speed.took(LEN, LATE, time(each))).collect()
     }
 
     #[test]
-    fn two_copies_decide() {
-        assert_eq!(verdicts(&[QUICK / 2; 3]), [Some(true), None, None]);
+    fn two_copies_decide_whether_they_are_quick() {
+        assert_eq!(verdicts(&[QUICK / 2; 3]), [Some(Quick), None, None]);
         assert_eq!(verdicts(&[SLOW * 2; 3]), [None; 3]);
         // One that was disturbed changes nothing.
         let quick = QUICK / 2;
         assert_eq!(
             verdicts(&[quick, 9999, quick, 9999, 9999]),
-            [Some(true), None, None, None, Some(false)]
+            [Some(Quick), None, None, None, Some(Slow)]
         );
         let between = (QUICK + SLOW) / 2;
         assert_eq!(
             verdicts(&[between, between, quick, between, between]),
-            [None, None, Some(true), None, None]
+            [None, None, Some(Quick), None, None]
         );
+    }
+
+    #[test]
+    fn lines_decide_whether_a_cache_is_shared() {
+        let mut speed = CopySpeed::default();
+        let mut verdicts = |line: Duration, times: u8| {
+            let took = |_| speed.took(LEN, line, Duration::from_micros(9));
+            (0..times).filter_map(took).collect::<Vec<_>>()
+        };
+        assert_eq!([verdicts(SOON, ALL_EARLY - 1), verdicts(LATE, 1)], [[]; 2]);
+        assert_eq!(verdicts(SOON, ALL_EARLY - 1), []);
+        assert_eq!(verdicts(SOON, 2), [Shared]);
+        assert_eq!([verdicts(LATE, ALL_LATE - 1), verdicts(SOON, 1)], [[]; 2]);
+        assert_eq!(verdicts(LATE, ALL_LATE + 1), [Slow]);
     }
 
     #[test]
     fn a_copy_may_take_no_time_or_for_ever_and_be_of_nothing() {
         let mut speed = CopySpeed::default();
         for (len, time) in [(0, Duration::ZERO), (0, Duration::MAX), (usize::MAX, Duration::MAX)] {
-            speed.took(len, time);
+            speed.took(len, time, time);
         }
     }
 
     #[test]
     fn short_copies_are_not_timed_and_of_the_others_a_part() {
-        let mut speed = CopySpeed::default();
-        assert!((0..100).all(|_| speed.start(TIMED_FROM - 1).is_none()));
-        let timed = (0..100).filter(|_| speed.start(TIMED_FROM).is_some());
-        assert_eq!(timed.count(), 100 / usize::from(TIMED_EACH));
+        let (mut speed, body) = (CopySpeed::default(), [0; TIMED_FROM]);
+        assert!((0..100).all(|_| speed.start(&body[1..]).is_none()));
+        let timed = (0..10 * TIMED_EACH).filter(|_| speed.start(&body).is_some());
+        assert_eq!(timed.count(), 10);
     }
 }

@@ -91,7 +91,7 @@ impl Inbound {
             };
             // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
-            let started = self.copy_speed.start(record.len);
+            let started = self.copy_speed.start(body);
             let header = wire::Header::from_words(self.ring.rows().read_header(record.line));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // The header is read once more, so that on the way through `take` it stays in registers.
@@ -105,8 +105,8 @@ impl Inbound {
                     Delivery::Broken => return (done, RingEvent::Broken),
                 }
             }
-            if let Some(started) = started {
-                self.copied(record.len, started.elapsed());
+            if let Some((line, started)) = started {
+                self.copied(record.len, line, started.elapsed());
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
                 event = RingEvent::Starved;
@@ -163,11 +163,12 @@ impl Inbound {
         moved.map(|_| self.consumer.follow())
     }
 
-    /// A body of this length was copied out of the ring in this time, which may change what the sender is told.
+    /// A body of this length was copied out of the ring in this time, after one of its lines had taken so long to come. That
+    /// may change what the sender is told.
     #[cold]
-    pub(super) fn copied(&mut self, len: usize, time: Duration) {
-        if let Some(quick) = self.copy_speed.took(len, time) {
-            self.ring.quick().store(u64::from(quick), Ordering::Relaxed);
+    pub(super) fn copied(&mut self, len: usize, line: Duration, time: Duration) {
+        if let Some(copies) = self.copy_speed.took(len, line, time) {
+            self.ring.copies().store(copies as u64, Ordering::Relaxed);
         }
     }
 

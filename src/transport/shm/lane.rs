@@ -4,7 +4,7 @@
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
 //! | claimer | the sender, once | its instance, its address |
-//! | hot | the receiver, seldom | whether it polls this ring without a bell, and copies out of it quickly |
+//! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly it copies out of it |
 //! | taken | the receiver, every quarter ring and around each read | the credit, how far it has read, whether it reads |
 //! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`) |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
@@ -27,7 +27,7 @@ use std::sync::Arc;
 const AT_CLAIMER: usize = 0;
 const AT_CLAIMER_LEN: usize = 8;
 const AT_HOT: usize = LINE;
-const AT_QUICK: usize = AT_HOT + 8;
+const AT_COPIES: usize = AT_HOT + 8;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
@@ -172,7 +172,7 @@ impl Ring {
 
     /// Resets the control block and the ring, and writes whose it is.
     pub(super) fn init(&self, instance: u64, address: &[u8]) {
-        let receivers = [AT_HOT, AT_QUICK, AT_TAKEN, AT_SEEN, AT_READING];
+        let receivers = [AT_HOT, AT_COPIES, AT_TAKEN, AT_SEEN, AT_READING];
         let senders = [AT_SENDER, AT_RECALLING, AT_PIECES, AT_HELPED];
         for at in receivers.into_iter().chain(senders) {
             self.word(at).store(0, Ordering::Relaxed);
@@ -209,9 +209,10 @@ impl Ring {
         self.word(AT_HOT)
     }
 
-    /// Not 0 where the receiver copies out of the ring more quickly than it would fetch (`copy_speed`).
-    pub(super) fn quick(&self) -> &AtomicU64 {
-        self.word(AT_QUICK)
+    /// How quickly the receiver copies out of the ring: one of `copy_speed::Copies`.
+    #[inline]
+    pub(super) fn copies(&self) -> &AtomicU64 {
+        self.word(AT_COPIES)
     }
 
     pub(super) fn sender(&self) -> &AtomicU64 {

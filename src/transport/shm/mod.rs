@@ -63,6 +63,7 @@ use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use config::MAX_BODY;
+use copy_speed::Copies;
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
@@ -283,7 +284,7 @@ impl Transport for ShmTransport {
 
     fn is_sooner_sent(&mut self, to: PeerId) -> bool {
         let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        out.is_some_and(|out| out.ring.quick().load(Ordering::Relaxed) != 0)
+        out.is_some_and(|out| out.ring.copies().load(Ordering::Relaxed) != Copies::Slow as u64)
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

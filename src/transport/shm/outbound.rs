@@ -9,6 +9,7 @@
 
 use super::Config;
 use super::attention;
+use super::copy_speed::Copies;
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
@@ -211,7 +212,8 @@ impl Outbound {
         };
         // SAFETY: the record is this side's, as it was reserved above and is published below.
         let room = unsafe { self.ring.rows().body(slot.line, len) };
-        fill::fill(room, body);
+        let is_cache_shared = || self.ring.copies().load(Ordering::Relaxed) == Copies::Shared as u64;
+        fill::fill(room, body, is_cache_shared);
         self.ring.rows().write_header(slot.line, header);
         self.publish(slot, len)
     }
