@@ -13,7 +13,7 @@ const TIMED_FROM: usize = 4 << 10;
 /// Of so many copies one is timed.
 const TIMED_EACH: u8 = 16;
 /// Picoseconds for a byte: copies are quick below the one, and no longer so above the other. Where no cache is shared, 135
-/// to 160 were seen on Intel's processors, where a fetch is quicker then, and 60 to 105 on AMD's, where it never is.
+/// to 160 were seen on Intel's processors, which fetch more quickly than that, and 60 to 105 on AMD's, which do not.
 const QUICK: u64 = 110;
 const SLOW: u64 = 130;
 /// A line that comes more quickly, with the clock's own time, may come from a cache that both share: there 30 to 40 ns were
@@ -31,7 +31,7 @@ pub(super) enum Copies {
     Slow = 0,
     /// A copy out of the ring is quicker than a fetch.
     Quick = 1,
-    /// It is, and the two processors share a cache.
+    /// It is quicker, and the two processors share a cache.
     Shared = 2,
 }
 
