@@ -65,6 +65,33 @@ fn a_sender_learns_whether_copies_are_quick() {
 }
 
 #[test]
+fn whoever_floods_leaves_others_their_turn() {
+    const POLLS: usize = 30;
+    const BUDGET: usize = 8;
+    let dir = Dir::new();
+    let (mut b, mut at_b) = (dir.open("b"), Kept::default());
+    let mut senders = ["x", "y", "z"].map(|name| dir.open(name));
+    let mut flood = || {
+        for sender in &mut senders {
+            let to_b = sender.peer(b"b").unwrap();
+            while sender.push(to_b, &header(0), Body::Empty, None) == Push::Done {}
+        }
+    };
+    let from = |kept: &Kept, peer| kept.packets.iter().filter(|packet| packet.0 == peer).count();
+    flood();
+    poll_until(&mut b, &mut at_b, |kept| (0..3).all(|peer| from(kept, peer) > 0));
+    at_b.packets.clear();
+    for _ in 0..POLLS {
+        flood();
+        b.poll(&mut at_b, BUDGET);
+    }
+    for peer in 0..3 {
+        let heard = from(&at_b, peer);
+        assert!(heard >= POLLS * BUDGET / 6, "{heard} packets of {peer}");
+    }
+}
+
+#[test]
 fn an_endpoint_reaches_itself() {
     let dir = Dir::new();
     let mut own = dir.open("me");
