@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 /// Shorter copies say little: the clock takes as long as some lines, and where no cache is shared the first lines as long as
 /// many more.
 const TIMED_FROM: usize = 4 << 10;
-/// Of so many copies one is timed.
+/// Of so many copies one is timed: of those that are slow more, as hardly any go through the ring then.
 const TIMED_EACH: u8 = 16;
+const TIMED_EACH_SLOW: u8 = 4;
 /// Picoseconds for a byte: copies are quick below the one, and no longer so above the other. Where no cache is shared, 135
 /// to 160 were seen on Intel's processors, which fetch more quickly than that, and 60 to 105 on AMD's, which do not.
 const QUICK: u64 = 110;
@@ -28,34 +29,24 @@ const ALL_LATE: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Copies {
-    Slow = 0,
-    /// A copy out of the ring is quicker than a fetch.
-    Quick = 1,
-    /// It is quicker, and the two processors share a cache.
-    Shared = 2,
+    /// Too few were timed yet.
+    Unknown = 0,
+    /// A fetch is quicker than a copy out of the ring.
+    Slow = 1,
+    Quick = 2,
+    /// The copy is quicker, and the two processors share a cache.
+    Shared = 3,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CopySpeed {
     copies: u8,
     /// What the last timed copy took, in picoseconds for a byte.
-    last: u64,
-    quick: bool,
+    last: Option<u64>,
+    quick: Option<bool>,
     shared: bool,
     /// Lines in a row that spoke against `shared`.
     against: u8,
-}
-
-impl Default for CopySpeed {
-    fn default() -> CopySpeed {
-        CopySpeed {
-            copies: 0,
-            last: u64::MAX,
-            quick: false,
-            shared: false,
-            against: 0,
-        }
-    }
 }
 
 impl CopySpeed {
@@ -65,8 +56,12 @@ impl CopySpeed {
         if body.len() < TIMED_FROM {
             return None;
         }
-        self.copies = (self.copies + 1) % TIMED_EACH;
-        (self.copies == 0).then(|| time_a_line(body))
+        self.copies += 1;
+        let is_timed = self.copies >= self.timed_each();
+        is_timed.then(|| {
+            self.copies = 0;
+            time_a_line(body)
+        })
     }
 
     /// A copy that was to be timed is over, and so long a line had taken. Returns what copies are like, if they were not like
@@ -74,9 +69,10 @@ impl CopySpeed {
     pub(super) fn took(&mut self, len: usize, line: Duration, time: Duration) -> Option<Copies> {
         let before = self.told();
         let now = u64::try_from(time.as_nanos() * 1000 / len.max(1) as u128).unwrap_or(u64::MAX);
-        let better = now.min(self.last);
-        self.last = now;
-        self.quick = better < if self.quick { SLOW } else { QUICK };
+        if let Some(last) = self.last.replace(now) {
+            let most = if self.quick == Some(true) { SLOW } else { QUICK };
+            self.quick = Some(now.min(last) < most);
+        }
         self.against = if (line < EARLY) == self.shared {
             0
         } else {
@@ -91,8 +87,17 @@ impl CopySpeed {
     fn told(&self) -> Copies {
         match (self.shared, self.quick) {
             (true, _) => Copies::Shared,
-            (false, true) => Copies::Quick,
-            (false, false) => Copies::Slow,
+            (false, None) => Copies::Unknown,
+            (false, Some(true)) => Copies::Quick,
+            (false, Some(false)) => Copies::Slow,
+        }
+    }
+
+    fn timed_each(&self) -> u8 {
+        match self.told() {
+            Copies::Unknown => 1,
+            Copies::Slow => TIMED_EACH_SLOW,
+            Copies::Quick | Copies::Shared => TIMED_EACH,
         }
     }
 }
@@ -108,7 +113,7 @@ fn time_a_line(body: &[u8]) -> (Duration, Instant) {
 
 #[cfg(test)]
 mod tests {
-    use super::Copies::{Quick, Shared, Slow};
+    use super::Copies::{Quick, Shared, Slow, Unknown};
     use super::*;
 
     const LEN: usize = 4096;
@@ -124,18 +129,18 @@ mod tests {
 
     #[test]
     fn two_copies_decide_whether_they_are_quick() {
-        assert_eq!(verdicts(&[QUICK / 2; 3]), [Some(Quick), None, None]);
-        assert_eq!(verdicts(&[SLOW * 2; 3]), [None; 3]);
+        assert_eq!(verdicts(&[QUICK / 2; 3]), [None, Some(Quick), None]);
+        assert_eq!(verdicts(&[SLOW * 2; 3]), [None, Some(Slow), None]);
         // One that was disturbed changes nothing.
         let quick = QUICK / 2;
         assert_eq!(
-            verdicts(&[quick, 9999, quick, 9999, 9999]),
-            [Some(Quick), None, None, None, Some(Slow)]
+            verdicts(&[9999, quick, 9999, quick, 9999, 9999]),
+            [None, Some(Quick), None, None, None, Some(Slow)]
         );
         let between = (QUICK + SLOW) / 2;
         assert_eq!(
             verdicts(&[between, between, quick, between, between]),
-            [None, None, Some(Quick), None, None]
+            [None, Some(Slow), Some(Quick), None, None]
         );
     }
 
@@ -146,7 +151,8 @@ mod tests {
             let took = |_| speed.took(LEN, line, Duration::from_micros(9));
             (0..times).filter_map(took).collect::<Vec<_>>()
         };
-        assert_eq!([verdicts(SOON, ALL_EARLY - 1), verdicts(LATE, 1)], [[]; 2]);
+        assert_eq!([verdicts(SOON, 1), verdicts(SOON, 1)], [vec![], vec![Slow]]);
+        assert_eq!([verdicts(SOON, ALL_EARLY - 3), verdicts(LATE, 1)], [[]; 2]);
         assert_eq!(verdicts(SOON, ALL_EARLY - 1), []);
         assert_eq!(verdicts(SOON, 2), [Shared]);
         assert_eq!([verdicts(LATE, ALL_LATE - 1), verdicts(SOON, 1)], [[]; 2]);
@@ -165,7 +171,16 @@ mod tests {
     fn short_copies_are_not_timed_and_of_the_others_a_part() {
         let (mut speed, body) = (CopySpeed::default(), [0; TIMED_FROM]);
         assert!((0..100).all(|_| speed.start(&body[1..]).is_none()));
-        let timed = (0..10 * TIMED_EACH).filter(|_| speed.start(&body).is_some());
-        assert_eq!(timed.count(), 10);
+        for (took, each) in [(SLOW, TIMED_EACH_SLOW), (QUICK / 2, TIMED_EACH)] {
+            assert!(
+                speed.told() != Unknown || speed.start(&body).is_some(),
+                "each, until it is known"
+            );
+            for _ in 0..2 {
+                speed.took(1000, LATE, Duration::from_nanos(took));
+            }
+            let timed = (0..10 * each).filter(|_| speed.start(&body).is_some());
+            assert_eq!(timed.count(), 10);
+        }
     }
 }

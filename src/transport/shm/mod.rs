@@ -63,7 +63,6 @@ use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use config::MAX_BODY;
-use copy_speed::Copies;
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
@@ -283,8 +282,8 @@ impl Transport for ShmTransport {
     }
 
     fn is_sooner_sent(&mut self, to: PeerId) -> bool {
-        let out = self.peers.get(to).and_then(|peer| peer.out.as_ref());
-        out.is_some_and(|out| out.ring.copies().load(Ordering::Relaxed) != Copies::Slow as u64)
+        let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
+        out.is_none_or(Outbound::is_sooner_sent)
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -30,10 +30,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// See `Outbound::is_sooner_sent`.
+const TRIED_EACH: u8 = 64;
+
 #[derive(Debug)]
 pub(super) struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
+    /// Messages since one was sent through the ring to see how quick that is.
+    not_tried: u8,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
@@ -123,6 +128,7 @@ impl Outbound {
             identity: PeerIdentity::of(&header),
             proof: Proof::default(),
             ring,
+            not_tried: 0,
             header,
             file,
             index,
@@ -169,6 +175,16 @@ impl Outbound {
     pub(super) fn may_be_passed(&self, seen: u64) -> bool {
         let behind = (seen, self.producer.position());
         self.help_request == behind || self.left_by_recall == behind
+    }
+
+    /// Whether a message that the peer could fetch is better sent through the ring. So is one in `TRIED_EACH` where that is
+    /// slow, and all until it is known, as only what comes that way shows how quick it is.
+    pub(super) fn is_sooner_sent(&mut self) -> bool {
+        if self.ring.copies().load(Ordering::Relaxed) != Copies::Slow as u64 {
+            return true;
+        }
+        self.not_tried = (self.not_tried + 1) % TRIED_EACH;
+        self.not_tried == 0
     }
 
     /// Whether the peer was found not to poll and has not polled since.
