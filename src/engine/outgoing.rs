@@ -430,6 +430,7 @@ impl Core {
                 send.stage = Stage::Ended(Some(error));
                 let peer = send.to;
                 let peer = self.peer(peer);
+                peer.ending = true;
                 peer.queue.retain(|queued| *queued != id);
                 peer.requested.retain(|queued| *queued != id);
             }

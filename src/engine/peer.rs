@@ -51,6 +51,9 @@ pub(super) struct Peer {
     pub far: bool,
     /// It violated the protocol: all its packets are dropped.
     pub shunned: bool,
+    /// The transport could not send it something, so it will be reported gone. Until then it may answer operations that
+    /// have ended by that.
+    pub ending: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
     pub not_polling: bool,
     /// Credit that the peer has left for eager messages to us.
@@ -86,6 +89,7 @@ impl Peer {
             sooner_sent: false,
             far: false,
             shunned: false,
+            ending: false,
             not_polling: false,
             allowed: config.window,
             owed: 0,

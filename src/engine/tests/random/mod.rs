@@ -85,6 +85,20 @@ pub(crate) struct Step {
     how: u8,
 }
 
+impl Step {
+    /// As a failing run was printed.
+    pub(crate) fn of([what, node, peer, tag, len, how]: [usize; 6]) -> Step {
+        Step {
+            what: what as u8,
+            node: node as PeerId,
+            peer: peer as PeerId,
+            tag: tag as u64,
+            len,
+            how: how as u8,
+        }
+    }
+}
+
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let lens = prop_oneof![0usize..20, 80usize..130, 290usize..310, 300usize..700];
     (0u8..14, 0..NODES, 0..NODES, 0u64..3, lens, any::<u8>()).prop_map(|(what, node, peer, tag, len, how)| Step {

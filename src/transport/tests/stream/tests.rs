@@ -1,6 +1,7 @@
 use super::*;
 use crate::engine::Config;
 use crate::engine::op::{Access, CompletedOp, CompletionLevel, MessageKind, Recv};
+use crate::engine::tests::random;
 use crate::engine::tests::rma::{access, register, remote};
 use crate::engine::tests::sim::*;
 use crate::transport::tests::suite::{Ends, Pair};
@@ -42,6 +43,20 @@ impl Connected for Stream {
 
 crate::transport::tests::suite::tests!(Stream);
 crate::engine::tests::random::over!(Stream);
+
+/// A message that the transport says may not have arrived has, and its sender hears so before the peer is reported gone.
+#[test]
+fn what_has_failed_may_be_answered_all_the_same() {
+    let steps = [
+        [5, 2, 0, 0, 0, 0],
+        [0, 0, 1, 0, 1, 2],
+        [10, 0, 0, 0, 0, 0],
+        [0, 0, 2, 0, 1, 36],
+        [9, 2, 0, 0, 0, 130],
+        [0, 0, 0, 0, 80, 0],
+    ];
+    random::whoever_lives_is_served::<Stream>(2679696809517758677, Manner::default(), &steps.map(random::Step::of), 5);
+}
 
 fn bed(seed: u64) -> Bed<Stream> {
     Bed::over(2, seed, Manner::default(), Config::default())
