@@ -70,6 +70,8 @@ pub struct Node<T: Connected = Wire> {
 pub trait Connected: Transport + Sized {
     /// Whether connections break (`break_off`).
     const BREAKS: bool = false;
+    /// Whether a peer whose connection broke may be given up, as it is tried for no time.
+    const GIVES_UP: bool = false;
 
     fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Self>;
 
@@ -358,7 +360,7 @@ impl<T: Connected> Bed<T> {
         let broken = world.broken.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
         let nonsense = world.nonsense.iter().any(|pair| *pair == (a, b) || *pair == (b, a));
         [
-            dead.then_some(Error::PeerGone),
+            (dead || broken && T::GIVES_UP).then_some(Error::PeerGone),
             broken.then_some(Error::Broken),
             nonsense.then_some(Error::Protocol),
         ]

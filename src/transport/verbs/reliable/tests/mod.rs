@@ -56,6 +56,8 @@ impl Pair for Reliable<NetDevice> {
 
 impl Connected for Reliable<NetDevice> {
     const BREAKS: bool = true;
+    /// When both make the next connection at once, one may be told to come later.
+    const GIVES_UP: bool = true;
 
     /// All are connected with all, so that who is dead is known to be, and not only not there.
     fn connected(nodes: PeerId, world: &Rc<RefCell<World>>) -> Vec<Self> {
