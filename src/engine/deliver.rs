@@ -180,20 +180,14 @@ impl Core {
         if len != 0 {
             return Err(Malformed);
         }
-        let known = match header.packet {
-            Packet::Send => self.bytes_requested(from, header),
-            Packet::Done => self.done(from, header, report),
-            Packet::Credit => self.credited(from, header),
-            Packet::Acked => self.acked(from, header, report),
-            Packet::Got => {
-                self.got(from, header, report);
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        match known {
-            Err(Malformed) if !self.peer(from).ending => Err(Malformed),
-            _ => Ok(Placement::Drop),
+        match header.packet {
+            Packet::Send => self.bytes_requested(from, header)?,
+            Packet::Done => self.done(from, header, report)?,
+            Packet::Credit => self.credited(from, header)?,
+            Packet::Acked => self.acked(from, header, report)?,
+            Packet::Got => self.got(from, header, report),
+            _ => {}
         }
+        Ok(Placement::Drop)
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct Peer {
     /// It violated the protocol: all its packets are dropped.
     pub shunned: bool,
     /// The transport could not send it something, so it will be reported gone. Until then it may answer operations that
-    /// have ended by that.
+    /// have failed by that, which had arrived after all.
     pub ending: bool,
     /// It left packets unread without polling: short operations are copied by the kernel (`recall`).
     pub not_polling: bool,

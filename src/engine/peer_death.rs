@@ -45,9 +45,13 @@ impl Core {
     }
 
     /// A peer violated the protocol. Its later packets cannot be trusted, so it is treated as dead until the transport
-    /// reports it gone. What waits for it ends when the transport has let go of it (`shunned_ends`), after this poll.
+    /// reports it gone. What waits for it ends when the transport has let go of it (`shunned_ends`), after this poll. One that
+    /// is being lost only answers what has failed meanwhile.
     #[cold]
     pub(super) fn shun(&mut self, id: PeerId) {
+        if self.peer(id).ending {
+            return;
+        }
         self.malformed += 1;
         let peer = self.peer(id);
         if !core::mem::replace(&mut peer.shunned, true) {

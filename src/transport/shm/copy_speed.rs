@@ -85,11 +85,11 @@ impl CopySpeed {
     }
 
     fn told(&self) -> Copies {
-        match (self.shared, self.quick) {
-            (true, _) => Copies::Shared,
-            (false, None) => Copies::Unknown,
-            (false, Some(true)) => Copies::Quick,
-            (false, Some(false)) => Copies::Slow,
+        match (self.quick, self.shared) {
+            (None, _) => Copies::Unknown,
+            (Some(false), _) => Copies::Slow,
+            (Some(true), false) => Copies::Quick,
+            (Some(true), true) => Copies::Shared,
         }
     }
 
@@ -148,15 +148,21 @@ mod tests {
     fn lines_decide_whether_a_cache_is_shared() {
         let mut speed = CopySpeed::default();
         let mut verdicts = |line: Duration, times: u8| {
-            let took = |_| speed.took(LEN, line, Duration::from_micros(9));
+            let took = |_| speed.took(LEN, line, Duration::from_nanos(LEN as u64 * QUICK / 2000));
             (0..times).filter_map(took).collect::<Vec<_>>()
         };
-        assert_eq!([verdicts(SOON, 1), verdicts(SOON, 1)], [vec![], vec![Slow]]);
+        assert_eq!([verdicts(SOON, 1), verdicts(SOON, 1)], [vec![], vec![Quick]]);
         assert_eq!([verdicts(SOON, ALL_EARLY - 3), verdicts(LATE, 1)], [[]; 2]);
         assert_eq!(verdicts(SOON, ALL_EARLY - 1), []);
         assert_eq!(verdicts(SOON, 2), [Shared]);
         assert_eq!([verdicts(LATE, ALL_LATE - 1), verdicts(SOON, 1)], [[]; 2]);
-        assert_eq!(verdicts(LATE, ALL_LATE + 1), [Slow]);
+        assert_eq!(verdicts(LATE, ALL_LATE + 1), [Quick]);
+        // Early lines alone are not enough.
+        verdicts(SOON, ALL_EARLY);
+        assert_eq!(
+            [(); 2].map(|()| speed.took(LEN, SOON, Duration::from_micros(9))),
+            [None, Some(Slow)]
+        );
     }
 
     #[test]
