@@ -67,7 +67,7 @@ impl Core {
         let cost = credit::cost(body.len());
         let mut message = Message::new(from, header, Phase::Coming, body.len());
         message.next = body.len();
-        message.head = body.to_vec();
+        message.head = self.buffers.copy_of(body);
         message.kept = cost;
         let id = self.arrivals.insert(message);
         self.hold_unexpected(id);

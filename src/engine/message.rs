@@ -247,7 +247,7 @@ impl Core {
         match into {
             Some(iov) => Placement::Into { iov, at, token },
             None => Placement::Keep {
-                buffer: vec![0; len],
+                buffer: self.buffers.take(len),
                 token,
             },
         }
@@ -266,6 +266,7 @@ impl Core {
             // The message was matched while the transport filled the buffer.
             (Some(bytes), Some(matched)) => {
                 matched.iov.write(at, &bytes);
+                self.buffers.give_back(bytes);
             }
             (Some(bytes), None) if at == 0 => message.head = bytes,
             (Some(bytes), None) => message.rest.push((at, bytes)),
@@ -313,9 +314,11 @@ impl Core {
         if message.tagged_atomic.is_some() {
             return self.tagged_atomic_attached(id, matched, report);
         }
-        matched.iov.write(0, &std::mem::take(&mut message.head));
-        for (at, bytes) in std::mem::take(&mut message.rest) {
+        let head = (0, std::mem::take(&mut message.head));
+        let rest = std::mem::take(&mut message.rest);
+        for (at, bytes) in std::iter::once(head).chain(rest) {
             matched.iov.write(at, &bytes);
+            self.buffers.give_back(bytes);
         }
         if message.complete() {
             let delivery = message.delivery(&matched);

@@ -36,6 +36,7 @@ pub mod wire;
 
 mod atomic;
 mod atomic_target;
+mod buffers;
 mod credit;
 mod deliver;
 mod direct;

@@ -1,5 +1,6 @@
 //! All state of an engine except its transport. The other files of this folder hold the rules that change it.
 
+use super::buffers::Buffers;
 use super::credit;
 use super::exposure::Asked;
 use super::matching::Matcher;
@@ -119,6 +120,8 @@ pub(super) struct Core {
     pub polls_since_check: u32,
     /// Buffers for reuse: see `Core::spare`.
     pub spare: Vec<Vec<u8>>,
+    /// For bytes of unexpected messages.
+    pub buffers: Buffers,
     /// For bodies that are assembled from several parts.
     pub scratch: Vec<u8>,
     pub multis: Slab<Multi>,
@@ -159,6 +162,7 @@ impl Core {
             awaiting_answers: Vec::new(),
             polls_since_check: 0,
             spare: Vec::new(),
+            buffers: Buffers::default(),
             scratch: Vec::new(),
             multis: Slab::default(),
             claims: QuickMap::default(),
