@@ -195,7 +195,8 @@ fn config() -> Config {
         fetch,
         eager: eager.unwrap_or(default.eager),
         eager_if_fetched: eager.unwrap_or(default.eager_if_fetched),
-        together,
+        together: together.unwrap_or(default.together),
+        stream: together.is_none(),
         ..default
     }
 }

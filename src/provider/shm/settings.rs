@@ -47,19 +47,19 @@ pub(super) struct Settings {
     pub fetch: bool,
     /// None: `transport::shm` knows what is best.
     pub eager: Option<usize>,
-    /// From here on both sides copy.
-    pub together: usize,
+    /// From here on both sides copy. None: as for `eager`.
+    pub together: Option<usize>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let Config { fetch, together, .. } = Config::default();
+        let Config { fetch, .. } = Config::default();
         Settings {
             tx_size: 1024,
             rx_size: 1024,
             fetch,
             eager: None,
-            together,
+            together: None,
         }
     }
 }
@@ -73,7 +73,7 @@ impl Settings {
         settings.tx_size = queue("tx_size").unwrap_or(settings.tx_size);
         settings.rx_size = queue("rx_size").unwrap_or(settings.rx_size);
         settings.eager = size("eager_size");
-        settings.together = size("together_size").unwrap_or(settings.together);
+        settings.together = size("together_size");
         if let Ok(Value::Bool(disabled)) = find("disable_cma") {
             settings.fetch = !disabled;
         }
@@ -118,7 +118,7 @@ mod tests {
                 rx_size: 8,
                 fetch: false,
                 eager: Some(0),
-                together: 2,
+                together: Some(2),
             }
         );
         let odd = read(&[("tx_size", Value::Size(0)), ("rx_size", Value::Size(usize::MAX))]);

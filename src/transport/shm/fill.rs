@@ -1,31 +1,35 @@
 //! Copies the bodies of records into a ring, whose lines the receiver's processor has read last.
 //!
-//! On AMD's processors from Zen 3 on, glibc before 2.39 copies more than 2 KiB by `rep movsb`, which takes such lines slowly
-//! where both processors share a cache: 4 KiB one way take 340 ns, and 240 by a loop that asks for lines ahead. Where none is
-//! shared, it asks for more lines at a time than a loop does: 8 KiB take 1260 and 1570 ns. (Out of the ring it is as quick
-//! as any loop.) Called by `outbound` for bodies, and by `lane` to ask for lines.
+//! Lines for the next record are asked for ahead, so that a loop finds them when it writes. AMD's processors copy long bodies
+//! quicker by `rep movsb`, which takes lines without their contents, but not once they were asked for: then 4 KiB one way
+//! take 1090 in place of 640 ns where the two processors share no cache. Called by `outbound`.
 
-use super::ring::LINE;
 use crate::engine::port::Body;
-use core::ptr::copy_nonoverlapping;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-/// Shorter bodies glibc copies with a loop of its own.
+/// Shorter bodies are copied by a loop. From here on glibc takes `rep movsb`, too, but begins a vector late.
 const LONG: usize = 2112;
-/// So many bytes ahead lines are asked for. Never behind the body: the receiver may be reading there.
-const AHEAD: usize = 64 * LINE;
 
 #[cfg(target_arch = "x86_64")]
-static IS_AMD_WITH_AVX: LazyLock<bool> = LazyLock::new(is_amd_with_avx);
+static IS_AMD: LazyLock<bool> = LazyLock::new(is_amd);
+
+/// Whether bodies of this length are copied by `rep movsb`, so that no lines are to be asked for ahead.
+#[inline(always)]
+pub(super) fn is_by_string(len: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return len > LONG && *IS_AMD;
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
 
 /// Copies a body into its room in the ring, which is as long.
 #[inline(always)]
-pub(super) fn fill(room: &mut [u8], body: Body<'_>, is_cache_shared: impl FnOnce() -> bool) {
-    if room.len() > LONG && is_cache_shared() {
+pub(super) fn fill(room: &mut [u8], body: Body<'_>) {
+    if is_by_string(room.len()) {
         if let Some(from) = in_one_piece(&body, room.len()) {
             // SAFETY: the body is as long as the room, and no memory that may be sent is the ring's.
-            return unsafe { fill_near(room, from) };
+            return unsafe { copy_by_string(from, room) };
         }
     }
     match body {
@@ -42,14 +46,19 @@ pub(super) fn fill(room: &mut [u8], body: Body<'_>, is_cache_shared: impl FnOnce
 /// # Safety
 /// As many bytes as `room` has are readable at `from`, and are not `room`'s.
 #[inline(never)]
-unsafe fn fill_near(room: &mut [u8], from: *const u8) {
+unsafe fn copy_by_string(from: *const u8, room: &mut [u8]) {
     // SAFETY: as the caller promised.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        if *IS_AMD_WITH_AVX {
-            return copy_ahead(from, room);
-        }
-        copy_nonoverlapping(from, room.as_mut_ptr(), room.len());
+        core::arch::asm!(
+            "rep movsb",
+            inout("rcx") room.len() => _,
+            inout("rsi") from => _,
+            inout("rdi") room.as_mut_ptr() => _,
+            options(nostack, preserves_flags)
+        );
+        #[cfg(not(target_arch = "x86_64"))]
+        core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len());
     }
 }
 
@@ -66,29 +75,6 @@ fn in_one_piece(body: &Body<'_>, len: usize) -> Option<*const u8> {
     }
 }
 
-/// # Safety
-/// As for `fill_near`, and the processor has AVX.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx")]
-unsafe fn copy_ahead(from: *const u8, room: &mut [u8]) {
-    let (to, len) = (room.as_mut_ptr(), room.len());
-    let whole = len - len % LINE;
-    for line in (0..AHEAD.min(len)).step_by(LINE) {
-        ask_for_line(to.wrapping_add(line));
-    }
-    // SAFETY: all offsets are below `len`, those of lines by a line.
-    unsafe {
-        for line in (0..whole).step_by(LINE) {
-            if line + AHEAD < len {
-                ask_for_line(to.add(line + AHEAD));
-            }
-            let words = from.add(line).cast::<[u64; LINE / 8]>().read_unaligned();
-            to.add(line).cast::<[u64; LINE / 8]>().write_unaligned(words);
-        }
-        copy_nonoverlapping(from.add(whole), to.add(whole), len - whole);
-    }
-}
-
 /// Asks for a line that will soon be written.
 #[inline(always)]
 pub(super) fn ask_for_line(at: *const u8) {
@@ -102,10 +88,10 @@ pub(super) fn ask_for_line(at: *const u8) {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn is_amd_with_avx() -> bool {
+fn is_amd() -> bool {
     let maker = core::arch::x86_64::__cpuid(0);
     let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
-    maker.as_flattened() == b"AuthenticAMD" && is_x86_feature_detected!("avx")
+    maker.as_flattened() == b"AuthenticAMD"
 }
 
 #[cfg(test)]
@@ -119,28 +105,15 @@ mod tests {
 
     #[test]
     fn a_body_is_what_was_given() {
-        for len in [
-            0,
-            1,
-            LONG,
-            LONG + 1,
-            AHEAD - 1,
-            AHEAD,
-            AHEAD + 1,
-            3 * AHEAD + 5 * LINE + 9,
-        ] {
+        for len in [0, 1, LONG, LONG + 1, 3 * LONG + 9] {
             let bytes = bytes(len + 3);
             for cuts in [&[len + 3][..], &[5, len / 2 + 1, len + 3]] {
                 let memory = Lent::new(cuts, 0);
                 memory.iov().write(0, &bytes);
                 let (iov, at) = (&memory.iov(), 3);
-                for (body, is_shared) in [
-                    (Body::User { iov, at, len }, true),
-                    (Body::User { iov, at, len }, false),
-                    (Body::Bytes(&bytes[3..]), true),
-                ] {
+                for body in [Body::User { iov, at, len }, Body::Bytes(&bytes[3..])] {
                     let mut room = vec![0xee; len + 1];
-                    fill(&mut room[..len], body, || is_shared);
+                    fill(&mut room[..len], body);
                     assert_eq!(room[..len], bytes[3..], "{len} of {cuts:?}");
                     assert_eq!(room[len], 0xee, "{len} of {cuts:?}");
                 }
@@ -148,27 +121,15 @@ mod tests {
         }
     }
 
+    /// Whatever `fill` takes on this machine.
     #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn the_loop_copies_any_length_from_anywhere() {
-        if !is_x86_feature_detected!("avx") {
-            return;
-        }
-        let bytes = bytes(AHEAD + 8 * LINE);
+    fn a_string_is_copied_from_anywhere() {
+        let bytes = bytes(2 * LONG);
         for at in [0, 1, 8, 63] {
-            for len in [
-                0,
-                1,
-                LINE - 1,
-                LINE,
-                LINE + 1,
-                AHEAD,
-                AHEAD + 3 * LINE,
-                AHEAD + 3 * LINE + 17,
-            ] {
+            for len in [0, 1, 64, LONG, LONG + 17] {
                 let mut room = vec![0xee; len + 2];
-                // SAFETY: the bytes are there, the room is another vector's, and AVX was asked for.
-                unsafe { copy_ahead(bytes[at..at + len].as_ptr(), &mut room[1..=len]) };
+                // SAFETY: the bytes are there, and the room is another vector's.
+                unsafe { copy_by_string(bytes[at..at + len].as_ptr(), &mut room[1..=len]) };
                 assert_eq!(room[1..=len], bytes[at..at + len], "{len} from {at}");
                 assert_eq!((room[0], room[len + 1]), (0xee, 0xee), "{len} from {at}");
             }

@@ -30,10 +30,6 @@ impl ShmTransport {
     pub(super) fn do_housekeeping<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         self.polls_to_housekeeping = HOUSEKEEPING_EVERY;
         self.housekeepings = self.housekeepings.wrapping_add(1);
-        self.own
-            .header
-            .polls()
-            .store(u64::from(self.housekeepings), Ordering::Relaxed);
         while let Some((index, event)) = self.events.pop() {
             self.handle_event(index, event, sink);
         }

@@ -14,7 +14,8 @@ use super::lane::{self, Ring};
 use super::layout::FileHeader;
 use super::recall::RECALLED;
 use super::ring::{Consumer, LINE, RingEnd};
-use crate::engine::port::{PeerId, Placement, Sink};
+use super::streaming::{Streaming, Way};
+use crate::engine::port::{PeerId, Placement, Sink, Token};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io;
@@ -33,6 +34,7 @@ pub(super) struct Inbound {
     /// What its sender asked us to copy, which is done after the look at the ring.
     help: Option<HelpRequest>,
     copy_speed: CopySpeed,
+    streaming: Streaming,
     /// The engine refused the next record.
     refused: bool,
     /// Its sender goes on in a large ring, which we could not map.
@@ -91,7 +93,7 @@ impl Inbound {
             };
             // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
-            let started = self.copy_speed.start(body);
+            let started = self.copy_speed.start(record.len);
             let header = wire::Header::from_words(self.ring.rows().read_header(record.line));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // The header is read once more, so that on the way through `take` it stays in registers.
@@ -105,8 +107,8 @@ impl Inbound {
                     Delivery::Broken => return (done, RingEvent::Broken),
                 }
             }
-            if let Some((line, started)) = started {
-                self.copied(record.len, line, started.elapsed());
+            if let Some(started) = started {
+                self.copied(record.len, started.elapsed());
             }
             if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
                 event = RingEvent::Starved;
@@ -163,13 +165,17 @@ impl Inbound {
         moved.map(|_| self.consumer.follow())
     }
 
-    /// A body of this length was copied out of the ring in this time, after one of its lines had taken so long to come. That
-    /// may change what the sender is told.
+    /// A body of this length was copied out of the ring in this time, which may change what the sender is told.
     #[cold]
-    pub(super) fn copied(&mut self, len: usize, line: Duration, time: Duration) {
-        if let Some(copies) = self.copy_speed.took(len, line, time) {
+    pub(super) fn copied(&mut self, len: usize, time: Duration) {
+        if let Some(copies) = self.copy_speed.took(len, time) {
             self.ring.copies().store(copies as u64, Ordering::Relaxed);
         }
+    }
+
+    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now.
+    pub(super) fn way_of(&mut self, message: Token, polls: u64) -> Way {
+        self.streaming.choose(message, self.copy_speed.told(), polls)
     }
 
     fn set_hot(&mut self, hot: bool) {
@@ -293,6 +299,7 @@ impl Inbox {
                 ending: false,
                 help: None,
                 copy_speed: CopySpeed::default(),
+                streaming: Streaming::default(),
                 refused: false,
                 cannot_follow: false,
                 hot: false,

@@ -228,8 +228,7 @@ impl Outbound {
         };
         // SAFETY: the record is this side's, as it was reserved above and is published below.
         let room = unsafe { self.ring.rows().body(slot.line, len) };
-        let is_cache_shared = || self.ring.copies().load(Ordering::Relaxed) == Copies::Shared as u64;
-        fill::fill(room, body, is_cache_shared);
+        fill::fill(room, body);
         self.ring.rows().write_header(slot.line, header);
         self.publish(slot, len)
     }
@@ -238,8 +237,10 @@ impl Outbound {
     fn publish(&mut self, slot: Slot, len: usize) -> Written {
         let rows = self.ring.rows();
         self.producer.publish(rows, slot, len);
+        let ahead = if fill::is_by_string(len) { 1 } else { usize::MAX };
         self.producer
             .next_lines(rows.size(), slot)
+            .take(ahead)
             .for_each(|line| self.ring.prepare(line));
         if self.fence {
             fence(Ordering::SeqCst);

@@ -15,6 +15,7 @@ mod hostile;
 mod life;
 mod plain;
 mod refused;
+mod streaming;
 mod suite;
 mod waking;
 
@@ -40,6 +41,8 @@ impl Dir {
     fn config(&self) -> Config {
         Config {
             dir: self.0.clone(),
+            // Tests of streams ask for them; those of copies are not to depend on how quick this machine is.
+            stream: false,
             warn: |line| eprintln!("{line}"),
             ..Config::default()
         }

@@ -1,0 +1,134 @@
+//! Whether a long message that could be copied by the kernel is better sent through the ring.
+//!
+//! Where both processors share a cache, a stream through the ring is half as quick again as a copy by the kernel of which
+//! each side does its part. But it goes on only while both sides poll: a sender that computes meanwhile, or a receiver that
+//! looks now and then, is better off with the copy, which the receiver does in one call. So both must be seen to poll.
+//! Called by `ShmTransport::get`. Knows nothing of messages.
+
+use super::copy_speed::Copies;
+use crate::engine::port::Token;
+use std::time::{Duration, Instant};
+
+/// Of so many messages one is streamed where copies out of the ring are not very quick, as only what comes that way shows
+/// how quick they are. The first is, as nothing is known of it.
+const TRIED_EACH: u8 = 64;
+/// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the kernel
+/// takes twice as long.
+const SOON: Duration = Duration::from_micros(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Ring,
+    Kernel,
+    /// To be asked again at the next poll.
+    NotYet,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Streaming {
+    /// Messages since one was tried, and which that was.
+    not_tried: u8,
+    tried: Option<Token>,
+    look: Option<Look>,
+    /// The sender's polls when it was found not to poll. It does not as long as the number is the same.
+    idle: Option<u64>,
+}
+
+/// The number of the sender's polls, as it was when the receiver looked.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    polls: u64,
+    at: Instant,
+    by: Token,
+}
+
+impl Streaming {
+    /// For a message of this token. `polls`: the sender's, by now.
+    pub(super) fn choose(&mut self, token: Token, copies: Copies, polls: u64) -> Way {
+        if copies != Copies::VeryQuick && !self.is_tried(token) || self.idle == Some(polls) {
+            return Way::Kernel;
+        }
+        self.idle = None;
+        let now = Instant::now();
+        let Some(look) = self.look.filter(|look| look.by == token || now - look.at < SOON) else {
+            self.look = Some(Look {
+                polls,
+                at: now,
+                by: token,
+            });
+            return Way::NotYet;
+        };
+        if now - look.at >= SOON {
+            self.look = None;
+            self.idle = (look.polls == polls).then_some(polls);
+            Way::Kernel
+        } else if look.polls == polls {
+            Way::NotYet
+        } else {
+            Way::Ring
+        }
+    }
+
+    fn is_tried(&mut self, token: Token) -> bool {
+        if self.tried != Some(token) {
+            self.tried = (self.not_tried == 0).then_some(token);
+            self.not_tried = (self.not_tried + 1) % TRIED_EACH;
+        }
+        self.tried == Some(token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of a message if the sender's polls are counted so in a row of looks.
+    fn ways(streaming: &mut Streaming, token: Token, copies: Copies, polls: &[u64]) -> Vec<Way> {
+        let choose = |polls: &u64| streaming.choose(token, copies, *polls);
+        polls.iter().map(choose).collect()
+    }
+
+    #[test]
+    fn a_message_goes_through_the_ring_once_its_sender_is_seen_to_poll() {
+        let mut streaming = Streaming::default();
+        // What takes longer than `SOON` here is another case.
+        let seen = (0..1000).map(|token| ways(&mut streaming, token, Copies::VeryQuick, &[2 * token, 2 * token + 1]));
+        assert!(seen.collect::<Vec<_>>().contains(&vec![Way::NotYet, Way::Ring]));
+    }
+
+    #[test]
+    fn who_does_not_poll_is_asked_for_nothing() {
+        let mut streaming = Streaming::default();
+        let started = Instant::now();
+        let mut looks = 0;
+        while ways(&mut streaming, 1, Copies::VeryQuick, &[7]) == [Way::NotYet] {
+            looks += 1;
+            assert!(started.elapsed() < Duration::from_secs(60), "{looks} looks");
+        }
+        assert!(started.elapsed() >= SOON);
+        // Nor for the next messages, until it polls again.
+        assert_eq!(ways(&mut streaming, 2, Copies::VeryQuick, &[7, 7]), [Way::Kernel; 2]);
+        assert_eq!(ways(&mut streaming, 3, Copies::VeryQuick, &[8]), [Way::NotYet]);
+    }
+
+    #[test]
+    fn where_copies_are_slower_one_message_in_many_is_tried() {
+        for copies in [Copies::Unknown, Copies::Slow, Copies::Quick] {
+            let mut streaming = Streaming::default();
+            let mut each = |token| ways(&mut streaming, token, copies, &[token]) != [Way::Kernel];
+            let tried: Vec<Token> = (0..3 * u64::from(TRIED_EACH)).filter(|token| each(*token)).collect();
+            assert_eq!(tried, [0, 1, 2].map(|time| time * u64::from(TRIED_EACH)));
+        }
+    }
+
+    #[test]
+    fn looks_that_lie_far_apart_say_that_the_receiver_does_not_poll() {
+        let mut streaming = Streaming::default();
+        assert_eq!(ways(&mut streaming, 1, Copies::VeryQuick, &[1]), [Way::NotYet]);
+        let look = streaming.look.as_mut().unwrap();
+        look.at = look.at.checked_sub(SOON).unwrap();
+        assert_eq!(ways(&mut streaming, 1, Copies::VeryQuick, &[9]), [Way::Kernel]);
+        // The sender was not idle, so the next message is judged anew.
+        assert_eq!(ways(&mut streaming, 2, Copies::VeryQuick, &[9]), [Way::NotYet]);
+    }
+}
