@@ -352,7 +352,12 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         // A short operation travels as a packet, unless the peer does not poll.
-        if part.len < self.config.bulk && !self.direct_path(to).is_some_and(|out| out.is_not_polling()) {
+        let bulk = self.config.bulk;
+        let is_short = |out: &mut Outbound| part.len < bulk || part.len == bulk && out.is_sooner_sent();
+        if self
+            .direct_path(to)
+            .is_none_or(|out| is_short(out) && !out.is_not_polling())
+        {
             return port::Get::Unsupported;
         }
         let Some((range, asleep)) = self

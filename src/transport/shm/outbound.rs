@@ -230,17 +230,21 @@ impl Outbound {
         let room = unsafe { self.ring.rows().body(slot.line, len) };
         fill::fill(room, body);
         self.ring.rows().write_header(slot.line, header);
-        self.publish(slot, len)
+        // What `rep movsb` will write is not asked for ahead: see `fill`.
+        let ahead = if !NEAR && fill::is_by_string(len) {
+            0
+        } else {
+            slot.more()
+        };
+        self.publish(slot, len, ahead)
     }
 
     #[inline(always)]
-    fn publish(&mut self, slot: Slot, len: usize) -> Written {
+    fn publish(&mut self, slot: Slot, len: usize, ahead: u64) -> Written {
         let rows = self.ring.rows();
         self.producer.publish(rows, slot, len);
-        let ahead = if fill::is_by_string(len) { 1 } else { usize::MAX };
         self.producer
-            .next_lines(rows.size(), slot)
-            .take(ahead)
+            .next_lines(rows.size(), ahead)
             .for_each(|line| self.ring.prepare(line));
         if self.fence {
             fence(Ordering::SeqCst);

@@ -131,6 +131,14 @@ pub(super) struct Slot {
     skip: u64,
 }
 
+impl Slot {
+    /// Its lines besides the first.
+    #[inline(always)]
+    pub(super) fn more(self) -> u64 {
+        self.lines - 1
+    }
+}
+
 /// The writing side.
 #[derive(Debug)]
 pub(super) struct Producer {
@@ -227,11 +235,11 @@ impl Producer {
         self.tail
     }
 
-    /// The lines to which another record of this length would be written next, as far as they are known to be free.
+    /// The next line and so many more, as far as they are known to be free.
     #[inline(always)]
-    pub(super) fn next_lines(&self, size: Size, slot: Slot) -> impl Iterator<Item = u64> + use<> {
+    pub(super) fn next_lines(&self, size: Size, more: u64) -> impl Iterator<Item = u64> + use<> {
         // The line behind a record always is.
-        let more = (slot.lines - 1).min(size.lines() - (self.tail - self.taken) - 1);
+        let more = more.min(size.lines() - (self.tail - self.taken) - 1);
         (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
     }
 
