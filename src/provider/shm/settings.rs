@@ -35,7 +35,8 @@ const VARIABLES: [Variable; 5] = [
     (
         "together_size",
         ParamType::Size,
-        "From this many bytes on, sender and receiver copy a message together (default: 49152)",
+        "From this many bytes on, sender and receiver copy a message together (default: 49152, unless pieces are \
+         quicker between the two)",
     ),
 ];
 

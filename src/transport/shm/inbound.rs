@@ -173,9 +173,11 @@ impl Inbound {
         }
     }
 
-    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now.
-    pub(super) fn way_of(&mut self, message: Token, polls: u64) -> Way {
-        self.streaming.choose(message, self.copy_speed.told(), polls)
+    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether there is
+    /// memory for a large ring that nobody needs, which only speed would be the reason for.
+    pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
+        let may_try = || self.ring.is_large() || plenty();
+        self.streaming.choose(message, self.copy_speed.told(), polls, may_try)
     }
 
     fn set_hot(&mut self, hot: bool) {

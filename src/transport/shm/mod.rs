@@ -438,19 +438,13 @@ impl Transport for ShmTransport {
             }
             return port::Get::Unsupported;
         }
-        let (instance, pid, polls) = (out.instance(), out.pid(), out.header.polls().load(Ordering::Relaxed));
+        let (instance, pid) = (out.instance(), out.pid());
         // Without a token, nobody may touch our memory after this returns: the sender must not help then.
         let together = token.filter(|_| len >= self.config.together);
-        let ring = peer
-            .ring
-            .filter(|_| self.config.stream)
-            .and_then(|ring| self.inbox.get_mut(ring));
-        if let (Some(token), Some(ring)) = (together, ring) {
-            match ring.way_of(token, polls) {
-                Way::Ring => return port::Get::Unsupported,
-                Way::NotYet => return port::Get::Full,
-                Way::Kernel => {}
-            }
+        match together.map_or(Way::Kernel, |token| self.way_of(from, token)) {
+            Way::Ring => return port::Get::Unsupported,
+            Way::NotYet => return port::Get::Full,
+            Way::Kernel => {}
         }
         let got =
             together.and_then(|token| self.copy_together(from, &PeerMemory::Message(*remote), local, at, len, token));

@@ -5,8 +5,11 @@
 //! looks now and then, is better off with the copy, which the receiver does in one call. So both must be seen to poll.
 //! Called by `ShmTransport::get`. Knows nothing of messages.
 
+use super::ShmTransport;
 use super::copy_speed::Copies;
-use crate::engine::port::Token;
+use crate::engine::port::{PeerId, Token};
+use crate::sys::shared;
+use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Of so many messages one is streamed where copies out of the ring are not very quick, as only what comes that way shows
@@ -15,6 +18,9 @@ const TRIED_EACH: u8 = 64;
 /// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the kernel
 /// takes twice as long.
 const SOON: Duration = Duration::from_micros(2);
+/// If not, so many messages are copied without a look: where more processes run than processors, or a program computes
+/// while it sends, looks would be in vain most of the time.
+const LEFT_ALONE: u8 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -30,8 +36,8 @@ pub(super) struct Streaming {
     not_tried: u8,
     tried: Option<Token>,
     look: Option<Look>,
-    /// The sender's polls when it was found not to poll. It does not as long as the number is the same.
-    idle: Option<u64>,
+    /// Messages that are still to be copied without a look.
+    left_alone: u8,
 }
 
 /// The number of the sender's polls, as it was when the receiver looked.
@@ -42,13 +48,30 @@ struct Look {
     by: Token,
 }
 
+impl ShmTransport {
+    /// How a long message of this peer, named by its get, comes best.
+    pub(super) fn way_of(&mut self, from: PeerId, message: Token) -> Way {
+        let peer = self.peers.get(from).filter(|_| self.config.stream);
+        let Some((out, ring)) = peer.and_then(|peer| Some((peer.out.as_ref()?, peer.ring?))) else {
+            return Way::Kernel;
+        };
+        let polls = out.header.polls().load(Ordering::Relaxed);
+        let plenty = || shared::is_half_free(&self.config.dir);
+        let inbound = self.inbox.get_mut(ring);
+        inbound.map_or(Way::Kernel, |inbound| inbound.way_of(message, polls, plenty))
+    }
+}
+
 impl Streaming {
-    /// For a message of this token. `polls`: the sender's, by now.
-    pub(super) fn choose(&mut self, token: Token, copies: Copies, polls: u64) -> Way {
-        if copies != Copies::VeryQuick && !self.is_tried(token) || self.idle == Some(polls) {
+    /// For a message of this token. `polls`: the sender's, by now. `may_try`: whether the ring is worth its memory.
+    pub(super) fn choose(&mut self, token: Token, copies: Copies, polls: u64, may_try: impl FnOnce() -> bool) -> Way {
+        if copies != Copies::VeryQuick && !self.is_tried(token, may_try) {
             return Way::Kernel;
         }
-        self.idle = None;
+        if self.left_alone > 0 {
+            self.left_alone -= 1;
+            return Way::Kernel;
+        }
         let now = Instant::now();
         let Some(look) = self.look.filter(|look| look.by == token || now - look.at < SOON) else {
             self.look = Some(Look {
@@ -60,7 +83,7 @@ impl Streaming {
         };
         if now - look.at >= SOON {
             self.look = None;
-            self.idle = (look.polls == polls).then_some(polls);
+            self.left_alone = LEFT_ALONE;
             Way::Kernel
         } else if look.polls == polls {
             Way::NotYet
@@ -69,9 +92,9 @@ impl Streaming {
         }
     }
 
-    fn is_tried(&mut self, token: Token) -> bool {
+    fn is_tried(&mut self, token: Token, may_try: impl FnOnce() -> bool) -> bool {
         if self.tried != Some(token) {
-            self.tried = (self.not_tried == 0).then_some(token);
+            self.tried = (self.not_tried == 0 && may_try()).then_some(token);
             self.not_tried = (self.not_tried + 1) % TRIED_EACH;
         }
         self.tried == Some(token)
@@ -84,7 +107,7 @@ mod tests {
 
     /// What comes of a message if the sender's polls are counted so in a row of looks.
     fn ways(streaming: &mut Streaming, token: Token, copies: Copies, polls: &[u64]) -> Vec<Way> {
-        let choose = |polls: &u64| streaming.choose(token, copies, *polls);
+        let choose = |polls: &u64| streaming.choose(token, copies, *polls, || true);
         polls.iter().map(choose).collect()
     }
 
@@ -106,9 +129,10 @@ mod tests {
             assert!(started.elapsed() < Duration::from_secs(60), "{looks} looks");
         }
         assert!(started.elapsed() >= SOON);
-        // Nor for the next messages, until it polls again.
-        assert_eq!(ways(&mut streaming, 2, Copies::VeryQuick, &[7, 7]), [Way::Kernel; 2]);
-        assert_eq!(ways(&mut streaming, 3, Copies::VeryQuick, &[8]), [Way::NotYet]);
+        // Nor for the next messages.
+        let next = (0..LEFT_ALONE).map(|number| ways(&mut streaming, 2 + u64::from(number), Copies::VeryQuick, &[8]));
+        assert!(next.flatten().all(|way| way == Way::Kernel));
+        assert_eq!(ways(&mut streaming, 99, Copies::VeryQuick, &[8]), [Way::NotYet]);
     }
 
     #[test]
@@ -122,13 +146,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_tried_that_is_not_worth_its_memory() {
+        let mut streaming = Streaming::default();
+        for token in 0..2 * u64::from(TRIED_EACH) {
+            assert_eq!(streaming.choose(token, Copies::Unknown, token, || false), Way::Kernel);
+        }
+        assert_eq!(streaming.choose(999, Copies::VeryQuick, 1, || false), Way::NotYet);
+    }
+
+    #[test]
     fn looks_that_lie_far_apart_say_that_the_receiver_does_not_poll() {
         let mut streaming = Streaming::default();
         assert_eq!(ways(&mut streaming, 1, Copies::VeryQuick, &[1]), [Way::NotYet]);
         let look = streaming.look.as_mut().unwrap();
         look.at = look.at.checked_sub(SOON).unwrap();
         assert_eq!(ways(&mut streaming, 1, Copies::VeryQuick, &[9]), [Way::Kernel]);
-        // The sender was not idle, so the next message is judged anew.
-        assert_eq!(ways(&mut streaming, 2, Copies::VeryQuick, &[9]), [Way::NotYet]);
     }
 }
