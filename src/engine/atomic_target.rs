@@ -148,7 +148,7 @@ impl Core {
         let mut data = None;
         if atomic.form == Form::Base {
             data = short_data(header);
-            self.recycle(result);
+            self.buffers.give_back(result);
             self.ack(from);
         } else {
             self.reply(from, header.id, result);
@@ -174,7 +174,7 @@ impl Core {
         let somewhere = |error| (Core::some_part(remote), error);
         atomic.kernel().map_err(somewhere)?;
         let found = self.find_regions(remote, 0, atomic.len, atomic.rights())?;
-        let mut result = self.spare(atomic.result());
+        let mut result = self.buffers.take(atomic.result());
         atomic.execute(found.parts(), &mut result).map_err(somewhere)?;
         Ok((found, result))
     }

@@ -266,7 +266,7 @@ impl Core {
             // The message was matched while the transport filled the buffer.
             (Some(bytes), Some(matched)) => {
                 matched.iov.write(at, &bytes);
-                self.buffers.give_back(bytes);
+                self.buffers.give_back_message(bytes);
             }
             (Some(bytes), None) if at == 0 => message.head = bytes,
             (Some(bytes), None) => message.rest.push((at, bytes)),
@@ -314,11 +314,12 @@ impl Core {
         if message.tagged_atomic.is_some() {
             return self.tagged_atomic_attached(id, matched, report);
         }
-        let head = (0, std::mem::take(&mut message.head));
-        let rest = std::mem::take(&mut message.rest);
-        for (at, bytes) in std::iter::once(head).chain(rest) {
+        let head = std::mem::take(&mut message.head);
+        matched.iov.write(0, &head);
+        self.buffers.give_back_message(head);
+        for (at, bytes) in std::mem::take(&mut message.rest) {
             matched.iov.write(at, &bytes);
-            self.buffers.give_back(bytes);
+            self.buffers.give_back_message(bytes);
         }
         if message.complete() {
             let delivery = message.delivery(&matched);

@@ -140,14 +140,14 @@ impl Core {
         }
         send.stage = Stage::Fetching;
         let notify = (header.flags & flag::ACK != 0).then_some((header.tag, header.data));
-        let buffer = self.spare(len);
+        let buffer = self.buffers.take(len);
         let token = self.landings.insert(Landing::Exposed { operation: id, notify }).bits();
         Ok(Placement::Keep { buffer, token })
     }
 
     pub(super) fn exposed_landed(&mut self, id: Id, notify: Option<GotNotice>, buffer: Option<Vec<u8>>) {
         let remote = buffer.as_deref().and_then(Remote::new);
-        self.recycle(buffer.unwrap_or_default());
+        self.buffers.give_back(buffer.unwrap_or_default());
         let (Some(send), Some(remote)) = (self.sends.get_mut(id), remote) else {
             return;
         };

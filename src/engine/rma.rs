@@ -268,10 +268,10 @@ impl<T: Transport> Engine<T> {
             let body = Body::User { iov, at, len };
             return Some(Self::push_out_of_line(&mut self.transport, to, &packet.header, body));
         }
-        let mut body = self.core.spare(len);
+        let mut body = self.core.buffers.take(len);
         found.read(&mut body);
         let push = Self::push_out_of_line(&mut self.transport, to, &packet.header, Body::Bytes(&body));
-        self.core.recycle(body);
+        self.core.buffers.give_back(body);
         Some(push)
     }
 

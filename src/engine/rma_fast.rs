@@ -70,7 +70,7 @@ impl Core {
         }
         let part = piece(header, len);
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::READ)?;
-        let mut bytes = self.spare(len);
+        let mut bytes = self.buffers.take(len);
         memory.read(&mut bytes);
         self.reply(from, header.id, bytes);
         if counted {
@@ -98,9 +98,9 @@ impl Core {
             data = short_data(header);
             self.ack(from);
         } else {
-            let mut result = self.spare(len);
+            let mut result = self.buffers.take(len);
             if atomic.execute_one(memory, &mut result).is_err() {
-                self.recycle(result);
+                self.buffers.give_back(result);
                 return None;
             }
             self.reply(from, header.id, result);

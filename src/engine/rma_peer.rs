@@ -17,10 +17,6 @@ use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use std::collections::VecDeque;
 
-/// How many buffers are kept for reuse, and the largest that is kept.
-const SPARE: usize = 64;
-const SPARE_MOST: usize = 64 << 10;
-
 /// A short write or base atomic that waits for `Acked`.
 #[derive(Debug)]
 pub(super) struct ShortOp {
@@ -318,7 +314,7 @@ impl Core {
         }
         if let Some(reply) = rma.replies.pop_front() {
             rma.reply_bytes = rma.reply_bytes.saturating_sub(reply.body.len());
-            self.recycle(reply.body);
+            self.buffers.give_back(reply.body);
         }
     }
 
@@ -379,20 +375,5 @@ impl Core {
 
     pub(super) fn some_part(remote: &RemoteIov) -> RemotePart {
         remote.parts().first().copied().unwrap_or_default()
-    }
-
-    // ---- buffers ----
-
-    /// A buffer of this length with arbitrary contents.
-    pub(super) fn spare(&mut self, len: usize) -> Vec<u8> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.resize(len, 0);
-        buffer
-    }
-
-    pub(super) fn recycle(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE && buffer.capacity() <= SPARE_MOST {
-            self.spare.push(buffer);
-        }
     }
 }

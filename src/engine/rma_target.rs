@@ -163,7 +163,7 @@ impl Core {
         if !self.limits.sync_placement {
             self.begins_landing(from);
         }
-        let buffer = self.spare(len);
+        let buffer = self.buffers.take(len);
         let header = *header;
         let token = self.landings.insert(Landing::Packet { from, header }).bits();
         Ok(Placement::Keep { buffer, token })
@@ -184,7 +184,7 @@ impl Core {
         if !self.peer(from).shunned && self.execute_packet(from, header, &buffer, report).is_err() {
             self.shun(from);
         }
-        self.recycle(buffer);
+        self.buffers.give_back(buffer);
     }
 
     fn execute_packet(
@@ -229,7 +229,7 @@ impl Core {
         match self.find_regions(&remote, 0, len, Rights::READ) {
             Err((part, error)) => self.refuse(number, &Refusal { from, part, error }, report),
             Ok(found) if len <= self.limits_to(from).small() => {
-                let mut bytes = self.spare(len);
+                let mut bytes = self.buffers.take(len);
                 found.read(&mut bytes);
                 self.reply(from, number, bytes);
                 self.report_target(from, Access::Read, &found, len, None, report);
@@ -349,7 +349,7 @@ impl Core {
         match lease {
             Some((lease, _)) => Placement::Leased { lease, token },
             None => Placement::Keep {
-                buffer: self.spare(len),
+                buffer: self.buffers.take(len),
                 token,
             },
         }
@@ -361,7 +361,7 @@ impl Core {
             if let Some(found) = self.long_write_window(id, at, bytes.len()) {
                 found.write(&bytes);
             }
-            self.recycle(bytes);
+            self.buffers.give_back(bytes);
         }
         self.finish_if_complete(id, report);
     }

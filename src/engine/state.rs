@@ -118,9 +118,6 @@ pub(super) struct Core {
     /// Peers that owe answers to short operations, and polls since the last check of them (`recall`).
     pub awaiting_answers: Vec<PeerId>,
     pub polls_since_check: u32,
-    /// Buffers for reuse: see `Core::spare`.
-    pub spare: Vec<Vec<u8>>,
-    /// For bytes of unexpected messages.
     pub buffers: Buffers,
     /// For bodies that are assembled from several parts.
     pub scratch: Vec<u8>,
@@ -161,7 +158,6 @@ impl Core {
             unacked: 0,
             awaiting_answers: Vec::new(),
             polls_since_check: 0,
-            spare: Vec::new(),
             buffers: Buffers::default(),
             scratch: Vec::new(),
             multis: Slab::default(),

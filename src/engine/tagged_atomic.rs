@@ -119,7 +119,7 @@ impl Core {
         let done_or_not = match atomic {
             Some(atomic) if room >= task.len => {
                 let buffer = matched.iov.part(task.at, task.len);
-                let mut result = self.spare(atomic.result());
+                let mut result = self.buffers.take(atomic.result());
                 atomic.execute(&[buffer], &mut result).map(|()| result)
             }
             _ => Err(Error::OutOfRange),
@@ -132,7 +132,7 @@ impl Core {
                     (true, Form::Base) => self.send_control(message.from, done_header(message.number)),
                     (true, _) => return self.reply(message.from, message.number, result),
                 }
-                self.recycle(result);
+                self.buffers.give_back(result);
             }
             Err(error) => {
                 // A buffer that is too short is reported as truncation; else the receive gets the atomic's error.
