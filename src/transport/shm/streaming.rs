@@ -1,6 +1,6 @@
 //! Whether a long message that could be copied by the kernel is better sent through the ring.
 //!
-//! Where both processors share a cache, a stream through the ring is half as quick again as a copy by the kernel of which
+//! Where both processors share a cache, a stream through the ring takes two thirds of what a copy by the kernel does, of which
 //! each side does its part. But it goes on only while both sides poll: a sender that computes meanwhile, or a receiver that
 //! looks now and then, is better off with the copy, which the receiver does in one call. So both must be seen to poll.
 //! Called by `ShmTransport::get`. Knows nothing of messages.
