@@ -441,7 +441,9 @@ impl Transport for ShmTransport {
         let (instance, pid) = (out.instance(), out.pid());
         // Without a token, nobody may touch our memory after this returns: the sender must not help then.
         let together = token.filter(|_| len >= self.config.together);
-        match together.map_or(Way::Kernel, |token| self.way_of(from, token)) {
+        // While it still helps with another copy, this one is not begun, and is asked for once more.
+        let ask = together.filter(|_| !self.is_copying_with(from));
+        match ask.map_or(Way::Kernel, |token| self.way_of(from, token)) {
             Way::Ring => return port::Get::Unsupported,
             Way::NotYet => return port::Get::Full,
             Way::Kernel => {}

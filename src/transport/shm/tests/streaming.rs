@@ -104,9 +104,11 @@ fn where_copies_are_slow_few_are_tried() {
     let dir = Dir::new();
     let mut pair = Pair::new(&dir);
     pair.copies_took(Duration::from_secs(1));
-    let others = (0..128).filter(|number| {
-        pair.sender.poll(&mut Kept::default(), 1);
-        pair.get(*number) != Way::Kernel
-    });
-    assert_eq!(others.collect::<Vec<_>>(), [0, 64]);
+    let is_tried = |number: &Token| {
+        let is_tried = pair.get(*number) == Way::NotYet;
+        is_tried && pair.decide(*number, true) != Way::NotYet
+    };
+    // The second is left alone where this process was stopped while the first was looked at.
+    let tried: Vec<Token> = (0..128).filter(is_tried).collect();
+    assert!(tried == [0, 64] || tried == [0], "{tried:?}");
 }
