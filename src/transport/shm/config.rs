@@ -35,7 +35,7 @@ pub struct Config {
     /// Such messages go through the ring instead where that is quicker (`streaming`).
     pub stream: bool,
     /// Registered memory that cannot be mapped is read and written by the kernel from this size on. Below, a packet to
-    /// its owner is quicker, if the owner polls.
+    /// its owner is quicker, if the owner polls; at just this size, the most that fits one, where the ring is not slow.
     pub bulk: usize,
     /// Takes a line for the administrator, each once.
     pub warn: fn(&str),

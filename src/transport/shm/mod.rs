@@ -11,9 +11,9 @@
 //! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
 //!
 //! **Memory.** Large messages are fetched by the kernel (`get`), by sender and receiver together if both run
-//! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`). Registered memory stands in a table of the file (`region_table`); an initiator maps it and works in
-//! place, or has the kernel copy it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's
-//! (`proof`). Short operations that wait for a target which does not poll are taken back from its ring and done so
+//! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`). Registered memory stands in
+//! a table of the file (`region_table`); an initiator maps it and works in place, or has the kernel copy it
+//! (`direct_access`, `mapped_region`), once the pid is proved to be the peer's (`proof`). Short operations that wait for a target which does not poll are taken back from its ring and done so
 //! (`recall`, `exclusion`).
 //!
 //! **Death.** Endpoints and claims are kernel locks, which end with their process. `housekeeping` asks for each peer's
@@ -85,6 +85,7 @@ pub struct ShmTransport {
     config: Config,
     /// Polls until the next housekeeping.
     polls_to_housekeeping: u32,
+    /// Polls so far, which peers read in our file: whoever waits for us sees by them that we poll.
     polls: u64,
     housekeepings: u32,
     /// When peers were last checked for being alive, in ms.
