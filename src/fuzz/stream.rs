@@ -56,7 +56,8 @@ impl Scene<'_, TcpTransport> {
 
     fn say(&mut self, stranger: &mut Stranger, step: u8) {
         match step {
-            0..=7 => self.say_packet(stranger),
+            0..=6 => self.say_packet(stranger),
+            7 => stranger.pad(self.input.byte(), self.input.byte()),
             8 => {
                 let len = usize::from(self.input.byte());
                 let bytes: Vec<u8> = (0..len).map(|_| self.input.byte()).collect();

@@ -119,6 +119,11 @@ impl Stranger {
         self.say(&[&len.to_le_bytes()[..], header, body].concat());
     }
 
+    pub fn pad(&mut self, len: u8, sent: u8) {
+        let word = frame::PAD | u32::from(len);
+        self.say(&[&word.to_le_bytes()[..], &vec![0; usize::from(sent)]].concat());
+    }
+
     pub fn goodbye(&mut self) {
         self.say(&frame::GOODBYE.to_le_bytes());
     }

@@ -21,7 +21,7 @@ use super::secret::{NONCE, Nonce};
 use crate::engine::wire::Header;
 
 /// The version of this protocol, and of the engine's beside it.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const ENGINE: u16 = Header::SIZE as u16;
 /// Reads otherwise on a machine of the other byte order.
 const ORDER: u32 = 0x0102_0304;
@@ -40,7 +40,10 @@ pub(super) mod frame {
     pub(crate) const CONFIRM: u32 = 1 << 24;
     /// The sender closes: nothing follows.
     pub(crate) const GOODBYE: u32 = 2 << 24;
+    /// So many bytes that mean nothing.
+    pub(crate) const PAD: u32 = 3 << 24;
     pub(crate) const KIND: u32 = 0xff << 24;
+    pub(crate) const LENGTH: u32 = !KIND;
 }
 
 /// What a connection to a passive endpoint asks for instead of a scalable endpoint's context, of which there are fewer.

@@ -80,8 +80,10 @@ pub use passive::{Call, Passive};
 pub use program_data::MOST as DATA_SIZE;
 pub use secret::Secret;
 
-/// Bytes of the one buffer that all peers are read into.
-const BUFFER: usize = 64 << 10;
+/// The one buffer that all peers are read into. It begins with a page, as what the kernel copies to it does most of the
+/// time (`send_buffer::TOO_NEAR`).
+#[repr(align(4096))]
+struct Buffer([u8; 64 << 10]);
 
 /// Keys of the epoll instance that are no peer's.
 mod key {
@@ -119,7 +121,7 @@ pub struct TcpTransport {
     flush_follows: bool,
     /// Somebody may sleep: what is pushed leaves at once.
     armed: bool,
-    buffer: Box<[u8]>,
+    buffer: Box<Buffer>,
     own_lane: OwnLane,
     /// Drawn at random, to tell this endpoint from others that have, or had, its address.
     instance: u64,
@@ -208,7 +210,7 @@ impl TcpTransport {
             has_found: false,
             flush_follows: false,
             armed: false,
-            buffer: vec![0; BUFFER].into(),
+            buffer: Box::new(Buffer([0; 64 << 10])),
             own_lane: OwnLane::default(),
             instance,
             own: address::context(&address::of(&place), context.into()),

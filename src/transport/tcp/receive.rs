@@ -136,6 +136,8 @@ pub(super) struct Input {
     held: Vec<u8>,
     /// With a body, nothing is held.
     body: Option<Arriving>,
+    /// The next bytes that mean nothing.
+    pad: usize,
 }
 
 impl Input {
@@ -244,6 +246,24 @@ impl Input {
         }
     }
 
+    /// What follows after bytes that mean nothing.
+    fn skip_pads<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+        loop {
+            let skipped = self.pad.min(bytes.len());
+            self.pad -= skipped;
+            bytes = bytes.get(skipped..).unwrap_or_default();
+            let Some((word, after)) = bytes.split_first_chunk() else {
+                return bytes;
+            };
+            let word = u32::from_le_bytes(*word);
+            if word & frame::KIND != frame::PAD {
+                return bytes;
+            }
+            self.pad = (word & frame::LENGTH) as usize;
+            bytes = after;
+        }
+    }
+
     /// Says how many bytes were used, and why not more.
     fn deliver<S: Sink>(
         &mut self,
@@ -263,6 +283,7 @@ impl Input {
                     break Stop::Empty;
                 }
             }
+            rest = self.skip_pads(rest);
             let (header, len, after) = match take_prefix(rest) {
                 Ok(prefix) => prefix,
                 Err(stop) => break stop,

@@ -26,6 +26,12 @@ pub(super) const GATHERED: usize = 16 << 10;
 /// With as much as this unsent, nothing is taken any more.
 const MOST: usize = 64 << 10;
 
+/// AMD's processors copy slowly, at worst half as fast, where the offset in a page of the destination is larger than that of
+/// the source by less than this (docs/performance.md).
+const TOO_NEAR: usize = 64;
+const PAGE: usize = 4096;
+const ZEROS: [u8; TOO_NEAR] = [0; TOO_NEAR];
+
 /// The rest of a body that was lent: it leaves when all bytes have.
 #[derive(Debug)]
 struct Lent {
@@ -57,6 +63,15 @@ fn prefix(header: &Header, len: usize) -> [u8; PREFIX] {
     word.copy_from_slice(&(frame::PACKET | len as u32).to_le_bytes());
     rest.copy_from_slice(&header.encode());
     bytes
+}
+
+/// How many bytes to put before a packet whose body lies at `addr`, when `before` bytes leave before that body. The kernel
+/// begins a page with them if the peer has taken all that was sent before; if not, this changes nothing for the worse.
+fn pad_len(addr: usize, before: usize) -> usize {
+    match before.wrapping_sub(addr) % PAGE {
+        ahead @ 1..TOO_NEAR => (TOO_NEAR - ahead).max(frame::WORD),
+        _ => 0,
+    }
 }
 
 /// A body as bytes of ours, and as the application's.
@@ -102,6 +117,19 @@ impl SendBuffer {
     fn copy(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.added += bytes.len() as u64;
+    }
+
+    /// Has the kernel copy the body of the next packet quickly.
+    fn add_pad(&mut self, bytes: &[u8], part: &Part<'_>) {
+        let addr = match bytes {
+            [] => part.iov.address(part.at),
+            _ => bytes.as_ptr().addr(),
+        };
+        let len = pad_len(addr, self.waiting() + PREFIX);
+        if let Some(rest) = len.checked_sub(frame::WORD) {
+            self.add_word(frame::PAD | rest as u32);
+            self.copy(ZEROS.get(..rest).unwrap_or_default());
+        }
     }
 
     fn copy_part(&mut self, part: &Part<'_>) {
@@ -178,6 +206,7 @@ impl SendBuffer {
         notice: Option<Notice>,
     ) -> io::Result<bool> {
         let (bytes, part) = parts(body);
+        self.add_pad(bytes, &part);
         self.copy(&prefix(header, body.len()));
         let before = self.waiting();
         let sent = if self.blocked {
@@ -263,5 +292,22 @@ impl SendBuffer {
     /// The connection is over: memory that was lent is not read any more, and nobody is told.
     pub(super) fn clear(&mut self) {
         *self = SendBuffer::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_body_is_copied_to_just_ahead_of_its_own_offset() {
+        for addr in 0..2 * PAGE {
+            for before in [PREFIX, PREFIX + 1, PREFIX + 100, MOST] {
+                let pad = pad_len(addr, before);
+                let ahead = (before + pad + PAGE - addr % PAGE) % PAGE;
+                assert!(!(1..TOO_NEAR).contains(&ahead), "{addr}, {before}: {ahead}");
+                assert!(pad == 0 || (frame::WORD..TOO_NEAR).contains(&pad), "{pad}");
+            }
+        }
     }
 }

@@ -157,6 +157,45 @@ fn bad_bytes_end_their_connection_and_no_other() {
     }
 }
 
+/// Pads of all lengths, before packets and behind the last, in pieces of any length.
+#[test]
+fn pads_mean_nothing() {
+    let pad = |len: usize| [&(frame::PAD | len as u32).to_le_bytes()[..], &vec![0xaa; len]].concat();
+    let packet = [&3u32.to_le_bytes()[..], &Header::new(Packet::Eager, 3).encode(), b"abc"].concat();
+    let bytes = [pad(0), packet.clone(), pad(59), pad(1), packet, pad(100_000)].concat();
+    for piece in [1, 7, 64, 1 << 20] {
+        let (mut end, mut sink) = (open(), Kept::default());
+        let (mut stream, _) = impostor(&mut end, &mut sink, nobody(), 9);
+        stream.write_all(&frame::CONFIRM.to_le_bytes()).unwrap();
+        let (short, long) = bytes.split_at(bytes.len() - 100_000);
+        for some in short.chunks(piece).chain(long.chunks(piece.max(1000))) {
+            stream.write_all(some).unwrap();
+            end.poll(&mut sink, 10);
+        }
+        until("both packets", || {
+            end.poll(&mut sink, 10);
+            sink.packets.len() == 2
+        });
+        assert!(sink.packets.iter().all(|(_, _, body)| body == b"abc"));
+        assert!(sink.gone.is_empty());
+    }
+}
+
+/// Half of a pad, and nothing more: its connection ends.
+#[test]
+fn a_pad_that_never_ends_holds_nobody_up() {
+    let (mut end, mut sink) = (open(), Kept::default());
+    let (mut stream, _) = impostor(&mut end, &mut sink, nobody(), 9);
+    let half = [frame::CONFIRM.to_le_bytes(), (frame::PAD | 1000).to_le_bytes()].concat();
+    stream.write_all(&[half, vec![0; 500]].concat()).unwrap();
+    drop(stream);
+    until("its end", || {
+        end.poll(&mut sink, 10);
+        sink.gone.len() == 2
+    });
+    assert!(sink.packets.is_empty());
+}
+
 /// Half of a packet, and nothing more: nobody waits for it.
 #[test]
 fn a_packet_that_never_ends_holds_nobody_up() {
