@@ -38,7 +38,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            window: credit::window(256 << 10),
+            window: credit::window(512 << 10),
             room: 64 << 20,
             share: 32 << 20,
             sends: 1024,

@@ -41,7 +41,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            eager: 256 << 10,
+            eager: 512 << 10,
             connect_timeout: Duration::from_secs(10),
             silence: Duration::from_secs(30),
             linger: Duration::from_secs(2),
