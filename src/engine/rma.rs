@@ -104,11 +104,20 @@ impl<T: Transport> Engine<T> {
                 self.polls_again(rma.to);
             }
         }
-        let short = len <= self.small_to(rma.to) && !rma.fence && self.core.may_start_short(rma.to);
+        let short = len <= self.short_to(rma.to, rma.access) && !rma.fence && self.core.may_start_short(rma.to);
         match (rma.access, short) {
             (Access::Write, true) => self.write_short(rma, &part, report),
             (Access::Read, true) => self.read_short(rma, &part, report),
             (_, false) => self.rma_queued(rma, report),
+        }
+    }
+
+    /// The longest read or write of this peer's memory that goes the short way.
+    #[inline(always)]
+    fn short_to(&self, to: PeerId, access: Access) -> usize {
+        match access {
+            Access::Write => self.small_to(to),
+            Access::Read => self.small_to(to).min(self.core.limits_to(to).copied_read),
         }
     }
 
@@ -328,7 +337,7 @@ impl Core {
             OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
             OutgoingOp::Read(remote_side) => {
                 let limits = self.limits_to(to);
-                self.read_header(id, send, remote_side, limits.can_get && send.len > limits.small())
+                self.read_header(id, send, remote_side, limits.can_get && send.len > limits.short_read())
             }
             OutgoingOp::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
             OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => return None,
@@ -367,11 +376,11 @@ impl Core {
 
     /// The first packet of a queued RMA or atomic operation was pushed.
     pub(super) fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
-        let small = self.limits_to(to).small();
+        let short_read = self.limits_to(to).short_read();
         let Some(send) = self.sends.get_mut(id) else { return };
         let long = match header.packet {
             Packet::Offer => true,
-            Packet::Read => send.len > small,
+            Packet::Read => send.len > short_read,
             _ => false,
         };
         send.stage = if header.packet == Packet::Offer {

@@ -65,7 +65,7 @@ impl Core {
 
     fn take_read(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let len = usize::try_from(header.total).ok()?;
-        if len > self.limits_to(from).small() || !body.is_empty() || header.flags != 0 {
+        if len > self.limits_to(from).short_read() || !body.is_empty() || header.flags != 0 {
             return None;
         }
         let part = piece(header, len);

@@ -228,7 +228,7 @@ impl Core {
         self.end_exposed_read(from, number); // it could not be fetched, and is asked for again
         match self.find_regions(&remote, 0, len, Rights::READ) {
             Err((part, error)) => self.refuse(number, &Refusal { from, part, error }, report),
-            Ok(found) if len <= self.limits_to(from).small() => {
+            Ok(found) if len <= self.limits_to(from).short_read() => {
                 let mut bytes = self.buffers.take(len);
                 found.read(&mut bytes);
                 self.reply(from, number, bytes);

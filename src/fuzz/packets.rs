@@ -105,6 +105,7 @@ impl Transport for Feed {
             can_get: true,
             gets_at_once: 0,
             sync_placement: true,
+            copied_read: usize::MAX,
             guaranteed_body: MAX_BODY,
         }
     }

@@ -237,14 +237,14 @@ impl Rdm {
     }
 
     fn endpoint(&self) -> EpAttr {
-        let ordered = order_size(&self.limits);
+        let ordered = in_one_packet(self.limits.small());
         EpAttr {
             ep_type: FI_EP_RDM,
             protocol: self.protocol,
             protocol_version: self.protocol_version,
             max_msg_size: isize::MAX as usize,
             max_order_raw_size: ordered,
-            max_order_war_size: ordered,
+            max_order_war_size: in_one_packet(self.limits.short_read()),
             max_order_waw_size: ordered,
             mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
             // What an endpoint may ask for; one that asks for nothing has one of each.
@@ -285,9 +285,9 @@ const ORDER: u64 = FI_ORDER_SAS
 
 /// Up to this size, reads and writes of a peer's memory are carried out in order: those that are one packet, which has
 /// room for naming several pieces besides. Longer ones are fetched when their turn comes; messages wait for them.
-fn order_size(limits: &Limits) -> usize {
+fn in_one_packet(longest: usize) -> usize {
     const PIECES: usize = 256;
-    limits.max_body.min(limits.eager).saturating_sub(PIECES)
+    longest.saturating_sub(PIECES)
 }
 
 fn domain(name: String, caps: u64) -> DomainAttr {

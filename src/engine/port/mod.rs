@@ -52,6 +52,8 @@ pub struct Limits {
     /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered
     /// region may be closed between two calls of the engine, so any other transport gets regions as `Placement::Leased`.
     pub sync_placement: bool,
+    /// The bytes of a read of up to this size are copied when its packet comes: see `short_read`.
+    pub copied_read: usize,
     /// Packets with bodies up to this size are never `TooLong`. All packets without application data fit it.
     pub guaranteed_body: usize,
 }
@@ -61,6 +63,13 @@ impl Limits {
     #[inline]
     pub fn small(&self) -> usize {
         self.eager.min(self.max_body)
+    }
+
+    /// The longest read whose bytes the target copies when its packet comes, so that what comes behind it cannot change
+    /// them. Longer ones are sent from where they are, and messages and atomics wait for them.
+    #[inline]
+    pub fn short_read(&self) -> usize {
+        self.small().min(self.copied_read)
     }
 }
 

@@ -76,6 +76,7 @@ impl Config {
             gets_at_once: if self.fetch { self.together.saturating_sub(1) } else { 0 },
             guaranteed_body: ring::longest(lane::SMALL.lines()),
             sync_placement: true,
+            copied_read: usize::MAX,
         }
     }
 }

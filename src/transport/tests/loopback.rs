@@ -24,6 +24,7 @@ pub const LIMITS: Limits = Limits {
     gets_at_once: 0,
     guaranteed_body: 4096,
     sync_placement: true,
+    copied_read: usize::MAX,
 };
 
 type Packet = (Header, Vec<u8>);

@@ -127,6 +127,7 @@ fn manner() -> impl Strategy<Value = Manner> {
                 gets_at_once,
                 guaranteed_body: max_body.min(100),
                 sync_placement: true,
+                copied_read: 700,
             },
             depth,
             delay,

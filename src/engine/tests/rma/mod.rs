@@ -30,6 +30,7 @@ fn manners() -> [Manner; 5] {
         gets_at_once: 0,
         guaranteed_body: 300,
         sync_placement: true,
+        copied_read: 250,
     };
     let manner = Manner {
         limits,

@@ -69,6 +69,7 @@ impl Default for Manner {
                 gets_at_once: 0,
                 guaranteed_body: 100,
                 sync_placement: true,
+                copied_read: usize::MAX,
             },
             depth: 1000,
             delay: 0,

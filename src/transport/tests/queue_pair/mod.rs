@@ -29,6 +29,7 @@ pub const LIMITS: Limits = Limits {
     gets_at_once: 0,
     guaranteed_body: 256,
     sync_placement: false,
+    copied_read: usize::MAX,
 };
 
 /// What the card does on 8 bytes.

@@ -160,6 +160,7 @@ impl Transport for Stream {
             gets_at_once: 0,
             guaranteed_body: 1000,
             sync_placement: false,
+            copied_read: usize::MAX,
         }
     }
 

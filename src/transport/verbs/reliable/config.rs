@@ -60,6 +60,7 @@ impl Config {
             can_get: true,
             gets_at_once: 0,
             sync_placement: true,
+            copied_read: usize::MAX,
             guaranteed_body: max_body,
         }
     }

@@ -111,10 +111,11 @@ fn manner() -> impl Strategy<Value = Manner> {
     let flags = (any::<bool>(), any::<bool>(), prop_oneof![Just(0usize), Just(400)]);
     let copies = prop_oneof![Just([0; 3]), Just([4, 5, 4]), Just([0, 16, 0]), Just([0, 8, 8])];
     let recalls = prop_oneof![Just([0; 2]), Just([16, 16]), Just([12, 12]), Just([16, 8])];
-    let bytes = (gets, copies, recalls);
+    let copied_read = prop_oneof![Just(usize::MAX), Just(100)];
+    let bytes = (gets, copies, recalls, copied_read);
     (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, bytes)| {
         let (can_get, at_once, gets_at_once) = flags;
-        let (gets, copies, recalls) = bytes;
+        let (gets, copies, recalls, copied_read) = bytes;
         Manner {
             limits: Limits {
                 max_body: 700,
@@ -124,6 +125,7 @@ fn manner() -> impl Strategy<Value = Manner> {
                 gets_at_once,
                 guaranteed_body: 256,
                 sync_placement: at_once,
+                copied_read,
             },
             depth,
             delay,
