@@ -21,6 +21,9 @@ use std::os::fd::AsFd;
 const LONG: usize = 16 << 10;
 const BEHIND_LONG: usize = 4 << 10;
 
+/// So much of a body is its end: what the kernel makes one piece on the loopback interface.
+const END: usize = 64 << 10;
+
 /// Why no more is delivered of what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -144,6 +147,11 @@ impl Input {
     /// Whether there may be something to deliver without reading.
     pub(super) fn holds(&self) -> bool {
         self.held.len() >= PREFIX
+    }
+
+    /// Whether little is left to come of a body.
+    pub(super) fn is_near_end_of_body(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| body.left() <= END)
     }
 
     /// Delivers what was held back.
