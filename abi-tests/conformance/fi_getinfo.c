@@ -234,6 +234,28 @@ static void capabilities_of_zero_are_a_wildcard(void)
 	fi_freeinfo(hints);
 }
 
+static void named_contexts(struct fi_info *hints) { hints->caps |= FI_NAMED_RX_CTX; }
+
+/* fi_getinfo(3): primary capabilities must be asked for. A program that sees this one opens contexts, where one endpoint would
+ * be quicker. */
+static void named_contexts_only_for_those_who_ask(void)
+{
+	struct fi_info *info, *i;
+	int ret;
+
+	OK(fi_getinfo(api_version(), NULL, NULL, 0, NULL, &info));
+	for (i = info; i; i = i->next)
+		CHECK(!(i->caps & FI_NAMED_RX_CTX), "%s tells of them unasked", i->fabric_attr->prov_name);
+	fi_freeinfo(info);
+	ret = ask(named_contexts, &info);
+	if (ret == -FI_ENODATA)
+		SKIP("the provider has none");
+	OK(ret);
+	for (i = info; i; i = i->next)
+		CHECK((i->caps & FI_NAMED_RX_CTX) && i->domain_attr->max_ep_rx_ctx > 1, "%s has none", i->fabric_attr->prov_name);
+	fi_freeinfo(info);
+}
+
 static void local_and_remote(void)
 {
 	struct fi_info *hints = hints_for(&usual), *info;
@@ -472,7 +494,7 @@ static const struct test tests[] = {
 	TEST(inject_size_too_large), TEST(iov_limit_too_large), TEST(receive_size_too_large), TEST(cq_data_size_too_large),
 	TEST(no_such_protocol), TEST(no_multicast_here), TEST(authorization_keys), TEST(a_version_of_the_future), TEST(versions_of_the_past),
 	TEST(unknown_capabilities), TEST(source_needs_a_name), TEST(attributes_at_least_as_asked), TEST(no_modes_unless_offered),
-	TEST(capabilities_of_zero_are_a_wildcard), TEST(local_and_remote), TEST(source_address_is_returned),
+	TEST(capabilities_of_zero_are_a_wildcard), TEST(named_contexts_only_for_those_who_ask), TEST(local_and_remote), TEST(source_address_is_returned),
 	TEST(destination_by_name), TEST(source_by_name), TEST(string_address), TEST(only_the_providers),
 	TEST(rescan_finds_the_same), TEST(numeric_hosts), TEST(dupinfo_copies_all), TEST(an_answer_as_hints),
 	TEST(from_many_threads),
