@@ -33,8 +33,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
-/// To be raised with every change of the layout here, in `lane` or `ring`, or of the engine's headers.
-const VERSION: u64 = 9;
+/// To be raised with every change of the layout here, in `lane` or `ring`, or of the engine's headers or its window of credit.
+const VERSION: u64 = 10;
 
 /// Senders that an endpoint can have at once: more than a machine has processes. It costs addresses only.
 pub(super) const MAX_RINGS: usize = 1 << 17;

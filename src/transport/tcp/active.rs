@@ -85,7 +85,7 @@ impl TcpTransport {
                 continue;
             }
             blind -= usize::from(!news);
-            let (came, after) = read(link, number, news, sink, &mut self.buffer.0, budget - done);
+            let (came, after) = read(link, number, news, sink, self.buffer.bytes(), budget - done);
             done += came;
             at += usize::from(self.stays_active(at, number, after));
         }
@@ -100,7 +100,7 @@ impl TcpTransport {
                 at += 1;
                 continue;
             };
-            let (came, after) = read(link, number, true, sink, &mut self.buffer.0, budget - done);
+            let (came, after) = read(link, number, true, sink, self.buffer.bytes(), budget - done);
             done += came;
             at += usize::from(self.stays_active(at, number, after));
         }

@@ -41,7 +41,7 @@ impl Drop for TcpTransport {
         let leaving = self.one_peer.iter_mut().filter_map(|one| one.leaving.as_deref_mut());
         let mut open: Vec<&mut Link> = self.peers.links().chain(leaving).collect();
         loop {
-            open.retain_mut(|link| !has_left(link, &mut self.buffer.0));
+            open.retain_mut(|link| !has_left(link, self.buffer.bytes()));
             if open.is_empty() || clock::monotonic_ms() >= until {
                 break;
             }

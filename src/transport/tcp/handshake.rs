@@ -20,7 +20,7 @@ use super::address;
 use super::secret::{NONCE, Nonce};
 use crate::engine::wire::Header;
 
-/// The version of this protocol, and of the engine's beside it.
+/// The version of this protocol, and of the engine's window of credit.
 const VERSION: u16 = 3;
 const ENGINE: u16 = Header::SIZE as u16;
 /// Reads otherwise on a machine of the other byte order.

@@ -68,6 +68,7 @@ use core::sync::atomic::Ordering;
 use link::End;
 use listener::{Desk, Listener};
 use one_peer::OnePeer;
+use receive::Buffer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use watched::Watched;
@@ -79,11 +80,6 @@ pub use one_peer::Event;
 pub use passive::{Call, Passive};
 pub use program_data::MOST as DATA_SIZE;
 pub use secret::Secret;
-
-/// The one buffer that all peers are read into. It begins with a page, as what the kernel copies to it does most of the
-/// time (`send_buffer::TOO_NEAR`).
-#[repr(align(4096))]
-struct Buffer([u8; 64 << 10]);
 
 /// Keys of the epoll instance that are no peer's.
 mod key {
@@ -121,7 +117,7 @@ pub struct TcpTransport {
     flush_follows: bool,
     /// Somebody may sleep: what is pushed leaves at once.
     armed: bool,
-    buffer: Box<Buffer>,
+    buffer: Buffer,
     own_lane: OwnLane,
     /// Drawn at random, to tell this endpoint from others that have, or had, its address.
     instance: u64,
@@ -210,7 +206,7 @@ impl TcpTransport {
             has_found: false,
             flush_follows: false,
             armed: false,
-            buffer: Box::new(Buffer([0; 64 << 10])),
+            buffer: Buffer::new(),
             own_lane: OwnLane::default(),
             instance,
             own: address::context(&address::of(&place), context.into()),

@@ -7,7 +7,7 @@
 
 use super::config::MAX_BODY;
 use super::handshake::frame;
-use super::send_buffer::PREFIX;
+use super::send_buffer::{PAGE, PREFIX};
 use crate::engine::port::{PeerId, Placement, Sink, Token};
 use crate::engine::wire::Header;
 use crate::sys::forks::ParentFd;
@@ -34,6 +34,29 @@ pub(super) enum Stop {
     Goodbye,
     /// The peer does not keep to the protocol.
     Bad(&'static str),
+}
+
+/// All peers are read into it, but for the rest of long bodies.
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    /// Where it begins, which is at a page, as what the kernel copies from mostly does (`send_buffer::TOO_NEAR`).
+    begin: usize,
+}
+
+impl Buffer {
+    const LEN: usize = 64 << 10;
+
+    pub(super) fn new() -> Buffer {
+        let bytes = vec![0; Buffer::LEN + PAGE];
+        let begin = PAGE - bytes.as_ptr().addr() % PAGE;
+        Buffer { bytes, begin }
+    }
+
+    #[inline]
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        let behind = self.bytes.get_mut(self.begin..).unwrap_or_default();
+        behind.get_mut(..Buffer::LEN).unwrap_or_default()
+    }
 }
 
 enum Target {

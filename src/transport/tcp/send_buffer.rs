@@ -29,7 +29,7 @@ const MOST: usize = 64 << 10;
 /// AMD's processors copy slowly, at worst half as fast, where the offset in a page of the destination is larger than that of
 /// the source by less than this (docs/performance.md).
 const TOO_NEAR: usize = 64;
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 const ZEROS: [u8; TOO_NEAR] = [0; TOO_NEAR];
 
 /// The rest of a body that was lent: it leaves when all bytes have.

@@ -8,8 +8,8 @@
 
 use crate::engine::wire::Header;
 
-/// The version of this protocol, and of the engine's beside it.
-const VERSION: u16 = 2;
+/// The version of this protocol, and of the engine's window of credit.
+const VERSION: u16 = 3;
 const ENGINE: u16 = Header::SIZE as u16;
 const MAGIC: [u8; 8] = *b"lfrs-rxm";
 /// Reads otherwise on a machine of the other byte order.
