@@ -236,13 +236,15 @@ static void capabilities_of_zero_are_a_wildcard(void)
 
 static void named_contexts(struct fi_info *hints) { hints->caps |= FI_NAMED_RX_CTX; }
 
-/* fi_getinfo(3): primary capabilities must be asked for. A program that sees this one opens contexts, where one endpoint would
- * be quicker. */
+/* Our own promise, as a program that sees them opens contexts, where one endpoint would be quicker. fi_getinfo(3) leaves open
+ * what is told without hints, and the C library's sockets tells of them. */
 static void named_contexts_only_for_those_who_ask(void)
 {
 	struct fi_info *info, *i;
 	int ret;
 
+	if (!strict)
+		SKIP("the page does not say it");
 	OK(fi_getinfo(api_version(), NULL, NULL, 0, NULL, &info));
 	for (i = info; i; i = i->next)
 		CHECK(!(i->caps & FI_NAMED_RX_CTX), "%s tells of them unasked", i->fabric_attr->prov_name);
