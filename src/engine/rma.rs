@@ -117,7 +117,7 @@ impl<T: Transport> Engine<T> {
     fn short_to(&self, to: PeerId, access: Access) -> usize {
         match access {
             Access::Write => self.small_to(to),
-            Access::Read => self.small_to(to).min(self.core.limits_to(to).copied_read),
+            Access::Read => self.core.limits_to(to).short_read(),
         }
     }
 

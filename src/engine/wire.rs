@@ -1,7 +1,11 @@
 //! Packet headers: the protocol between two engines, whatever transport carries it.
 //!
-//! All packets have the same fixed-size header. Transports compare its version when two endpoints connect. Numbers are
+//! All packets have the same fixed-size header. Transports compare `VERSION` when two endpoints connect. Numbers are
 //! little-endian. `decode` accepts only packets that exist; each handler checks the fields for itself.
+
+/// To be raised with every change of the headers, or of the window of credit (`Config::window`). Before there was this,
+/// transports compared the size of a header, which is 32.
+pub const VERSION: u16 = 33;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

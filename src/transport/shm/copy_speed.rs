@@ -17,8 +17,8 @@ const TIMED_EACH_SLOW: u8 = 4;
 /// to 160 were seen on Intel's processors, which fetch more quickly than that, and 60 to 105 on AMD's, which do not.
 const QUICK: u64 = 110;
 const SLOW: u64 = 130;
-/// The same borders for very quick copies. Where a cache is shared, 15 to 28 were seen between AMD's processors. A copy by the kernel of
-/// which both sides do their part takes 36.
+/// The same borders for very quick copies. Where a cache is shared, 15 to 28 were seen between AMD's processors. A copy by
+/// the kernel of which both sides do their part takes 36.
 const VERY_QUICK: u64 = 34;
 const NO_LONGER_VERY: u64 = 42;
 

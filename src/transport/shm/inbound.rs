@@ -173,8 +173,8 @@ impl Inbound {
         }
     }
 
-    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether there is
-    /// memory for a large ring that nobody needs, which only speed would be the reason for.
+    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether
+    /// /dev/shm has room to spare, as a stream needs a large ring, which the two may not have yet.
     pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
         let may_try = || self.ring.is_large() || plenty();
         self.streaming.choose(message, self.copy_speed.told(), polls, may_try)

@@ -24,6 +24,7 @@ use super::attention::AttentionWord;
 use super::bells::{self, BellWord, BellWords};
 use super::name::ADDRESS_MAX;
 use super::ring::LINE;
+use crate::engine::wire;
 use crate::sys::shared::{self, FileMap};
 use core::num::NonZeroU32;
 use core::ptr::NonNull;
@@ -33,8 +34,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"lfab-shm");
-/// To be raised with every change of the layout here, in `lane` or `ring`, or of the engine's headers or its window of credit.
-const VERSION: u64 = 10;
+/// To be raised with every change of the layout here, in `lane` or `ring`.
+const LAYOUT: u64 = 9;
+/// The version of the layout, and of what engines say to each other.
+const VERSION: u64 = LAYOUT << 16 | wire::VERSION as u64;
 
 /// Senders that an endpoint can have at once: more than a machine has processes. It costs addresses only.
 pub(super) const MAX_RINGS: usize = 1 << 17;

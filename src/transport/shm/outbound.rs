@@ -394,7 +394,9 @@ fn warn_unfit(path: &Path, unfit: Unfit, config: &Config) {
     match unfit {
         Unfit::NotAnEndpoint => (config.warn)(&format!("{path} is no endpoint's file")),
         Unfit::OtherVersion(version) => (config.warn)(&format!(
-            "{path} has layout version {version}: the peer uses another version of this library"
+            "{path} has version {}.{}: the peer uses another version of this library",
+            version >> 16,
+            version & 0xffff
         )),
         Unfit::OtherAddress => (config.warn)(&format!("{path} belongs to another address")),
     }

@@ -65,6 +65,10 @@ impl ShmTransport {
 impl Streaming {
     /// For a message of this token. `polls`: the sender's, by now. `may_try`: whether the ring is worth its memory.
     pub(super) fn choose(&mut self, token: Token, copies: Copies, polls: u64, may_try: impl FnOnce() -> bool) -> Way {
+        if self.left_alone > 0 {
+            self.left_alone -= 1;
+            return Way::Kernel;
+        }
         let now = Instant::now();
         if copies != Copies::VeryQuick && self.tried != Some(token) {
             // A copy by the kernel takes so long that what is tried would not be looked at again soon.
@@ -74,10 +78,6 @@ impl Streaming {
             if !self.is_to_be_tried(token, may_try) {
                 return Way::Kernel;
             }
-        }
-        if self.left_alone > 0 {
-            self.left_alone -= 1;
-            return self.decided(Way::Kernel);
         }
         let Some(look) = self.look.filter(|look| look.by == token || now - look.at < SOON) else {
             self.look = Some(Look {

@@ -18,11 +18,11 @@
 
 use super::address;
 use super::secret::{NONCE, Nonce};
-use crate::engine::wire::Header;
+use crate::engine::wire;
 
-/// The version of this protocol, and of the engine's window of credit.
+/// The version of this protocol, and of the engine's beside it.
 const VERSION: u16 = 3;
-const ENGINE: u16 = Header::SIZE as u16;
+const ENGINE: u16 = wire::VERSION;
 /// Reads otherwise on a machine of the other byte order.
 const ORDER: u32 = 0x0102_0304;
 

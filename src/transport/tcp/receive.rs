@@ -21,8 +21,9 @@ use std::os::fd::AsFd;
 const LONG: usize = 16 << 10;
 const BEHIND_LONG: usize = 4 << 10;
 
-/// So much of a body is its end: what the kernel makes one piece on the loopback interface.
-const END: usize = 64 << 10;
+/// If no more than this is left of a body, the socket is read once more though it was just empty. The loopback interface
+/// carries pieces of this size.
+const LAST_PIECE: usize = 64 << 10;
 
 /// Why no more is delivered of what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +37,10 @@ pub(super) enum Stop {
     Bad(&'static str),
 }
 
-/// All peers are read into it, but for the rest of long bodies.
+/// What is read of any peer goes here, but for the rest of long bodies. It begins at a page, as what the kernel has of a
+/// peer mostly does: so they are copied quickly (`send_buffer::TOO_NEAR`).
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    /// Where it begins, which is at a page, as what the kernel copies from mostly does (`send_buffer::TOO_NEAR`).
     begin: usize,
 }
 
@@ -138,22 +139,27 @@ impl Arriving {
     }
 }
 
-/// What stands before a body, which has this length, and what follows. `Stop::Empty`: it has not come whole.
-fn take_prefix(bytes: &[u8]) -> Result<(Header, usize, &[u8]), Stop> {
+/// What stands before a body, which has this length, and what follows. No header: the body is a pad. `Stop::Empty`: it has
+/// not come whole.
+fn take_prefix(bytes: &[u8]) -> Result<(Option<Header>, usize, &[u8]), Stop> {
     let (word, after) = bytes.split_first_chunk().ok_or(Stop::Empty)?;
     let word = u32::from_le_bytes(*word);
-    match word & frame::KIND {
-        frame::PACKET => {}
+    let is_pad = match word & frame::KIND {
+        frame::PACKET => false,
+        frame::PAD => true,
         frame::GOODBYE => return Err(Stop::Goodbye),
         _ => return Err(Stop::Bad("an unknown word")),
-    }
-    let len = word as usize;
+    };
+    let len = (word & frame::LENGTH) as usize;
     if len > MAX_BODY {
         return Err(Stop::Bad("a packet that is too long"));
     }
+    if is_pad {
+        return Ok((None, len, after));
+    }
     let (header, after) = after.split_first_chunk().ok_or(Stop::Empty)?;
     let header = Header::decode(header).ok_or(Stop::Bad("an unknown packet"))?;
-    Ok((header, len, after))
+    Ok((Some(header), len, after))
 }
 
 #[derive(Default)]
@@ -162,8 +168,6 @@ pub(super) struct Input {
     held: Vec<u8>,
     /// With a body, nothing is held.
     body: Option<Arriving>,
-    /// The next bytes that mean nothing.
-    pad: usize,
 }
 
 impl Input {
@@ -174,7 +178,7 @@ impl Input {
 
     /// Whether little is left to come of a body.
     pub(super) fn is_near_end_of_body(&self) -> bool {
-        self.body.as_ref().is_some_and(|body| body.left() <= END)
+        self.body.as_ref().is_some_and(|body| body.left() <= LAST_PIECE)
     }
 
     /// Delivers what was held back.
@@ -277,24 +281,6 @@ impl Input {
         }
     }
 
-    /// What follows after bytes that mean nothing.
-    fn skip_pads<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
-        loop {
-            let skipped = self.pad.min(bytes.len());
-            self.pad -= skipped;
-            bytes = bytes.get(skipped..).unwrap_or_default();
-            let Some((word, after)) = bytes.split_first_chunk() else {
-                return bytes;
-            };
-            let word = u32::from_le_bytes(*word);
-            if word & frame::KIND != frame::PAD {
-                return bytes;
-            }
-            self.pad = (word & frame::LENGTH) as usize;
-            bytes = after;
-        }
-    }
-
     /// Says how many bytes were used, and why not more.
     fn deliver<S: Sink>(
         &mut self,
@@ -314,7 +300,6 @@ impl Input {
                     break Stop::Empty;
                 }
             }
-            rest = self.skip_pads(rest);
             let (header, len, after) = match take_prefix(rest) {
                 Ok(prefix) => prefix,
                 Err(stop) => break stop,
@@ -322,6 +307,12 @@ impl Input {
             if *done >= budget {
                 break Stop::Budget;
             }
+            let Some(header) = header else {
+                let target = Target::Drop;
+                rest = after;
+                self.body = Some(Arriving { target, done: 0, len });
+                continue;
+            };
             if after.get(..len).is_some_and(|body| sink.take(from, &header, body)) {
                 *done += 1;
                 rest = after.get(len..).unwrap_or_default();

@@ -65,8 +65,9 @@ fn prefix(header: &Header, len: usize) -> [u8; PREFIX] {
     bytes
 }
 
-/// How many bytes to put before a packet whose body lies at `addr`, when `before` bytes leave before that body. The kernel
-/// begins a page with them if the peer has taken all that was sent before; if not, this changes nothing for the worse.
+/// How many bytes to put before a packet whose body lies at `addr`, if so many leave `before` that body. The kernel puts the
+/// first of those at the beginning of a page when the peer has taken all that was sent earlier. Else it may put them
+/// anywhere, and a pad does neither good nor harm.
 fn pad_len(addr: usize, before: usize) -> usize {
     match before.wrapping_sub(addr) % PAGE {
         ahead @ 1..TOO_NEAR => (TOO_NEAR - ahead).max(frame::WORD),
@@ -119,7 +120,7 @@ impl SendBuffer {
         self.added += bytes.len() as u64;
     }
 
-    /// Has the kernel copy the body of the next packet quickly.
+    /// Moves the body of the packet that follows to where the kernel copies it quickly.
     fn add_pad(&mut self, bytes: &[u8], part: &Part<'_>) {
         let addr = match bytes {
             [] => part.iov.address(part.at),

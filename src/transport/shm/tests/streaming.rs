@@ -111,7 +111,7 @@ fn where_copies_are_slow_few_are_tried() {
         }
         is_tried
     };
-    // The second is left alone where this process was stopped while the first was looked at.
     let tried: Vec<Token> = (0..128).filter(is_tried).collect();
-    assert!(tried == [0, 64] || tried == [0], "{tried:?}");
+    // Where this process was too slow for the first, 16 more are left alone.
+    assert!(tried == [0, 64] || tried == [0, 80], "{tried:?}");
 }

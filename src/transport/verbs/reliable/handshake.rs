@@ -6,11 +6,11 @@
 //! When both connect at once, an end keeps its own connection if its address is the smaller one, and tells the other to
 //! wait (`Verdict::Wait`); else it gives its own up and accepts the other's. So of two connections one comes about.
 
-use crate::engine::wire::Header;
+use crate::engine::wire::{self, Header};
 
-/// The version of this protocol, and of the engine's window of credit.
-const VERSION: u16 = 3;
-const ENGINE: u16 = Header::SIZE as u16;
+/// The version of this protocol, and of the engine's beside it.
+const VERSION: u16 = 2;
+const ENGINE: u16 = wire::VERSION;
 const MAGIC: [u8; 8] = *b"lfrs-rxm";
 /// Reads otherwise on a machine of the other byte order.
 const ORDER: u32 = 0x0102_0304;
