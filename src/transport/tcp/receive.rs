@@ -77,6 +77,8 @@ enum Target {
         token: Token,
     },
     Drop,
+    /// No packet's body: it stands before one, and means nothing.
+    Pad,
 }
 
 impl Target {
@@ -122,7 +124,7 @@ impl Arriving {
                     place.copy_from_slice(bytes);
                 }
             }
-            Target::Drop => {}
+            Target::Drop | Target::Pad => {}
         }
         self.done += bytes.len();
         bytes.len()
@@ -134,7 +136,7 @@ impl Arriving {
             Target::Leased { token, holds: true, .. } => sink.placed(token, None),
             Target::Leased { token, .. } => sink.cut(token),
             Target::Keep { buffer, token } => sink.placed(token, Some(buffer)),
-            Target::Drop => {}
+            Target::Drop | Target::Pad => {}
         }
     }
 }
@@ -207,7 +209,7 @@ impl Input {
                         if *holds { left } else { 0 }
                     }
                     Target::Keep { .. } => left,
-                    Target::Drop => 0,
+                    Target::Drop | Target::Pad => 0,
                 }
             }
         };
@@ -245,7 +247,7 @@ impl Input {
                 let place = buffer.get_mut(done..).and_then(|rest| rest.get_mut(..first));
                 stream::receive(socket, First::Bytes(place.unwrap_or_default()), rest)
             }
-            Target::Drop => stream::receive(socket, First::Memory(Part::NONE), rest),
+            Target::Drop | Target::Pad => stream::receive(socket, First::Memory(Part::NONE), rest),
         }
     }
 
@@ -276,8 +278,8 @@ impl Input {
     /// Reports a body that is whole.
     fn end_body<S: Sink>(&mut self, sink: &mut S, done: &mut usize) {
         if let Some(body) = self.body.take_if(|body| body.left() == 0) {
+            *done += usize::from(!matches!(body.target, Target::Pad));
             body.end(sink);
-            *done += 1;
         }
     }
 
@@ -308,7 +310,7 @@ impl Input {
                 break Stop::Budget;
             }
             let Some(header) = header else {
-                let target = Target::Drop;
+                let target = Target::Pad;
                 rest = after;
                 self.body = Some(Arriving { target, done: 0, len });
                 continue;
