@@ -13,9 +13,9 @@ use super::op::{
 use super::outgoing::{LocalBuffer, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, QueuedAtomic};
 use super::pieces::LIST;
-use super::port::{Body, PeerId, Push, Transport};
-use super::rma::with_remote;
-use super::rma_peer::{ShortOp, rma_completion};
+use super::port::{Body, Notice, PeerId, Push, Transport};
+use super::rma::{answered, with_remote};
+use super::rma_peer::{ShortKind, ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::slab::Id;
@@ -181,13 +181,14 @@ impl<T: Transport> Engine<T> {
         operands: &UserIov,
         report: &mut impl Report,
     ) -> Result<(), Refused> {
-        match Self::push_out_of_line(&mut self.transport, atomic.to, &one(atomic, part, 0), whole(operands)) {
+        let (header, notice) = (one(atomic, part, 0), answered(atomic.inject, atomic.tell));
+        match Self::push_to_be_answered(&mut self.transport, atomic.to, &header, whole(operands), notice) {
             Push::Done => {
                 let short = ShortOp {
                     context: atomic.context,
                     len: atomic.len,
                     tell: atomic.tell,
-                    atomic: true,
+                    kind: ShortKind::Atomic,
                 };
                 self.core.short_op_started(atomic.to, short);
                 Ok(())
@@ -214,12 +215,8 @@ impl<T: Transport> Engine<T> {
             local: LocalBuffer::User(atomic.result),
             ..Outgoing::bare(atomic.to, op, atomic.len, level, atomic.tell, atomic.context)
         });
-        match Self::push_out_of_line(
-            &mut self.transport,
-            atomic.to,
-            &one(atomic, part, id.short()),
-            whole(operands),
-        ) {
+        let (header, notice) = (one(atomic, part, id.short()), Some(Notice::ANSWERED));
+        match Self::push_to_be_answered(&mut self.transport, atomic.to, &header, whole(operands), notice) {
             Push::Done => {
                 self.core.op_started(atomic.to);
                 Ok(())

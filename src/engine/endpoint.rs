@@ -295,8 +295,14 @@ impl<T: Transport> Engine<T> {
         if !self.core.awaiting_answers.is_empty() {
             self.poll_awaited(report);
         }
+        if came == 0 && !self.core.acks_later.is_empty() {
+            self.core.push_acks_later();
+        }
         self.push_all(report);
         self.transport.flush();
+        if T::PUSHES_LATER && !self.core.gathered.is_empty() {
+            self.core.all_have_left(report);
+        }
         came
     }
 
@@ -308,7 +314,7 @@ impl<T: Transport> Engine<T> {
     /// Whether `progress` could push something now. Packets that found the transport full do not count: it tells when
     /// there is room.
     pub fn has_work(&self) -> bool {
-        self.more_to_push || !self.core.calls.is_empty()
+        self.more_to_push || !self.core.calls.is_empty() || !self.core.acks_later.is_empty()
     }
 
     /// Whether any operation or receive is outstanding.

@@ -43,6 +43,7 @@ mod direct;
 mod eager;
 mod exposure;
 mod kernel;
+mod known_memory;
 mod message;
 mod multi;
 mod native;

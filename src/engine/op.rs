@@ -187,6 +187,8 @@ pub struct Rma {
     /// Remote CQ data, for writes.
     pub data: Option<u64>,
     pub inject: bool,
+    /// Of a write. `Inject` is served where the target has taken writes to this memory before; all else as `Delivery`.
+    pub level: CompletionLevel,
     pub fence: bool,
     pub context: Context,
     pub tell: Tell,
@@ -359,6 +361,9 @@ pub trait Report {
 
     /// A peer was denied access to our memory. The peer is told by the engine; this is for the log.
     fn refused(&mut self, _from: PeerId, _part: &RemotePart, _error: Error) {}
+
+    /// A peer has refused a write of ours that was reported when it was sent. No completion tells, so the log does.
+    fn refused_unheard(&mut self, _by: PeerId, _part: &RemotePart, _error: Error) {}
 }
 
 impl Report for Vec<Completion> {

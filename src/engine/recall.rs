@@ -87,7 +87,7 @@ impl Core {
             Packet::Write => {
                 let before = unbegun.shorts;
                 unbegun.shorts += 1;
-                if header.flags != 0 {
+                if header.flags & !flag::ACK != 0 {
                     return Recall::Stop;
                 }
                 unbegun.recallable.push(Recallable::Write(before));
@@ -141,17 +141,17 @@ impl Core {
                 Recallable::Read(id) => self.end_send(*id, None, report),
                 Recallable::Write(before) => {
                     let peer = self.peer(to);
-                    let unacked = &mut peer.rma_mut().unacked;
+                    let rma = peer.rma_mut();
                     // The unbegun ones are the last in the queue, less those removed in this loop.
-                    let first = (unacked.len() + taken).checked_sub(unbegun.shorts);
+                    let first = (rma.unacked.len() + taken).checked_sub(unbegun.shorts);
                     let place = first.and_then(|first| (first + before).checked_sub(taken));
-                    let Some(short) = place.and_then(|place| unacked.remove(place)) else {
+                    let Some(short) = place.and_then(|place| rma.unacked.remove(place)) else {
                         return;
                     };
                     taken += 1;
+                    rma.ended(to, &short, None, report);
                     peer.unfinished = peer.unfinished.saturating_sub(1);
                     self.unacked = self.unacked.saturating_sub(1);
-                    report.report(short.end(to, None));
                 }
             }
         }

@@ -8,13 +8,13 @@
 use super::endpoint::Engine;
 use super::op::{
     Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart,
-    Report, Rma, untold,
+    Report, Rma, Tell, untold,
 };
 use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces::{self, LIST, RegionMemory};
-use super::port::{Body, PeerId, Push, Remote, Transport};
-use super::rma_peer::{ShortOp, rma_completion};
+use super::port::{Body, Notice, PeerId, Push, Remote, Transport};
+use super::rma_peer::{ShortKind, ShortOp, rma_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -132,8 +132,13 @@ impl<T: Transport> Engine<T> {
 
     fn write_short(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> Result<(), Refused> {
         let len = rma.local.len();
+        let kind = match rma.level {
+            CompletionLevel::Inject => self.core.kind_of_write(rma.to, part),
+            _ => ShortKind::Write,
+        };
+        let unheard = matches!(kind, ShortKind::UnheardWrite { .. });
         let header = Header {
-            flags: if rma.data.is_some() { flag::DATA } else { 0 },
+            flags: if rma.data.is_some() { flag::DATA } else { 0 } | if unheard { 0 } else { flag::ACK },
             tag: part.addr,
             data: part.key,
             total: rma.data.unwrap_or(0),
@@ -148,13 +153,20 @@ impl<T: Transport> Engine<T> {
             context: rma.context,
             len,
             tell: rma.tell,
-            atomic: false,
+            kind,
         };
         // Inlined like the push of a short message: a header that goes through memory is written in words and read in
         // vectors, for which the processor stalls.
-        match self.transport.push(rma.to, &header, body, None) {
+        match self.transport.push(rma.to, &header, body, answered(rma.inject, rma.tell)) {
+            Push::Later => {
+                self.core.short_op_gathered(rma.to, short);
+                Ok(())
+            }
             Push::Done => {
                 self.core.short_op_started(rma.to, short);
+                if unheard {
+                    report.report(rma.done());
+                }
                 Ok(())
             }
             Push::Full | Push::TooLong => self.rma_queued(rma, report),
@@ -176,7 +188,8 @@ impl<T: Transport> Engine<T> {
             total: rma.local.len() as u64,
             ..Header::new(Packet::Read, id.short())
         };
-        match Self::push_out_of_line(&mut self.transport, rma.to, &header, Body::Empty) {
+        let notice = Some(Notice::ANSWERED);
+        match Self::push_to_be_answered(&mut self.transport, rma.to, &header, Body::Empty, notice) {
             Push::Done => {
                 self.core.op_started(rma.to);
                 self.core.await_answer(rma.to);
@@ -212,6 +225,21 @@ impl<T: Transport> Engine<T> {
     #[inline(never)]
     pub(super) fn push_out_of_line(transport: &mut T, to: PeerId, header: &Header, body: Body<'_>) -> Push {
         transport.push(to, header, body, None)
+    }
+
+    /// The same for a packet that may be gathered with others until the engine polls for the answer.
+    #[inline(never)]
+    pub(super) fn push_to_be_answered(
+        transport: &mut T,
+        to: PeerId,
+        header: &Header,
+        body: Body<'_>,
+        notice: Option<Notice>,
+    ) -> Push {
+        match transport.push(to, header, body, notice) {
+            Push::Later => Push::Done,
+            push => push,
+        }
     }
 
     /// Pushes the first packet of an RMA or atomic operation, or asks again for a read that could not be fetched.
@@ -298,6 +326,12 @@ impl<T: Transport> Engine<T> {
     }
 }
 
+/// What is said to the transport of a short operation: who waits for its end polls, unless nobody is told of it.
+#[inline(always)]
+pub(super) fn answered(inject: bool, tell: Tell) -> Option<Notice> {
+    (!untold(inject, tell)).then_some(Notice::ANSWERED)
+}
+
 /// The list of remote pieces that a packet's body begins with, if it does.
 fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
     if header.flags & flag::LIST == 0 {
@@ -350,7 +384,7 @@ impl Core {
         let data = send.data.unwrap_or(0);
         if send.len <= self.limits_to(to).small() && remote_side.list() + send.len <= self.max_body_to(to) {
             let header = Header {
-                flags,
+                flags: flags | flag::ACK,
                 total: data,
                 ..Header::new(Packet::Write, 0)
             };
@@ -418,11 +452,15 @@ impl Core {
         }
         let Some(id) = short.then_some(id) else { return };
         if let Some(send) = self.sends.remove(id) {
+            let kind = match &send.op {
+                OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
+                _ => ShortKind::Write,
+            };
             let short = ShortOp {
                 context: send.context,
                 len: send.len,
                 tell: send.tell,
-                atomic: matches!(send.op, OutgoingOp::AtomicSent(_)),
+                kind,
             };
             self.expect_ack(to, short);
         }

@@ -27,7 +27,7 @@ impl Core {
         report: &mut impl Report,
     ) -> bool {
         let header = keep_in_registers(&mut header);
-        let simple = header.flags & !flag::DATA == 0;
+        let simple = header.flags & !(flag::DATA | flag::ACK) == 0;
         let Some(peer) = self
             .peers
             .get(from as usize)
@@ -55,7 +55,7 @@ impl Core {
         let part = piece(header, body.len());
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::WRITE)?;
         memory.write(body);
-        self.ack(from);
+        self.ack_write(from, header);
         let data = short_data(header);
         if counted || data.is_some() {
             self.report_write(from, part.key, part.len, data, report);

@@ -5,6 +5,7 @@
 //! them, and one `Acked` at the end of a poll completes many.
 
 use super::exposure::Exposure;
+use super::known_memory::KnownMemory;
 use super::op::{
     Access, CompletedOp, Completion, Context, Error, Failure, Form, MessageKind, RemoteIov, RemotePart, Report, Tell,
 };
@@ -17,13 +18,29 @@ use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
 use std::collections::VecDeque;
 
+/// So many acknowledgements that nobody waits for go at once, for their number is limited by what a peer may have in
+/// flight (`Config::sends`).
+const ACKS_LATER: u64 = 64;
+
 /// A short write or base atomic that waits for `Acked`.
 #[derive(Debug)]
 pub(super) struct ShortOp {
     pub context: Context,
     pub len: usize,
     pub tell: Tell,
-    pub atomic: bool,
+    pub kind: ShortKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShortKind {
+    Atomic,
+    Write,
+    /// When it is acknowledged, this is known memory.
+    FirstWrite { addr: u64, key: u64 },
+    /// A write to known memory. Its completion was reported when it had left.
+    UnheardWrite { addr: u64, key: u64 },
+    /// The same before that: the transport has gathered it.
+    GatheredWrite { addr: u64, key: u64 },
 }
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
@@ -74,8 +91,13 @@ pub(super) struct ExposedRead {
 #[derive(Debug, Default)]
 pub(super) struct RmaPeer {
     pub unacked: VecDeque<ShortOp>,
+    pub known_memory: KnownMemory,
+    /// How many of `unacked` are `GatheredWrite`.
+    pub gathered: usize,
     /// Successes to be acknowledged with the next `Acked`.
     pub acks: u64,
+    /// It is in `Core::acks_later`.
+    pub acks_later: bool,
     pub replies: VecDeque<Reply>,
     /// The bytes in `replies`.
     pub reply_bytes: usize,
@@ -151,10 +173,9 @@ pub(super) fn rma_completion(op: CompletedOp, to: PeerId, context: Context, tell
 
 impl ShortOp {
     pub(super) fn end(&self, to: PeerId, error: Option<Error>) -> Completion {
-        let op = if self.atomic {
-            CompletedOp::Atomic(Form::Base)
-        } else {
-            CompletedOp::Rma(Access::Write)
+        let op = match self.kind {
+            ShortKind::Atomic => CompletedOp::Atomic(Form::Base),
+            _ => CompletedOp::Rma(Access::Write),
         };
         Completion {
             len: if error.is_none() { self.len } else { 0 },
@@ -162,10 +183,62 @@ impl ShortOp {
             ..rma_completion(op, to, self.context, self.tell)
         }
     }
+
+    /// What the completion of it says to the program, if that was not told yet.
+    fn tell(&self, to: PeerId, error: Option<Error>, report: &mut impl Report) {
+        if !matches!(self.kind, ShortKind::UnheardWrite { .. }) {
+            report.report(self.end(to, error));
+        }
+    }
+}
+
+impl RmaPeer {
+    /// The target has done one of our short operations, or refused it.
+    #[inline]
+    pub(super) fn ended(&mut self, to: PeerId, short: &ShortOp, error: Option<Error>, report: &mut impl Report) {
+        let len = short.len;
+        match (short.kind, error) {
+            (ShortKind::FirstWrite { addr, key }, None) => self.known_memory.add(&RemotePart { addr, len, key }),
+            (ShortKind::UnheardWrite { addr, key }, Some(error)) => {
+                report.refused_unheard(to, &RemotePart { addr, len, key }, error);
+            }
+            (ShortKind::GatheredWrite { .. }, _) => self.gathered = self.gathered.saturating_sub(1),
+            _ => {}
+        }
+        if error.is_some() {
+            self.known_memory.forget();
+        }
+        short.tell(to, error, report);
+    }
+
+    /// What the transport had gathered has left.
+    fn have_left(&mut self, to: PeerId, report: &mut impl Report) {
+        for short in self.unacked.iter_mut().rev() {
+            if self.gathered == 0 {
+                break;
+            }
+            if let ShortKind::GatheredWrite { addr, key } = short.kind {
+                self.gathered -= 1;
+                report.report(short.end(to, None));
+                short.kind = ShortKind::UnheardWrite { addr, key };
+            }
+        }
+    }
 }
 
 impl Core {
     // ---- as initiator ----
+
+    /// What a write is that need not be delivered to be reported.
+    #[inline]
+    pub(super) fn kind_of_write(&self, to: PeerId, part: &RemotePart) -> ShortKind {
+        let RemotePart { addr, key, .. } = *part;
+        let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
+        match rma.is_some_and(|rma| rma.known_memory.has(part)) {
+            true => ShortKind::UnheardWrite { addr, key },
+            false => ShortKind::FirstWrite { addr, key },
+        }
+    }
 
     /// A queued short operation was pushed.
     pub(super) fn expect_ack(&mut self, to: PeerId, short: ShortOp) {
@@ -186,6 +259,31 @@ impl Core {
         }
     }
 
+    /// The same, and the transport has gathered it.
+    #[cold]
+    pub(super) fn short_op_gathered(&mut self, to: PeerId, mut short: ShortOp) {
+        if let ShortKind::UnheardWrite { addr, key } = short.kind {
+            short.kind = ShortKind::GatheredWrite { addr, key };
+            let rma = self.peer(to).rma_mut();
+            rma.gathered += 1;
+            if rma.gathered == 1 {
+                self.gathered.push(to);
+            }
+        }
+        self.short_op_started(to, short);
+    }
+
+    /// The transport has flushed: writes to known memory, that it had gathered, have left.
+    #[cold]
+    pub(super) fn all_have_left(&mut self, report: &mut impl Report) {
+        for to in self.gathered.drain(..) {
+            // None: the peer was lost meanwhile, and its operations have failed.
+            if let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) {
+                rma.have_left(to, report);
+            }
+        }
+    }
+
     /// The peer acknowledges short operations with `Acked`.
     pub(super) fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
@@ -194,13 +292,12 @@ impl Core {
         let peer = self.peer(from);
         let rma = peer.rma_mut();
         rma.watch.heard = rma.watch.heard.wrapping_add(1);
-        let unacked = &mut rma.unacked;
-        if ends > unacked.len() {
+        if ends > rma.unacked.len() {
             return Err(Malformed);
         }
         for end in 0..ends {
-            let Some(short) = unacked.pop_front() else { break };
-            report.report(short.end(from, if end < many { None } else { refused }));
+            let Some(short) = rma.unacked.pop_front() else { break };
+            rma.ended(from, &short, if end < many { None } else { refused }, report);
         }
         peer.unfinished = peer.unfinished.saturating_sub(ends as u32);
         let waited_for = !peer.queue.is_empty();
@@ -223,7 +320,7 @@ impl Core {
         self.end_exposed_reads(peer, rma.exposed_reads, rma.served_reads);
         for short in rma.unacked {
             self.unacked = self.unacked.saturating_sub(1);
-            report.report(short.end(peer, Some(error)));
+            short.tell(peer, Some(error), report);
         }
     }
 
@@ -241,6 +338,39 @@ impl Core {
     pub(super) fn ack(&mut self, to: PeerId) {
         self.peer(to).rma_mut().acks += 1;
         self.wake(to);
+    }
+
+    /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with other packets, or with the first
+    /// poll that finds nothing.
+    #[inline]
+    pub(super) fn ack_write(&mut self, to: PeerId, header: &Header) {
+        if header.flags & flag::ACK != 0 {
+            return self.ack(to);
+        }
+        let rma = self.peer(to).rma_mut();
+        rma.acks += 1;
+        let many = rma.acks >= ACKS_LATER;
+        if !core::mem::replace(&mut rma.acks_later, true) {
+            self.acks_later.push(to);
+        }
+        if many {
+            self.wake(to);
+        }
+    }
+
+    /// A poll has found nothing, so what nobody waits for may go.
+    #[cold]
+    pub(super) fn push_acks_later(&mut self) {
+        while let Some(to) = self.acks_later.pop() {
+            // None: the peer was lost meanwhile.
+            let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) else {
+                continue;
+            };
+            rma.acks_later = false;
+            if rma.acks > 0 {
+                self.wake(to);
+            }
+        }
     }
 
     /// A peer's short write or base atomic is refused. The same `Acked` counts those before it, so the right one fails.

@@ -55,7 +55,7 @@ impl Core {
                     None if !counted => NOBODY,
                     data => self.landings.insert(Landing::Write { from, key, len, data }).bits(),
                 };
-                self.ack(from);
+                self.ack_write(from, header);
                 if len > 0 {
                     return Ok(Placement::Into { iov, at: 0, token });
                 }

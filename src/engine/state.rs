@@ -115,6 +115,10 @@ pub(super) struct Core {
     pub one_sided: OneSided,
     /// Unacknowledged short operations of all peers.
     pub unacked: usize,
+    /// Peers that may be owed acknowledgements that they do not wait for.
+    pub acks_later: Vec<PeerId>,
+    /// Peers with writes that the transport has gathered, and that are reported when they have left.
+    pub gathered: Vec<PeerId>,
     /// Peers that owe answers to short operations, and polls since the last check of them (`recall`).
     pub awaiting_answers: Vec<PeerId>,
     pub polls_since_check: u32,
@@ -156,6 +160,8 @@ impl Core {
             exposures: QuickMap::default(),
             one_sided: OneSided::NONE,
             unacked: 0,
+            acks_later: Vec::new(),
+            gathered: Vec::new(),
             awaiting_answers: Vec::new(),
             polls_since_check: 0,
             buffers: Buffers::default(),

@@ -5,7 +5,7 @@
 
 /// To be raised with every change of the headers, or of the window of credit (`Config::window`). Before there was this,
 /// transports compared the size of a header, which is 32.
-pub const VERSION: u16 = 33;
+pub const VERSION: u16 = 34;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,8 @@ pub mod flag {
     pub const TAGGED: u8 = 1 << 0;
     /// `data` is remote CQ data.
     pub const DATA: u8 = 1 << 1;
-    /// The sender waits for `Done` until the message is in the application's memory (FI_DELIVERY_COMPLETE).
+    /// The sender waits for `Done` until the message is in the application's memory (FI_DELIVERY_COMPLETE). With `Write`
+    /// it waits for `Acked`; without, that may take a while.
     pub const ACK: u8 = 1 << 2;
     /// With `Done` and `Acked`: the operation failed; `data` is a refusal code (`pieces`).
     pub const FAILED: u8 = 1 << 3;

@@ -228,6 +228,7 @@ impl<'a, T: Transport> Scene<'a, T> {
             data: None,
             inject: false,
             fence: byte & 16 != 0,
+            level: CompletionLevel::Inject,
             context: 2,
             tell: self.tell(),
         };

@@ -108,7 +108,8 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What the engine wants to be told of a packet by `Sink::sent`, if it is not so when `push` returns.
+/// What the engine waits for, of a packet. But for an answer it wants to be told by `Sink::sent`, if it is not so when
+/// `push` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The same for all packets of one operation.
@@ -122,6 +123,22 @@ pub enum When {
     Released,
     /// As well, the packet has left the transport: it goes on its way even if the endpoint is closed now.
     Transmitted,
+    /// The peer's answer, for which the engine polls. So the packet may leave with others when it does.
+    Answered,
+}
+
+impl Notice {
+    /// Of a packet that the peer answers. Nobody is told of it, so its token is none.
+    pub const ANSWERED: Notice = Notice {
+        token: 0,
+        when: When::Answered,
+    };
+
+    /// The token to tell the engine by; None: the peer's answer tells.
+    #[inline]
+    pub fn to_tell(notice: Option<Notice>) -> Option<Notice> {
+        notice.filter(|notice| notice.when != When::Answered)
+    }
 }
 
 /// The outcome of a push.
@@ -131,7 +148,8 @@ pub enum Push {
     /// Sent, or copied to be sent: header and body may be reused, and what the `Notice` asks for is so.
     Done,
     /// Taken, but what the `Notice` asks for is not so yet: `Sink::sent` will say. Until then the transport may use the
-    /// memory of `Body::User`; the header and `Body::Bytes` were copied. Never without a `Notice`.
+    /// memory of `Body::User`; the header and `Body::Bytes` were copied. Never without a `Notice`. Where that waits for
+    /// an answer: all was copied, and leaves when the transport is flushed.
     Later,
     /// No room towards this peer now: try again after a poll. Also the answer between the end of a connection and
     /// `Sink::gone` with `Loss::Broken` or `Loss::Silent`.

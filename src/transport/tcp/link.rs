@@ -78,8 +78,8 @@ impl Link {
         }
     }
 
-    /// The first packet since the last poll leaves at once. Further ones gather if somebody waits for a notice, who will
-    /// poll for it, or if `flush` follows. `poll`: the number of that poll, or 0 if nobody may poll soon.
+    /// The first packet since the last poll leaves at once. Further ones gather if somebody waits for a notice or an
+    /// answer, who will poll for it, or if `flush` follows. `poll`: the number of that poll, or 0 if nobody may poll soon.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -94,18 +94,21 @@ impl Link {
             return Push::Full;
         }
         let first = core::mem::replace(&mut self.pushed, poll) != poll || poll == 0;
+        let to_tell = Notice::to_tell(notice);
         if body.len() > COPIED {
-            return self.push_long(header, body, notice);
+            return self.push_long(header, body, to_tell);
         }
         self.out.add(header, body);
         let may_wait = notice.is_some() || flush_follows;
         if first || !may_wait || self.out.is_much() {
             self.flush();
         }
-        match notice {
-            Some(notice) if self.out.mark(notice.token) => Push::Later,
-            _ => Push::Done,
-        }
+        let waits = match (to_tell, notice) {
+            (Some(notice), _) => self.out.mark(notice.token),
+            (None, Some(_)) => !self.out.is_empty(),
+            (None, None) => false,
+        };
+        if waits { Push::Later } else { Push::Done }
     }
 
     fn push_long(&mut self, header: &Header, body: &Body<'_>, notice: Option<Notice>) -> Push {

@@ -304,6 +304,7 @@ impl EndpointState {
             remote: call.remote,
             data: call.data,
             inject,
+            level: level(flags),
             fence: flags & FI_FENCE != 0,
             context: call.context,
             tell,

@@ -102,6 +102,7 @@ pub(crate) fn access(access: Access, to: PeerId, local: &Lent, remote: RemoteIov
         remote,
         data: None,
         inject: false,
+        level: CompletionLevel::Delivery,
         fence: false,
         context: 77,
         tell: Tell::Queue,

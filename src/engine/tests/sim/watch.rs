@@ -171,8 +171,10 @@ impl<T: Transport> Transport for Watch<T> {
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push {
         let push = self.inner.push(to, header, body, notice);
         if push == Push::Later {
-            let notice = notice.expect("Later without a notice");
-            has(&mut self.tokens, Use::Push(notice.token), to);
+            assert!(notice.is_some(), "Later without a notice");
+            if let Some(notice) = Notice::to_tell(notice) {
+                has(&mut self.tokens, Use::Push(notice.token), to);
+            }
         }
         push
     }

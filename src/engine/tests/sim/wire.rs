@@ -71,7 +71,8 @@ impl Transport for Wire {
             return Push::TooLong;
         }
         let keeps = world.manner.keeps;
-        let kept = notice
+        let gathered = notice == Some(Notice::ANSWERED) && world.roll(16) < keeps;
+        let kept = Notice::to_tell(notice)
             .filter(|_| keeps > 0 && world.roll(16) < keeps)
             .map(|notice| Kept {
                 body: match body {
@@ -93,7 +94,11 @@ impl Transport for Wire {
         *world.packets.entry(header.packet as u8).or_default() += 1;
         self.passed.retain(|peer| *peer != to);
         world.put_later(self.me, to, header, &bytes, kept);
-        if kept.is_some() { Push::Later } else { Push::Done }
+        if kept.is_some() || gathered {
+            Push::Later
+        } else {
+            Push::Done
+        }
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -369,6 +369,7 @@ impl Story {
             remote: RemoteIov::one(part),
             data: None,
             inject: false,
+            level: CompletionLevel::Delivery,
             fence: false,
             context: 3,
             tell: Tell::Queue,

@@ -161,6 +161,7 @@ impl Story {
             remote: self.remote(number, step.len, key, step.how & 16 != 0),
             data,
             inject: access == Access::Write && step.how & 32 != 0,
+            level: CompletionLevel::Delivery,
             fence: step.how & 0xc0 == 0,
             context: number,
             tell: Tell::Queue,

@@ -156,6 +156,8 @@ impl Link {
         if self.deaf || self.writing.len() == DEPTH || die.roll(16) == 0 {
             return Push::Full;
         }
+        let gathered = notice == Some(Notice::ANSWERED) && die.roll(2) > 0;
+        let notice = Notice::to_tell(notice);
         let keep = notice.is_some() && die.roll(4) > 0;
         let kept = keep && matches!(body, Body::User { .. });
         let mut prefix = [0; PREFIX];
@@ -185,6 +187,7 @@ impl Link {
                 last.token = Some(notice.token);
                 Push::Later
             }
+            _ if gathered => Push::Later,
             _ => Push::Done,
         }
     }

@@ -49,6 +49,7 @@ pub(super) fn one_piece<T: Transport>(side: &Side<T>, access: Access, local: &Le
         remote: RemoteIov::one(RemotePart { addr, len, key: KEY }),
         data: None,
         inject: false,
+        level: CompletionLevel::Delivery,
         fence: false,
         context,
         tell: Tell::Queue,

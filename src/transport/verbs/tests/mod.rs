@@ -387,6 +387,7 @@ fn rma_of(access: op::Access, local: UserIov, key: u64) -> op::Rma {
         remote: RemoteIov::one(RemotePart { addr: 0x1000, len, key }),
         data: None,
         inject: false,
+        level: op::CompletionLevel::Delivery,
         fence: false,
         context: 3,
         tell: Tell::Queue,

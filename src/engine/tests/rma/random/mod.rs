@@ -207,6 +207,7 @@ impl<T: Connected> Story<T> {
         let begun = Rma {
             fence,
             inject: step.how & 1 == 1,
+            level: [CompletionLevel::Inject, CompletionLevel::Delivery][usize::from(step.how & 2 == 0)],
             context: self.asked.len(),
             ..access(kind, step.peer, &local, remote(parts))
         };

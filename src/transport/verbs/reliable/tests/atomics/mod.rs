@@ -307,6 +307,7 @@ fn atomics_of_two_kinds_do_not_meet() {
             remote: RemoteIov::one(word(0, KEY)),
             data: None,
             inject: false,
+            level: CompletionLevel::Delivery,
             fence: false,
             context: 2,
             tell: Tell::Queue,
