@@ -389,7 +389,7 @@ impl<T: Transport> Engine<T> {
         if Self::push_out_of_line(&mut self.transport, to, &header, Body::Empty) != Push::Done {
             return false;
         }
-        self.core.acks_given(to, &header);
+        self.core.acks_given(to, header.total);
         true
     }
 

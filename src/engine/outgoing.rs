@@ -376,7 +376,7 @@ impl Core {
                 self.peer(to).control.pop_front();
             }
             Purpose::Credit => self.credit_given(to, &packet.header),
-            Purpose::Acks => self.acks_given(to, &packet.header),
+            Purpose::Acks => self.acks_given(to, packet.header.total),
             Purpose::Reply => self.replied(to, packet.len),
             Purpose::ServedRead => self.served(to, &packet.header, packet.len, report),
             Purpose::Native(_) => {}

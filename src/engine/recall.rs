@@ -87,7 +87,7 @@ impl Core {
             Packet::Write => {
                 let before = unbegun.shorts;
                 unbegun.shorts += 1;
-                if header.flags & !flag::ACK != 0 {
+                if header.flags & !flag::ACK != 0 || header.id != 0 {
                     return Recall::Stop;
                 }
                 unbegun.recallable.push(Recallable::Write(before));

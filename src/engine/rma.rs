@@ -137,12 +137,13 @@ impl<T: Transport> Engine<T> {
             _ => ShortKind::Write,
         };
         let unheard = matches!(kind, ShortKind::UnheardWrite { .. });
+        let acks = self.acks_along(rma.to);
         let header = Header {
             flags: if rma.data.is_some() { flag::DATA } else { 0 } | if unheard { 0 } else { flag::ACK },
             tag: part.addr,
             data: part.key,
             total: rma.data.unwrap_or(0),
-            ..Header::new(Packet::Write, 0)
+            ..Header::new(Packet::Write, acks)
         };
         let body = Body::User {
             iov: &rma.local,
@@ -159,10 +160,14 @@ impl<T: Transport> Engine<T> {
         // vectors, for which the processor stalls.
         match self.transport.push(rma.to, &header, body, answered(rma.inject, rma.tell)) {
             Push::Later => {
+                self.core.acks_given(rma.to, u64::from(acks));
                 self.core.short_op_gathered(rma.to, short);
                 Ok(())
             }
             Push::Done => {
+                if acks > 0 {
+                    self.core.acks_given(rma.to, u64::from(acks));
+                }
                 self.core.short_op_started(rma.to, short);
                 if unheard {
                     report.report(rma.done());
@@ -172,6 +177,18 @@ impl<T: Transport> Engine<T> {
             Push::Full | Push::TooLong => self.rma_queued(rma, report),
             push => Self::not_started(push, short.end(rma.to, Some(Error::PeerGone)), report),
         }
+    }
+
+    /// How many of the peer's operations a write to it acknowledges: all, where a packet of their own would cost a call of
+    /// the system. Where packets may be taken back, as by shared memory, none.
+    #[inline(always)]
+    fn acks_along(&self, to: PeerId) -> u32 {
+        if !T::PUSHES_LATER {
+            return 0;
+        }
+        let far = self.core.peers.get(to as usize).filter(|peer| peer.far || !T::TWO_WAYS);
+        let acks = far.and_then(|peer| peer.rma.as_ref()).map_or(0, |rma| rma.acks);
+        u32::try_from(acks).unwrap_or(u32::MAX)
     }
 
     fn read_short(&mut self, rma: &Rma, part: &RemotePart, report: &mut impl Report) -> Result<(), Refused> {

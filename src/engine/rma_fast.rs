@@ -54,6 +54,9 @@ impl Core {
     fn take_write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
         let part = piece(header, body.len());
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::WRITE)?;
+        if header.id != 0 {
+            self.acked_along(from, header.id, report).ok()?;
+        }
         memory.write(body);
         self.ack_write(from, header);
         let data = short_data(header);

@@ -288,6 +288,24 @@ impl Core {
     pub(super) fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
+        self.ends_short(from, many, refused, report)
+    }
+
+    /// The peer acknowledges short operations with a write.
+    #[cold]
+    pub(super) fn acked_along(&mut self, from: PeerId, many: u32, report: &mut impl Report) -> Result<(), Malformed> {
+        self.ends_short(from, many as usize, None, report)
+    }
+
+    /// The oldest `many` operations are done; the one after them was refused, if there is an error.
+    #[inline]
+    fn ends_short(
+        &mut self,
+        from: PeerId,
+        many: usize,
+        refused: Option<Error>,
+        report: &mut impl Report,
+    ) -> Result<(), Malformed> {
         let ends = many.checked_add(usize::from(refused.is_some())).ok_or(Malformed)?;
         let peer = self.peer(from);
         let rma = peer.rma_mut();
@@ -426,9 +444,9 @@ impl Core {
     }
 
     /// That packet was pushed.
-    pub(super) fn acks_given(&mut self, to: PeerId, header: &Header) {
+    pub(super) fn acks_given(&mut self, to: PeerId, acks: u64) {
         let rma = self.peer(to).rma_mut();
-        rma.acks = rma.acks.saturating_sub(header.total);
+        rma.acks = rma.acks.saturating_sub(acks);
     }
 
     pub(super) fn first_reply(&self, to: PeerId) -> Option<&Reply> {

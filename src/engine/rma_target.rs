@@ -44,6 +44,9 @@ impl Core {
         if header.flags & flag::LIST != 0 {
             return self.place_whole(from, header, len, report);
         }
+        if header.id != 0 {
+            self.acked_along(from, header.id, report)?;
+        }
         let (addr, key) = (header.tag, header.data);
         let part = RemotePart { addr, len, key };
         if !self.limits.sync_placement && len > 0 {

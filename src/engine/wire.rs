@@ -27,7 +27,7 @@ pub enum Packet {
     /// The receiver gives back `total` bytes of credit for `Eager` and `First`. With `WITHHELD`, it keeps some back.
     Credit = 7,
     /// A short write of the body to address `tag` in the region with key `data`; `total` is remote CQ data.
-    /// Acknowledged by `Acked`.
+    /// Acknowledged by `Acked`. The oldest `id` unacknowledged short operations of its receiver's are done, too.
     Write = 8,
     /// Offers a long write `id` of `total` bytes. The body is a list of `tag` remote pieces, and perhaps a `Remote`;
     /// `data` is remote CQ data. It goes on like an offered message: `Send`, `Segment`, `Done`.
