@@ -72,10 +72,10 @@ impl<R: Report> Sink for EngineSink<'_, R> {
             Some(Landing::Write { from, key, len, data }) => core.report_write(from, key, len, data, report),
             Some(Landing::LeasedWrite {
                 from,
-                part,
-                data,
+                header,
+                len,
                 counted,
-            }) => core.leased_write_landed(from, &part, data, counted, report),
+            }) => core.leased_write_landed(from, &header, len, counted, report),
             Some(Landing::Packet { from, header }) => core.whole_landed(from, &header, buffer, report),
             Some(Landing::Reply { operation, len }) => core.reply_landed(operation, len, report),
             Some(Landing::Exposed { operation, notify }) => core.exposed_landed(operation, notify, buffer),

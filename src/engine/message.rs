@@ -3,7 +3,7 @@
 //! A message of one packet whose receive is posted needs only a `Delivery` while the transport places its body. All
 //! others are a `Message`, matched or unexpected. Long writes and tagged atomics use `Message` too.
 
-use super::op::{Context, MessageKind, RemotePart, Tell};
+use super::op::{Context, MessageKind, Tell};
 use super::port::{PeerId, Placement, Remote};
 use super::receive::MatchedRecv;
 use super::replies::GotNotice;
@@ -51,8 +51,8 @@ pub(super) enum Landing {
     /// A peer's short write into a region, over several polls.
     LeasedWrite {
         from: PeerId,
-        part: RemotePart,
-        data: Option<u64>,
+        header: Header,
+        len: usize,
         counted: bool,
     },
     /// A peer's operation that is executed when its whole packet is here.

@@ -11,6 +11,18 @@ use super::wire::{Header, flag};
 use crate::util::regions::{Denied, Lease, Rights};
 use crate::util::user::{IOV_LIMIT, UserBuf, UserIov};
 
+impl Header {
+    /// The one piece of memory that a request without a list names.
+    #[inline(always)]
+    pub(super) fn piece(&self, len: usize) -> RemotePart {
+        RemotePart {
+            addr: self.tag,
+            len,
+            key: self.data,
+        }
+    }
+}
+
 /// Bytes of a piece in a list: address, length and key.
 const PIECE: usize = 24;
 /// Bytes of the longest list.

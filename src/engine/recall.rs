@@ -91,11 +91,7 @@ impl Core {
                     return Recall::Stop;
                 }
                 unbegun.recallable.push(Recallable::Write(before));
-                Recall::Write(RemotePart {
-                    addr: header.tag,
-                    len,
-                    key: header.data,
-                })
+                Recall::Write(header.piece(len))
             }
             Packet::Read => match self.short_read(to, header) {
                 Some((id, part, local)) => {

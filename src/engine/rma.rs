@@ -187,7 +187,10 @@ impl<T: Transport> Engine<T> {
             return 0;
         }
         let far = self.core.peers.get(to as usize).filter(|peer| peer.far || !T::TWO_WAYS);
-        let acks = far.and_then(|peer| peer.rma.as_ref()).map_or(0, |rma| rma.acks);
+        // A refusal among the answers that wait names its operation by those acknowledged before it.
+        let far = far.filter(|peer| peer.control.is_empty());
+        let rma = far.and_then(|peer| peer.rma.as_ref()).filter(|rma| !rma.acks_each);
+        let acks = rma.map_or(0, |rma| rma.acks);
         u32::try_from(acks).unwrap_or(u32::MAX)
     }
 
@@ -469,8 +472,9 @@ impl Core {
         }
         let Some(id) = short.then_some(id) else { return };
         if let Some(send) = self.sends.remove(id) {
-            let kind = match &send.op {
+            let kind = match send.op {
                 OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
+                OutgoingOp::Write(RemoteSide::One { key }) => ShortKind::FirstWrite { addr: send.tag, key },
                 _ => ShortKind::Write,
             };
             let short = ShortOp {

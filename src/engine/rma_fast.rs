@@ -7,7 +7,7 @@
 use super::atomic_target::IncomingAtomic;
 use super::deliver::ANSWERS;
 use super::kernel::Kernel;
-use super::op::{Access, Form, RemotePart, Report};
+use super::op::{Access, Form, Report};
 use super::outgoing::LocalBuffer;
 use super::port::PeerId;
 use super::rma_target::{short_data, target_completion};
@@ -52,13 +52,13 @@ impl Core {
 
     #[inline]
     fn take_write(&mut self, from: PeerId, header: &Header, body: &[u8], report: &mut impl Report) -> Option<()> {
-        let part = piece(header, body.len());
+        let part = header.piece(body.len());
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::WRITE)?;
         if header.id != 0 {
             self.acked_along(from, header.id, report).ok()?;
         }
         memory.write(body);
-        self.ack_write(from, header);
+        self.ack_write(from, header, counted);
         let data = short_data(header);
         if counted || data.is_some() {
             self.report_write(from, part.key, part.len, data, report);
@@ -71,7 +71,7 @@ impl Core {
         if len > self.limits_to(from).short_read() || !body.is_empty() || header.flags != 0 {
             return None;
         }
-        let part = piece(header, len);
+        let part = header.piece(len);
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::READ)?;
         let mut bytes = self.buffers.take(len);
         memory.read(&mut bytes);
@@ -93,7 +93,7 @@ impl Core {
     ) -> Option<()> {
         let len = self.atomic_len(form, header, body).ok()?;
         let atomic = IncomingAtomic::of(form, Kernel::from_code(form, header.code), len, body)?;
-        let part = piece(header, len);
+        let part = header.piece(len);
         let (memory, counted) = self.find_region_in_one_piece(&part, atomic.rights())?;
         let mut data = None;
         if form == Form::Base {
@@ -127,14 +127,5 @@ impl Core {
         iov.write(0, body);
         self.complete(id, None, report);
         Some(())
-    }
-}
-
-/// The one piece that a header names.
-fn piece(header: &Header, len: usize) -> RemotePart {
-    RemotePart {
-        addr: header.tag,
-        len,
-        key: header.data,
     }
 }

@@ -98,6 +98,8 @@ pub(super) struct RmaPeer {
     pub acks: u64,
     /// It is in `Core::acks_later`.
     pub acks_later: bool,
+    /// Among them are writes to memory of which each further write is to be waited for.
+    pub acks_each: bool,
     pub replies: VecDeque<Reply>,
     /// The bytes in `replies`.
     pub reply_bytes: usize,
@@ -288,7 +290,11 @@ impl Core {
     pub(super) fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
         let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
         let many = usize::try_from(header.total).map_err(|_| Malformed)?;
-        self.ends_short(from, many, refused, report)
+        self.ends_short(from, many, refused, report)?;
+        if header.flags & flag::ACK != 0 {
+            self.peer(from).rma_mut().known_memory.forget();
+        }
+        Ok(())
     }
 
     /// The peer acknowledges short operations with a write.
@@ -360,12 +366,14 @@ impl Core {
 
     /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with other packets, or with the first
     /// poll that finds nothing.
+    /// `counted`: somebody hears of each access to that region, and may close it then (FI_MR_SINGLE_USE).
     #[inline]
-    pub(super) fn ack_write(&mut self, to: PeerId, header: &Header) {
+    pub(super) fn ack_write(&mut self, to: PeerId, header: &Header, counted: bool) {
+        let rma = self.peer(to).rma_mut();
+        rma.acks_each |= counted;
         if header.flags & flag::ACK != 0 {
             return self.ack(to);
         }
-        let rma = self.peer(to).rma_mut();
         rma.acks += 1;
         let many = rma.acks >= ACKS_LATER;
         if !core::mem::replace(&mut rma.acks_later, true) {
@@ -429,6 +437,7 @@ impl Core {
     pub(super) fn ack_due(&self, to: PeerId) -> Option<Header> {
         let rma = self.peers.get(to as usize)?.rma.as_ref()?;
         (rma.acks > 0).then(|| Header {
+            flags: if rma.acks_each { flag::ACK } else { 0 },
             total: rma.acks,
             ..Header::new(Packet::Acked, 0)
         })
@@ -447,6 +456,7 @@ impl Core {
     pub(super) fn acks_given(&mut self, to: PeerId, acks: u64) {
         let rma = self.peer(to).rma_mut();
         rma.acks = rma.acks.saturating_sub(acks);
+        rma.acks_each = false;
     }
 
     pub(super) fn first_reply(&self, to: PeerId) -> Option<&Reply> {

@@ -47,18 +47,18 @@ impl Core {
         if header.id != 0 {
             self.acked_along(from, header.id, report)?;
         }
-        let (addr, key) = (header.tag, header.data);
-        let part = RemotePart { addr, len, key };
         if !self.limits.sync_placement && len > 0 {
-            return Ok(self.place_leased_write(from, &part, short_data(header), report));
+            return Ok(self.place_leased_write(from, header, len, report));
         }
+        let part = header.piece(len);
+        let key = part.key;
         match self.find_region(&part, Rights::WRITE) {
             Ok((iov, counted)) => {
                 let token = match short_data(header) {
                     None if !counted => NOBODY,
                     data => self.landings.insert(Landing::Write { from, key, len, data }).bits(),
                 };
-                self.ack_write(from, header);
+                self.ack_write(from, header, counted);
                 if len > 0 {
                     return Ok(Placement::Into { iov, at: 0, token });
                 }
@@ -75,18 +75,18 @@ impl Core {
     fn place_leased_write(
         &mut self,
         from: PeerId,
-        part: &RemotePart,
-        data: Option<u64>,
+        header: &Header,
+        len: usize,
         report: &mut impl Report,
     ) -> Placement {
-        let part = *part;
+        let (header, part) = (*header, header.piece(len));
         match self.lease_region(&part, Rights::WRITE) {
             Ok((lease, counted)) => {
                 self.begins_landing(from);
                 let landing = Landing::LeasedWrite {
                     from,
-                    part,
-                    data,
+                    header,
+                    len,
                     counted,
                 };
                 let token = self.landings.insert(landing).bits();
@@ -102,15 +102,16 @@ impl Core {
     pub(super) fn leased_write_landed(
         &mut self,
         from: PeerId,
-        part: &RemotePart,
-        data: Option<u64>,
+        header: &Header,
+        len: usize,
         counted: bool,
         report: &mut impl Report,
     ) {
         self.ends_landing(from);
-        self.ack(from);
+        self.ack_write(from, header, counted);
+        let data = short_data(header);
         if counted || data.is_some() {
-            self.report_write(from, part.key, part.len, data, report);
+            self.report_write(from, header.data, len, data, report);
         }
     }
 
@@ -118,9 +119,9 @@ impl Core {
     #[cold]
     pub(super) fn region_closed(&mut self, landing: Id, report: &mut impl Report) {
         match self.landings.remove(landing) {
-            Some(Landing::LeasedWrite { from, part, .. }) => {
+            Some(Landing::LeasedWrite { from, header, len, .. }) => {
                 self.ends_landing(from);
-                let error = Error::NoKey;
+                let (part, error) = (header.piece(len), Error::NoKey);
                 self.refuse_short(&Refusal { from, part, error }, report);
             }
             Some(Landing::Part { message: id, .. }) => {

@@ -62,7 +62,8 @@ pub mod flag {
     /// `data` is remote CQ data.
     pub const DATA: u8 = 1 << 1;
     /// The sender waits for `Done` until the message is in the application's memory (FI_DELIVERY_COMPLETE). With `Write`
-    /// it waits for `Acked`; without, that may take a while.
+    /// it waits for `Acked`; without, that may take a while. With `Acked`: further writes there may be refused, so each is
+    /// to be waited for.
     pub const ACK: u8 = 1 << 2;
     /// With `Done` and `Acked`: the operation failed; `data` is a refusal code (`pieces`).
     pub const FAILED: u8 = 1 << 3;

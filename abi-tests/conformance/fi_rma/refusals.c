@@ -96,6 +96,41 @@ static void outside_the_region(void)
 	close_window(&bed, &w);
 }
 
+/* A write that need not be delivered may be reported before its target has seen it. One that is to be delivered is not,
+ * whatever was written there before, and once one was refused none is. */
+static void a_region_that_was_written_to(void)
+{
+	struct iovec iov = { here, 10 };
+	struct fi_rma_iov part = { .len = 10 };
+	struct fi_msg_rma msg = { .msg_iov = &iov, .desc = descs, .iov_count = 1, .rma_iov = &part, .rma_iov_count = 1, .context = ctx(9) };
+	struct fi_cq_err_entry err;
+	struct window w;
+	struct bed bed;
+	int i;
+
+	if (!strict)
+		SKIP("a provider may end the connection");
+	w = open_usual(&bed, &usual, OPEN_TO_ALL);
+	for (i = 0; i < 3; i++) {
+		POST(&bed, fi_write(ep, here, 10, desc, peer, w.remote.base, w.remote.key, ctx(1)));
+		wrote(&bed, 1);
+	}
+	settle(&bed);
+	conceal(&w);
+	msg.addr = peer;
+	part.addr = w.remote.base;
+	part.key = w.remote.key;
+	memset(there, 0x55, 10);
+	POST(&bed, fi_writemsg(ep, &msg, FI_DELIVERY_COMPLETE));
+	err = ERROR_COMPLETION(&bed, bed.side[0].tx);
+	CHECK(err.err == FI_EKEYREJECTED, "error %d (%s)", err.err, fi_strerror(err.err));
+	REFUSED(WRITE, w.remote.base, 10, w.remote.key, FI_EKEYREJECTED);
+	CHECK(there[0] == 0x55, "memory was written");
+	w = expose(&bed, 1, there, SIZE, OPEN_TO_ALL);
+	works(&bed, &w);
+	close_window(&bed, &w);
+}
+
 static void one_piece_is_bad(void)
 {
 	struct iovec iov = { here, 2000 };
@@ -178,8 +213,8 @@ static void durable_or_refused(void)
 }
 
 static const struct test tests[] = {
-	TEST(unknown_key), TEST(wrong_rights), TEST(outside_the_region), TEST(one_piece_is_bad), TEST(a_closed_key),
-	TEST(durable_or_refused),
+	TEST(unknown_key), TEST(wrong_rights), TEST(outside_the_region), TEST(a_region_that_was_written_to),
+	TEST(one_piece_is_bad), TEST(a_closed_key), TEST(durable_or_refused),
 };
 
 CASES(tests)

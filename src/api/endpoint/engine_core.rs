@@ -190,7 +190,7 @@ impl<O: Owners> EndpointCore<O> {
         let transport = self.engine.transport();
         let provider = self.owners.state().provider;
         for refusal in self.pending.refusals.drain(..) {
-            refusal.log(provider, O::address_of(transport, refusal.from));
+            refusal.log(provider, O::address_of(transport, refusal.peer));
         }
         self.pending.rare = false;
         if transport.is_crowded() {

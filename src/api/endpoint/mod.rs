@@ -191,6 +191,11 @@ impl<T> Report for Reporter<'_, T> {
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
         self.pending.refused(from, part, error);
     }
+
+    #[cold]
+    fn refused_unheard(&mut self, by: PeerId, part: &RemotePart, error: Error) {
+        self.pending.refused_unheard(by, part, error);
+    }
 }
 
 impl<T: EndpointTransport> Owners for OneEndpoint<T> {

@@ -19,11 +19,13 @@ pub struct PendingCompletions {
     pub rare: bool,
 }
 
-/// A peer was refused access to memory here, and has been told so.
+/// A peer was refused access to memory here, and has been told so; or it has refused a write that was reported as done.
 pub struct Refusal {
-    pub from: PeerId,
+    pub peer: PeerId,
     part: RemotePart,
     error: Error,
+    /// It is the peer's memory.
+    unheard: bool,
 }
 
 impl Report for &mut PendingCompletions {
@@ -39,9 +41,12 @@ impl Report for &mut PendingCompletions {
 
     #[cold]
     fn refused(&mut self, from: PeerId, part: &RemotePart, error: Error) {
-        let part = *part;
-        self.rare = true;
-        self.refusals.push(Refusal { from, part, error });
+        self.keep_refusal(from, part, error, false);
+    }
+
+    #[cold]
+    fn refused_unheard(&mut self, by: PeerId, part: &RemotePart, error: Error) {
+        self.keep_refusal(by, part, error, true);
     }
 }
 
@@ -50,6 +55,16 @@ impl PendingCompletions {
     #[cold]
     pub fn keep(&mut self, completion: Completion) {
         self.completions.push(completion);
+    }
+
+    fn keep_refusal(&mut self, peer: PeerId, part: &RemotePart, error: Error, unheard: bool) {
+        self.rare = true;
+        self.refusals.push(Refusal {
+            peer,
+            part: *part,
+            error,
+            unheard,
+        });
     }
 }
 
@@ -64,6 +79,16 @@ impl Refusal {
             _ => "not possible",
         };
         let RemotePart { addr, len, key } = self.part;
+        if self.unheard {
+            log!(
+                by provider;
+                Warn,
+                EpData,
+                "{peer} refused a write of {len} bytes to {addr:#x} with key {key:#x}, which was reported as done: {why}. With \
+                 FI_DELIVERY_COMPLETE its completion says so"
+            );
+            return;
+        }
         log!(
             by provider;
             Info,

@@ -3,13 +3,13 @@
 //! - `read_write`: lengths, shapes and refusals of reads and writes. `atomic`, `tagged`: atomics on regions and on
 //!   tagged receives.
 //! - `order`: which operations wait for which, and what fails when a region is closed or a peer dies.
-//! - `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
+//! - `unheard`: writes that are reported when they are sent. `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
 
 use crate::engine::Config;
 use crate::engine::op::*;
 use crate::engine::port::*;
 use crate::engine::tests::sim::*;
-use crate::engine::wire::Packet;
+use crate::engine::wire::{Header, Packet};
 use crate::util::regions::{Region, Rights};
 use crate::util::user::{Lent, UserIov};
 
@@ -19,6 +19,7 @@ pub(crate) mod random;
 mod read_write;
 mod recall;
 mod tagged;
+mod unheard;
 
 /// Lanes as they are in life: packets that hold lists, and a few ways of moving bytes.
 fn manners() -> [Manner; 5] {

@@ -46,6 +46,10 @@ impl Report for Reporter {
     fn refused(&mut self, _: PeerId, part: &RemotePart, error: Error) {
         self.world.borrow_mut().refused.push((self.node, *part, error));
     }
+
+    fn refused_unheard(&mut self, _: PeerId, part: &RemotePart, error: Error) {
+        self.world.borrow_mut().refused_unheard.push((self.node, *part, error));
+    }
 }
 
 pub fn scribble(memory: &Lent) {

@@ -179,6 +179,8 @@ pub struct World {
     pub recalled: usize,
     /// Accesses that the engines refused.
     pub refused: Vec<(PeerId, RemotePart, Error)>,
+    /// The same of writes that were reported when they were sent, at their initiator.
+    pub refused_unheard: Vec<(PeerId, RemotePart, Error)>,
     /// Pushes to the dead.
     pub knocks: usize,
     /// Replaces `Header::code` of the atomics that are pushed.
