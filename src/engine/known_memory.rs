@@ -5,7 +5,7 @@
 //! written to unheard from then on. A key names one region without gaps, hence all between two places that were written
 //! is there too. It is forgotten with the first refusal, as when the region has been closed.
 //!
-//! Called by `rma_peer`.
+//! Called by `short_op`.
 
 use super::op::RemotePart;
 
@@ -30,7 +30,8 @@ pub(super) struct KnownMemory {
 impl KnownMemory {
     pub(super) fn has(&self, part: &RemotePart) -> bool {
         let end = part.addr.checked_add(part.len as u64);
-        let holds = |span: &Span| span.key == part.key && span.from <= part.addr && end.is_some_and(|end| end <= span.to);
+        let holds =
+            |span: &Span| span.key == part.key && span.from <= part.addr && end.is_some_and(|end| end <= span.to);
         self.spans.iter().any(holds)
     }
 

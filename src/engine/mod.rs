@@ -17,7 +17,7 @@
 //!
 //! A read or write (`rma`) is the transport's if it does all of them, as a card does (`native`). Else `direct` offers
 //! it to the transport, which may do it without the peer. Else a short write is one `Write` packet, acknowledged by
-//! count (`rma_peer`); a long one is an `Offer`, then a message whose receive is a region. A `Read` is answered with
+//! count (`short_op`); a long one is an `Offer`, then a message whose receive is a region. A `Read` is answered with
 //! the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet lies
 //! in the transport, `rma_target` all others; `pieces` turns keys and addresses into memory. `recall` takes short
 //! operations back whose target does not poll.
@@ -63,6 +63,7 @@ mod rma_fast;
 mod rma_peer;
 mod rma_target;
 mod segment;
+mod short_op;
 mod state;
 mod tagged_atomic;
 

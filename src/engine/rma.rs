@@ -1,6 +1,6 @@
 //! Reads and writes of a peer's memory, as their initiator sees them.
 //!
-//! A short write is one packet with its bytes, and is acknowledged by count (`rma_peer`). A long write is offered, and
+//! A short write is one packet with its bytes, and is acknowledged by count (`short_op`). A long write is offered, and
 //! then goes on like a message whose receive is a region (`rendezvous`). A read has a number and is answered with the
 //! bytes, or with leave to fetch them (`replies`). The target performs short operations in order. Messages and atomics
 //! wait until the long operations before them have completed.
@@ -14,7 +14,8 @@ use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces::{self, LIST, RegionMemory};
 use super::port::{Body, Notice, PeerId, Push, Remote, Transport};
-use super::rma_peer::{ShortKind, ShortOp, rma_completion};
+use super::rma_peer::rma_completion;
+use super::short_op::{ShortKind, ShortOp};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -158,7 +159,10 @@ impl<T: Transport> Engine<T> {
         };
         // Inlined like the push of a short message: a header that goes through memory is written in words and read in
         // vectors, for which the processor stalls.
-        match self.transport.push(rma.to, &header, body, answered(rma.inject, rma.tell)) {
+        match self
+            .transport
+            .push(rma.to, &header, body, answered(rma.inject, rma.tell))
+        {
             Push::Later => {
                 self.core.acks_given(rma.to, u64::from(acks));
                 self.core.short_op_gathered(rma.to, short);

@@ -1,18 +1,17 @@
-//! RMA state of a peer: our short operations that it has not acknowledged, and what we owe it as a target. Made with
-//! the first such operation, so a peer that only exchanges messages has none.
+//! RMA state of a peer: our operations that it has not answered, and what we owe it as a target. Made with the first
+//! such operation, so a peer that only exchanges messages has none.
 //!
-//! Short writes and base atomics complete in the order they were started. So they have no number: the target counts
-//! them, and one `Acked` at the end of a poll completes many.
+//! This file has what a target owes: acknowledgements, replies, and long reads that it serves. What an initiator waits
+//! for is in `short_op` and `replies`.
 
 use super::exposure::Exposure;
 use super::known_memory::KnownMemory;
-use super::op::{
-    Access, CompletedOp, Completion, Context, Error, Failure, Form, MessageKind, RemoteIov, RemotePart, Report, Tell,
-};
-use super::peer::{Malformed, Peer};
+use super::op::{Access, CompletedOp, Completion, Context, MessageKind, RemoteIov, RemotePart, Report, Tell};
+use super::peer::Peer;
 use super::pieces::{Refusal, done_failed, refusal_code, refusal_error};
 use super::port::PeerId;
 use super::recall::AnswerWatch;
+use super::short_op::ShortOp;
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::regions::Rights;
@@ -21,27 +20,6 @@ use std::collections::VecDeque;
 /// So many acknowledgements that nobody waits for go at once, for their number is limited by what a peer may have in
 /// flight (`Config::sends`).
 const ACKS_LATER: u64 = 64;
-
-/// A short write or base atomic that waits for `Acked`.
-#[derive(Debug)]
-pub(super) struct ShortOp {
-    pub context: Context,
-    pub len: usize,
-    pub tell: Tell,
-    pub kind: ShortKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShortKind {
-    Atomic,
-    Write,
-    /// When it is acknowledged, this is known memory.
-    FirstWrite { addr: u64, key: u64 },
-    /// A write to known memory. Its completion was reported when it had left.
-    UnheardWrite { addr: u64, key: u64 },
-    /// The same before that: the transport has gathered it.
-    GatheredWrite { addr: u64, key: u64 },
-}
 
 /// The result of a peer's short read or atomic, as the memory was when the request was executed.
 #[derive(Debug)]
@@ -117,13 +95,6 @@ pub(super) struct RmaPeer {
 }
 
 impl RmaPeer {
-    /// A short operation was pushed. Returns whether the caller must add the peer to `Core::awaiting_answers`.
-    #[inline]
-    fn expect(&mut self, short: ShortOp) -> bool {
-        self.unacked.push_back(short);
-        self.watch.begin()
-    }
-
     #[cfg(test)]
     pub fn left(&self) -> usize {
         let owed = self.acks as usize
@@ -173,183 +144,7 @@ pub(super) fn rma_completion(op: CompletedOp, to: PeerId, context: Context, tell
     }
 }
 
-impl ShortOp {
-    pub(super) fn end(&self, to: PeerId, error: Option<Error>) -> Completion {
-        let op = match self.kind {
-            ShortKind::Atomic => CompletedOp::Atomic(Form::Base),
-            _ => CompletedOp::Rma(Access::Write),
-        };
-        Completion {
-            len: if error.is_none() { self.len } else { 0 },
-            failure: error.map(|error| Failure { error, overflow: 0 }),
-            ..rma_completion(op, to, self.context, self.tell)
-        }
-    }
-
-    /// What the completion of it says to the program, if that was not told yet.
-    fn tell(&self, to: PeerId, error: Option<Error>, report: &mut impl Report) {
-        if !matches!(self.kind, ShortKind::UnheardWrite { .. }) {
-            report.report(self.end(to, error));
-        }
-    }
-}
-
-impl RmaPeer {
-    /// The target has done one of our short operations, or refused it.
-    #[inline]
-    pub(super) fn ended(&mut self, to: PeerId, short: &ShortOp, error: Option<Error>, report: &mut impl Report) {
-        let len = short.len;
-        match (short.kind, error) {
-            (ShortKind::FirstWrite { addr, key }, None) => self.known_memory.add(&RemotePart { addr, len, key }),
-            (ShortKind::UnheardWrite { addr, key }, Some(error)) => {
-                report.refused_unheard(to, &RemotePart { addr, len, key }, error);
-            }
-            (ShortKind::GatheredWrite { .. }, _) => self.gathered = self.gathered.saturating_sub(1),
-            _ => {}
-        }
-        if error.is_some() {
-            self.known_memory.forget();
-        }
-        short.tell(to, error, report);
-    }
-
-    /// What the transport had gathered has left.
-    fn have_left(&mut self, to: PeerId, report: &mut impl Report) {
-        for short in self.unacked.iter_mut().rev() {
-            if self.gathered == 0 {
-                break;
-            }
-            if let ShortKind::GatheredWrite { addr, key } = short.kind {
-                self.gathered -= 1;
-                report.report(short.end(to, None));
-                short.kind = ShortKind::UnheardWrite { addr, key };
-            }
-        }
-    }
-}
-
 impl Core {
-    // ---- as initiator ----
-
-    /// What a write is that need not be delivered to be reported.
-    #[inline]
-    pub(super) fn kind_of_write(&self, to: PeerId, part: &RemotePart) -> ShortKind {
-        let RemotePart { addr, key, .. } = *part;
-        let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
-        match rma.is_some_and(|rma| rma.known_memory.has(part)) {
-            true => ShortKind::UnheardWrite { addr, key },
-            false => ShortKind::FirstWrite { addr, key },
-        }
-    }
-
-    /// A queued short operation was pushed.
-    pub(super) fn expect_ack(&mut self, to: PeerId, short: ShortOp) {
-        self.unacked += 1;
-        if self.peer(to).rma_mut().expect(short) {
-            self.awaiting_answers.push(to);
-        }
-    }
-
-    /// A short operation was pushed without being queued: it is counted as in flight only here.
-    #[inline(always)]
-    pub(super) fn short_op_started(&mut self, to: PeerId, short: ShortOp) {
-        self.unacked += 1;
-        let peer = self.peer(to);
-        peer.unfinished += 1;
-        if peer.rma_mut().expect(short) {
-            self.awaiting_answers.push(to);
-        }
-    }
-
-    /// The same, and the transport has gathered it.
-    #[cold]
-    pub(super) fn short_op_gathered(&mut self, to: PeerId, mut short: ShortOp) {
-        if let ShortKind::UnheardWrite { addr, key } = short.kind {
-            short.kind = ShortKind::GatheredWrite { addr, key };
-            let rma = self.peer(to).rma_mut();
-            rma.gathered += 1;
-            if rma.gathered == 1 {
-                self.gathered.push(to);
-            }
-        }
-        self.short_op_started(to, short);
-    }
-
-    /// The transport has flushed: writes to known memory, that it had gathered, have left.
-    #[cold]
-    pub(super) fn all_have_left(&mut self, report: &mut impl Report) {
-        for to in self.gathered.drain(..) {
-            // None: the peer was lost meanwhile, and its operations have failed.
-            if let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) {
-                rma.have_left(to, report);
-            }
-        }
-    }
-
-    /// The peer acknowledges short operations with `Acked`.
-    pub(super) fn acked(&mut self, from: PeerId, header: &Header, report: &mut impl Report) -> Result<(), Malformed> {
-        let refused = (header.flags & flag::FAILED != 0).then(|| refusal_error(header.data));
-        let many = usize::try_from(header.total).map_err(|_| Malformed)?;
-        self.ends_short(from, many, refused, report)?;
-        if header.flags & flag::ACK != 0 {
-            self.peer(from).rma_mut().known_memory.forget();
-        }
-        Ok(())
-    }
-
-    /// The peer acknowledges short operations with a write.
-    #[cold]
-    pub(super) fn acked_along(&mut self, from: PeerId, many: u32, report: &mut impl Report) -> Result<(), Malformed> {
-        self.ends_short(from, many as usize, None, report)
-    }
-
-    /// The oldest `many` operations are done; the one after them was refused, if there is an error.
-    #[inline]
-    fn ends_short(
-        &mut self,
-        from: PeerId,
-        many: usize,
-        refused: Option<Error>,
-        report: &mut impl Report,
-    ) -> Result<(), Malformed> {
-        let ends = many.checked_add(usize::from(refused.is_some())).ok_or(Malformed)?;
-        let peer = self.peer(from);
-        let rma = peer.rma_mut();
-        rma.watch.heard = rma.watch.heard.wrapping_add(1);
-        if ends > rma.unacked.len() {
-            return Err(Malformed);
-        }
-        for end in 0..ends {
-            let Some(short) = rma.unacked.pop_front() else { break };
-            rma.ended(from, &short, if end < many { None } else { refused }, report);
-        }
-        peer.unfinished = peer.unfinished.saturating_sub(ends as u32);
-        let waited_for = !peer.queue.is_empty();
-        self.unacked = self.unacked.saturating_sub(ends);
-        if waited_for {
-            self.wake(from);
-        }
-        Ok(())
-    }
-
-    /// Fails all short operations to a peer that is gone, whose state was already reset.
-    pub(super) fn end_short_ops(
-        &mut self,
-        peer: PeerId,
-        rma: Option<Box<RmaPeer>>,
-        error: Error,
-        report: &mut impl Report,
-    ) {
-        let Some(rma) = rma else { return };
-        self.end_exposed_reads(peer, rma.exposed_reads, rma.served_reads);
-        for short in rma.unacked {
-            self.unacked = self.unacked.saturating_sub(1);
-            short.tell(peer, Some(error), report);
-        }
-    }
-
-    // ---- as target ----
-
     /// Whether a peer has so many results waiting that its next request is to be refused for now.
     pub(super) fn has_many_replies(&mut self, to: PeerId, most: usize) -> bool {
         let room = self.config.room;

@@ -72,13 +72,7 @@ impl Core {
     }
 
     /// A short write has come, whose bytes the transport puts into the region as they come.
-    fn place_leased_write(
-        &mut self,
-        from: PeerId,
-        header: &Header,
-        len: usize,
-        report: &mut impl Report,
-    ) -> Placement {
+    fn place_leased_write(&mut self, from: PeerId, header: &Header, len: usize, report: &mut impl Report) -> Placement {
         let (header, part) = (*header, header.piece(len));
         match self.lease_region(&part, Rights::WRITE) {
             Ok((lease, counted)) => {

@@ -172,7 +172,10 @@ fn a_write_takes_none_past_a_refusal_that_waits() {
     bed.world.borrow_mut().manner.full = 0;
     bed.rma(1, &write(0, 0, &words(&[5]))).unwrap();
     bed.settle();
-    assert_eq!(bed.done(0), [Some(Error::NoKey), None].map(|error| end(WRITE, 1, 8, error)));
+    assert_eq!(
+        bed.done(0),
+        [Some(Error::NoKey), None].map(|error| end(WRITE, 1, 8, error))
+    );
     bed.check_nothing_left();
 }
 
