@@ -159,8 +159,8 @@ impl Core {
         self.wake(to);
     }
 
-    /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with other packets, or with the first
-    /// poll that finds nothing.
+    /// A peer's short write is done. If nobody waits for the acknowledgement, it goes with other packets, or when there is
+    /// nothing else to do.
     /// `counted`: somebody hears of each access to that region, and may close it then (FI_MR_SINGLE_USE).
     #[inline]
     pub(super) fn ack_write(&mut self, to: PeerId, header: &Header, counted: bool) {
@@ -179,9 +179,14 @@ impl Core {
         }
     }
 
-    /// A poll has found nothing, so what nobody waits for may go.
+    /// Lets acknowledgements go that nobody waits for, if the last `wait` polls have found nothing.
     #[cold]
-    pub(super) fn push_acks_later(&mut self) {
+    pub(super) fn see_to_acks_later(&mut self, came: usize, wait: u32) {
+        self.idle_polls = if came == 0 { self.idle_polls + 1 } else { 0 };
+        if self.idle_polls < wait {
+            return;
+        }
+        self.idle_polls = 0;
         while let Some(to) = self.acks_later.pop() {
             // None: the peer was lost meanwhile.
             let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) else {

@@ -117,6 +117,8 @@ pub(super) struct Core {
     pub unacked: usize,
     /// Peers that may be owed acknowledgements that they do not wait for.
     pub acks_later: Vec<PeerId>,
+    /// Polls in a row that have found nothing while there were some.
+    pub idle_polls: u32,
     /// Peers with writes that the transport has gathered, and that are reported when they have left.
     pub gathered: Vec<PeerId>,
     /// Peers that owe answers to short operations, and polls since the last check of them (`recall`).
@@ -161,6 +163,7 @@ impl Core {
             one_sided: OneSided::NONE,
             unacked: 0,
             acks_later: Vec::new(),
+            idle_polls: 0,
             gathered: Vec::new(),
             awaiting_answers: Vec::new(),
             polls_since_check: 0,

@@ -131,8 +131,9 @@ fn acknowledgements_that_nobody_waits_for_take_their_time() {
         assert!(bed.progress(1) > 0);
     }
     assert_eq!(acks(&bed), before);
-    assert!(bed.nodes[1].engine.has_work());
-    bed.progress(1);
+    while bed.nodes[1].engine.has_work() {
+        assert_eq!((acks(&bed), bed.progress(1)), (before, 0));
+    }
     assert_eq!(acks(&bed), before + 1);
     bed.settle();
     assert_eq!((acks(&bed), bed.done(0).len()), (before + 1, 3));

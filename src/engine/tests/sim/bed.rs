@@ -324,7 +324,8 @@ impl<T: Connected> Bed<T> {
             let came: usize = (0..self.nodes.len()).map(|node| self.progress(node as PeerId)).sum();
             let dead = self.world.borrow().dead.clone();
             let mut live = self.nodes.iter().filter(|node| !dead.contains(&node.reporter.node));
-            let busy = live.any(|node| node.engine.busy() || !node.engine.transport().inner.is_quiet());
+            let busy = live
+                .any(|node| node.engine.busy() || node.engine.has_work() || !node.engine.transport().inner.is_quiet());
             // A node may have been sent something after its turn.
             quiet = if came > 0 || busy { 0 } else { quiet + 1 };
             if quiet == 2 {
