@@ -444,7 +444,7 @@ impl Core {
             .get(id)
             .is_some_and(|send| !matches!(send.op, OutgoingOp::Message))
         {
-            return self.operation_started(to, id, &packet.header);
+            return self.operation_started(to, id, packet);
         }
         let peer = self.peer(to);
         peer.requested_next = true;

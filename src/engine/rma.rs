@@ -106,6 +106,9 @@ impl<T: Transport> Engine<T> {
             }
         }
         let short = len <= self.short_to(rma.to, rma.access) && !rma.fence && self.core.may_start_short(rma.to);
+        if rma.access == Access::Write && !short && self.transport.takes_writes(rma.to, &part) {
+            self.core.peer(rma.to).rma_mut().known_memory.add(&part);
+        }
         match (rma.access, short) {
             (Access::Write, true) => self.write_short(rma, &part, report),
             (Access::Read, true) => self.read_short(rma, &part, report),
@@ -117,7 +120,7 @@ impl<T: Transport> Engine<T> {
     #[inline(always)]
     fn short_to(&self, to: PeerId, access: Access) -> usize {
         match access {
-            Access::Write => self.small_to(to),
+            Access::Write => self.core.limits_to(to).short_write(),
             Access::Read => self.core.limits_to(to).short_read(),
         }
     }
@@ -279,7 +282,12 @@ impl<T: Transport> Engine<T> {
         let Some(send) = self.core.sends.get(id) else {
             return Push::Full;
         };
-        let (header, len) = (&packet.header, send.len);
+        // Of a write `packet` says which part goes; all else goes whole.
+        let (at, len) = match packet.header.packet {
+            Packet::Write => (packet.at, packet.len),
+            _ => (0, send.len),
+        };
+        let header = &packet.header;
         if let Some(list) = list(send, header) {
             pieces::write_list(&list, body);
         }
@@ -287,12 +295,15 @@ impl<T: Transport> Engine<T> {
             (_, Packet::Read) => {}
             (_, Packet::Offer | Packet::Rendezvous) => return self.push_offer(to, header, id, body),
             (LocalBuffer::User(iov), _) if body.is_empty() && len > 0 => {
-                return Self::push_out_of_line(&mut self.transport, to, header, Body::User { iov, at: 0, len });
+                return Self::push_out_of_line(&mut self.transport, to, header, Body::User { iov, at, len });
             }
             (LocalBuffer::User(iov), _) => {
-                let at = body.len();
-                body.resize(at + len, 0);
-                iov.read(0, body.get_mut(at..).unwrap_or_default());
+                let behind = body.len();
+                body.resize(behind + len, 0);
+                iov.read(at, body.get_mut(behind..).unwrap_or_default());
+            }
+            (LocalBuffer::Copy(bytes), Packet::Write) => {
+                body.extend_from_slice(bytes.get(at..at + len).unwrap_or_default());
             }
             (LocalBuffer::Copy(bytes), _) => body.extend_from_slice(bytes),
         }
@@ -392,7 +403,7 @@ impl Core {
             return native;
         }
         let header = match &send.op {
-            OutgoingOp::Write(remote_side) => self.write_header(to, id, send, remote_side),
+            OutgoingOp::Write(remote_side) => return Some(self.write_packet(to, id, send, remote_side)),
             OutgoingOp::Read(remote_side) => {
                 let limits = self.limits_to(to);
                 self.read_header(id, send, remote_side, limits.can_get && send.len > limits.short_read())
@@ -403,24 +414,55 @@ impl Core {
         Some(NextPacket::bare(Purpose::Start(id), header))
     }
 
-    fn write_header(&self, to: PeerId, id: Id, send: &Outgoing, remote_side: &RemoteSide) -> Header {
-        let flags = if send.data.is_some() { flag::DATA } else { 0 };
-        let data = send.data.unwrap_or(0);
-        if send.len <= self.limits_to(to).small() && remote_side.list() + send.len <= self.max_body_to(to) {
+    /// The next packet of a write: the whole of it, a part, or an offer.
+    fn write_packet(&self, to: PeerId, id: Id, send: &Outgoing, remote_side: &RemoteSide) -> NextPacket {
+        let purpose = Purpose::Start(id);
+        let (flags, data) = (if send.data.is_some() { flag::DATA } else { 0 }, send.data.unwrap_or(0));
+        let Some(len) = self.next_part(to, send, remote_side) else {
             let header = Header {
-                flags: flags | flag::ACK,
-                total: data,
-                ..Header::new(Packet::Write, 0)
+                flags: flags | flag::LIST,
+                tag: remote_side.count(),
+                data,
+                total: send.len as u64,
+                ..Header::new(Packet::Offer, id.short())
             };
-            return with_remote(header, &remote_side.iov(send.tag, send.len));
+            return NextPacket::bare(purpose, header);
+        };
+        let at = send.at;
+        let (flags, total) = if at + len == send.len { (flags, data) } else { (0, 0) };
+        let header = Header {
+            flags: flags | flag::ACK,
+            total,
+            ..Header::new(Packet::Write, 0)
+        };
+        let header = with_remote(header, &remote_side.iov(send.tag.wrapping_add(at as u64), len));
+        NextPacket {
+            purpose,
+            header,
+            at,
+            len,
         }
-        Header {
-            flags: flags | flag::LIST,
-            tag: remote_side.count(),
-            data,
-            total: send.len as u64,
-            ..Header::new(Packet::Offer, id.short())
+    }
+
+    /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. Only
+    /// to memory that is known to be there does a write go in parts, so that one that is refused has written nothing; and
+    /// only if its target is told nothing, as each part would be told there.
+    fn next_part(&self, to: PeerId, send: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
+        let (limits, list) = (self.limits_to(to), remote_side.list());
+        let small_only = self.peers.get(to as usize).is_some_and(|peer| peer.small_packets_only);
+        if send.at == 0 && (list > 0 || small_only) {
+            let fits = send.len <= limits.small() && list + send.len <= self.max_body_to(to);
+            return fits.then_some(send.len);
         }
+        let most = if small_only {
+            limits.guaranteed_body
+        } else {
+            limits.short_write()
+        };
+        let remote = remote_side.iov(send.tag, send.len);
+        let is_known = || send.data.is_none() && remote.only().is_some_and(|part| self.knows(to, &part));
+        let in_parts = send.at > 0 || send.len <= limits.in_short_writes() && is_known();
+        (send.len <= most || in_parts).then(|| (send.len - send.at).min(most))
     }
 
     pub(super) fn read_header(&self, id: Id, send: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
@@ -432,10 +474,17 @@ impl Core {
         with_remote(header, &remote_side.iov(send.tag, send.len))
     }
 
-    /// The first packet of a queued RMA or atomic operation was pushed.
-    pub(super) fn operation_started(&mut self, to: PeerId, id: Id, header: &Header) {
-        let short_read = self.limits_to(to).short_read();
+    /// A packet of the RMA or atomic operation at the front of the queue was pushed: the only one, or a part of a write.
+    pub(super) fn operation_started(&mut self, to: PeerId, id: Id, packet: &NextPacket) {
+        let (header, short_read) = (&packet.header, self.limits_to(to).short_read());
         let Some(send) = self.sends.get_mut(id) else { return };
+        if header.packet == Packet::Write {
+            send.at += packet.len;
+            if send.at < send.len {
+                let context = send.context;
+                return self.part_started(to, context);
+            }
+        }
         let long = match header.packet {
             Packet::Offer => true,
             Packet::Read => send.len > short_read,

@@ -6,7 +6,7 @@
 
 use super::exposure::Exposure;
 use super::known_memory::KnownMemory;
-use super::op::{Access, CompletedOp, Completion, Context, MessageKind, RemoteIov, RemotePart, Report, Tell};
+use super::op::{Access, CompletedOp, Completion, Context, Error, MessageKind, RemoteIov, RemotePart, Report, Tell};
 use super::peer::Peer;
 use super::pieces::{Refusal, done_failed, refusal_code, refusal_error};
 use super::port::PeerId;
@@ -70,6 +70,8 @@ pub(super) struct ExposedRead {
 pub(super) struct RmaPeer {
     pub unacked: VecDeque<ShortOp>,
     pub known_memory: KnownMemory,
+    /// Why a part of the oldest write was refused, of which others are in `unacked`.
+    pub refused_part: Option<Error>,
     /// How many of `unacked` are `GatheredWrite`.
     pub gathered: usize,
     /// Successes to be acknowledged with the next `Acked`.

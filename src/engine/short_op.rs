@@ -25,6 +25,8 @@ pub(super) struct ShortOp {
 pub(super) enum ShortKind {
     Atomic,
     Write,
+    /// A part of the next one that is none: only whether it was refused matters.
+    Part,
     /// When it is acknowledged, this is known memory.
     FirstWrite {
         addr: u64,
@@ -55,9 +57,9 @@ impl ShortOp {
         }
     }
 
-    /// What the completion of it says to the program, if that was not told yet.
+    /// Says to the program that it is over, if it is to be told.
     fn tell(&self, to: PeerId, error: Option<Error>, report: &mut impl Report) {
-        if !matches!(self.kind, ShortKind::UnheardWrite { .. }) {
+        if !matches!(self.kind, ShortKind::UnheardWrite { .. } | ShortKind::Part) {
             report.report(self.end(to, error));
         }
     }
@@ -75,7 +77,10 @@ impl RmaPeer {
     #[inline]
     pub(super) fn ended(&mut self, to: PeerId, short: &ShortOp, error: Option<Error>, report: &mut impl Report) {
         let len = short.len;
+        // A write of several parts is refused with any of them.
+        let error = self.refused_part.take().or(error);
         match (short.kind, error) {
+            (ShortKind::Part, error) => self.refused_part = error,
             (ShortKind::FirstWrite { addr, key }, None) => self.known_memory.add(&RemotePart { addr, len, key }),
             (ShortKind::UnheardWrite { addr, key }, Some(error)) => {
                 report.refused_unheard(to, &RemotePart { addr, len, key }, error);
@@ -109,11 +114,17 @@ impl Core {
     #[inline]
     pub(super) fn kind_of_write(&self, to: PeerId, part: &RemotePart) -> ShortKind {
         let RemotePart { addr, key, .. } = *part;
-        let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
-        match rma.is_some_and(|rma| rma.known_memory.has(part)) {
+        match self.knows(to, part) {
             true => ShortKind::UnheardWrite { addr, key },
             false => ShortKind::FirstWrite { addr, key },
         }
+    }
+
+    /// Whether this memory of a peer's is known to be there.
+    #[inline]
+    pub(super) fn knows(&self, to: PeerId, part: &RemotePart) -> bool {
+        let rma = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
+        rma.is_some_and(|rma| rma.known_memory.has(part))
     }
 
     /// A queued short operation was pushed.
@@ -122,6 +133,18 @@ impl Core {
         if self.peer(to).rma_mut().expect(short) {
             self.awaiting_answers.push(to);
         }
+    }
+
+    /// A part of a queued write was pushed, and not the last.
+    pub(super) fn part_started(&mut self, to: PeerId, context: Context) {
+        self.peer(to).requested_next = true;
+        let part = ShortOp {
+            context,
+            len: 0,
+            tell: Tell::Own,
+            kind: ShortKind::Part,
+        };
+        self.short_op_started(to, part);
     }
 
     /// A short operation was pushed without being queued: it is counted as in flight only here.

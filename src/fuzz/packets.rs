@@ -105,6 +105,8 @@ impl Transport for Feed {
             can_get: true,
             gets_at_once: 0,
             sync_placement: true,
+            max_write: 0,
+            max_in_writes: 0,
             copied_read: usize::MAX,
             guaranteed_body: MAX_BODY,
         }

@@ -52,6 +52,10 @@ pub struct Limits {
     /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered
     /// region may be closed between two calls of the engine, so any other transport gets regions as `Placement::Leased`.
     pub sync_placement: bool,
+    /// The longest write of one piece of memory that goes in one packet, if that is more than `small`; and the longest that
+    /// goes in several of them. `copy` is asked first.
+    pub max_write: usize,
+    pub max_in_writes: usize,
     /// The bytes of a read of up to this size are copied when its packet comes: see `short_read`.
     pub copied_read: usize,
     /// Packets with bodies up to this size are never `TooLong`. All packets without application data fit it.
@@ -65,11 +69,23 @@ impl Limits {
         self.eager.min(self.max_body)
     }
 
+    /// The longest write of one piece of memory that goes in one packet.
+    #[inline]
+    pub fn short_write(&self) -> usize {
+        self.small().max(self.max_write)
+    }
+
+    /// The longest that goes in one such packet or several.
+    #[inline]
+    pub fn in_short_writes(&self) -> usize {
+        self.short_write().max(self.max_in_writes)
+    }
+
     /// The longest read whose bytes the target copies when its packet comes, so that what comes behind it cannot change
     /// them. Longer ones are sent from where they are, and messages and atomics wait for them.
     #[inline]
     pub fn short_read(&self) -> usize {
-        self.small().min(self.copied_read)
+        self.in_short_writes().min(self.copied_read)
     }
 }
 
@@ -470,6 +486,11 @@ pub trait Transport {
     /// Executes one of `OneSided::atomics`.
     fn amo(&mut self, _to: PeerId, _amo: &Amo<'_>, _token: Token) -> Get {
         Get::Unsupported
+    }
+
+    /// Whether a peer is seen to have registered this memory for writes. Asked before a write that goes in several packets.
+    fn takes_writes(&mut self, _to: PeerId, _part: &RemotePart) -> bool {
+        false
     }
 
     /// A number that changes now and then while the peer polls its transport.

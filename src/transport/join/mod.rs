@@ -455,6 +455,11 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    fn takes_writes(&mut self, to: PeerId, part: &RemotePart) -> bool {
+        self.near_to(to)
+            .is_some_and(|(near, number)| near.takes_writes(number, part))
+    }
+
     fn poll_mark(&self, to: PeerId) -> u64 {
         match (self.peers.way(to), &self.near) {
             (Way::Near(number), Some(near)) => near.transport.poll_mark(number),
@@ -481,6 +486,8 @@ pub fn joined(near: Option<Limits>, far: Option<Limits>) -> (Limits, Limits) {
         eager_if_fetched: near.eager_if_fetched.min(far.eager_if_fetched),
         guaranteed_body: near.guaranteed_body.min(far.guaranteed_body),
         sync_placement,
+        max_write: near.short_write().min(far.short_write()),
+        max_in_writes: near.in_short_writes().min(far.in_short_writes()),
         ..near
     };
     let most = Limits { sync_placement, ..far };

@@ -13,7 +13,11 @@ use std::path::{Path, PathBuf};
 /// KiB reach 10 to 12). With smaller packets the receiver copies one out while the sender copies the next one in, but
 /// each slows the other down: 16 KiB take 3.4 us in packets of 8 KiB, 3.9 of 4 KiB, 4.1 of 2 KiB.
 pub(super) const MAX_BODY: usize = 8 << 10;
-const _: () = assert!(MAX_BODY <= ring::longest(lane::LARGE.lines()));
+/// The longest write of registered memory that is one packet, and the longest write or read that goes in packets at all: only
+/// where copies out of the ring are very quick, if it is longer than `MAX_BODY`. Each packet can be taken back by itself.
+pub(super) const MAX_WRITE: usize = 16 << 10;
+pub(super) const MAX_SENT: usize = 48 << 10;
+const _: () = assert!(MAX_BODY <= MAX_WRITE && MAX_WRITE <= ring::longest(lane::LARGE.lines()));
 
 /// What the provider's variables and options set.
 #[derive(Clone, Debug)]
@@ -35,7 +39,7 @@ pub struct Config {
     /// Such messages go through the ring instead where that is quicker (`streaming`).
     pub stream: bool,
     /// Registered memory that cannot be mapped is read and written by the kernel from this size on. Below, a packet to
-    /// its owner is quicker, if the owner polls; at just this size, the most that fits one, where the ring is not slow.
+    /// its owner is quicker, if the owner polls. From this size to `MAX_SENT` that depends on how quick the ring is.
     pub bulk: usize,
     /// Takes a line for the administrator, each once.
     pub warn: fn(&str),
@@ -76,6 +80,8 @@ impl Config {
             gets_at_once: if self.fetch { self.together.saturating_sub(1) } else { 0 },
             guaranteed_body: ring::longest(lane::SMALL.lines()),
             sync_placement: true,
+            max_write: MAX_WRITE,
+            max_in_writes: MAX_SENT,
             copied_read: usize::MAX,
         }
     }

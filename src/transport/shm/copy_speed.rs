@@ -36,6 +36,14 @@ pub(super) enum Copies {
     VeryQuick = 3,
 }
 
+impl Copies {
+    /// What a peer has written to the word; it may have written anything.
+    pub(super) fn of(word: u64) -> Copies {
+        let all = [Copies::Slow, Copies::Quick, Copies::VeryQuick];
+        all.into_iter().find(|one| *one as u64 == word).unwrap_or_default()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct CopySpeed {
     copies: u8,

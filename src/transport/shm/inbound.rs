@@ -7,7 +7,7 @@
 //! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`. Knows nothing of who a peer
 //! is.
 
-use super::copy_speed::CopySpeed;
+use super::copy_speed::{Copies, CopySpeed};
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::lane::{self, Ring};
@@ -173,6 +173,11 @@ impl Inbound {
         }
     }
 
+    /// How quickly its records are copied.
+    pub(super) fn copies(&self) -> Copies {
+        self.copy_speed.told()
+    }
+
     /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether
     /// /dev/shm has room to spare, as a stream needs a large ring, which the two may not have yet.
     pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
@@ -265,7 +270,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    fn get(&self, index: usize) -> Option<&Inbound> {
+    pub(super) fn get(&self, index: usize) -> Option<&Inbound> {
         self.rings.get(index)?.as_ref()
     }
 

@@ -54,7 +54,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::op::{RemotePart, Unreached};
+use crate::engine::op::{Access, RemotePart, Unreached};
 use crate::engine::port::{
     self, Body, Contact, Exposed, ExposedName, Limits, Local, Notice, PeerId, Push, Recall, Remote, Sink, Token,
     Transport,
@@ -63,7 +63,8 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use config::MAX_BODY;
+use config::{MAX_BODY, MAX_SENT, MAX_WRITE};
+use copy_speed::Copies;
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
@@ -182,6 +183,27 @@ impl ShmTransport {
         self.peers.get_mut(to)?.out.as_mut()
     }
 
+    /// Whether an operation on a peer's private memory goes better as packets than by the kernel.
+    fn is_better_sent(&mut self, to: PeerId, access: Access, len: usize) -> bool {
+        if len < self.config.bulk || len > MAX_SENT {
+            return len < self.config.bulk;
+        }
+        let least = if len <= MAX_BODY {
+            Copies::Quick
+        } else {
+            Copies::VeryQuick
+        };
+        // What is read we copy out of the peer's ring.
+        let ring = self.peers.get(to).and_then(|peer| peer.ring);
+        let read = ring
+            .and_then(|ring| self.inbox.get(ring))
+            .map_or(Copies::Unknown, |inbound| inbound.copies());
+        self.direct_path(to).is_none_or(|out| {
+            let copies = if access == Access::Read { read } else { out.copies() };
+            out.is_worth_a_packet(copies, least)
+        })
+    }
+
     /// Connects, or checks that the peer is alive: memory that is mapped outlives its owner and does not tell.
     #[cold]
     fn connect_or_check(&mut self, to: PeerId) -> Option<()> {
@@ -258,7 +280,7 @@ impl Transport for ShmTransport {
 
     #[inline(always)]
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, _: Option<Notice>) -> Push {
-        if !self.own.is_ours() || body.len() > MAX_BODY {
+        if !self.own.is_ours() || body.len() > MAX_WRITE {
             return Push::Gone;
         }
         let out = match self.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
@@ -344,6 +366,13 @@ impl Transport for ShmTransport {
         self.direct_path(to)?.reach_all(parts, wanted, work)
     }
 
+    fn takes_writes(&mut self, to: PeerId, part: &RemotePart) -> bool {
+        let range = self
+            .direct_path(to)
+            .and_then(|out| out.copyable_now(part, Access::Write));
+        range.is_some()
+    }
+
     fn copy(&mut self, to: PeerId, copy: &port::CopyOp<'_>, token: Token) -> port::Get {
         let (&port::CopyOp { access, data: None, .. }, [part], Local::User(local)) = (copy, copy.parts, copy.local)
         else {
@@ -353,12 +382,7 @@ impl Transport for ShmTransport {
             return port::Get::Unsupported;
         }
         // A short operation travels as a packet, unless the peer does not poll.
-        let bulk = self.config.bulk;
-        let is_short = |out: &mut Outbound| part.len < bulk || part.len == bulk && out.is_sooner_sent();
-        if self
-            .direct_path(to)
-            .is_none_or(|out| is_short(out) && !out.is_not_polling())
-        {
+        if self.is_better_sent(to, access, part.len) && self.direct_path(to).is_none_or(|out| !out.is_not_polling()) {
             return port::Get::Unsupported;
         }
         let Some((range, asleep)) = self

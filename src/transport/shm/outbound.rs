@@ -30,7 +30,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// See `Outbound::is_sooner_sent`.
+/// See `Outbound::is_worth_a_packet`.
 const TRIED_EACH: u8 = 64;
 
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Outbound {
         self.identity.pid
     }
 
-    /// Writes a packet as one record. `body` is no longer than `MAX_BODY`.
+    /// Writes a packet as one record. `body` is no longer than `MAX_WRITE`.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
         self.write(header.words(), body)
@@ -177,10 +177,21 @@ impl Outbound {
         self.help_request == behind || self.left_by_recall == behind
     }
 
-    /// Whether a message that the peer could fetch is better sent through the ring. So is one in `TRIED_EACH` where that is
-    /// slow, and all until it is known, as only what comes that way shows how quick it is.
+    /// Whether a message that the peer could fetch is better sent through the ring.
     pub(super) fn is_sooner_sent(&mut self) -> bool {
-        if self.ring.copies().load(Ordering::Relaxed) != Copies::Slow as u64 {
+        let copies = self.copies();
+        self.is_worth_a_packet(copies, Copies::Quick)
+    }
+
+    /// How the peer copies out of our ring.
+    pub(super) fn copies(&self) -> Copies {
+        Copies::of(self.ring.copies().load(Ordering::Relaxed))
+    }
+
+    /// Whether copies out of a ring are quick enough. One in `TRIED_EACH` goes through the ring where they are not, and all
+    /// until it is known, as only what comes that way shows how quick it is.
+    pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
+        if copies == Copies::Unknown || copies >= least {
             return true;
         }
         self.not_tried = (self.not_tried + 1) % TRIED_EACH;

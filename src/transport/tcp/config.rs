@@ -68,6 +68,8 @@ impl Config {
             gets_at_once: 0,
             guaranteed_body: MAX_BODY,
             sync_placement: false,
+            max_write: 0,
+            max_in_writes: 0,
             copied_read: COPIED_READ,
         }
     }

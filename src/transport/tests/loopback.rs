@@ -24,6 +24,8 @@ pub const LIMITS: Limits = Limits {
     gets_at_once: 0,
     guaranteed_body: 4096,
     sync_placement: true,
+    max_write: 0,
+    max_in_writes: 0,
     copied_read: usize::MAX,
 };
 

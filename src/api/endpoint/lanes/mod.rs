@@ -419,6 +419,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
+    fn takes_writes(&mut self, to: PeerId, part: &RemotePart) -> bool {
+        self.behind(to)
+            .is_some_and(|(transport, number)| transport.takes_writes(number, part))
+    }
+
     fn poll_mark(&self, to: PeerId) -> u64 {
         match self.numbers.get(to as usize) {
             Some(NumberOf::Peer { lane, number }) => self

@@ -127,6 +127,8 @@ fn manner() -> impl Strategy<Value = Manner> {
                 gets_at_once,
                 guaranteed_body: max_body.min(100),
                 sync_placement: true,
+                max_write: 0,
+                max_in_writes: 0,
                 copied_read: 700,
             },
             depth,

@@ -3,7 +3,7 @@
 //! - `read_write`: lengths, shapes and refusals of reads and writes. `atomic`, `tagged`: atomics on regions and on
 //!   tagged receives.
 //! - `order`: which operations wait for which, and what fails when a region is closed or a peer dies.
-//! - `unheard`: writes that are reported when they are sent. `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
+//! - `parts`: writes in several packets. `unheard`: writes that are reported when they are sent. `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
 
 use crate::engine::Config;
 use crate::engine::op::*;
@@ -15,6 +15,7 @@ use crate::util::user::{Lent, UserIov};
 
 mod atomic;
 mod order;
+mod parts;
 pub(crate) mod random;
 mod read_write;
 mod recall;
@@ -31,6 +32,8 @@ fn manners() -> [Manner; 5] {
         gets_at_once: 0,
         guaranteed_body: 300,
         sync_placement: true,
+        max_write: 0,
+        max_in_writes: 0,
         copied_read: 250,
     };
     let manner = Manner {

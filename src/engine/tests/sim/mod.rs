@@ -69,6 +69,8 @@ impl Default for Manner {
                 gets_at_once: 0,
                 guaranteed_body: 100,
                 sync_placement: true,
+                max_write: 0,
+                max_in_writes: 0,
                 copied_read: usize::MAX,
             },
             depth: 1000,

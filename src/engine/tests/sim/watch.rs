@@ -258,6 +258,10 @@ impl<T: Transport> Transport for Watch<T> {
         self.begun(done, to, token)
     }
 
+    fn takes_writes(&mut self, to: PeerId, part: &RemotePart) -> bool {
+        self.inner.takes_writes(to, part)
+    }
+
     fn poll_mark(&self, to: PeerId) -> u64 {
         self.inner.poll_mark(to)
     }

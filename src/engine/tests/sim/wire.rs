@@ -60,7 +60,8 @@ impl Transport for Wire {
         if world.lanes.get(&(self.me, to)).is_some_and(|lane| lane.len() >= depth) || world.roll(16) < full {
             return Push::Full;
         }
-        assert!(body.len() <= world.manner.limits.max_body);
+        let limits = &world.manner.limits;
+        assert!(body.len() <= limits.max_body || header.packet == Packet::Write && body.len() <= limits.short_write());
         // An atomic must be one packet.
         let whole = matches!(
             header.packet,
@@ -204,7 +205,7 @@ impl Transport for Wire {
         let roll = world.roll(16);
         let empty = world.lanes.get(&(self.me, to)).is_none_or(VecDeque::is_empty);
         let seen = world.manner.late == 0 && (empty || self.passed.contains(&to));
-        let short = part.len <= world.manner.limits.eager.min(world.manner.limits.max_body);
+        let short = part.len <= world.manner.limits.short_write();
         let rights = match access {
             Access::Read => Rights::READ,
             Access::Write => Rights::WRITE,
@@ -236,6 +237,12 @@ impl Transport for Wire {
         };
         self.moving.push((to, token, Moving::Copy(lease, *local, access, len)));
         Get::Later
+    }
+
+    fn takes_writes(&mut self, to: PeerId, part: &RemotePart) -> bool {
+        let regions = &self.world.borrow().regions[to as usize];
+        let found = regions.find(0, part.key, part.addr, part.len, Rights::WRITE);
+        found.is_ok_and(|found| !found.watched)
     }
 
     fn poll_mark(&self, to: PeerId) -> u64 {

@@ -29,6 +29,8 @@ pub const LIMITS: Limits = Limits {
     gets_at_once: 0,
     guaranteed_body: 256,
     sync_placement: false,
+    max_write: 0,
+    max_in_writes: 0,
     copied_read: usize::MAX,
 };
 

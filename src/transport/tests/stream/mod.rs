@@ -160,6 +160,8 @@ impl Transport for Stream {
             gets_at_once: 0,
             guaranteed_body: 1000,
             sync_placement: false,
+            max_write: 0,
+            max_in_writes: 0,
             copied_read: usize::MAX,
         }
     }

@@ -60,6 +60,8 @@ impl Config {
             can_get: true,
             gets_at_once: 0,
             sync_placement: true,
+            max_write: 0,
+            max_in_writes: 0,
             copied_read: usize::MAX,
             guaranteed_body: max_body,
         }

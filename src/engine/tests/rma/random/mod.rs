@@ -112,10 +112,11 @@ fn manner() -> impl Strategy<Value = Manner> {
     let copies = prop_oneof![Just([0; 3]), Just([4, 5, 4]), Just([0, 16, 0]), Just([0, 8, 8])];
     let recalls = prop_oneof![Just([0; 2]), Just([16, 16]), Just([12, 12]), Just([16, 8])];
     let copied_read = prop_oneof![Just(usize::MAX), Just(100)];
-    let bytes = (gets, copies, recalls, copied_read);
+    let max_write = prop_oneof![Just((0usize, 0usize)), Just((500, 0)), Just((310, 900))];
+    let bytes = (gets, copies, recalls, copied_read, max_write);
     (depths, 0u64..6, 0u64..8, late, flags, bytes).prop_map(|(depth, delay, full, late, flags, bytes)| {
         let (can_get, at_once, gets_at_once) = flags;
-        let (gets, copies, recalls, copied_read) = bytes;
+        let (gets, copies, recalls, copied_read, max_write) = bytes;
         Manner {
             limits: Limits {
                 max_body: 700,
@@ -125,6 +126,8 @@ fn manner() -> impl Strategy<Value = Manner> {
                 gets_at_once,
                 guaranteed_body: 256,
                 sync_placement: at_once,
+                max_write: max_write.0,
+                max_in_writes: max_write.1,
                 copied_read,
             },
             depth,

@@ -1,0 +1,116 @@
+//! Writes that go in several packets, each of which is a short operation by itself.
+
+use super::*;
+
+const KEY: u64 = 7;
+const WRITE: CompletedOp = CompletedOp::Rma(Access::Write);
+const LEN: usize = 800;
+
+/// A write of `LEN` bytes takes three packets, if the region is seen to take it.
+fn bed(recalls: [u64; 2]) -> (Bed, Lent) {
+    let mut manner = Manner {
+        recalls,
+        ..manners()[0]
+    };
+    manner.limits.max_write = 310;
+    manner.limits.max_in_writes = 900;
+    let bed = Bed::new(2, 4, manner, small());
+    let memory = Lent::new(&[1000], 0);
+    register(&bed, 1, KEY, &memory, Rights::BOTH);
+    (bed, memory)
+}
+
+fn numbered(len: usize) -> Lent {
+    let lent = Lent::new(&[len / 3, len - len / 3], 0);
+    lent.set(&(0..len).map(|at| at as u8).collect::<Vec<_>>());
+    lent
+}
+
+fn write(local: &Lent) -> Rma {
+    access(Access::Write, 1, local, remote(&[(100, LEN, KEY)]))
+}
+
+fn packets(bed: &Bed) -> [usize; 2] {
+    [Packet::Write, Packet::Offer].map(|kind| bed.world.borrow().count(kind))
+}
+
+#[test]
+fn it_is_one_operation() {
+    let (mut bed, memory) = bed([0; 2]);
+    let local = numbered(LEN);
+    bed.rma(0, &write(&local)).unwrap();
+    assert_eq!((packets(&bed), bed.done(0).len()), ([3, 0], 0));
+    bed.settle();
+    assert_eq!(bed.done(0), [end(WRITE, 1, LEN, None)]);
+    assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
+    assert!(
+        memory.bytes()[..100]
+            .iter()
+            .chain(&memory.bytes()[100 + LEN..])
+            .all(|byte| *byte == 0)
+    );
+    bed.check_nothing_left();
+}
+
+#[test]
+fn what_the_target_is_told_of_or_does_not_take_is_offered() {
+    let (mut bed, memory) = bed([0; 2]);
+    let local = numbered(LEN);
+    let with_data = Rma {
+        data: Some(5),
+        ..write(&local)
+    };
+    bed.rma(0, &with_data).unwrap();
+    bed.settle();
+    let outside = Rma {
+        remote: remote(&[(201, LEN, KEY)]),
+        ..write(&local)
+    };
+    bed.rma(0, &outside).unwrap();
+    bed.settle();
+    assert_eq!(packets(&bed), [0, 2]);
+    let ends = [None, Some(Error::OutOfRange)].map(|error| end(WRITE, 1, LEN, error));
+    assert_eq!(bed.done(0), ends);
+    assert_eq!(bed.told(1).iter().map(|told| told.len).collect::<Vec<_>>(), [LEN]);
+    assert_eq!(memory.bytes()[100..100 + LEN], local.bytes());
+    bed.check_nothing_left();
+}
+
+#[test]
+fn a_region_that_is_closed_meanwhile_is_one_error() {
+    let (mut bed, memory) = bed([0; 2]);
+    bed.rma(0, &write(&numbered(LEN))).unwrap();
+    bed.nodes[1].regions.remove(KEY).unwrap();
+    bed.rma(0, &access(Access::Write, 1, &numbered(8), remote(&[(0, 8, KEY)])))
+        .unwrap();
+    bed.settle();
+    let ends = [LEN, 8].map(|len| end(WRITE, 1, len, Some(Error::NoKey)));
+    assert_eq!(bed.done(0), ends);
+    assert!(memory.bytes().iter().all(|byte| *byte == 0));
+    bed.check_nothing_left();
+}
+
+#[test]
+fn a_target_that_does_not_poll_is_not_waited_for() {
+    let (mut bed, memory) = bed([16, 16]);
+    let local = numbered(LEN);
+    bed.rma(0, &write(&local)).unwrap();
+    (0..1000).for_each(|_| assert_eq!(bed.progress(0), 0));
+    assert_eq!(bed.done(0), [end(WRITE, 1, LEN, None)]);
+    assert_eq!(
+        (bed.world.borrow().recalled, memory.bytes()[100..100 + LEN].to_vec()),
+        (3, local.bytes())
+    );
+    bed.settle();
+    bed.check_nothing_left();
+}
+
+#[test]
+fn a_target_that_dies_ends_it_once() {
+    let (mut bed, _) = bed([0; 2]);
+    bed.rma(0, &write(&numbered(LEN))).unwrap();
+    bed.kill(1);
+    bed.settle();
+    assert_eq!(bed.done(0), [end(WRITE, 1, LEN, Some(Error::PeerGone))]);
+    assert_eq!(bed.nodes[0].engine.leftovers(), [0; 5]);
+}
