@@ -244,7 +244,7 @@ impl Rdm {
             protocol_version: self.protocol_version,
             max_msg_size: isize::MAX as usize,
             max_order_raw_size: ordered,
-            max_order_war_size: in_one_packet(self.limits.short_read()),
+            max_order_war_size: in_one_packet(self.limits.short_read().min(self.limits.small())),
             max_order_waw_size: ordered,
             mem_tag_format: 0xaaaa_aaaa_aaaa_aaaa,
             // What an endpoint may ask for; one that asks for nothing has one of each.

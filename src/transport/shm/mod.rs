@@ -63,12 +63,12 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use config::{MAX_BODY, MAX_SENT, MAX_WRITE};
+use config::{MAX_BODY, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use copy_speed::Copies;
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
-use inbound::{Inbox, RingEvent};
+use inbound::{Inbound, Inbox, RingEvent};
 use outbound::{ConnectError, Outbound, Written};
 use peers::Peers;
 use region_table::RegionTable;
@@ -185,22 +185,25 @@ impl ShmTransport {
 
     /// Whether an operation on a peer's private memory goes better as packets than by the kernel.
     fn is_better_sent(&mut self, to: PeerId, access: Access, len: usize) -> bool {
-        if len < self.config.bulk || len > MAX_SENT {
+        let most = match access {
+            Access::Read => MAX_READ,
+            Access::Write => MAX_WRITTEN,
+        };
+        if len < self.config.bulk || len > most || len > MAX_BODY && !self.config.stream {
             return len < self.config.bulk;
         }
-        let least = if len <= MAX_BODY {
-            Copies::Quick
-        } else {
-            Copies::VeryQuick
-        };
         // What is read we copy out of the peer's ring.
         let ring = self.peers.get(to).and_then(|peer| peer.ring);
-        let read = ring
-            .and_then(|ring| self.inbox.get(ring))
-            .map_or(Copies::Unknown, |inbound| inbound.copies());
+        let ours = ring.and_then(|ring| self.inbox.get(ring)).map(Inbound::copies);
         self.direct_path(to).is_none_or(|out| {
-            let copies = if access == Access::Read { read } else { out.copies() };
-            out.is_worth_a_packet(copies, least)
+            let copies = match access {
+                Access::Read => ours.unwrap_or_default(),
+                Access::Write => out.copies(),
+            };
+            match len <= MAX_BODY {
+                true => out.is_worth_a_packet(copies, Copies::Quick),
+                false => !out.is_asleep() && out.is_worth_a_packet(copies, Copies::VeryQuick),
+            }
         })
     }
 

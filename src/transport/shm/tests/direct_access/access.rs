@@ -81,21 +81,31 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
     let memory = Memory::private();
     let mut p = pair(memory.region(Rights::BOTH));
     assert!(!write(&mut p.end, p.to, &part(0, 8), &mut [1; 8]));
+    p.end.config.stream = true;
     let bulk = p.end.config.bulk;
     let rows = [
-        (Copies::Unknown, MAX_SENT),
+        (Copies::Unknown, MAX_WRITTEN),
         (Copies::Slow, bulk - 1),
         (Copies::Quick, MAX_BODY),
-        (Copies::VeryQuick, MAX_SENT),
+        (Copies::VeryQuick, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
         let ring = p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().ring();
         ring.copies().store(copies as u64, Ordering::Relaxed);
-        for len in [8, bulk - 1, bulk, MAX_BODY + 1, MAX_SENT, MAX_SENT + 1] {
+        for len in [
+            8,
+            bulk - 1,
+            bulk,
+            MAX_BODY + 1,
+            MAX_READ,
+            MAX_READ + 1,
+            MAX_WRITTEN,
+            MAX_WRITTEN + 1,
+        ] {
             let sent = p.end.is_better_sent(p.to, Access::Write, len);
             assert_eq!(sent, len <= most, "{copies:?} {len}");
             // Nothing that is read has come from there yet.
-            assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_SENT);
+            assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_READ);
         }
     }
 }
@@ -105,15 +115,15 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
 fn what_is_not_allowed_is_not_done() {
     for memory in [Memory::shared(), Memory::private()] {
         let rows = [
-            (Rights::READ, part(0, 60_000), Access::Write),
-            (Rights::WRITE, part(0, 60_000), Access::Read),
-            (Rights::BOTH, part(LEN - 59_999, 60_000), Access::Write),
-            (Rights::BOTH, part(LEN + 1, 60_000), Access::Read),
+            (Rights::READ, part(0, 20_000), Access::Write),
+            (Rights::WRITE, part(0, 20_000), Access::Read),
+            (Rights::BOTH, part(LEN - 19_999, 20_000), Access::Write),
+            (Rights::BOTH, part(LEN + 1, 20_000), Access::Read),
             (
                 Rights::BOTH,
                 RemotePart {
                     addr: BASE - 1,
-                    ..part(0, 60_000)
+                    ..part(0, 20_000)
                 },
                 Access::Write,
             ),
@@ -121,7 +131,7 @@ fn what_is_not_allowed_is_not_done() {
                 Rights::BOTH,
                 RemotePart {
                     addr: u64::MAX,
-                    ..part(0, 60_000)
+                    ..part(0, 20_000)
                 },
                 Access::Write,
             ),
@@ -129,14 +139,14 @@ fn what_is_not_allowed_is_not_done() {
                 Rights::BOTH,
                 RemotePart {
                     key: KEY + 1,
-                    ..part(0, 60_000)
+                    ..part(0, 20_000)
                 },
                 Access::Read,
             ),
         ];
         for (rights, part, access) in rows {
             let mut p = pair(memory.region(rights));
-            let mut bytes = vec![9; 60_000];
+            let mut bytes = vec![9; 20_000];
             let reached = match access {
                 Access::Read => read(&mut p.end, p.to, &part, &mut bytes),
                 Access::Write => write(&mut p.end, p.to, &part, &mut bytes),
@@ -215,8 +225,8 @@ fn nothing_passes_what_was_sent() {
         assert!(!copy(
             &mut p.end,
             p.to,
-            &part(0, 60_000),
-            &own(&mut vec![2; 60_000]),
+            &part(0, 20_000),
+            &own(&mut vec![2; 20_000]),
             Access::Write
         ));
         poll_until(&mut p.target, &mut kept, |kept| kept.packets.len() as u32 > round);

@@ -100,8 +100,8 @@ fn a_killed_target_is_missed() {
     assert!(!copy(
         &mut end,
         to,
-        &part(0, 60_000),
-        &own(&mut vec![0; 60_000]),
+        &part(0, 20_000),
+        &own(&mut vec![0; 20_000]),
         Access::Write
     ));
     assert_eq!(end.push(to, &header(1), Body::Empty, None), Push::Gone);
@@ -121,8 +121,8 @@ fn a_child_of_fork_reaches_nothing() {
         assert!(!copy(
             &mut p.end,
             p.to,
-            &part(0, 60_000),
-            &own(&mut vec![2; 60_000]),
+            &part(0, 20_000),
+            &own(&mut vec![2; 20_000]),
             Access::Write
         ));
         p.regions.remove(KEY).unwrap();

@@ -7,7 +7,7 @@ use super::*;
 fn closing_ends_what_is_under_way() {
     const ROUNDS: usize = 100;
     for memory in [Memory::shared(), Memory::private()] {
-        let len = if memory.file.is_some() { 64 } else { 2 * MAX_SENT };
+        let len = if memory.file.is_some() { 64 } else { 20_000 };
         let p = pair(memory.region(Rights::BOTH));
         let stop = AtomicBool::new(false);
         let done = AtomicU8::new(0);
