@@ -17,8 +17,9 @@
 //!
 //! A read or write (`rma`) is the transport's if it does all of them, as a card does (`native`). Else `direct` offers
 //! it to the transport, which may do it without the peer. Else a short write is one `Write` packet, acknowledged by
-//! count (`short_op`); a long one is an `Offer`, then a message whose receive is a region. A `Read` is answered with
-//! the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet lies
+//! count (`short_op`), and reported before that if it need not be delivered and goes to `known_memory`. A long one is
+//! several such packets (`rma_packets`), or an `Offer`, then a message whose receive is a region. A `Read` is answered
+//! with the bytes, or with leave to fetch them (`replies`). At the target `rma_fast` does short ones while the packet lies
 //! in the transport, `rma_target` all others; `pieces` turns keys and addresses into memory. `recall` takes short
 //! operations back whose target does not poll.
 //!
@@ -60,6 +61,7 @@ mod rendezvous;
 mod replies;
 mod rma;
 mod rma_fast;
+mod rma_packets;
 mod rma_peer;
 mod rma_target;
 mod segment;

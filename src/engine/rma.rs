@@ -1,18 +1,19 @@
 //! Reads and writes of a peer's memory, as their initiator sees them.
 //!
-//! A short write is one packet with its bytes, and is acknowledged by count (`short_op`). A long write is offered, and
-//! then goes on like a message whose receive is a region (`rendezvous`). A read has a number and is answered with the
-//! bytes, or with leave to fetch them (`replies`). The target performs short operations in order. Messages and atomics
-//! wait until the long operations before them have completed.
+//! A short write is one packet with its bytes, and is acknowledged by count (`short_op`). A long write is several such
+//! packets, or offered, and then goes on like a message whose receive is a region (`rendezvous`). A read has a number and
+//! is answered with the bytes, or with leave to fetch them (`replies`). The target performs short operations in order.
+//! Messages and atomics wait until the long operations before them have completed. What cannot be pushed at once is
+//! queued, and its packets are made by `rma_packets`.
 
 use super::endpoint::Engine;
 use super::op::{
-    Access, AtomicTarget, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart,
-    Report, Rma, Tell, untold,
+    Access, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart, Report, Rma,
+    Tell, untold,
 };
-use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Purpose, Stage};
+use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
-use super::pieces::{self, LIST, RegionMemory};
+use super::pieces::{LIST, RegionMemory};
 use super::port::{Body, Notice, PeerId, Push, Remote, Transport};
 use super::rma_peer::rma_completion;
 use super::short_op::{ShortKind, ShortOp};
@@ -269,47 +270,6 @@ impl<T: Transport> Engine<T> {
         }
     }
 
-    /// Pushes the first packet of an RMA or atomic operation, or asks again for a read that could not be fetched.
-    pub(super) fn push_operation(&mut self, to: PeerId, packet: &NextPacket, id: Id) -> Push {
-        let mut body = std::mem::take(&mut self.core.scratch);
-        body.clear();
-        let push = self.push_built(to, packet, id, &mut body);
-        self.core.scratch = body;
-        push
-    }
-
-    fn push_built(&mut self, to: PeerId, packet: &NextPacket, id: Id, body: &mut Vec<u8>) -> Push {
-        let Some(send) = self.core.sends.get(id) else {
-            return Push::Full;
-        };
-        // Of a write `packet` says which part goes; all else goes whole.
-        let (at, len) = match packet.header.packet {
-            Packet::Write => (packet.at, packet.len),
-            _ => (0, send.len),
-        };
-        let header = &packet.header;
-        if let Some(list) = list(send, header) {
-            pieces::write_list(&list, body);
-        }
-        match (&send.local, header.packet) {
-            (_, Packet::Read) => {}
-            (_, Packet::Offer | Packet::Rendezvous) => return self.push_offer(to, header, id, body),
-            (LocalBuffer::User(iov), _) if body.is_empty() && len > 0 => {
-                return Self::push_out_of_line(&mut self.transport, to, header, Body::User { iov, at, len });
-            }
-            (LocalBuffer::User(iov), _) => {
-                let behind = body.len();
-                body.resize(behind + len, 0);
-                iov.read(at, body.get_mut(behind..).unwrap_or_default());
-            }
-            (LocalBuffer::Copy(bytes), Packet::Write) => {
-                body.extend_from_slice(bytes.get(at..at + len).unwrap_or_default());
-            }
-            (LocalBuffer::Copy(bytes), _) => body.extend_from_slice(bytes),
-        }
-        Self::push_out_of_line(&mut self.transport, to, header, Body::of(body))
-    }
-
     /// Pushes the next part of the oldest reply to a peer's short read or atomic.
     pub(super) fn push_reply(&mut self, to: PeerId, len: usize) -> Push {
         let Some(reply) = self.core.first_reply(to) else {
@@ -367,21 +327,6 @@ pub(super) fn answered(inject: bool, tell: Tell) -> Option<Notice> {
     (!untold(inject, tell)).then_some(Notice::ANSWERED)
 }
 
-/// The list of remote pieces that a packet's body begins with, if it does.
-fn list(send: &Outgoing, header: &Header) -> Option<RemoteIov> {
-    if header.flags & flag::LIST == 0 {
-        return None;
-    }
-    match &send.op {
-        OutgoingOp::Write(remote_side) | OutgoingOp::Read(remote_side) => Some(remote_side.iov(send.tag, send.len)),
-        OutgoingOp::Atomic(operation) => match operation.target {
-            AtomicTarget::Memory(remote) => Some(remote),
-            AtomicTarget::Tagged { .. } => None,
-        },
-        OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => None,
-    }
-}
-
 impl Core {
     /// Whether a short operation may be pushed to a peer without being queued.
     #[inline]
@@ -395,149 +340,6 @@ impl Core {
     #[inline]
     pub(super) fn op_started(&mut self, to: PeerId) {
         self.peer(to).unfinished += 1;
-    }
-
-    /// The first packet of the RMA or atomic operation at the front of the queue, if it may go.
-    pub(super) fn next_operation(&self, to: PeerId, id: Id, send: &Outgoing) -> Option<NextPacket> {
-        if let Some(native) = self.next_native(to, id, send) {
-            return native;
-        }
-        let header = match &send.op {
-            OutgoingOp::Write(remote_side) => return Some(self.write_packet(to, id, send, remote_side)),
-            OutgoingOp::Read(remote_side) => {
-                let limits = self.limits_to(to);
-                self.read_header(id, send, remote_side, limits.can_get && send.len > limits.short_read())
-            }
-            OutgoingOp::Atomic(operation) => self.atomic_header(to, id, send, operation)?,
-            OutgoingOp::Message | OutgoingOp::PulledRead(_) | OutgoingOp::AtomicSent(_) => return None,
-        };
-        Some(NextPacket::bare(Purpose::Start(id), header))
-    }
-
-    /// The next packet of a write: the whole of it, a part, or an offer.
-    fn write_packet(&self, to: PeerId, id: Id, send: &Outgoing, remote_side: &RemoteSide) -> NextPacket {
-        let purpose = Purpose::Start(id);
-        let (flags, data) = (if send.data.is_some() { flag::DATA } else { 0 }, send.data.unwrap_or(0));
-        let Some(len) = self.next_part(to, send, remote_side) else {
-            let header = Header {
-                flags: flags | flag::LIST,
-                tag: remote_side.count(),
-                data,
-                total: send.len as u64,
-                ..Header::new(Packet::Offer, id.short())
-            };
-            return NextPacket::bare(purpose, header);
-        };
-        let at = send.at;
-        let (flags, total) = if at + len == send.len { (flags, data) } else { (0, 0) };
-        let header = Header {
-            flags: flags | flag::ACK,
-            total,
-            ..Header::new(Packet::Write, 0)
-        };
-        let header = with_remote(header, &remote_side.iov(send.tag.wrapping_add(at as u64), len));
-        NextPacket {
-            purpose,
-            header,
-            at,
-            len,
-        }
-    }
-
-    /// How many bytes of a write go with its next packet, behind a list of its remote pieces. None: they are offered. Only
-    /// to memory that is known to be there does a write go in parts, so that one that is refused has written nothing; and
-    /// only if its target is told nothing, as each part would be told there.
-    fn next_part(&self, to: PeerId, send: &Outgoing, remote_side: &RemoteSide) -> Option<usize> {
-        let (limits, list) = (self.limits_to(to), remote_side.list());
-        let small_only = self.peers.get(to as usize).is_some_and(|peer| peer.small_packets_only);
-        if send.at == 0 && (list > 0 || small_only) {
-            let fits = send.len <= limits.small() && list + send.len <= self.max_body_to(to);
-            return fits.then_some(send.len);
-        }
-        let most = if small_only {
-            limits.guaranteed_body
-        } else {
-            limits.short_write()
-        };
-        let remote = remote_side.iov(send.tag, send.len);
-        let is_known = || send.data.is_none() && remote.only().is_some_and(|part| self.knows(to, &part));
-        let in_parts = send.at > 0 || send.len <= limits.in_short_writes() && is_known();
-        (send.len <= most || in_parts).then(|| (send.len - send.at).min(most))
-    }
-
-    pub(super) fn read_header(&self, id: Id, send: &Outgoing, remote_side: &RemoteSide, get: bool) -> Header {
-        let header = Header {
-            flags: if get { flag::GET } else { 0 },
-            total: send.len as u64,
-            ..Header::new(Packet::Read, id.short())
-        };
-        with_remote(header, &remote_side.iov(send.tag, send.len))
-    }
-
-    /// A packet of the RMA or atomic operation at the front of the queue was pushed: the only one, or a part of a write.
-    pub(super) fn operation_started(&mut self, to: PeerId, id: Id, packet: &NextPacket) {
-        let (header, short_read) = (&packet.header, self.limits_to(to).short_read());
-        let Some(send) = self.sends.get_mut(id) else { return };
-        if header.packet == Packet::Write {
-            send.at += packet.len;
-            if send.at < send.len {
-                let context = send.context;
-                return self.part_started(to, context);
-            }
-        }
-        let long = match header.packet {
-            Packet::Offer => true,
-            Packet::Read => send.len > short_read,
-            _ => false,
-        };
-        send.stage = if header.packet == Packet::Offer {
-            Stage::Offered
-        } else {
-            Stage::Sent
-        };
-        if let OutgoingOp::Atomic(operation) = &send.op {
-            let (form, result) = (operation.op.form(), operation.result);
-            if matches!(operation.target, AtomicTarget::Tagged { .. }) && header.flags & flag::WITHHELD == 0 {
-                let cost = super::credit::cost(send.local.len());
-                let peer = self.peer(to);
-                peer.credit = peer.credit.saturating_sub(cost);
-            }
-            if let Some(send) = self.sends.get_mut(id) {
-                send.op = OutgoingOp::AtomicSent(form);
-                send.local = LocalBuffer::User(result);
-            }
-        }
-        let peer = self.peer(to);
-        peer.requested_next = true;
-        peer.queue.pop_front();
-        if long {
-            self.hold(to, id, Holds::MESSAGES);
-        } else if self.one_sided.copies && matches!(header.packet, Packet::FetchAtomic | Packet::CompareAtomic) {
-            self.hold(to, id, Holds::COPIES);
-        }
-        let short = match header.packet {
-            Packet::Write => true,
-            Packet::Atomic => header.flags & flag::TAGGED == 0,
-            _ => false,
-        };
-        if header.packet == Packet::Read && !long {
-            self.await_answer(to);
-        }
-        let Some(id) = short.then_some(id) else { return };
-        if let Some(send) = self.sends.remove(id) {
-            let kind = match send.op {
-                OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
-                OutgoingOp::Write(RemoteSide::One { key }) => ShortKind::FirstWrite { addr: send.tag, key },
-                _ => ShortKind::Write,
-            };
-            let short = ShortOp {
-                context: send.context,
-                len: send.len,
-                tell: send.tell,
-                kind,
-            };
-            self.expect_ack(to, short);
-        }
     }
 
     /// The memory that a packet for a peer's long read exposes or carries.

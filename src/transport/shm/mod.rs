@@ -202,7 +202,7 @@ impl ShmTransport {
             };
             match len <= MAX_BODY {
                 true => out.is_worth_a_packet(copies, Copies::Quick),
-                false => !out.is_asleep() && out.is_worth_a_packet(copies, Copies::VeryQuick),
+                false => out.is_to_be_waited_for() && out.is_worth_a_packet(copies, Copies::VeryQuick),
             }
         })
     }

@@ -32,6 +32,12 @@ use std::sync::Arc;
 
 /// See `Outbound::is_worth_a_packet`.
 const TRIED_EACH: u8 = 64;
+/// Of so many operations that are longer than `MAX_BODY`, and would go through the ring, before one it is looked whether the
+/// peer polls: so often at most, which takes a microsecond. If it does not, so many go by the kernel. Where more processes run
+/// than processors, waiting for the target, and its copying, costs more than the kernel's copy.
+const LOOKED_EACH: u8 = 16;
+const LOOKS: usize = 40;
+const LEFT_ALONE: u8 = 64;
 
 #[derive(Debug)]
 pub(super) struct Outbound {
@@ -39,6 +45,9 @@ pub(super) struct Outbound {
     pub(super) ring: Ring,
     /// Messages since one was sent through the ring to see how quick that is.
     not_tried: u8,
+    /// Long operations that still go by the kernel, as the peer was not seen to poll, and those before the next look.
+    left_alone: u8,
+    pub(super) seen_polling: u8,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
@@ -129,6 +138,8 @@ impl Outbound {
             proof: Proof::default(),
             ring,
             not_tried: 0,
+            left_alone: 0,
+            seen_polling: 0,
             header,
             file,
             index,
@@ -196,6 +207,33 @@ impl Outbound {
         }
         self.not_tried = (self.not_tried + 1) % TRIED_EACH;
         self.not_tried == 0
+    }
+
+    /// Whether an operation that is longer than `MAX_BODY` may wait for the peer: it was just seen to poll.
+    pub(super) fn is_to_be_waited_for(&mut self) -> bool {
+        if self.left_alone > 0 {
+            self.left_alone -= 1;
+            return false;
+        }
+        if self.seen_polling == 0 {
+            if self.is_asleep() || !self.polls_now() {
+                self.left_alone = LEFT_ALONE;
+                return false;
+            }
+            self.seen_polling = LOOKED_EACH;
+        }
+        self.seen_polling -= 1;
+        true
+    }
+
+    /// Whether the peer polls while we look.
+    #[cold]
+    fn polls_now(&self) -> bool {
+        let before = self.header.polls().load(Ordering::Relaxed);
+        (0..LOOKS).any(|_| {
+            core::hint::spin_loop();
+            self.header.polls().load(Ordering::Relaxed) != before
+        })
     }
 
     /// Whether the peer was found not to poll and has not polled since.

@@ -90,8 +90,9 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
         (Copies::VeryQuick, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
-        let ring = p.end.peers.get(p.to).unwrap().out.as_ref().unwrap().ring();
-        ring.copies().store(copies as u64, Ordering::Relaxed);
+        let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
+        out.ring().copies().store(copies as u64, Ordering::Relaxed);
+        out.seen_polling = 100;
         for len in [
             8,
             bulk - 1,
@@ -108,6 +109,33 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
             assert_eq!(p.end.is_better_sent(p.to, Access::Read, len), len <= MAX_READ);
         }
     }
+}
+
+#[test]
+fn long_operations_are_not_sent_to_a_target_that_is_not_seen_to_poll() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    p.end.config.stream = true;
+    let long = MAX_BODY + 1;
+    assert!(!p.end.is_better_sent(p.to, Access::Write, long));
+    assert!(p.end.is_better_sent(p.to, Access::Write, MAX_BODY));
+    let stop = AtomicBool::new(false);
+    let (mut end, mut target, to) = (p.end, p.target, p.to);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                target.poll(&mut Kept::default(), 64);
+            }
+        });
+        // It is not looked again at once, so as not to look in vain where it goes on like that.
+        let (start, mut asked) = (Instant::now(), 1);
+        while !end.is_better_sent(to, Access::Write, long) {
+            asked += 1;
+            assert!(start.elapsed() < PATIENCE, "never seen");
+        }
+        assert!(asked > 64, "{asked}");
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Each of these is for the target to answer.
