@@ -15,8 +15,10 @@
 //! says `placed`, `sent` or `finished`; until `gone` or `abandon`; and a region only while its `Lease` holds. The engine
 //! reports no completion before that.
 //!
-//! - here: what the engine asks; `sink`: what a transport may ask; `tap`: the same for one of several.
+//! - here: what the engine asks; `limits`: the sizes that a transport sets; `sink`: what a transport may ask; `tap`: the
+//!   same for one of several.
 
+mod limits;
 mod sink;
 pub mod tap;
 
@@ -26,6 +28,7 @@ use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
 use std::sync::Arc;
 
+pub use limits::Limits;
 pub use sink::{Placement, Sink};
 
 /// The transport's number for a peer of one endpoint. Small and dense; reused for another address only after `forget`.
@@ -34,60 +37,6 @@ pub type PeerId = u32;
 /// The engine's name for a body from `place` to `placed`, for a `get`, `copy` or `amo` until `finished`, or for an
 /// operation whose packets are pushed, until each is `sent`.
 pub type Token = u64;
-
-/// What a transport can do. Asked once, when the endpoint is enabled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// The most body bytes in one packet. Below 256, operations on several remote pieces are refused.
-    pub max_body: usize,
-    /// Messages up to this size are sent eagerly, in one packet or several; longer ones by rendezvous.
-    pub eager: usize,
-    /// The same where the peer can fetch the message with `get`, if less, and unless it `is_sooner_sent`.
-    pub eager_if_fetched: usize,
-    /// Whether `get` can work at all; it may still answer `Unsupported` for some peers.
-    pub can_get: bool,
-    /// Gets up to this size are over when `get` returns, and what is exposed for them never has an `Exposed::id`. 0 where
-    /// a get is begun, and ends later.
-    pub gets_at_once: usize,
-    /// The transport moves each body and calls `placed` before the next `place` and before `poll` returns. A registered
-    /// region may be closed between two calls of the engine, so any other transport gets regions as `Placement::Leased`.
-    pub sync_placement: bool,
-    /// The longest write of one piece of memory that goes in one packet, if that is more than `small`; and the longest that
-    /// goes in several of them. `copy` is asked first.
-    pub max_write: usize,
-    pub max_in_writes: usize,
-    /// The bytes of a read of up to this size are copied when its packet comes: see `short_read`.
-    pub copied_read: usize,
-    /// Packets with bodies up to this size are never `TooLong`. All packets without application data fit it.
-    pub guaranteed_body: usize,
-}
-
-impl Limits {
-    /// The longest message or operation that goes in one packet.
-    #[inline]
-    pub fn small(&self) -> usize {
-        self.eager.min(self.max_body)
-    }
-
-    /// The longest write of one piece of memory that goes in one packet.
-    #[inline]
-    pub fn short_write(&self) -> usize {
-        self.small().max(self.max_write)
-    }
-
-    /// The longest that goes in one such packet or several.
-    #[inline]
-    pub fn in_short_writes(&self) -> usize {
-        self.short_write().max(self.max_in_writes)
-    }
-
-    /// The longest read whose bytes the target copies when its packet comes, so that what comes behind it cannot change
-    /// them. Longer ones are sent from where they are, and messages and atomics wait for them.
-    #[inline]
-    pub fn short_read(&self) -> usize {
-        self.in_short_writes().min(self.copied_read)
-    }
-}
 
 /// A packet's bytes.
 #[derive(Clone, Copy)]

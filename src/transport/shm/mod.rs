@@ -11,7 +11,7 @@
 //! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
 //!
 //! **Memory.** Large messages are fetched by the kernel (`get`), by sender and receiver together if both run
-//! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`). Registered memory stands in
+//! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`, `ring_or_kernel`). Registered memory stands in
 //! a table of the file (`region_table`); an initiator maps it and works in place, or has the kernel copy it
 //! (`direct_access`, `mapped_region`), once the pid is proved to be the peer's (`proof`). Short operations that wait for
 //! a target which does not poll are taken back from its ring and done so (`recall`, `exclusion`).
@@ -47,6 +47,7 @@ mod proof;
 mod recall;
 mod region_table;
 mod ring;
+mod ring_or_kernel;
 mod sleeping;
 mod streaming;
 mod sweep;
@@ -63,12 +64,11 @@ use crate::engine::wire::Header;
 use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
-use config::{MAX_BODY, MAX_READ, MAX_WRITE, MAX_WRITTEN};
-use copy_speed::Copies;
+use config::{MAX_BODY, MAX_WRITE};
 use core::sync::atomic::{Ordering, fence};
 use dual_copy::{PeerMemory, PendingCopy};
 use endpoint_file::EndpointFile;
-use inbound::{Inbound, Inbox, RingEvent};
+use inbound::{Inbox, RingEvent};
 use outbound::{ConnectError, Outbound, Written};
 use peers::Peers;
 use region_table::RegionTable;
@@ -181,30 +181,6 @@ impl ShmTransport {
             self.connect_or_check(to)?;
         }
         self.peers.get_mut(to)?.out.as_mut()
-    }
-
-    /// Whether an operation on a peer's private memory goes better as packets than by the kernel.
-    fn is_better_sent(&mut self, to: PeerId, access: Access, len: usize) -> bool {
-        let most = match access {
-            Access::Read => MAX_READ,
-            Access::Write => MAX_WRITTEN,
-        };
-        if len < self.config.bulk || len > most || len > MAX_BODY && !self.config.stream {
-            return len < self.config.bulk;
-        }
-        // What is read we copy out of the peer's ring.
-        let ring = self.peers.get(to).and_then(|peer| peer.ring);
-        let ours = ring.and_then(|ring| self.inbox.get(ring)).map(Inbound::copies);
-        self.direct_path(to).is_none_or(|out| {
-            let copies = match access {
-                Access::Read => ours.unwrap_or_default(),
-                Access::Write => out.copies(),
-            };
-            match len <= MAX_BODY {
-                true => out.is_worth_a_packet(copies, Copies::Quick),
-                false => out.is_to_be_waited_for() && out.is_worth_a_packet(copies, Copies::VeryQuick),
-            }
-        })
     }
 
     /// Connects, or checks that the peer is alive: memory that is mapped outlives its owner and does not tell.

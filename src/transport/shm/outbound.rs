@@ -9,7 +9,6 @@
 
 use super::Config;
 use super::attention;
-use super::copy_speed::Copies;
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
@@ -19,6 +18,7 @@ use super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
 use super::ring::{self, Lines, Producer, Slot};
+use super::ring_or_kernel::Choice;
 use crate::engine::port::Body;
 use crate::engine::wire;
 use crate::sys::forks::{self, ParentFd};
@@ -30,24 +30,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// See `Outbound::is_worth_a_packet`.
-const TRIED_EACH: u8 = 64;
-/// Of so many operations that are longer than `MAX_BODY`, and would go through the ring, before one it is looked whether the
-/// peer polls: so often at most, which takes a microsecond. If it does not, so many go by the kernel. Where more processes run
-/// than processors, waiting for the target, and its copying, costs more than the kernel's copy.
-const LOOKED_EACH: u8 = 16;
-const LOOKS: usize = 40;
-const LEFT_ALONE: u8 = 64;
-
 #[derive(Debug)]
 pub(super) struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
-    /// Messages since one was sent through the ring to see how quick that is.
-    not_tried: u8,
-    /// Long operations that still go by the kernel, as the peer was not seen to poll, and those before the next look.
-    left_alone: u8,
-    pub(super) seen_polling: u8,
+    pub(super) choice: Choice,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
@@ -137,9 +124,7 @@ impl Outbound {
             identity: PeerIdentity::of(&header),
             proof: Proof::default(),
             ring,
-            not_tried: 0,
-            left_alone: 0,
-            seen_polling: 0,
+            choice: Choice::default(),
             header,
             file,
             index,
@@ -186,54 +171,6 @@ impl Outbound {
     pub(super) fn may_be_passed(&self, seen: u64) -> bool {
         let behind = (seen, self.producer.position());
         self.help_request == behind || self.left_by_recall == behind
-    }
-
-    /// Whether a message that the peer could fetch is better sent through the ring.
-    pub(super) fn is_sooner_sent(&mut self) -> bool {
-        let copies = self.copies();
-        self.is_worth_a_packet(copies, Copies::Quick)
-    }
-
-    /// How the peer copies out of our ring.
-    pub(super) fn copies(&self) -> Copies {
-        Copies::of(self.ring.copies().load(Ordering::Relaxed))
-    }
-
-    /// Whether copies out of a ring are quick enough. One in `TRIED_EACH` goes through the ring where they are not, and all
-    /// until it is known, as only what comes that way shows how quick it is.
-    pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
-        if copies == Copies::Unknown || copies >= least {
-            return true;
-        }
-        self.not_tried = (self.not_tried + 1) % TRIED_EACH;
-        self.not_tried == 0
-    }
-
-    /// Whether an operation that is longer than `MAX_BODY` may wait for the peer: it was just seen to poll.
-    pub(super) fn is_to_be_waited_for(&mut self) -> bool {
-        if self.left_alone > 0 {
-            self.left_alone -= 1;
-            return false;
-        }
-        if self.seen_polling == 0 {
-            if self.is_asleep() || !self.polls_now() {
-                self.left_alone = LEFT_ALONE;
-                return false;
-            }
-            self.seen_polling = LOOKED_EACH;
-        }
-        self.seen_polling -= 1;
-        true
-    }
-
-    /// Whether the peer polls while we look.
-    #[cold]
-    fn polls_now(&self) -> bool {
-        let before = self.header.polls().load(Ordering::Relaxed);
-        (0..LOOKS).any(|_| {
-            core::hint::spin_loop();
-            self.header.polls().load(Ordering::Relaxed) != before
-        })
     }
 
     /// Whether the peer was found not to poll and has not polled since.

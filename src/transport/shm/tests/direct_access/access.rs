@@ -1,6 +1,7 @@
 //! What is read and written in place or copied by the kernel, and what is left to the target.
 
 use super::*;
+use crate::transport::shm::config::{MAX_READ, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::Copies;
 
 #[test]
@@ -92,7 +93,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
     for (copies, most) in rows {
         let out = p.end.peers.get_mut(p.to).unwrap().out.as_mut().unwrap();
         out.ring().copies().store(copies as u64, Ordering::Relaxed);
-        out.seen_polling = 100;
+        out.choice.seen_polling = 100;
         for len in [
             8,
             bulk - 1,

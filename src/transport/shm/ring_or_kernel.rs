@@ -1,0 +1,110 @@
+//! Whether what the kernel could copy goes better through the ring: messages that the receiver could fetch, and reads and
+//! writes of a peer's private memory.
+//!
+//! How quick the ring is, is measured by who copies out of it (`copy_speed`). Through it both sides work, so what is long
+//! goes there only while the peer is seen to poll: where more processes run than processors, waiting for the target, and its
+//! copying, costs more than the kernel's copy. Called by `ShmTransport`. Long messages are chosen by their receiver
+//! (`streaming`).
+
+use super::ShmTransport;
+use super::config::{MAX_BODY, MAX_READ, MAX_WRITTEN};
+use super::copy_speed::Copies;
+use super::inbound::Inbound;
+use super::outbound::Outbound;
+use crate::engine::op::Access;
+use crate::engine::port::PeerId;
+use core::sync::atomic::Ordering;
+
+/// Where the ring is not quick enough one of so many goes there all the same, as only that shows how quick it is.
+const TRIED_EACH: u8 = 64;
+/// A look whether the peer polls holds for so many long operations, and takes so many reads of its word: a microsecond.
+const LOOKED_EACH: u8 = 16;
+const LOOKS: usize = 40;
+/// If it does not poll, so many go by the kernel without a look.
+const LEFT_ALONE: u8 = 64;
+
+/// What is known of one peer.
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    /// Since one was sent through the ring to see how quick that is.
+    not_tried: u8,
+    /// Long operations for which the last look at the peer holds: it did not poll, or it did.
+    left_alone: u8,
+    pub(super) seen_polling: u8,
+}
+
+impl ShmTransport {
+    /// Whether an operation on a peer's private memory goes better as packets than by the kernel.
+    pub(super) fn is_better_sent(&mut self, to: PeerId, access: Access, len: usize) -> bool {
+        let most = match access {
+            Access::Read => MAX_READ,
+            Access::Write => MAX_WRITTEN,
+        };
+        if len < self.config.bulk || len > most || len > MAX_BODY && !self.config.stream {
+            return len < self.config.bulk;
+        }
+        // What is read we copy out of the peer's ring.
+        let ring = self.peers.get(to).and_then(|peer| peer.ring);
+        let ours = ring.and_then(|ring| self.inbox.get(ring)).map(Inbound::copies);
+        self.direct_path(to).is_none_or(|out| {
+            let copies = match access {
+                Access::Read => ours.unwrap_or_default(),
+                Access::Write => out.copies(),
+            };
+            match len <= MAX_BODY {
+                true => out.is_worth_a_packet(copies, Copies::Quick),
+                false => out.is_to_be_waited_for() && out.is_worth_a_packet(copies, Copies::VeryQuick),
+            }
+        })
+    }
+}
+
+impl Outbound {
+    /// Whether a message that the peer could fetch is better sent through the ring.
+    pub(super) fn is_sooner_sent(&mut self) -> bool {
+        let copies = self.copies();
+        self.is_worth_a_packet(copies, Copies::Quick)
+    }
+
+    /// How the peer copies out of our ring.
+    pub(super) fn copies(&self) -> Copies {
+        Copies::of(self.ring.copies().load(Ordering::Relaxed))
+    }
+
+    /// Whether copies out of a ring are quick enough. One in `TRIED_EACH` goes through the ring where they are not, and all
+    /// until it is known, as only what comes that way shows how quick it is.
+    pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
+        if copies == Copies::Unknown || copies >= least {
+            return true;
+        }
+        self.choice.not_tried = (self.choice.not_tried + 1) % TRIED_EACH;
+        self.choice.not_tried == 0
+    }
+
+    /// Whether an operation that is longer than `MAX_BODY` may wait for the peer: it was just seen to poll.
+    pub(super) fn is_to_be_waited_for(&mut self) -> bool {
+        if self.choice.left_alone > 0 {
+            self.choice.left_alone -= 1;
+            return false;
+        }
+        if self.choice.seen_polling == 0 {
+            if self.is_asleep() || !self.polls_now() {
+                self.choice.left_alone = LEFT_ALONE;
+                return false;
+            }
+            self.choice.seen_polling = LOOKED_EACH;
+        }
+        self.choice.seen_polling -= 1;
+        true
+    }
+
+    /// Whether the peer polls while we look.
+    #[cold]
+    fn polls_now(&self) -> bool {
+        let before = self.header.polls().load(Ordering::Relaxed);
+        (0..LOOKS).any(|_| {
+            core::hint::spin_loop();
+            self.header.polls().load(Ordering::Relaxed) != before
+        })
+    }
+}
