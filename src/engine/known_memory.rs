@@ -1,11 +1,11 @@
-//! The memory of a peer that is known to be there: it has taken writes of ours.
+//! The memory of a peer that is known to be there: it has taken writes of ours, or the transport sees it registered.
 //!
 //! A write that need not be delivered may be reported when it is pushed, but a refusal can only be told as long as
 //! nothing was reported. So the first write to some memory is waited for, and what its region is known to hold is
 //! written to unheard from then on. A key names one region without gaps, hence all between two places that were written
 //! is there too. It is forgotten with the first refusal, as when the region has been closed.
 //!
-//! Called by `short_op`.
+//! Called by `short_op`, and by `rma` for what the transport sees.
 
 use super::op::RemotePart;
 
@@ -35,7 +35,7 @@ impl KnownMemory {
         self.spans.iter().any(holds)
     }
 
-    /// A write there was acknowledged.
+    /// A write there was acknowledged, or would be taken.
     pub(super) fn add(&mut self, part: &RemotePart) {
         let span = Span {
             key: part.key,

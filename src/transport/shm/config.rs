@@ -44,7 +44,8 @@ pub struct Config {
     /// memory that are longer than `MAX_BODY`.
     pub stream: bool,
     /// Registered memory that cannot be mapped is read and written by the kernel from this size on. Below, a packet to
-    /// its owner is quicker, if the owner polls. From this size to `MAX_READ` and `MAX_WRITTEN` that depends on how quick the ring is.
+    /// its owner is quicker, if the owner polls. From this size to `MAX_READ` and `MAX_WRITTEN` that depends on how quick
+    /// the ring is (`ring_or_kernel`).
     pub bulk: usize,
     /// Takes a line for the administrator, each once.
     pub warn: fn(&str),

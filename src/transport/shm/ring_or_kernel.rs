@@ -17,10 +17,11 @@ use core::sync::atomic::Ordering;
 
 /// Where the ring is not quick enough one of so many goes there all the same, as only that shows how quick it is.
 const TRIED_EACH: u8 = 64;
-/// A look whether the peer polls holds for so many long operations, and takes so many reads of its word: a microsecond.
+/// That the peer was seen to poll holds for so many long operations.
 const LOOKED_EACH: u8 = 16;
+/// A look reads the number of its polls at most so often, which takes a microsecond.
 const LOOKS: usize = 40;
-/// If it does not poll, so many go by the kernel without a look.
+/// After a look that saw no poll, so many long operations go by the kernel.
 const LEFT_ALONE: u8 = 64;
 
 /// What is known of one peer.
@@ -28,8 +29,9 @@ const LEFT_ALONE: u8 = 64;
 pub(super) struct Choice {
     /// Since one was sent through the ring to see how quick that is.
     not_tried: u8,
-    /// Long operations for which the last look at the peer holds: it did not poll, or it did.
+    /// Long operations that still go by the kernel, as the peer was not seen to poll.
     left_alone: u8,
+    /// Long operations that may still go through the ring without another look, as it was.
     pub(super) seen_polling: u8,
 }
 
@@ -53,7 +55,7 @@ impl ShmTransport {
             };
             match len <= MAX_BODY {
                 true => out.is_worth_a_packet(copies, Copies::Quick),
-                false => out.is_to_be_waited_for() && out.is_worth_a_packet(copies, Copies::VeryQuick),
+                false => out.is_worth_a_packet(copies, Copies::VeryQuick) && out.is_to_be_waited_for(),
             }
         })
     }

@@ -24,7 +24,7 @@ pub struct Refusal {
     pub peer: PeerId,
     part: RemotePart,
     error: Error,
-    /// It is the peer's memory.
+    /// The peer has refused a write of ours, whose completion had been reported.
     unheard: bool,
 }
 
