@@ -107,8 +107,8 @@ impl<T: Transport> Engine<T> {
             }
         }
         let short = len <= self.short_to(rma.to, rma.access) && !rma.fence && self.core.may_start_short(rma.to);
-        let in_parts = rma.access == Access::Write && len <= self.core.limits_to(rma.to).in_short_writes();
-        if in_parts && !short && self.transport.takes_writes(rma.to, &part) {
+        let in_parts = || rma.access == Access::Write && len <= self.core.limits_to(rma.to).in_short_writes();
+        if !short && in_parts() && self.transport.takes_writes(rma.to, &part) {
             self.core.peer(rma.to).rma_mut().known_memory.add(&part);
         }
         match (rma.access, short) {
