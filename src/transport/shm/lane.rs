@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | claimer | the sender, once | its instance, its address |
 //! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly it copies out of it |
-//! | taken | the receiver, every quarter ring and around each read | the credit, how far it has read, whether it reads |
+//! | taken | the receiver, every few records and around each read | the credit, how far it has read, whether it reads |
 //! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`) |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
 //! | helped | the sender, for a dual copy | how many pieces it has copied |

@@ -28,6 +28,14 @@ struct Unread {
     recall: Recall,
 }
 
+impl Unread {
+    fn contents(&self) -> ([u64; 4], Vec<u8>) {
+        // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
+        let body: &[u8] = unsafe { self.rows.body(self.record.line, self.record.len) };
+        (self.rows.read_header(self.record.line), body.to_vec())
+    }
+}
+
 impl Outbound {
     /// See `Transport::recall`.
     #[cold]
@@ -86,30 +94,41 @@ impl Outbound {
 
     /// Does what can be done, in order, and takes those records back. Says how many operations that was.
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
-        let (mut done, mut stopped, mut kept) = (0, false, seen);
-        for Unread {
-            rows,
-            record,
-            end,
-            recall,
-        } in unread
-        {
-            let is_done = !stopped && self.copy_record(rows, *record, recall);
-            if is_done {
-                rows.write_header(record.line, RECALLED);
+        // The word that ends the small ring stays, and with it what is before it.
+        let ours = seen.max(self.small_ring_end.map_or(0, |end| end + 1));
+        let (mut done, mut stopped, mut left) = (0, false, Vec::new());
+        for one in unread {
+            if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
+                one.rows.write_header(one.record.line, RECALLED);
                 done += 1;
-            } else {
-                stopped |= !matches!(recall, Recall::Leave);
-                kept = *end;
+                continue;
+            }
+            stopped |= !matches!(one.recall, Recall::Leave);
+            if stopped {
+                // This and all behind it stay where they are.
+                return done;
+            }
+            if one.end > ours {
+                left.push(one.contents());
             }
         }
-        // What is behind the last record that stays becomes free again, but not the word that ends the small ring.
-        kept = kept.max(self.small_ring_end.map_or(0, |end| end + 1));
-        self.producer.rewind(self.ring.rows(), kept);
-        if !stopped {
-            self.left_by_recall = (seen, kept);
-        }
+        // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
+        self.producer.rewind(self.ring.rows(), ours);
+        left.iter().for_each(|(header, body)| self.put_back(*header, body));
+        self.left_by_recall = (seen, self.producer.position());
         done
+    }
+
+    fn put_back(&mut self, header: [u64; 4], body: &[u8]) {
+        let rows = *self.ring.rows();
+        // There is room for what stood in the ring before, unless the peer writes nonsense where it gives lines back.
+        let Ok(Some(slot)) = self.producer.reserve_behind(&rows, body.len()) else {
+            return;
+        };
+        // SAFETY: the record is this side's, as it was reserved and is published below.
+        unsafe { rows.body(slot.line, body.len()) }.copy_from_slice(body);
+        rows.write_header(slot.line, header);
+        self.producer.publish(&rows, slot, body.len());
     }
 
     fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {

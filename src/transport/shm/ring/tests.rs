@@ -95,6 +95,31 @@ fn records_are_as_long_as_their_lines() {
     }
 }
 
+#[test]
+fn while_the_consumer_keeps_up_records_stay_in_the_front() {
+    for (len, last) in [(0, 16), (100, 16), (200, 20), (400, 32), (1000, 64)] {
+        let lines = Plain::new(LARGE);
+        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        producer.stay();
+        let ends = (0..1000).map(|_| {
+            assert!(put(&lines, &mut producer, len));
+            let record = consumer.next(&lines).unwrap().unwrap();
+            consumer.advance(&lines, record);
+            record.line + record.lines
+        });
+        let most = ends.max().unwrap();
+        assert!(most <= last && most > last - lines_for(len), "{len}: {most}");
+    }
+}
+
+#[test]
+fn what_is_not_read_has_the_whole_ring() {
+    let lines = Plain::new(LARGE);
+    let mut producer = Producer::default();
+    let fit = (0..).take_while(|_| put(&lines, &mut producer, 100)).count() as u64;
+    assert_eq!(fit, (LARGE - 1) / lines_for(100));
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Put(usize),

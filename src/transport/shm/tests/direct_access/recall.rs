@@ -62,6 +62,31 @@ fn what_stands_before_a_message_is_done_and_the_rest_stays() {
     assert_eq!(recall(&mut p.end, p.to), None, "all has been read");
 }
 
+/// Wherever in the ring it stands: also at the beginning, with writes before it at the end of the front.
+#[test]
+fn what_stays_leaves_its_room_to_others() {
+    for before in 240..260 {
+        let memory = Memory::private();
+        let mut p = pair(memory.region(Rights::BOTH));
+        let mut sink = Kept::default();
+        push(&mut p.end, p.to, &header(1), &[1; 2000]);
+        poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
+        for write in 0..before {
+            push(&mut p.end, p.to, &write_header(write), &[2; 8]);
+        }
+        push(&mut p.end, p.to, &Header::new(Packet::Credit, 0), &[3; 40]);
+        assert_eq!(recall(&mut p.end, p.to), Some(before));
+        for _ in 0..7 {
+            push(&mut p.end, p.to, &header(1), &[4; 8000]);
+        }
+        poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 9);
+        assert_eq!(
+            (kinds(&sink)[1], &sink.packets[1].2[..]),
+            (Packet::Credit, &[3; 40][..])
+        );
+    }
+}
+
 #[test]
 fn while_the_peer_does_not_look_what_is_short_is_copied_at_once() {
     let memory = Memory::private();
