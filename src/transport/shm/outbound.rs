@@ -216,11 +216,11 @@ impl Outbound {
         let room = unsafe { self.ring.rows().body(slot.line, len) };
         fill::fill(room, body);
         self.ring.rows().write_header(slot.line, header);
-        // What `rep movsb` will write is not asked for ahead: see `fill`. A header is written otherwise.
-        let ahead = if NEAR || fill::is_by_string(len) {
-            1
+        // What `rep movsb` will write is not asked for ahead: see `fill`.
+        let ahead = if !NEAR && fill::is_by_string(len) {
+            0
         } else {
-            slot.lines()
+            slot.more()
         };
         self.publish(slot, len, ahead)
     }

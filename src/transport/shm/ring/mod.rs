@@ -151,10 +151,10 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// How many lines it has.
+    /// Its lines besides the first.
     #[inline(always)]
-    pub(super) fn lines(self) -> u64 {
-        self.lines
+    pub(super) fn more(self) -> u64 {
+        self.lines - 1
     }
 }
 
@@ -187,7 +187,7 @@ impl Producer {
     #[inline(always)]
     pub(super) fn reserve<L: Lines>(&mut self, lines: &L, len: usize) -> Result<Option<Slot>, Broken> {
         let (size, need) = (lines.size(), lines_for(len));
-        let end = size.end_for(need);
+        let end = if is_near(len) { size.front } else { size.end_for(need) };
         self.reserve_until(end, lines, need)
     }
 
@@ -205,13 +205,9 @@ impl Producer {
         let mut skip = if start + need > end { size.lines() - start } else { 0 };
         // One line more, behind the record, is kept free for the consumer to look at.
         if size.lines() - (self.tail - self.taken) <= need + skip {
-            self.taken = check_taken(lines.taken(), self.tail, size)?;
-            let free = size.lines() - (self.tail - self.taken);
-            if free <= need + skip && start + need <= size.lines() {
-                skip = 0;
-            }
-            if self.tail >= self.outgrown_at || free <= need + skip {
-                return Ok(None);
+            match self.look_for_room(lines, start, need, skip)? {
+                Some(found) => skip = found,
+                None => return Ok(None),
             }
         }
         let line = size.line(start + skip);
@@ -223,6 +219,18 @@ impl Producer {
             lines: need,
             skip,
         }))
+    }
+
+    /// The lines to skip by what the consumer has read by now; None while the ring is full.
+    #[inline(never)]
+    fn look_for_room<L: Lines>(&mut self, lines: &L, start: u64, need: u64, skip: u64) -> Result<Option<u64>, Broken> {
+        let size = lines.size();
+        self.taken = check_taken(lines.taken(), self.tail, size)?;
+        let free = size.lines() - (self.tail - self.taken);
+        let fits = |skip: &u64| free > need + skip && self.tail < self.outgrown_at;
+        // It may go on behind the front that the consumer has not read yet.
+        let behind = (start + need <= size.lines()).then_some(0);
+        Ok([Some(skip), behind].into_iter().flatten().find(fits))
     }
 
     /// Makes the record in `slot` visible.
@@ -267,17 +275,13 @@ impl Producer {
         self.tail
     }
 
-    /// The lines of the next record, if it is as long, as far as they are known to be free.
+    /// The next line and so many more, as far as they are known to be free. At the end of the front they are asked for in
+    /// vain, which is seldom.
     #[inline(always)]
-    pub(super) fn next_lines(&self, size: Size, need: u64) -> impl Iterator<Item = u64> + use<> {
-        let start = size.line(self.tail);
-        let skip = if start + need > size.end_for(need) {
-            size.lines() - start
-        } else {
-            0
-        };
-        let free = (size.lines() - (self.tail - self.taken)).saturating_sub(skip);
-        (self.tail + skip..self.tail + skip + need.min(free)).map(move |line| size.line(line))
+    pub(super) fn next_lines(&self, size: Size, more: u64) -> impl Iterator<Item = u64> + use<> {
+        // The line behind a record always is.
+        let more = more.min(size.lines() - (self.tail - self.taken) - 1);
+        (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
     }
 
     /// Takes back all records from a position on. The consumer has not read them, and must not read now (`exclusion`).
