@@ -33,7 +33,7 @@ pub struct Config {
     pub fetch: bool,
     /// Messages up to this size go through the ring.
     pub eager: usize,
-    /// The same where the receiver can fetch them and does not copy quickly (`copy_speed`). Measured where the two share
+    /// The same where the receiver can fetch them and the ring is not quick (`copy_speed`). Measured where the two share
     /// no cache: 6 KiB take 1.24 us through the ring and 1.5 fetched, 8 KiB 1.66 and 1.54, 16 KiB 3.2 and 2.0, 32 KiB 5.1
     /// and 2.9, as each line of the ring goes from core to core twice.
     pub eager_if_fetched: usize,

@@ -1,9 +1,11 @@
-//! How quickly the receiver copies out of a ring, from which its sender learns whether a message that could be fetched is
-//! better sent through the ring, and the receiver whether long ones are (`streaming`).
+//! How quickly bodies are copied into a ring and out of it, from which its sender learns whether a message that could be
+//! fetched is better sent through the ring, and the receiver whether long ones are (`streaming`).
 //!
-//! Each line of a ring goes from the sender's cache to the receiver's. Where both share a cache that is twice as quick as
-//! a fetch by the kernel, and where they do not, a fetch may be quicker. A hypervisor or the scheduler may move a process at
-//! any time, so it is measured all the time. Called by `inbound`. Knows nothing of rings and records.
+//! Each line of a ring goes from the sender's cache to the receiver's and, when the sender writes it again, back. Where both
+//! share a cache a ring is mostly twice as quick as a fetch by the kernel, and where they do not, a fetch may be quicker; which
+//! of the two copies takes longer differs from machine to machine. A hypervisor or the scheduler may move a process at any
+//! time, so it is measured all the time: the sender times its copies and writes what a byte took to a word of the lane, to
+//! which the receiver adds what its own took. Called by `outbound` and `inbound`. Knows nothing of rings and records.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +15,15 @@ const TIMED_FROM: usize = 4 << 10;
 /// Of so many copies one is timed: of those that are slow more, as hardly any go through the ring then.
 const TIMED_EACH: u8 = 16;
 const TIMED_EACH_SLOW: u8 = 4;
-/// Picoseconds for a byte: copies are quick below the one, and no longer so above the other. Where no cache is shared, 135
-/// to 160 were seen on Intel's processors, which fetch more quickly than that, and 60 to 105 on AMD's, which do not.
-const QUICK: u64 = 110;
-const SLOW: u64 = 130;
-/// The same borders for very quick copies. Where a cache is shared, 15 to 28 were seen between AMD's processors. A copy by
-/// the kernel of which both sides do their part takes 36.
-const VERY_QUICK: u64 = 34;
-const NO_LONGER_VERY: u64 = 42;
+/// Picoseconds for a byte, in and out: copies are quick below the one, and no longer so above the other. A fetch of 16 KiB
+/// takes 188 more than a message without a body, one of 8 KiB 287. Seen between AMD's processors: 45 to 140 where a cache is
+/// shared, 120 to 500 where none is.
+const QUICK: u64 = 190;
+const SLOW: u64 = 220;
+/// The same borders for very quick copies. A copy by the kernel of which both sides do their part takes 36, and of the two
+/// copies of a stream the one goes on beside the other.
+const VERY_QUICK: u64 = 60;
+const NO_LONGER_VERY: u64 = 75;
 
 /// What a sender is told, in a word of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +32,7 @@ pub(super) enum Copies {
     /// Too few were timed yet.
     #[default]
     Unknown = 0,
-    /// A fetch is quicker than a copy out of the ring.
+    /// A fetch is quicker than the ring.
     Slow = 1,
     Quick = 2,
     /// Even a copy by the kernel of which both sides do their part is slower.
@@ -44,33 +47,61 @@ impl Copies {
     }
 }
 
+/// Which copies are timed, by who makes them.
 #[derive(Debug, Default)]
-pub(super) struct CopySpeed {
+pub(super) struct Sampler {
     copies: u8,
-    /// What the last timed copy took, in picoseconds for a byte.
-    last: Option<u64>,
-    told: Copies,
 }
 
-impl CopySpeed {
-    /// Before a copy of so many bytes: the time, if it is to be timed.
+impl Sampler {
+    /// Before a copy of so many bytes: the time, if it is to be timed. `known`: what such copies are like.
     #[inline(always)]
-    pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
+    pub(super) fn start(&mut self, len: usize, known: Copies) -> Option<Instant> {
         if len < TIMED_FROM {
             return None;
         }
         self.copies += 1;
-        let is_timed = self.copies >= self.timed_each();
+        let each = match known {
+            Copies::Unknown => 1,
+            Copies::Slow => TIMED_EACH_SLOW,
+            Copies::Quick | Copies::VeryQuick => TIMED_EACH,
+        };
+        let is_timed = self.copies >= each;
         is_timed.then(|| {
             self.copies = 0;
             Instant::now()
         })
     }
+}
 
-    /// A copy that was to be timed is over. Returns what copies are like, if they were not like that before. The quicker of
-    /// two counts: one may have been disturbed, or have touched new memory.
-    pub(super) fn took(&mut self, len: usize, time: Duration) -> Option<Copies> {
-        let now = u64::try_from(time.as_nanos() * 1000 / len.max(1) as u128).unwrap_or(u64::MAX);
+/// What a copy took, in picoseconds for a byte; 0 stands for none.
+pub(super) fn per_byte(len: usize, time: Duration) -> u64 {
+    u64::try_from(time.as_nanos() * 1000 / len.max(1) as u128).map_or(u64::MAX, |each| each.max(1))
+}
+
+/// What the receiver makes of it.
+#[derive(Debug, Default)]
+pub(super) struct CopySpeed {
+    sampler: Sampler,
+    /// What a byte took last, in and out.
+    last: Option<u64>,
+    told: Copies,
+}
+
+impl CopySpeed {
+    /// Before a copy of so many bytes out of the ring: the time, if it is to be timed.
+    #[inline(always)]
+    pub(super) fn start(&mut self, len: usize) -> Option<Instant> {
+        self.sampler.start(len, self.told)
+    }
+
+    /// A copy that was to be timed is over, and its sender's last one took so long. Returns what copies are like, if they
+    /// were not like that before. The quicker of two counts: one may have been disturbed, or have touched new memory.
+    pub(super) fn took(&mut self, len: usize, time: Duration, sender: u64) -> Option<Copies> {
+        if sender == 0 {
+            return None;
+        }
+        let now = per_byte(len, time).saturating_add(sender);
         let better = now.min(self.last.replace(now)?);
         let most = |than: Copies, below, above| if self.told >= than { above } else { below };
         let copies = if better < most(Copies::VeryQuick, VERY_QUICK, NO_LONGER_VERY) {
@@ -86,14 +117,6 @@ impl CopySpeed {
     pub(super) fn told(&self) -> Copies {
         self.told
     }
-
-    fn timed_each(&self) -> u8 {
-        match self.told() {
-            Copies::Unknown => 1,
-            Copies::Slow => TIMED_EACH_SLOW,
-            Copies::Quick | Copies::VeryQuick => TIMED_EACH,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -107,7 +130,7 @@ mod tests {
     fn verdicts(speeds: &[u64]) -> Vec<Option<Copies>> {
         let mut speed = CopySpeed::default();
         let time = |each: &u64| Duration::from_nanos(each * LEN as u64 / 1000);
-        speeds.iter().map(|each| speed.took(LEN, time(each))).collect()
+        speeds.iter().map(|each| speed.took(LEN, time(each), 1)).collect()
     }
 
     #[test]
@@ -134,10 +157,23 @@ mod tests {
     }
 
     #[test]
+    fn both_copies_count_and_nothing_is_known_without_the_senders() {
+        let mut speed = CopySpeed::default();
+        let time = Duration::from_nanos(QUICK / 2 * LEN as u64 / 1000);
+        let mut verdicts = |sender| [0; 2].map(|_| speed.took(LEN, time, sender));
+        assert_eq!(verdicts(0), [None; 2]);
+        assert_eq!(verdicts(QUICK / 3), [None, Some(Quick)]);
+        assert_eq!(verdicts(SLOW), [None, Some(Slow)]);
+        assert_eq!(verdicts(1), [Some(Quick), None]);
+    }
+
+    #[test]
     fn a_copy_may_take_no_time_or_for_ever_and_be_of_nothing() {
         let mut speed = CopySpeed::default();
         for (len, time) in [(0, Duration::ZERO), (0, Duration::MAX), (usize::MAX, Duration::MAX)] {
-            speed.took(len, time);
+            for sender in [0, 1, u64::MAX] {
+                speed.took(len, time, sender);
+            }
         }
     }
 
@@ -151,7 +187,7 @@ mod tests {
                 "each, until it is known"
             );
             for _ in 0..2 {
-                speed.took(1000, Duration::from_nanos(took));
+                speed.took(1000, Duration::from_nanos(took), 1);
             }
             let timed = (0..10 * each).filter(|_| speed.start(TIMED_FROM).is_some());
             assert_eq!(timed.count(), 10);

@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Inbound {
     consumer: Consumer,
-    ring: Ring,
+    pub(super) ring: Ring,
     pub peer: PeerId,
     /// See `lane::FENCED`.
     fenced: bool,
@@ -168,7 +168,8 @@ impl Inbound {
     /// A body of this length was copied out of the ring in this time, which may change what the sender is told.
     #[cold]
     pub(super) fn copied(&mut self, len: usize, time: Duration) {
-        if let Some(copies) = self.copy_speed.took(len, time) {
+        let sender = self.ring.filling().load(Ordering::Relaxed);
+        if let Some(copies) = self.copy_speed.took(len, time, sender) {
             self.ring.copies().store(copies as u64, Ordering::Relaxed);
         }
     }

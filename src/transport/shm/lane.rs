@@ -4,9 +4,9 @@
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
 //! | claimer | the sender, once | its instance, its address |
-//! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly it copies out of it |
+//! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly bodies go through it |
 //! | taken | the receiver, every few records and around each read | the credit, how far it has read, whether it reads |
-//! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`) |
+//! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
 //! | helped | the sender, for a dual copy | how many pieces it has copied |
 //!
@@ -33,6 +33,7 @@ const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
 const AT_SENDER: usize = 3 * LINE;
 const AT_RECALLING: usize = AT_SENDER + 8;
+const AT_FILLING: usize = AT_SENDER + 16;
 const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
@@ -173,7 +174,7 @@ impl Ring {
     /// Resets the control block and the ring, and writes whose it is.
     pub(super) fn init(&self, instance: u64, address: &[u8]) {
         let receivers = [AT_HOT, AT_COPIES, AT_TAKEN, AT_SEEN, AT_READING];
-        let senders = [AT_SENDER, AT_RECALLING, AT_PIECES, AT_HELPED];
+        let senders = [AT_SENDER, AT_RECALLING, AT_FILLING, AT_PIECES, AT_HELPED];
         for at in receivers.into_iter().chain(senders) {
             self.word(at).store(0, Ordering::Relaxed);
         }
@@ -209,7 +210,7 @@ impl Ring {
         self.word(AT_HOT)
     }
 
-    /// How quickly the receiver copies out of the ring: one of `copy_speed::Copies`.
+    /// How quickly bodies go through the ring, as the receiver has found out: one of `copy_speed::Copies`.
     #[inline]
     pub(super) fn copies(&self) -> &AtomicU64 {
         self.word(AT_COPIES)
@@ -217,6 +218,11 @@ impl Ring {
 
     pub(super) fn sender(&self) -> &AtomicU64 {
         self.word(AT_SENDER)
+    }
+
+    /// What a byte took the sender to copy into the ring, the last time that was measured: `copy_speed::per_byte`.
+    pub(super) fn filling(&self) -> &AtomicU64 {
+        self.word(AT_FILLING)
     }
 
     /// The position up to which the receiver has read, written at the end of each look.

@@ -9,6 +9,7 @@
 
 use super::Config;
 use super::attention;
+use super::copy_speed::{self, Sampler};
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::{self, EndpointFile};
@@ -29,12 +30,14 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
     pub(super) choice: Choice,
+    timer: Sampler,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
     pub(super) identity: PeerIdentity,
@@ -125,6 +128,7 @@ impl Outbound {
             proof: Proof::default(),
             ring,
             choice: Choice::default(),
+            timer: Sampler::default(),
             header,
             file,
             index,
@@ -214,7 +218,15 @@ impl Outbound {
         };
         // SAFETY: the record is this side's, as it was reserved above and is published below.
         let room = unsafe { self.ring.rows().body(slot.line, len) };
+        let started = if NEAR {
+            None
+        } else {
+            self.timer.start(len, self.copies())
+        };
         fill::fill(room, body);
+        if let Some(started) = started {
+            self.filled(len, started.elapsed());
+        }
         self.ring.rows().write_header(slot.line, header);
         // What `rep movsb` will write is not asked for ahead: see `fill`.
         let ahead = if !NEAR && fill::is_by_string(len) {
@@ -223,6 +235,13 @@ impl Outbound {
             slot.more()
         };
         self.publish(slot, len, ahead)
+    }
+
+    /// Tells the receiver, before the record is seen, what its body took.
+    #[cold]
+    fn filled(&mut self, len: usize, time: Duration) {
+        let took = copy_speed::per_byte(len, time);
+        self.ring.filling().store(took, Ordering::Relaxed);
     }
 
     #[inline(always)]

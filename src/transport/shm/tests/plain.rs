@@ -40,7 +40,11 @@ fn packets_arrive_once_whole_in_order() {
 fn a_sender_learns_whether_copies_are_quick() {
     let dir = Dir::new();
     let (mut b, mut at_b) = (dir.open("b"), Kept::default());
-    let copied = |b: &mut ShmTransport, time| b.inbox.get_mut(1).unwrap().copied(4096, time);
+    let copied = |b: &mut ShmTransport, time| {
+        let inbound = b.inbox.get_mut(1).unwrap();
+        inbound.ring.filling().store(1, Ordering::Relaxed);
+        inbound.copied(4096, time);
+    };
     // A neighbour keeps the memory of the lane from being released.
     let mut neighbour = dir.open("neighbour");
     let neighbours_b = neighbour.peer(b"b").unwrap();

@@ -46,6 +46,7 @@ impl Pair {
     fn copies_took(&mut self, time: Duration) {
         let ring = self.receiver.peers.get(self.from).unwrap().ring.unwrap();
         let inbound = self.receiver.inbox.get_mut(ring).unwrap();
+        inbound.ring.filling().store(1, Ordering::Relaxed);
         (0..2).for_each(|_| inbound.copied(LEN, time));
     }
 
