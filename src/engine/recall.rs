@@ -104,12 +104,9 @@ impl Core {
                 unbegun.shorts += usize::from(header.flags & flag::TAGGED == 0);
                 Recall::Stop
             }
-            // Must keep their order: nothing behind these may be done before them.
-            Packet::FetchAtomic | Packet::CompareAtomic | Packet::Offer => Recall::Stop,
-            Packet::Eager | Packet::First | Packet::Segment | Packet::Rendezvous => Recall::Stop,
-            // Answers to the peer's operations, which have no order with ours.
-            Packet::Send | Packet::Done | Packet::Credit | Packet::Got | Packet::Acked => Recall::Leave,
-            Packet::Reply | Packet::Exposed => Recall::Leave,
+            packet if packet.is_answer() => Recall::Leave,
+            // Nothing behind these may be done before them.
+            _ => Recall::Stop,
         }
     }
 

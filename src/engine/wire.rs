@@ -55,6 +55,16 @@ pub enum Packet {
     CompareAtomic = 17,
 }
 
+impl Packet {
+    /// Whether it answers an operation of its receiver's. Answers have no order with what their sender asks for: that may
+    /// be done before they are read.
+    #[inline(always)]
+    pub const fn is_answer(self) -> bool {
+        use Packet::{Acked, Credit, Done, Exposed, Got, Reply, Send};
+        matches!(self, Send | Done | Credit | Got | Acked | Reply | Exposed)
+    }
+}
+
 /// Bits of `Header::flags`.
 pub mod flag {
     /// Goes to the tagged matcher.

@@ -190,7 +190,7 @@ impl Outbound {
     pub(super) fn reach<R>(&mut self, part: &RemotePart, wanted: Rights, work: impl FnOnce(UserBuf) -> R) -> Option<R> {
         let piece = self.find(part, wanted)?;
         // After `find`, which takes long when it maps: the peer may have read more by now.
-        if !self.has_seen_all() {
+        if !self.may_go_ahead() {
             return None;
         }
         let Some(marked) = self.enter_all(&[piece]) else {
@@ -224,7 +224,7 @@ impl Outbound {
             .iter()
             .map(|piece| unsafe { UserBuf::new(piece.addr as *mut u8, piece.len) });
         let memory = UserIov::new(buffers)?;
-        if !self.has_seen_all() {
+        if !self.may_go_ahead() {
             return None;
         }
         let Some(marked) = self.enter_all(pieces) else {
@@ -284,10 +284,10 @@ impl Outbound {
         Some(marked)
     }
 
-    /// The piece, if the kernel may copy it now: it is in a region, and the peer has read all that was pushed to it.
+    /// The piece, if the kernel may copy it now: it is in a region, and overtakes nothing that must come before it.
     #[cold]
     pub(super) fn copyable(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
-        if !self.has_seen_all() {
+        if !self.may_go_ahead() {
             return None;
         }
         self.copyable_now(part, access)
@@ -357,12 +357,11 @@ impl Outbound {
         copied.is_ok_and(|copied| copied == len)
     }
 
-    /// Whether the peer has read all that was pushed to it, or direct access may overtake the rest.
+    /// Whether direct access may overtake all that the peer has not read.
     #[inline(always)]
-    fn has_seen_all(&self) -> bool {
+    fn may_go_ahead(&self) -> bool {
         // SYNC POINT seen: acquire.
-        let seen = self.ring.seen().load(Ordering::Acquire);
-        seen == self.producer.position() || self.may_be_passed(seen)
+        self.ring.seen().load(Ordering::Acquire) >= self.ordered_until
     }
 
     /// The peer was just seen alive. Also tells the peer, before the first visit, that marks must be looked at.

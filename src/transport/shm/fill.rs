@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 /// Shorter bodies are copied by a loop. Longer ones glibc copies by `rep movsb`, too, but not from the beginning of a line on:
 /// 4 KiB take 885 ns so.
-const LONG: usize = 2112;
+pub(super) const LONG: usize = 2112;
 
 #[cfg(target_arch = "x86_64")]
 static IS_AMD: LazyLock<bool> = LazyLock::new(is_amd);
@@ -19,7 +19,7 @@ static IS_AMD: LazyLock<bool> = LazyLock::new(is_amd);
 #[inline(always)]
 pub(super) fn is_by_string(len: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return len > LONG && *IS_AMD;
+    return len >= LONG && *IS_AMD;
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
@@ -27,12 +27,6 @@ pub(super) fn is_by_string(len: usize) -> bool {
 /// Copies a body into its room in the ring, which is as long.
 #[inline(always)]
 pub(super) fn fill(room: &mut [u8], body: Body<'_>) {
-    if is_by_string(room.len()) {
-        if let Some(from) = in_one_piece(&body, room.len()) {
-            // SAFETY: the body is as long as the room, and no memory that may be sent is the ring's.
-            return unsafe { copy_by_string(from, room) };
-        }
-    }
     match body {
         Body::Empty => {}
         Body::Bytes(bytes) => room.copy_from_slice(bytes),
@@ -42,11 +36,23 @@ pub(super) fn fill(room: &mut [u8], body: Body<'_>) {
     }
 }
 
-/// Takes an address, so that on the way of short bodies their memory need not be described in memory.
+/// The same for a body of at least `LONG` bytes that lies in one place. Takes an address, so that on the way of short bodies
+/// their memory need not be described in memory.
 ///
 /// # Safety
 /// As many bytes as `room` has are readable at `from`, and are not `room`'s.
-#[inline(never)]
+pub(super) unsafe fn copy_long(from: *const u8, room: &mut [u8]) {
+    // SAFETY: as the caller promised.
+    unsafe {
+        match is_by_string(room.len()) {
+            true => copy_by_string(from, room),
+            false => core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()),
+        }
+    }
+}
+
+/// # Safety
+/// As many bytes as `room` has are readable at `from`, and are not `room`'s.
 unsafe fn copy_by_string(from: *const u8, room: &mut [u8]) {
     // SAFETY: as the caller promised.
     unsafe {
@@ -65,7 +71,7 @@ unsafe fn copy_by_string(from: *const u8, room: &mut [u8]) {
 
 /// Where a body of so many bytes lies, if that is one place.
 #[inline(always)]
-fn in_one_piece(body: &Body<'_>, len: usize) -> Option<*const u8> {
+pub(super) fn in_one_piece(body: &Body<'_>, len: usize) -> Option<*const u8> {
     match *body {
         Body::Bytes(bytes) => (bytes.len() == len).then_some(bytes.as_ptr()),
         Body::User { iov, at, .. } => {
@@ -122,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Whatever `fill` takes on this machine.
+    /// Whatever `copy_long` takes on this machine.
     #[test]
     fn a_string_is_copied_from_anywhere() {
         let bytes = bytes(2 * LONG);

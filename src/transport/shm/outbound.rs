@@ -5,7 +5,8 @@
 //! file, and so the lock, for as long as its process lives. A claimer that dies before it writes the state leaves the
 //! ring free.
 //!
-//! Called by `ShmTransport` for each push and for direct access. Knows the engine's headers as four words only.
+//! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it
+//! knows which are answers, else only that they are four words.
 
 use super::Config;
 use super::attention;
@@ -30,7 +31,6 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Outbound {
@@ -63,11 +63,9 @@ pub(super) struct Outbound {
     enlarge_refused_at: Option<u64>,
     /// The length of the body that found no room last.
     blocked_len: Option<usize>,
-    /// Where the last request for help (`dual_copy`) begins and ends in the ring. It changes no memory by itself, so
-    /// direct access may overtake it.
-    help_request: (u64, u64),
-    /// Where records lie that `recall` left in the ring because direct access may overtake them.
-    pub(super) left_by_recall: (u64, u64),
+    /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests for
+    /// help (`dual_copy`), which change no memory by themselves.
+    pub(super) ordered_until: u64,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
 }
@@ -142,8 +140,7 @@ impl Outbound {
             small_ring_end: None,
             enlarge_refused_at: None,
             blocked_len: None,
-            help_request: (0, 0),
-            left_by_recall: (0, 0),
+            ordered_until: 0,
             idle_since: None,
         })
     }
@@ -159,22 +156,12 @@ impl Outbound {
     /// Writes a packet as one record. `body` is no longer than `MAX_WRITE`.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
-        self.write(header.words(), body)
+        self.write(header.words(), body, !header.packet.is_answer())
     }
 
     /// Writes a record of this transport's own: a request for help.
     pub(super) fn push_words(&mut self, header: [u64; 4], body: &[u8]) -> Written {
-        let before = self.producer.position();
-        let sent = self.write(header, Body::Bytes(body));
-        self.help_request = (before, self.producer.position());
-        sent
-    }
-
-    /// Whether direct access may overtake all records from this position on: a request for help, or what `recall` left.
-    #[cold]
-    pub(super) fn may_be_passed(&self, seen: u64) -> bool {
-        let behind = (seen, self.producer.position());
-        self.help_request == behind || self.left_by_recall == behind
+        self.write(header, Body::Bytes(body), false)
     }
 
     /// Whether the peer was found not to poll and has not polled since.
@@ -192,18 +179,19 @@ impl Outbound {
         &self.ring
     }
 
+    /// `ordered`: direct access must not overtake it.
     #[inline(always)]
-    fn write(&mut self, header: [u64; 4], body: Body<'_>) -> Written {
+    fn write(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
         // Two copies of the code, because that for a record of one line is half as long.
         if ring::is_near(body.len()) {
-            self.put::<true>(header, body)
+            self.put::<true>(header, body, ordered)
         } else {
-            self.put::<false>(header, body)
+            self.put::<false>(header, body, ordered)
         }
     }
 
     #[inline(always)]
-    fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>) -> Written {
+    fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
         let len = body.len();
         let slot = loop {
             match self.producer.reserve(self.ring.rows(), len) {
@@ -216,16 +204,10 @@ impl Outbound {
                 Err(_) => return Written::Gone,
             }
         };
-        // SAFETY: the record is this side's, as it was reserved above and is published below.
-        let room = unsafe { self.ring.rows().body(slot.line, len) };
-        let started = if NEAR {
-            None
-        } else {
-            self.timer.start(len, self.copies())
-        };
-        fill::fill(room, body);
-        if let Some(started) = started {
-            self.filled(len, started.elapsed());
+        match fill::in_one_piece(&body, len) {
+            Some(from) if !NEAR && len >= fill::LONG => self.fill_long(slot, len, from),
+            // SAFETY: the record is this side's, as it was reserved above and is published below.
+            _ => fill::fill(unsafe { self.ring.rows().body(slot.line, len) }, body),
         }
         self.ring.rows().write_header(slot.line, header);
         // What `rep movsb` will write is not asked for ahead: see `fill`.
@@ -234,20 +216,30 @@ impl Outbound {
         } else {
             slot.more()
         };
-        self.publish(slot, len, ahead)
+        self.publish(slot, len, ahead, ordered)
     }
 
-    /// Tells the receiver, before the record is seen, what its body took.
+    /// Copies a body from one place, and tells the receiver now and then what that took.
     #[cold]
-    fn filled(&mut self, len: usize, time: Duration) {
-        let took = copy_speed::per_byte(len, time);
-        self.ring.filling().store(took, Ordering::Relaxed);
+    #[inline(never)]
+    fn fill_long(&mut self, slot: Slot, len: usize, from: *const u8) {
+        let started = self.timer.start(len, self.copies());
+        // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no memory
+        // that may be sent is the ring's.
+        unsafe { fill::copy_long(from, self.ring.rows().body(slot.line, len)) };
+        if let Some(started) = started {
+            let took = copy_speed::per_byte(len, started.elapsed());
+            self.ring.filling().store(took, Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]
-    fn publish(&mut self, slot: Slot, len: usize, ahead: u64) -> Written {
+    fn publish(&mut self, slot: Slot, len: usize, ahead: u64, ordered: bool) -> Written {
         let rows = self.ring.rows();
         self.producer.publish(rows, slot, len);
+        if ordered {
+            self.ordered_until = self.producer.position();
+        }
         self.producer
             .next_lines(rows.size(), ahead)
             .for_each(|line| self.ring.prepare(line));

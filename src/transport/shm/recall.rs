@@ -115,7 +115,7 @@ impl Outbound {
         // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
         self.producer.rewind(self.ring.rows(), ours);
         left.iter().for_each(|(header, body)| self.put_back(*header, body));
-        self.left_by_recall = (seen, self.producer.position());
+        self.ordered_until = seen;
         done
     }
 

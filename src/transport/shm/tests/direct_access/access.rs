@@ -263,6 +263,36 @@ fn nothing_passes_what_was_sent() {
     }
 }
 
+/// What answers the target's own operations has no order with ours, so that it need not be read before.
+#[test]
+fn answers_are_passed() {
+    for (memory, len) in [(Memory::shared(), 8), (Memory::private(), 100_000)] {
+        let mut p = pair(memory.region(Rights::BOTH));
+        let mut bytes = vec![3; len];
+        let mut done = |end: &mut ShmTransport| match memory.file {
+            Some(_) => write(end, p.to, &part(0, len), &mut bytes),
+            None => copy(end, p.to, &part(0, len), &own(&mut bytes), Access::Write),
+        };
+        for answer in [
+            Packet::Send,
+            Packet::Done,
+            Packet::Credit,
+            Packet::Got,
+            Packet::Acked,
+            Packet::Reply,
+            Packet::Exposed,
+        ] {
+            push(&mut p.end, p.to, &Header::new(answer, 1), &[4; 40]);
+            assert!(done(&mut p.end), "{answer:?}");
+        }
+        push(&mut p.end, p.to, &header(1), &body(1));
+        push(&mut p.end, p.to, &Header::new(Packet::Done, 1), &[]);
+        assert!(!done(&mut p.end), "a message comes first");
+        poll_until(&mut p.target, &mut Kept::default(), |kept| kept.packets.len() == 9);
+        assert!(done(&mut p.end));
+    }
+}
+
 /// The target does nothing but wait for a byte, from before the first operation to after the last.
 #[test]
 fn a_target_that_does_nothing_is_reached() {

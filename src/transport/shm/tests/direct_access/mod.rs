@@ -141,3 +141,7 @@ fn pair(region: Registered) -> Pair {
         to,
     }
 }
+
+fn push(end: &mut ShmTransport, to: PeerId, header: &Header, body: &[u8]) {
+    assert_eq!(end.push(to, header, Body::Bytes(body), None), Push::Done);
+}

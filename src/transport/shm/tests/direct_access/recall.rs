@@ -11,10 +11,6 @@ fn write_header(at: usize) -> Header {
     }
 }
 
-fn push(end: &mut ShmTransport, to: PeerId, header: &Header, body: &[u8]) {
-    assert_eq!(end.push(to, header, Body::Bytes(body), None), Push::Done);
-}
-
 /// Judges writes as the engine does, and notes their addresses.
 fn judge(header: &Header, len: usize, places: &mut Vec<u64>) -> Recall {
     match header.packet {
