@@ -202,6 +202,8 @@ impl Core {
         }
         let Some(id) = short.then_some(id) else { return };
         if let Some(send) = self.sends.remove(id) {
+            // It may have been offered, without finding room, before its memory was known.
+            self.release(to, id, send.holds);
             let kind = match send.op {
                 OutgoingOp::AtomicSent(_) => ShortKind::Atomic,
                 OutgoingOp::Write(RemoteSide::One { key }) => ShortKind::FirstWrite { addr: send.tag, key },

@@ -76,6 +76,26 @@ fn what_the_target_is_told_of_or_does_not_take_is_offered() {
     bed.check_nothing_left();
 }
 
+/// An offer exposes its memory. If it finds no room, and the target is seen to take writes there meanwhile, the write goes in
+/// parts, and its memory is not exposed any more.
+#[test]
+fn an_offer_that_found_no_room_may_go_in_parts() {
+    let (mut bed, memory) = bed([0; 2]);
+    bed.world.borrow_mut().manner.limits.gets_at_once = 0;
+    bed.world.borrow_mut().manner.full = 16;
+    bed.nodes[1].regions.remove(KEY).unwrap();
+    let local = numbered(LEN);
+    bed.rma(0, &write(&local)).unwrap();
+    register(&bed, 1, KEY, &memory, Rights::BOTH);
+    bed.rma(0, &write(&local)).unwrap();
+    assert_eq!(bed.nodes[0].engine.transport().inner.exposed(), 1);
+    bed.world.borrow_mut().manner.full = 0;
+    bed.settle();
+    assert_eq!((packets(&bed), bed.done(0).len()), ([6, 0], 2));
+    assert_eq!(bed.nodes[0].engine.transport().inner.exposed(), 0);
+    bed.check_nothing_left();
+}
+
 #[test]
 fn a_region_that_is_closed_meanwhile_is_one_error() {
     let (mut bed, memory) = bed([0; 2]);
