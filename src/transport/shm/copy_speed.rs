@@ -96,12 +96,11 @@ impl CopySpeed {
     }
 
     /// A copy that was to be timed is over, and its sender's last one took so long. Returns what copies are like, if they
-    /// were not like that before. The quicker of two counts: one may have been disturbed, or have touched new memory.
+    /// were not like that before. The quicker of two counts: one may have been disturbed, or have touched new memory. A
+    /// sender whose bodies come in pieces times none, and is taken to be as quick as this side.
     pub(super) fn took(&mut self, len: usize, time: Duration, sender: u64) -> Option<Copies> {
-        if sender == 0 {
-            return None;
-        }
-        let now = per_byte(len, time).saturating_add(sender);
+        let ours = per_byte(len, time);
+        let now = ours.saturating_add(if sender == 0 { ours } else { sender });
         let better = now.min(self.last.replace(now)?);
         let most = |than: Copies, below, above| if self.told >= than { above } else { below };
         let copies = if better < most(Copies::VeryQuick, VERY_QUICK, NO_LONGER_VERY) {
@@ -157,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn both_copies_count_and_nothing_is_known_without_the_senders() {
+    fn both_copies_count() {
         let mut speed = CopySpeed::default();
-        let time = Duration::from_nanos(QUICK / 2 * LEN as u64 / 1000);
+        let time = Duration::from_nanos(QUICK * 2 / 3 * LEN as u64 / 1000);
         let mut verdicts = |sender| [0; 2].map(|_| speed.took(LEN, time, sender));
-        assert_eq!(verdicts(0), [None; 2]);
-        assert_eq!(verdicts(QUICK / 3), [None, Some(Quick)]);
+        assert_eq!(verdicts(QUICK / 4), [None, Some(Quick)]);
         assert_eq!(verdicts(SLOW), [None, Some(Slow)]);
         assert_eq!(verdicts(1), [Some(Quick), None]);
+        assert_eq!(verdicts(0), [None, Some(Slow)], "a sender that times nothing");
     }
 
     #[test]

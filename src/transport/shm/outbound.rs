@@ -5,8 +5,8 @@
 //! file, and so the lock, for as long as its process lives. A claimer that dies before it writes the state leaves the
 //! ring free.
 //!
-//! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it
-//! knows which are answers, else only that they are four words.
+//! Called by `ShmTransport` for each push and for direct access. Of the engine's headers it knows which are answers, and
+//! else only that they are four words.
 
 use super::Config;
 use super::attention;
@@ -37,6 +37,7 @@ pub(super) struct Outbound {
     pub(super) producer: Producer,
     pub(super) ring: Ring,
     pub(super) choice: Choice,
+    /// Which of our copies into the ring are timed.
     timer: Sampler,
     pub(super) header: FileHeader,
     /// The peer as its file named it when we connected, and whether that process is known to be the peer's.
