@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(super) const MAX_BODY: usize = 8 << 10;
 /// The longest write of registered memory that is one packet. Each packet can be taken back by itself.
 pub(super) const MAX_WRITE: usize = 16 << 10;
-/// The longest write, and the longest read, that goes in packets where copies out of the ring are very quick. Measured there
+/// The longest write, and the longest read, that goes in packets where the ring is very quick. Measured there
 /// against the kernel's copies: writes of 64 KiB take half the time, of 1 MiB two thirds; reads of 64 KiB two thirds, of
 /// 128 KiB 0.8, of 256 KiB 1.5, as the target copies what is read before it sends it. Where more processes run than
 /// processors, reads of 128 KiB took twice as long.

@@ -1,7 +1,7 @@
 //! Whether what the kernel could copy goes better through the ring: messages that the receiver could fetch, and reads and
 //! writes of a peer's private memory.
 //!
-//! How quick the ring is, is measured by who copies out of it (`copy_speed`). Through it both sides work, so what is long
+//! How quick the ring is, both sides measure while they copy (`copy_speed`). Through it both of them work, so what is long
 //! goes there only while the peer is seen to poll: where more processes run than processors, waiting for the target, and its
 //! copying, costs more than the kernel's copy. Called by `ShmTransport`. Long messages are chosen by their receiver
 //! (`streaming`).
@@ -68,12 +68,12 @@ impl Outbound {
         self.is_worth_a_packet(copies, Copies::Quick)
     }
 
-    /// How the peer copies out of our ring.
+    /// How quickly bodies go through our ring, as the peer has found out.
     pub(super) fn copies(&self) -> Copies {
         Copies::of(self.ring.copies().load(Ordering::Relaxed))
     }
 
-    /// Whether copies out of a ring are quick enough. One in `TRIED_EACH` goes through the ring where they are not, and all
+    /// Whether a ring is quick enough. One in `TRIED_EACH` goes through the ring where they are not, and all
     /// until it is known, as only what comes that way shows how quick it is.
     pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
         if copies == Copies::Unknown || copies >= least {

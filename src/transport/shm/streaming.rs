@@ -12,7 +12,7 @@ use crate::sys::shared;
 use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Of so many messages one is streamed where copies out of the ring are not very quick, as only what comes that way shows
+/// Of so many messages one is streamed where the ring is not very quick, as only what comes that way shows
 /// how quick they are. The first is, as nothing is known of it.
 const TRIED_EACH: u8 = 64;
 /// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the kernel
