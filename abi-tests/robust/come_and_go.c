@@ -34,7 +34,7 @@ struct op {
 	struct fi_context2 context; /* first: completions lead here */
 	enum kind kind;
 	int peer;
-	bool tagged, promises, withdrawn;
+	bool tagged, promises, withdrawn; /* `promises`: its completion says that it is done at the host, or will be */
 	uint32_t number;
 	int slot;
 	uint64_t pattern, operand, result;
@@ -44,13 +44,14 @@ struct op {
 
 /*
  * What a slot at a host holds: `known` once an operation of this life has ended after which nothing else was begun. What a
- * life has begun may still be done when the next one writes, for there is no order between endpoints: so a slot that was
- * being written when a guest was closed lies elsewhere from then on.
+ * life has begun may still be done when the next one writes, for there is no order between endpoints: so a slot lies
+ * elsewhere from then on if it is not `there`, written for certain, when the guest is closed. It is when a write has ended
+ * that was to be delivered, or a read that the same life began after it.
  */
 struct slot {
 	uint64_t pattern;
 	size_t len;
-	bool known, busy, writing;
+	bool known, busy, there;
 	unsigned place;
 };
 
@@ -129,7 +130,7 @@ static void ended_one(void *context, int error, size_t len)
 	case WRITE:
 		if (error)
 			DIE("a write failed: %s", fi_strerror(error));
-		*at = (struct slot) { op->pattern, op->len, true, false, false, at->place };
+		*at = (struct slot) { op->pattern, op->len, true, false, op->promises, at->place };
 		break;
 	case READ:
 		if (error)
@@ -137,6 +138,7 @@ static void ended_one(void *context, int error, size_t len)
 		at->busy = false;
 		if (at->known && !holds(op->buf, op->len < at->len ? op->len : at->len, at->pattern))
 			DIE("slot %d at %d does not hold what was written last", op->slot, op->peer);
+		at->there = true;
 		break;
 	case ADD:
 		if (error)
@@ -205,10 +207,11 @@ static void go(void)
 	}
 	for (i = 0; i < processes; i++)
 		for (k = 0; k < SLOTS; k++) {
-			if (slot[i][k].writing)
+			slot[i][k].known &= slot[i][k].there && !slot[i][k].busy;
+			if (!slot[i][k].there)
 				slot[i][k].place = fresh_place(i);
-			slot[i][k].known &= !slot[i][k].busy;
-			slot[i][k].busy = slot[i][k].writing = false;
+			slot[i][k].there = true;
+			slot[i][k].busy = false;
 		}
 }
 
@@ -274,12 +277,16 @@ static void use_slot(struct op *op)
 	op->len = rnd() % 3 ? 1 + below(1000) : 1 + below(SLOT);
 	at->busy = true;
 	if (rnd() % 2) {
-		at->known = false;
-		at->writing = true;
+		struct iovec iov = { op->buf, op->len };
+		struct fi_rma_iov there = { where, op->len, shared->area_key[op->peer] };
+		struct fi_msg_rma msg = { &iov, NULL, 1, host_addr[op->peer], &there, 1, op, 0 };
+
+		at->known = at->there = false;
+		op->promises = rnd() % 2;
 		op->pattern = rnd();
 		op->kind = WRITE;
 		scramble(op->buf, op->len, op->pattern);
-		POST(fi_write(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
+		POST(fi_writemsg(guest.ep, &msg, op->promises ? FI_DELIVERY_COMPLETE : 0));
 	} else {
 		op->kind = READ;
 		POST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));
@@ -389,7 +396,7 @@ static void open_all(void)
 		}
 	for (i = 0; i < processes; i++)
 		for (k = 0; k < SLOTS; k++)
-			slot[i][k].place = fresh_place(i);
+			slot[i][k] = (struct slot) { .there = true, .place = fresh_place(i) };
 	meet();
 	for (i = 0; i < processes; i++) {
 		name = chosen_name(&base, (unsigned) i);
@@ -465,7 +472,7 @@ static void close_all(void)
 static void run(void)
 {
 	open_all();
-	while (steps < operations)
+	while (more_to_do())
 		step();
 	settle_accounts();
 	if (operations >= 1000 && (lives < 5 || !cancelled))

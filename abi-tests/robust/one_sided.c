@@ -461,7 +461,7 @@ static void settle_accounts(void)
 static void run(void)
 {
 	open_all();
-	while (steps < operations)
+	while (more_to_do())
 		step();
 	settle_accounts();
 	close_all();

@@ -47,6 +47,8 @@ extern OWN_ALL int steps; /* as many as this process has begun */
 /* What main calls; `seen_by_all` is where the shared bytes will be. */
 int crowd(const struct crowd *plan, void *seen_by_all, int argc, char **argv);
 
+/* Whether this process has operations to begin: as many as were asked for, and until enough processes were stopped. */
+bool more_to_do(void);
 /* Waits until all processes come here. */
 void meet(void);
 /* Has the plan's `ended` called for each completion that there is. */
