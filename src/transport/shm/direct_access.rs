@@ -284,16 +284,7 @@ impl Outbound {
         Some(marked)
     }
 
-    /// The piece, if the kernel may copy it now: it is in a region, and overtakes nothing that must come before it.
-    #[cold]
-    pub(super) fn copyable(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
-        if !self.may_go_ahead() {
-            return None;
-        }
-        self.copyable_now(part, access)
-    }
-
-    /// The same, whatever the peer has read.
+    /// The piece, if it is in a region that the kernel may copy from or to, whatever the peer has read.
     pub(super) fn copyable_now(&mut self, part: &RemotePart, access: Access) -> Option<RemoteRange> {
         if self.cache.get().is_none_or(|cached| cached.key != part.key) {
             self.look_up(part.key);
@@ -359,7 +350,7 @@ impl Outbound {
 
     /// Whether direct access may overtake all that the peer has not read.
     #[inline(always)]
-    fn may_go_ahead(&self) -> bool {
+    pub(super) fn may_go_ahead(&self) -> bool {
         // SYNC POINT seen: acquire.
         self.ring.seen().load(Ordering::Acquire) >= self.ordered_until
     }

@@ -364,10 +364,12 @@ impl Transport for ShmTransport {
         if self.is_better_sent(to, access, part.len) && self.direct_path(to).is_none_or(|out| !out.is_not_polling()) {
             return port::Get::Unsupported;
         }
-        let Some((range, asleep)) = self
-            .direct_path(to)
-            .and_then(|out| Some((out.copyable(part, access)?, out.is_asleep())))
-        else {
+        let long_enough = part.len >= self.config.bulk;
+        let found = self.direct_path(to).and_then(|out| {
+            let may_go_ahead = if long_enough { out.has_been_read() } else { out.may_go_ahead() };
+            may_go_ahead.then(|| Some((out.copyable_now(part, access)?, out.is_asleep())))?
+        });
+        let Some((range, asleep)) = found else {
             return port::Get::Unsupported;
         };
         // A sleeping target is not woken to help, and one that still helps with another copy is not waited for. What
