@@ -120,8 +120,8 @@ impl<T: Transport> Engine<T> {
         if gone || rma.data.is_some() || !room || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
-        let id = self.core.sends.insert(Outgoing::rma(rma));
-        let token = GetOwner::Read(id).token();
+        // Most copies are over when the call returns: only for one that is not is there anything to keep.
+        let token = GetOwner::Read(self.core.sends.next_id()).token();
         let copy = CopyOp {
             access: rma.access,
             parts: core::slice::from_ref(part),
@@ -129,14 +129,12 @@ impl<T: Transport> Engine<T> {
             data: None,
         };
         match self.transport.copy(rma.to, &copy, token) {
-            Get::Later => self.core.copying(id),
-            got => {
-                self.core.sends.remove(id);
-                if got != Get::Done {
-                    return false;
-                }
-                report.report(rma.done());
+            Get::Later => {
+                let id = self.core.sends.insert(Outgoing::rma(rma));
+                self.core.copying(id);
             }
+            Get::Done => report.report(rma.done()),
+            _ => return false,
         }
         true
     }
