@@ -11,10 +11,10 @@
 //! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
 //!
 //! **Memory.** Large messages are fetched by the kernel (`get`), by sender and receiver together if both run
-//! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`, `ring_or_kernel`). Registered
-//! memory stands in a table of the file (`region_table`); an initiator maps it and works in place, or has the kernel copy
-//! it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's (`proof`). Short operations that wait
-//! for a target which does not poll are taken back from its ring and done so (`recall`, `exclusion`).
+//! (`dual_copy`), or go through the ring where that is quicker (`copy_speed`, `streaming`, `ring_or_kernel`, `trials`).
+//! Registered memory stands in a table of the file (`region_table`); an initiator maps it and works in place, or has the
+//! kernel copy it (`direct_access`, `mapped_region`), once the pid is proved to be the peer's (`proof`). Short operations
+//! that wait for a target which does not poll are taken back from its ring and done so (`recall`, `exclusion`).
 //!
 //! **Death.** Endpoints and claims are kernel locks, which end with their process. `housekeeping` asks for each peer's
 //! lock within a second; `peers` reports a death after what the peer had sent. Whoever finds files of the dead removes
@@ -51,6 +51,7 @@ mod ring_or_kernel;
 mod sleeping;
 mod streaming;
 mod sweep;
+mod trials;
 
 #[cfg(test)]
 mod tests;
@@ -366,7 +367,11 @@ impl Transport for ShmTransport {
         }
         let long_enough = part.len >= self.config.bulk;
         let found = self.direct_path(to).and_then(|out| {
-            let may_go_ahead = if long_enough { out.has_been_read() } else { out.may_go_ahead() };
+            let may_go_ahead = if long_enough {
+                out.has_been_read()
+            } else {
+                out.may_go_ahead()
+            };
             may_go_ahead.then(|| Some((out.copyable_now(part, access)?, out.is_asleep())))?
         });
         let Some((range, asleep)) = found else {

@@ -12,12 +12,11 @@ use super::copy_speed::Copies;
 use super::inbound::Inbound;
 use super::outbound::Outbound;
 use super::ring::Lines;
+use super::trials::Trials;
 use crate::engine::op::Access;
 use crate::engine::port::PeerId;
 use core::sync::atomic::Ordering;
 
-/// Where the ring is not quick enough one of so many goes there all the same, as only that shows how quick it is.
-const TRIED_EACH: u8 = 64;
 /// That the peer was seen to poll holds for so many long operations.
 const LOOKED_EACH: u8 = 16;
 /// A look reads the number of its polls at most so often, which takes a microsecond.
@@ -33,8 +32,7 @@ const LOOKS_AT_MOST: usize = 8192;
 /// What is known of one peer.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
-    /// Since one was sent through the ring to see how quick that is.
-    not_tried: u8,
+    trials: Trials,
     /// Long operations that still go by the kernel, as the peer was not seen to poll.
     left_alone: u8,
     /// Long operations that may still go through the ring without another look, as it was.
@@ -84,14 +82,13 @@ impl Outbound {
         Copies::of(self.ring.copies().load(Ordering::Relaxed))
     }
 
-    /// Whether a ring is quick enough. One in `TRIED_EACH` goes through the ring where they are not, and all
-    /// until it is known, as only what comes that way shows how quick it is.
+    /// Whether a ring is quick enough, or one is to go there to see whether it still is not. All do until it is known.
     pub(super) fn is_worth_a_packet(&mut self, copies: Copies, least: Copies) -> bool {
         if copies == Copies::Unknown || copies >= least {
+            self.choice.trials = Trials::default();
             return true;
         }
-        self.choice.not_tried = (self.choice.not_tried + 1) % TRIED_EACH;
-        self.choice.not_tried == 0
+        self.choice.trials.is_due()
     }
 
     /// Whether an operation that is longer than `MAX_BODY` may wait for the peer: it was just seen to poll.

@@ -7,14 +7,12 @@
 
 use super::ShmTransport;
 use super::copy_speed::Copies;
+use super::trials::Trials;
 use crate::engine::port::{PeerId, Token};
 use crate::sys::shared;
 use core::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Of so many messages one is streamed where the ring is not very quick, as only what comes that way shows
-/// how quick they are. The first is, as nothing is known of it.
-const TRIED_EACH: u8 = 64;
 /// The receiver looks twice within this time, and the sender must have polled in between. A copy of 64 KiB by the kernel
 /// takes twice as long.
 const SOON: Duration = Duration::from_micros(2);
@@ -30,10 +28,10 @@ pub(super) enum Way {
     NotYet,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Streaming {
-    /// Messages since one was tried, and which is being tried.
-    not_tried: u8,
+    /// Which messages are streamed where the ring is not very quick, and which is being tried.
+    trials: Trials,
     tried: Option<Token>,
     look: Option<Look>,
     /// Messages that are still to be copied without a look.
@@ -62,6 +60,17 @@ impl ShmTransport {
     }
 }
 
+impl Default for Streaming {
+    fn default() -> Streaming {
+        Streaming {
+            trials: Trials::at_once(),
+            tried: None,
+            look: None,
+            left_alone: 0,
+        }
+    }
+}
+
 impl Streaming {
     /// For a message of this token. `polls`: the sender's, by now. `may_try`: whether the ring is worth its memory.
     pub(super) fn choose(&mut self, token: Token, copies: Copies, polls: u64, may_try: impl FnOnce() -> bool) -> Way {
@@ -70,7 +79,9 @@ impl Streaming {
             return Way::Kernel;
         }
         let now = Instant::now();
-        if copies != Copies::VeryQuick && self.tried != Some(token) {
+        if copies == Copies::VeryQuick {
+            self.trials = Trials::default();
+        } else if self.tried != Some(token) {
             // A copy by the kernel takes so long that what is tried would not be looked at again soon.
             if self.tried.is_some() && self.is_recent(now) {
                 return Way::NotYet;
@@ -108,8 +119,7 @@ impl Streaming {
     }
 
     fn is_to_be_tried(&mut self, token: Token, may_try: impl FnOnce() -> bool) -> bool {
-        self.tried = (self.not_tried == 0 && may_try()).then_some(token);
-        self.not_tried = (self.not_tried + 1) % TRIED_EACH;
+        self.tried = (self.trials.is_due() && may_try()).then_some(token);
         self.tried.is_some()
     }
 }
@@ -149,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn where_copies_are_slower_one_message_in_many_is_tried() {
+    fn where_copies_are_slower_some_messages_are_tried() {
         for copies in [Copies::Unknown, Copies::Slow, Copies::Quick] {
             let mut streaming = Streaming::default();
             let is_tried = |token: &Token| {
@@ -160,8 +170,8 @@ mod tests {
                 }
                 first != [Way::Kernel]
             };
-            let tried: Vec<Token> = (0..3 * u64::from(TRIED_EACH)).filter(is_tried).collect();
-            assert_eq!(tried, [0, 1, 2].map(|time| time * u64::from(TRIED_EACH)));
+            let tried: Vec<Token> = (0..200).filter(is_tried).collect();
+            assert_eq!(tried, [0, 64, 192]);
         }
     }
 
@@ -180,7 +190,7 @@ mod tests {
     #[test]
     fn nothing_is_tried_that_is_not_worth_its_memory() {
         let mut streaming = Streaming::default();
-        for token in 0..2 * u64::from(TRIED_EACH) {
+        for token in 0..200 {
             assert_eq!(streaming.choose(token, Copies::Unknown, token, || false), Way::Kernel);
         }
         assert_eq!(streaming.choose(999, Copies::VeryQuick, 1, || false), Way::NotYet);

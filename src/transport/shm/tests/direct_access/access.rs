@@ -1,7 +1,7 @@
 //! What is read and written in place or copied by the kernel, and what is left to the target.
 
 use super::*;
-use crate::transport::shm::config::{MAX_READ, MAX_WRITTEN};
+use crate::transport::shm::config::{MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use crate::transport::shm::copy_speed::Copies;
 
 #[test]
@@ -87,7 +87,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
     let rows = [
         (Copies::Unknown, MAX_WRITTEN),
         (Copies::Slow, bulk - 1),
-        (Copies::Quick, MAX_BODY),
+        (Copies::Quick, MAX_WRITE),
         (Copies::VeryQuick, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
@@ -99,6 +99,8 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
             bulk - 1,
             bulk,
             MAX_BODY + 1,
+            MAX_WRITE,
+            MAX_WRITE + 1,
             MAX_READ,
             MAX_READ + 1,
             MAX_WRITTEN,
@@ -137,6 +139,43 @@ fn long_operations_are_not_sent_to_a_target_that_is_not_seen_to_poll() {
         assert!(asked > 64, "{asked}");
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn the_kernel_waits_for_what_is_being_read() {
+    let memory = Memory::private();
+    let p = pair(memory.region(Rights::BOTH));
+    let (mut end, mut target, to) = (p.end, p.target, p.to);
+    assert!(!write(&mut end, to, &part(0, 8), &mut [1; 8]));
+    let mut bytes = vec![3; end.config.bulk];
+    let mut copied_behind_a_record = |number| {
+        // Where the other thread has no turn, the ring is full by now.
+        let pushed = end.push(to, &header(number), Body::Empty, None);
+        assert!(matches!(pushed, Push::Done | Push::Full));
+        let out = end.peers.get_mut(to).unwrap().out.as_mut().unwrap();
+        out.ring().copies().store(Copies::Slow as u64, Ordering::Relaxed);
+        let unread = !out.may_go_ahead();
+        copy(&mut end, to, &part(0, bytes.len()), &own(&mut bytes), Access::Write) && unread
+    };
+    assert!(
+        (0..100).all(|number| !copied_behind_a_record(number)),
+        "nobody reads it"
+    );
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                target.poll(&mut Kept::default(), 64);
+            }
+        });
+        let (start, mut number) = (Instant::now(), 100);
+        while !copied_behind_a_record(number) {
+            number += 1;
+            assert!(start.elapsed() < PATIENCE, "never");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 3);
 }
 
 /// Each of these is for the target to answer.
