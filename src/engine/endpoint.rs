@@ -140,8 +140,9 @@ impl<T: Transport> Engine<T> {
     #[cold]
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
-        if send.body.len() > self.core.limits.eager_if_fetched {
-            self.core.peer(send.to).sooner_sent = self.transport.is_sooner_sent(send.to);
+        let len = send.body.len();
+        if len > self.core.limits.eager_if_fetched {
+            self.core.peer(send.to).sooner_sent = self.transport.is_sooner_sent(send.to, len);
         }
         self.note_way(send.to);
         if self.offer_at_once(send) {

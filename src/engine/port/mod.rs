@@ -333,8 +333,8 @@ pub trait Transport {
     /// the body is copied by what cannot be sent at once: it is a copy already, memory of FI_INJECT, or of a region.
     fn push(&mut self, to: PeerId, header: &Header, body: Body<'_>, notice: Option<Notice>) -> Push;
 
-    /// Whether this peer gets a message of up to `Limits::eager` bytes sooner in packets than by `get`.
-    fn is_sooner_sent(&mut self, _to: PeerId) -> bool {
+    /// Whether this peer gets a message of this length, up to `Limits::eager`, sooner in packets than by `get`.
+    fn is_sooner_sent(&mut self, _to: PeerId, _len: usize) -> bool {
         false
     }
 

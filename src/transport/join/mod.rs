@@ -293,10 +293,12 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
         match self.near_to(to) {
-            Some((near, number)) => near.is_sooner_sent(number),
-            None => self.far_to(to).is_some_and(|(far, number)| far.is_sooner_sent(number)),
+            Some((near, number)) => near.is_sooner_sent(number, len),
+            None => self
+                .far_to(to)
+                .is_some_and(|(far, number)| far.is_sooner_sent(number, len)),
         }
     }
 

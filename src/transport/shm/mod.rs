@@ -288,9 +288,9 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
         let out = self.peers.get_mut(to).and_then(|peer| peer.out.as_mut());
-        out.is_none_or(Outbound::is_sooner_sent)
+        out.is_none_or(|out| out.is_sooner_sent(len))
     }
 
     fn abandon(&mut self, peer: PeerId) -> bool {

@@ -41,6 +41,16 @@ pub(super) struct Choice {
     not_waited: u8,
 }
 
+/// How quick the ring must be. A copy by the kernel takes a microsecond and 60 to 85 ns for each KiB, so that a long one takes
+/// less for a byte.
+fn quick_enough_for(len: usize) -> Copies {
+    if len <= MAX_WRITE {
+        Copies::Quick
+    } else {
+        Copies::VeryQuick
+    }
+}
+
 impl ShmTransport {
     /// Whether an operation on a peer's private memory goes better as packets than by the kernel.
     pub(super) fn is_better_sent(&mut self, to: PeerId, access: Access, len: usize) -> bool {
@@ -54,11 +64,10 @@ impl ShmTransport {
         // What is read we copy out of the peer's ring.
         let ring = self.peers.get(to).and_then(|peer| peer.ring);
         let ours = ring.and_then(|ring| self.inbox.get(ring)).map(Inbound::copies);
-        // The kernel's copy takes a microsecond and 60 to 85 ns for each KiB, so that long ones take less for a byte.
-        let least = if len <= MAX_WRITE {
-            Copies::Quick
-        } else {
-            Copies::VeryQuick
+        // The target copies once more what is read.
+        let least = match access {
+            Access::Read if len > MAX_BODY => Copies::VeryQuick,
+            _ => quick_enough_for(len),
         };
         self.direct_path(to).is_none_or(|out| {
             let copies = match access {
@@ -72,9 +81,9 @@ impl ShmTransport {
 
 impl Outbound {
     /// Whether a message that the peer could fetch is better sent through the ring.
-    pub(super) fn is_sooner_sent(&mut self) -> bool {
+    pub(super) fn is_sooner_sent(&mut self, len: usize) -> bool {
         let copies = self.copies();
-        self.is_worth_a_packet(copies, Copies::Quick)
+        self.is_worth_a_packet(copies, quick_enough_for(len))
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.

@@ -314,9 +314,9 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
-    fn is_sooner_sent(&mut self, to: PeerId) -> bool {
+    fn is_sooner_sent(&mut self, to: PeerId, len: usize) -> bool {
         self.behind(to)
-            .is_some_and(|(transport, number)| transport.is_sooner_sent(number))
+            .is_some_and(|(transport, number)| transport.is_sooner_sent(number, len))
     }
 
     fn connect(&mut self, to: PeerId) -> Contact {

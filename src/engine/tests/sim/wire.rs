@@ -42,7 +42,7 @@ impl Transport for Wire {
         Some(PeerId::from_le_bytes(address.try_into().ok()?))
     }
 
-    fn is_sooner_sent(&mut self, _: PeerId) -> bool {
+    fn is_sooner_sent(&mut self, _: PeerId, _: usize) -> bool {
         let mut world = self.world.borrow_mut();
         world.roll(16) < world.manner.sooner_sent
     }

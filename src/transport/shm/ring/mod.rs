@@ -5,8 +5,8 @@
 //! word, is written last: it tells that the record is there and how long it is. So a short record moves one cache line,
 //! and neither side does a read-modify-write.
 //!
-//! Short records begin at line 0 again already behind the front, a quarter of a large ring, so that its lines stay in
-//! both processors' first caches. While the consumer has not read the front yet, they go on behind it.
+//! Short records begin at line 0 again already behind the front, an eighth of a large ring, so that its lines stay in
+//! both processors' first caches, for either direction. While the consumer has not read the front yet, they go on behind it.
 //!
 //! The control word has the number of the lap around the ring in which it was written. So the consumer knows a word of
 //! an earlier lap as old, and nobody has to clear it. But the body of a longer record covers the first words of its
@@ -41,8 +41,8 @@ impl Size {
             shift: lines.trailing_zeros(),
             front: match lines {
                 0..SMALLEST_FRONT => lines,
-                _ if lines < 4 * SMALLEST_FRONT => SMALLEST_FRONT,
-                _ => lines / 4,
+                _ if lines < 8 * SMALLEST_FRONT => SMALLEST_FRONT,
+                _ => lines / 8,
             },
         }
     }

@@ -49,22 +49,26 @@ fn a_sender_learns_whether_copies_are_quick() {
     let mut neighbour = dir.open("neighbour");
     let neighbours_b = neighbour.peer(b"b").unwrap();
     push_all(&mut neighbour, neighbours_b, 0..1, &mut at_b);
-    let (quick, slow) = (Duration::from_nanos(1), Duration::from_secs(1));
+    let (very_quick, quick) = (Duration::from_nanos(1), Duration::from_nanos(400));
+    let slow = Duration::from_secs(1);
     for sender in 1..=2 {
         let mut a = dir.open("a");
         let to_b = a.peer(b"b").unwrap();
         push_all(&mut a, to_b, 0..1, &mut at_b);
         poll_until(&mut b, &mut at_b, |kept| kept.packets.len() == 1 + sender);
-        assert!(a.is_sooner_sent(to_b), "nothing is known");
+        assert!(a.is_sooner_sent(to_b, 8 << 10), "nothing is known");
         copied(&mut b, slow);
         copied(&mut b, slow);
-        let tried = (0..640).filter(|_| a.is_sooner_sent(to_b));
+        let tried = (0..640).filter(|_| a.is_sooner_sent(to_b, 8 << 10));
         assert_eq!(tried.count(), 4, "one in 64, and then fewer");
         copied(&mut b, quick);
-        assert!((0..100).all(|_| a.is_sooner_sent(to_b)));
+        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 8 << 10)));
+        assert!(!a.is_sooner_sent(to_b, 32 << 10), "which the kernel does better");
+        copied(&mut b, very_quick);
+        assert!((0..100).all(|_| a.is_sooner_sent(to_b, 32 << 10)));
         copied(&mut b, slow);
         copied(&mut b, slow);
-        assert!(!a.is_sooner_sent(to_b));
+        assert!(!a.is_sooner_sent(to_b, 8 << 10));
         drop(a);
         poll_until(&mut b, &mut at_b, |kept| kept.gone.len() == sender);
     }
