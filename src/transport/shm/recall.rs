@@ -29,6 +29,11 @@ struct Unread {
 }
 
 impl Unread {
+    /// Whether it is to be written anew if all others are taken back.
+    fn stays(&self, ours: u64) -> bool {
+        matches!(self.recall, Recall::Leave) && self.end > ours
+    }
+
     fn contents(&self) -> ([u64; 4], Vec<u8>) {
         // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
         let body: &[u8] = unsafe { self.rows.body(self.record.line, self.record.len) };
@@ -47,6 +52,11 @@ impl Outbound {
         let looks = self.header.polls().load(Ordering::Relaxed);
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
+        let ours = self.first_of_ours(seen);
+        let staying = unread.iter().filter(|one| one.stays(ours)).map(|one| one.record.len);
+        if !self.producer.fit_behind(self.ring.rows(), ours, staying) {
+            return None;
+        }
         let words = *self.ring.rows();
         let done = exclusion::take_back(&words, seen, barrier::everywhere, || self.carry_out(seen, &unread));
         self.idle_since = done.map(|_| looks);
@@ -57,9 +67,9 @@ impl Outbound {
     /// here.
     fn unread(&self, seen: u64, mut judge: impl FnMut(&Header, usize) -> Recall) -> Option<Vec<Unread>> {
         let tail = self.producer.position();
-        // The peer writes `seen`, and may write anything.
+        // The peer writes `seen`, and may write anything. Skipped lines count.
         tail.checked_sub(seen)
-            .filter(|len| *len <= SMALL.lines() + LARGE.lines())?;
+            .filter(|len| *len <= SMALL.lines() + 2 * LARGE.lines())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
         while reader.position() < tail {
@@ -92,10 +102,15 @@ impl Outbound {
         matches!(first?.recall, Recall::Write(_) | Recall::Read(..)).then_some(unread)
     }
 
+    /// The position from which on records are written anew. The word that ends the small ring stays, and with it what is before
+    /// it.
+    fn first_of_ours(&self, seen: u64) -> u64 {
+        seen.max(self.small_ring_end.map_or(0, |end| end + 1))
+    }
+
     /// Does what can be done, in order, and takes those records back. Says how many operations that was.
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
-        // The word that ends the small ring stays, and with it what is before it.
-        let ours = seen.max(self.small_ring_end.map_or(0, |end| end + 1));
+        let ours = self.first_of_ours(seen);
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
         for one in unread {
             if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
@@ -108,7 +123,7 @@ impl Outbound {
                 // This and all behind it stay where they are.
                 return done;
             }
-            if one.end > ours {
+            if one.stays(ours) {
                 left.push(one.contents());
             }
         }
@@ -121,7 +136,7 @@ impl Outbound {
 
     fn put_back(&mut self, header: [u64; 4], body: &[u8]) {
         let rows = *self.ring.rows();
-        // There is room for what stood in the ring before, unless the peer writes nonsense where it gives lines back.
+        // There is room, as was seen, unless the peer writes nonsense where it gives lines back.
         let Ok(Some(slot)) = self.producer.reserve_behind(&rows, body.len()) else {
             return;
         };

@@ -6,7 +6,8 @@
 //! and neither side does a read-modify-write.
 //!
 //! Short records begin at line 0 again already behind the front, an eighth of a large ring, so that its lines stay in
-//! both processors' first caches, for either direction. While the consumer has not read the front yet, they go on behind it.
+//! both processors' first caches, for either direction. While the consumer has not read the front yet, they go on behind it;
+//! and if it stops when they have just begun at line 0 again, they go on behind what it has not read, over another skip.
 //!
 //! The control word has the number of the lap around the ring in which it was written. So the consumer knows a word of
 //! an earlier lap as old, and nobody has to clear it. But the body of a longer record covers the first words of its
@@ -96,7 +97,8 @@ const BODY_NEAR: usize = 40;
 const BODY_FAR: usize = LINE;
 const NEAR_MOST: usize = LINE - BODY_NEAR;
 
-// A control word, from the top: the lap, counted from 1; what it stands for; the length of a record's body.
+// A control word, from the top: the lap, counted from 1; what it stands for; the length of a record's body, or the lines that
+// are skipped, with this one.
 const LEN: u64 = (1 << 16) - 1;
 const RECORD: u64 = 1 << 16;
 const SKIP: u64 = 2 << 16;
@@ -108,6 +110,10 @@ const LAP_SHIFT: u32 = 20;
 const SMALLEST_FRONT: u64 = 16;
 /// The most lines of a ring.
 const MOST: u64 = 1024;
+/// From what the consumer has read to the last record there are less than so many rings: skipped lines count.
+const MOST_WAITING: u64 = 2;
+/// No position.
+const NOWHERE: u64 = u64::MAX;
 const _: () = assert!(longest(MOST) as u64 <= LEN);
 
 /// Whether a record takes a single line.
@@ -168,6 +174,8 @@ pub(super) struct Producer {
     taken: u64,
     /// From this position on a small ring counts as full, so that its owner replaces it by a large one.
     outgrown_at: u64,
+    /// The position of the last skip to line 0. The lines from there to the end of the ring are free, whatever is before them.
+    skipped_at: u64,
     /// A bit for each line whose first word may be anything: part of a body, or older than the ring.
     covered: [u64; MOST as usize / 64],
 }
@@ -178,6 +186,7 @@ impl Default for Producer {
             tail: 0,
             taken: 0,
             outgrown_at: OUTGROWN_AFTER,
+            skipped_at: NOWHERE,
             covered: [!0; MOST as usize / 64],
         }
     }
@@ -198,6 +207,22 @@ impl Producer {
         self.reserve_until(lines.size().lines(), lines, lines_for(len))
     }
 
+    /// Whether that holds for records of these lengths, from a position on. It does unless lines were skipped over what is
+    /// unread.
+    pub(super) fn fit_behind<L: Lines>(&self, lines: &L, position: u64, lens: impl Iterator<Item = usize>) -> bool {
+        let size = lines.size();
+        let behind = lens.fold(position, |at, len| {
+            let (start, need) = (size.line(at), lines_for(len));
+            let skip = if start + need > size.lines() {
+                size.lines() - start
+            } else {
+                0
+            };
+            at + skip + need
+        });
+        check_taken(lines.taken(), self.tail, size).is_ok_and(|taken| behind < taken + size.lines())
+    }
+
     /// Room for so many lines, of which the last is before `end` if the consumer has read what is at the beginning.
     #[inline(always)]
     fn reserve_until<L: Lines>(&mut self, end: u64, lines: &L, need: u64) -> Result<Option<Slot>, Broken> {
@@ -205,7 +230,7 @@ impl Producer {
         let start = size.line(self.tail);
         let mut skip = if start + need > end { size.lines() - start } else { 0 };
         // One line more, behind the record, is kept free for the consumer to look at.
-        if size.lines() - (self.tail - self.taken) <= need + skip {
+        if self.tail + need + skip >= self.taken + size.lines() {
             match self.look_for_room(lines, start, need, skip)? {
                 Some(found) => skip = found,
                 None => return Ok(None),
@@ -227,11 +252,23 @@ impl Producer {
     fn look_for_room<L: Lines>(&mut self, lines: &L, start: u64, need: u64, skip: u64) -> Result<Option<u64>, Broken> {
         let size = lines.size();
         self.taken = check_taken(lines.taken(), self.tail, size)?;
-        let free = size.lines() - (self.tail - self.taken);
-        let fits = |skip: &u64| free > need + skip && self.tail < self.outgrown_at;
+        if self.is_outgrown() {
+            return Ok(None);
+        }
         // It may go on behind the front that the consumer has not read yet.
         let behind = (start + need <= size.lines()).then_some(0);
-        Ok([Some(skip), behind].into_iter().flatten().find(fits))
+        let fits = |skip: &u64| self.tail + need + skip < self.taken + size.lines();
+        let found = [Some(skip), behind].into_iter().flatten().find(fits);
+        Ok(found.or_else(|| self.over_what_is_unread(size, start, need)))
+    }
+
+    /// The lines to skip to those that the last skip to line 0 left out, and that the consumer will not look at. What it has not
+    /// read lies before them.
+    fn over_what_is_unread(&self, size: Size, start: u64, need: u64) -> Option<u64> {
+        let is_unread = self.taken <= self.skipped_at && self.skipped_at < self.tail;
+        let from = start.max(size.line(self.skipped_at) + 1);
+        // The line behind the record is kept free, and line 0 is not.
+        (is_unread && from + need < size.lines()).then(|| from - start)
     }
 
     /// Makes the record in `slot` visible.
@@ -240,7 +277,10 @@ impl Producer {
         let size = lines.size();
         lines.publish(slot.line, size.lap(self.tail + slot.skip) | RECORD | len as u64);
         if slot.skip > 0 {
-            lines.publish(size.line(self.tail), size.lap(self.tail) | SKIP);
+            lines.publish(size.line(self.tail), size.lap(self.tail) | SKIP | slot.skip);
+            if slot.line == 0 {
+                self.skipped_at = self.tail;
+            }
         }
         self.tail += slot.skip + slot.lines;
         if slot.lines > 1 {
@@ -256,6 +296,7 @@ impl Producer {
         from.publish(size.line(self.tail), size.lap(self.tail) | MOVED);
         self.tail += 1;
         self.outgrown_at = u64::MAX;
+        self.skipped_at = NOWHERE;
         self.covered = [!0; MOST as usize / 64];
     }
 
@@ -281,7 +322,8 @@ impl Producer {
     #[inline(always)]
     pub(super) fn next_lines(&self, size: Size, more: u64) -> impl Iterator<Item = u64> + use<> {
         // The line behind a record always is.
-        let more = more.min(size.lines() - (self.tail - self.taken) - 1);
+        let free = (self.taken + size.lines()).saturating_sub(self.tail + 1);
+        let more = more.min(free);
         (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
     }
 
@@ -291,7 +333,7 @@ impl Producer {
         let Some(gone) = self
             .tail
             .checked_sub(position)
-            .filter(|gone| (1..=lines.size().lines()).contains(gone))
+            .filter(|gone| (1..=MOST_WAITING * lines.size().lines()).contains(gone))
         else {
             return;
         };
@@ -299,9 +341,12 @@ impl Producer {
         let line = size.line(position);
         let until_end = gone.min(size.lines() - line);
         self.cover(line, until_end);
-        self.cover(0, gone - until_end);
+        self.cover(0, (gone - until_end).min(size.lines()));
         self.tail = position;
         self.taken = self.taken.min(position);
+        if self.skipped_at >= position {
+            self.skipped_at = NOWHERE;
+        }
         self.uncover(lines, line);
     }
 
@@ -335,7 +380,7 @@ impl Producer {
 #[inline]
 fn check_taken(taken: u64, tail: u64, size: Size) -> Result<u64, Broken> {
     match tail.checked_sub(taken) {
-        Some(waiting) if waiting <= size.lines() => Ok(taken),
+        Some(waiting) if waiting <= MOST_WAITING * size.lines() => Ok(taken),
         _ => Err(Broken),
     }
 }
@@ -393,18 +438,19 @@ impl Consumer {
         match decode(size, line, word, lap) {
             Ok(found) => Ok(Some(found)),
             Err(Broken) if word < lap => Ok(None),
-            Err(Broken) if word == lap | SKIP && line != 0 => self.next_lap(lines, line),
+            Err(Broken) if word & !LEN == lap | SKIP => self.skip(lines, word & LEN),
             Err(Broken) if word == lap | MOVED => Err(RingEnd::Moved),
             Err(Broken) => Err(RingEnd::Broken),
         }
     }
 
-    /// The record at line 0, behind a skip.
+    /// The record behind so many skipped lines.
     #[cold]
-    fn next_lap<L: Lines>(&mut self, lines: &L, line: u64) -> Result<Option<Record>, RingEnd> {
+    fn skip<L: Lines>(&mut self, lines: &L, count: u64) -> Result<Option<Record>, RingEnd> {
         let size = lines.size();
-        self.head += size.lines() - line;
-        let found = decode(size, 0, lines.control(0), size.lap(self.head));
+        self.head += count;
+        let line = size.line(self.head);
+        let found = decode(size, line, lines.control(line), size.lap(self.head));
         found.map(Some).map_err(|Broken| RingEnd::Broken)
     }
 

@@ -120,6 +120,35 @@ fn what_is_not_read_has_the_whole_ring() {
     assert_eq!(fit, (LARGE - 1) / lines_for(100));
 }
 
+/// Also where it stops when records have just begun at line 0 again: of the lines only those are lost that two skips and a
+/// free line take, that are not given back yet, and where a record does not fit.
+#[test]
+fn what_a_consumer_leaves_that_stops_has_the_whole_ring() {
+    for (len, before) in [0, 100, 200]
+        .iter()
+        .flat_map(|len| (0..200).map(move |before| (*len, before)))
+    {
+        let lines = Plain::new(LARGE);
+        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        producer.stay();
+        for _ in 0..before {
+            assert!(put(&lines, &mut producer, len));
+            let record = consumer.next(&lines).unwrap().unwrap();
+            consumer.advance(&lines, record);
+        }
+        let fit = (0..).take_while(|_| put(&lines, &mut producer, len)).count() as u64;
+        let lost = LARGE - fit * lines_for(len);
+        assert!(lost <= 3 + 3 + 3 * (lines_for(len) - 1), "{len} {before}: {lost}");
+        for _ in 0..fit {
+            let record = consumer.next(&lines).unwrap().unwrap();
+            assert_eq!(record.len, len);
+            consumer.advance(&lines, record);
+        }
+        assert_eq!(consumer.next(&lines), Ok(None));
+        assert!(put(&lines, &mut producer, longest(LARGE)));
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Put(usize),
