@@ -365,14 +365,12 @@ impl Transport for ShmTransport {
         if self.is_better_sent(to, access, part.len) && self.direct_path(to).is_none_or(|out| !out.is_not_polling()) {
             return port::Get::Unsupported;
         }
-        let long_enough = part.len >= self.config.bulk;
+        let bulk = self.config.bulk;
         let found = self.direct_path(to).and_then(|out| {
-            let may_go_ahead = if long_enough {
-                out.has_been_read()
-            } else {
-                out.may_go_ahead()
-            };
-            may_go_ahead.then(|| Some((out.copyable_now(part, access)?, out.is_asleep())))?
+            let range = out.copyable_now(part, access)?;
+            // A short operation that may not overtake what is unread goes as a packet behind it.
+            let is_free = out.may_go_ahead() || part.len >= bulk && out.is_read_soon();
+            is_free.then(|| (range, out.is_asleep()))
         });
         let Some((range, asleep)) = found else {
             return port::Get::Unsupported;

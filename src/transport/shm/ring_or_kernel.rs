@@ -117,13 +117,10 @@ impl Outbound {
         true
     }
 
-    /// Whether the kernel may copy, because the peer has read all that this must not overtake, or reads it while we look. If it
-    /// may not, this goes through the ring as well, and where nothing is waited for so does all that follows: none of it is
-    /// read yet when the next one comes.
-    pub(super) fn has_been_read(&mut self) -> bool {
-        if self.may_go_ahead() {
-            return true;
-        }
+    /// Whether the peer reads, while we look, all that direct access must not overtake. If it does not, a long operation goes
+    /// through the ring as well, and where nothing is waited for so does all that follows: none of it is read yet when the
+    /// next one comes.
+    pub(super) fn is_read_soon(&mut self) -> bool {
         if self.choice.not_waited > 0 {
             self.choice.not_waited -= 1;
             return false;
@@ -133,7 +130,6 @@ impl Outbound {
         read
     }
 
-    /// Whether the peer reads all of that while we look.
     #[cold]
     fn is_read_now(&self) -> bool {
         let (mut taken, mut still) = (self.ring.rows().taken(), 0);

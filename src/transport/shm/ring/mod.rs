@@ -60,6 +60,12 @@ impl Size {
         (3 * need).max(self.front).min(self.lines())
     }
 
+    /// The lines to skip before a record, so that it ends no further than `end` or begins at line 0.
+    #[inline(always)]
+    fn skip(self, start: u64, need: u64, end: u64) -> u64 {
+        if start + need > end { self.lines() - start } else { 0 }
+    }
+
     /// The line of a position, which counts all lines since the ring began.
     #[inline(always)]
     pub(super) fn line(self, position: u64) -> u64 {
@@ -212,13 +218,8 @@ impl Producer {
     pub(super) fn fit_behind<L: Lines>(&self, lines: &L, position: u64, lens: impl Iterator<Item = usize>) -> bool {
         let size = lines.size();
         let behind = lens.fold(position, |at, len| {
-            let (start, need) = (size.line(at), lines_for(len));
-            let skip = if start + need > size.lines() {
-                size.lines() - start
-            } else {
-                0
-            };
-            at + skip + need
+            let need = lines_for(len);
+            at + size.skip(size.line(at), need, size.lines()) + need
         });
         check_taken(lines.taken(), self.tail, size).is_ok_and(|taken| behind < taken + size.lines())
     }
@@ -228,7 +229,7 @@ impl Producer {
     fn reserve_until<L: Lines>(&mut self, end: u64, lines: &L, need: u64) -> Result<Option<Slot>, Broken> {
         let size = lines.size();
         let start = size.line(self.tail);
-        let mut skip = if start + need > end { size.lines() - start } else { 0 };
+        let mut skip = size.skip(start, need, end);
         // One line more, behind the record, is kept free for the consumer to look at.
         if self.tail + need + skip >= self.taken + size.lines() {
             match self.look_for_room(lines, start, need, skip)? {
