@@ -12,9 +12,8 @@
 //! The control word has the number of the lap around the ring in which it was written. So the consumer knows a word of
 //! an earlier lap as old, and nobody has to clear it. But the body of a longer record covers the first words of its
 //! later lines with anything: where the last thing written to a line was a body, the producer clears the first word of
-//! the line behind the new record, where the consumer looks next, before it publishes that record.
-//!
-//! The consumer gives lines back as credit, a quarter of the front at a time, in a line of its own.
+//! the line behind the new record, where the consumer looks next, before it publishes that record. The consumer gives lines
+//! back as credit, a quarter of the front at a time, in a line of its own.
 //!
 //! A pair of peers begins with a small ring. When that is too small, the producer goes on in a larger one that nobody
 //! has used: a control word in the line behind the last record, which is always free, says so. Positions count on
@@ -29,8 +28,8 @@
 pub(super) struct Size {
     mask: u64,
     shift: u32,
-    /// So many lines are enough for short records. Where the processors share a cache, 4 KiB take a sixth less in 16 KiB
-    /// than in 64, and of them a third more go in a second.
+    /// So many lines are enough for short records. Where the processors share a cache, 1 and 2 KiB take a sixth less in a front
+    /// of 8 KiB than in one of 16, and 4 KiB a sixth less in that than in 64.
     front: u64,
 }
 
