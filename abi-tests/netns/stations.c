@@ -112,6 +112,8 @@ static void post_receive(struct station *me, struct slot *slot)
 /* Whoever could not send to a peer waits for orders: nothing else would be told of. */
 static void send_what_fits(struct station *me)
 {
+	unsigned generation = me->generation; /* the test may count on meanwhile */
+
 	for (int i = 0; i < WINDOW && !me->send_errors; i++) {
 		struct slot *slot = &sends[i];
 		uint64_t number = me->posted;
@@ -120,10 +122,10 @@ static void send_what_fits(struct station *me)
 
 		if (busy[i])
 			continue;
-		slot->message.generation = slot->generation = me->generation;
+		slot->message.generation = slot->generation = generation;
 		slot->message.number = number;
 		for (size_t at = sizeof(struct message); at < size; at++)
-			slot->bytes[at] = byte_of(me->generation, number, at);
+			slot->bytes[at] = byte_of(generation, number, at);
 		ret = fi_send(end.ep, slot->bytes, size, NULL, end.addr, slot);
 		if (ret == -FI_EAGAIN)
 			return;
@@ -139,16 +141,17 @@ static void send_what_fits(struct station *me)
 static void take(struct station *me, struct slot *slot, size_t len)
 {
 	uint64_t number = slot->message.number;
+	unsigned generation = me->generation; /* the test may count on meanwhile */
 
 	MUST(len >= sizeof(struct message));
 	/* Of a peer that is no more: something of it may come late to who knew it. */
-	if (slot->message.generation < me->generation && me->met)
+	if (slot->message.generation < generation && me->met)
 		return;
-	CHECK(slot->message.generation == me->generation, "host %d: a message of stream %u in stream %u",
-	      me->host, slot->message.generation, me->generation);
+	CHECK(slot->message.generation == generation, "host %d: a message of stream %u in stream %u",
+	      me->host, slot->message.generation, generation);
 	CHECK(len == size_of(number), "host %d: message %lu has %zu bytes", me->host, (unsigned long) number, len);
 	for (size_t at = sizeof(struct message); at < len; at++)
-		CHECK(slot->bytes[at] == byte_of(me->generation, number, at),
+		CHECK(slot->bytes[at] == byte_of(generation, number, at),
 		      "host %d: message %lu is wrong at byte %zu", me->host, (unsigned long) number, at);
 	CHECK(seen[number % REMEMBERED] <= number, "host %d: message %lu came twice", me->host, (unsigned long) number);
 	seen[number % REMEMBERED] = number + 1;
