@@ -46,7 +46,7 @@ struct op {
  * What a slot at a host holds: `known` once an operation of this life has ended after which nothing else was begun. What a
  * life has begun may still be done when the next one writes, for there is no order between endpoints: so a slot lies
  * elsewhere from then on if it is not `there`, written for certain, when the guest is closed. It is when a write has ended
- * that was to be delivered, or a read that the same life began after it.
+ * that promises so, or a read that the same life began after it.
  */
 struct slot {
 	uint64_t pattern;
@@ -238,14 +238,22 @@ static size_t some_length(void)
 	}
 }
 
-static void send_to_host(struct op *op)
+/* A completion level, and what it promises. */
+static uint64_t some_level(struct op *op)
 {
 	static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE };
 	uint64_t level = levels[below(4)];
+
+	op->promises = level == FI_TRANSMIT_COMPLETE || level == FI_DELIVERY_COMPLETE;
+	return level;
+}
+
+static void send_to_host(struct op *op)
+{
+	uint64_t level = some_level(op);
 	struct iovec iov = { op->buf, some_length() };
 
 	op->tagged = rnd() % 2;
-	op->promises = level == FI_TRANSMIT_COMPLETE || level == FI_DELIVERY_COMPLETE;
 	op->number = next_number[op->peer]++;
 	if (op->number >= NUMBERS)
 		DIE("too many messages");
@@ -282,11 +290,10 @@ static void use_slot(struct op *op)
 		struct fi_msg_rma msg = { &iov, NULL, 1, host_addr[op->peer], &there, 1, op, 0 };
 
 		at->known = at->there = false;
-		op->promises = rnd() % 2;
 		op->pattern = rnd();
 		op->kind = WRITE;
 		scramble(op->buf, op->len, op->pattern);
-		POST(fi_writemsg(guest.ep, &msg, op->promises ? FI_DELIVERY_COMPLETE : 0));
+		POST(fi_writemsg(guest.ep, &msg, some_level(op)));
 	} else {
 		op->kind = READ;
 		POST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[op->peer], where, shared->area_key[op->peer], op));

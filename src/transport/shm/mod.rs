@@ -369,7 +369,7 @@ impl Transport for ShmTransport {
         let found = self.direct_path(to).and_then(|out| {
             let range = out.copyable_now(part, access)?;
             // A short operation that may not overtake what is unread goes as a packet behind it.
-            let is_free = out.may_go_ahead() || part.len >= bulk && out.is_read_soon();
+            let is_free = out.may_go_ahead() || part.len >= bulk && out.wait_until_read();
             is_free.then(|| (range, out.is_asleep()))
         });
         let Some((range, asleep)) = found else {

@@ -21,13 +21,14 @@ use core::sync::atomic::Ordering;
 const LOOKED_EACH: u8 = 16;
 /// A look reads the number of its polls at most so often, which takes a microsecond.
 const LOOKS: usize = 40;
-/// After a look that saw no poll, so many long operations go by the kernel; and through the ring, after one that saw nobody
-/// read it.
+/// After a look that saw no poll, so many long operations go by the kernel.
 const LEFT_ALONE: u8 = 64;
-/// So many looks in a row that see nothing taken out of the ring end a wait for it, which takes some microseconds; and so many
-/// looks in all, as the peer may write anything, some hundred.
-const LOOKS_AT_CREDIT: usize = 4 * LOOKS;
+/// A wait for the peer to read ends after so many looks in which it took nothing, some microseconds.
+const LOOKS_IN_VAIN: usize = 160;
+/// It ends after so many looks in any case, some hundred microseconds, as the peer may write anything.
 const LOOKS_AT_MOST: usize = 8192;
+/// After a wait in vain, so many operations are not waited for.
+const NOT_WAITED: u8 = 64;
 
 /// What is known of one peer.
 #[derive(Debug, Default)]
@@ -37,8 +38,8 @@ pub(super) struct Choice {
     left_alone: u8,
     /// Long operations that may still go through the ring without another look, as it was.
     pub(super) seen_polling: u8,
-    /// Operations for which there is no wait, as the peer was not seen to read.
-    not_waited: u8,
+    /// Operations that are still not to be waited for, as the last wait was in vain.
+    pub(super) not_waited: u8,
 }
 
 /// How quick the ring must be. A copy by the kernel takes a microsecond and 60 to 85 ns for each KiB, so that a long one takes
@@ -117,31 +118,31 @@ impl Outbound {
         true
     }
 
-    /// Whether the peer reads, while we look, all that direct access must not overtake. If it does not, a long operation goes
-    /// through the ring as well, and where nothing is waited for so does all that follows: none of it is read yet when the
-    /// next one comes.
-    pub(super) fn is_read_soon(&mut self) -> bool {
+    /// Waits, for a moment, until the peer has read all that direct access must not overtake. An operation that does not wait has to
+    /// go through the ring too, behind that; and so do those after it, if each comes before the peer has read the last one.
+    pub(super) fn wait_until_read(&mut self) -> bool {
         if self.choice.not_waited > 0 {
             self.choice.not_waited -= 1;
             return false;
         }
-        let read = self.is_read_now();
-        self.choice.not_waited = if read { 0 } else { LEFT_ALONE };
-        read
+        let is_read = self.watch_reading();
+        self.choice.not_waited = if is_read { 0 } else { NOT_WAITED };
+        is_read
     }
 
+    /// Looks as long as the peer goes on reading.
     #[cold]
-    fn is_read_now(&self) -> bool {
-        let (mut taken, mut still) = (self.ring.rows().taken(), 0);
+    fn watch_reading(&self) -> bool {
+        let (mut taken, mut in_vain) = (self.ring.rows().taken(), 0);
         for _ in 0..LOOKS_AT_MOST {
             core::hint::spin_loop();
             if self.may_go_ahead() {
                 return true;
             }
             let now = self.ring.rows().taken();
-            still = if now == taken { still + 1 } else { 0 };
+            in_vain = if now == taken { in_vain + 1 } else { 0 };
             taken = now;
-            if still > LOOKS_AT_CREDIT {
+            if in_vain > LOOKS_IN_VAIN {
                 return false;
             }
         }

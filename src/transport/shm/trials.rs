@@ -10,9 +10,9 @@ const MOST: u16 = 512;
 
 #[derive(Debug)]
 pub(super) struct Trials {
-    /// Those that still go the quicker way.
+    /// So many go the quicker way before the next trial.
     left: u16,
-    /// How many do after the next trial.
+    /// The trial after that is the one of so many.
     each: u16,
 }
 

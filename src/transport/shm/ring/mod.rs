@@ -28,8 +28,8 @@
 pub(super) struct Size {
     mask: u64,
     shift: u32,
-    /// So many lines are enough for short records. Where the processors share a cache, 1 and 2 KiB take a sixth less in a front
-    /// of 8 KiB than in one of 16, and 4 KiB a sixth less in that than in 64.
+    /// So many lines are enough for short records. Where the processors share a cache, 1 KiB takes a sixth less in a front of 8
+    /// KiB than in one of 16, and 4 KiB take a sixth less in one of 16 than in 64.
     front: u64,
 }
 
@@ -115,7 +115,7 @@ const LAP_SHIFT: u32 = 20;
 const SMALLEST_FRONT: u64 = 16;
 /// The most lines of a ring.
 const MOST: u64 = 1024;
-/// From what the consumer has read to the last record there are less than so many rings: skipped lines count.
+/// From what the consumer has read to the last record there are at most so many rings, as skipped lines count.
 const MOST_WAITING: u64 = 2;
 /// No position.
 const NOWHERE: u64 = u64::MAX;
@@ -179,7 +179,8 @@ pub(super) struct Producer {
     taken: u64,
     /// From this position on a small ring counts as full, so that its owner replaces it by a large one.
     outgrown_at: u64,
-    /// The position of the last skip to line 0. The lines from there to the end of the ring are free, whatever is before them.
+    /// The position of the last skip to line 0. Until the consumer has passed it, the lines behind it to the end of the ring are
+    /// free, or hold records that were put there since (`over_what_is_unread`).
     skipped_at: u64,
     /// A bit for each line whose first word may be anything: part of a body, or older than the ring.
     covered: [u64; MOST as usize / 64],
@@ -212,8 +213,8 @@ impl Producer {
         self.reserve_until(lines.size().lines(), lines, lines_for(len))
     }
 
-    /// Whether that holds for records of these lengths, from a position on. It does unless lines were skipped over what is
-    /// unread.
+    /// Whether `reserve_behind` would find room for records of these lengths, one behind the other from a position on. It may not
+    /// where the records that stood there were spread by skips over more than one ring.
     pub(super) fn fit_behind<L: Lines>(&self, lines: &L, position: u64, lens: impl Iterator<Item = usize>) -> bool {
         let size = lines.size();
         let behind = lens.fold(position, |at, len| {
@@ -262,8 +263,8 @@ impl Producer {
         Ok(found.or_else(|| self.over_what_is_unread(size, start, need)))
     }
 
-    /// The lines to skip to those that the last skip to line 0 left out, and that the consumer will not look at. What it has not
-    /// read lies before them.
+    /// Where the consumer has not come to the last skip to line 0 yet, what it has not read is in the way of what follows that
+    /// skip. Behind it are lines that the skip left out: says how many lines to skip to those.
     fn over_what_is_unread(&self, size: Size, start: u64, need: u64) -> Option<u64> {
         let is_unread = self.taken <= self.skipped_at && self.skipped_at < self.tail;
         let from = start.max(size.line(self.skipped_at) + 1);

@@ -148,33 +148,27 @@ fn the_kernel_waits_for_what_is_being_read() {
     let (mut end, mut target, to) = (p.end, p.target, p.to);
     assert!(!write(&mut end, to, &part(0, 8), &mut [1; 8]));
     let mut bytes = vec![3; end.config.bulk];
-    let mut copied_behind_a_record = |number| {
-        // Where the other thread has no turn, the ring is full by now.
-        let pushed = end.push(to, &header(number), Body::Empty, None);
-        assert!(matches!(pushed, Push::Done | Push::Full));
-        let out = end.peers.get_mut(to).unwrap().out.as_mut().unwrap();
-        out.ring().copies().store(Copies::Slow as u64, Ordering::Relaxed);
-        let unread = !out.may_go_ahead();
-        copy(&mut end, to, &part(0, bytes.len()), &own(&mut bytes), Access::Write) && unread
-    };
-    assert!(
-        (0..100).all(|number| !copied_behind_a_record(number)),
-        "nobody reads it"
-    );
-    let stop = AtomicBool::new(false);
+    let whole = part(0, bytes.len());
+    push(&mut end, to, &header(1), &[]);
+    let ring = end.peers.get(to).unwrap().out.as_ref().unwrap().ring();
+    ring.copies().store(Copies::Slow as u64, Ordering::Relaxed);
+    assert!(!copy(&mut end, to, &whole, &own(&mut bytes), Access::Write));
+    let out = end.peers.get_mut(to).unwrap().out.as_mut().unwrap();
+    assert_eq!(out.choice.not_waited, 64, "it has waited, and nobody has read");
+    let is_waiting = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                target.poll(&mut Kept::default(), 64);
-            }
+            while !is_waiting.load(Ordering::Relaxed) {}
+            poll_until(&mut target, &mut Kept::default(), |sink| !sink.packets.is_empty());
         });
-        let (start, mut number) = (Instant::now(), 100);
-        while !copied_behind_a_record(number) {
-            number += 1;
+        is_waiting.store(true, Ordering::Relaxed);
+        let start = Instant::now();
+        while !out.wait_until_read() {
+            out.choice.not_waited = 0;
             assert!(start.elapsed() < PATIENCE, "never");
         }
-        stop.store(true, Ordering::Relaxed);
     });
+    assert!(copy(&mut end, to, &whole, &own(&mut bytes), Access::Write));
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 3);
 }
 
