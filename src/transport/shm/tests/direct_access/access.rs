@@ -158,7 +158,9 @@ fn the_kernel_waits_for_what_is_being_read() {
     let is_waiting = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_waiting.load(Ordering::Relaxed) {}
+            while !is_waiting.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
             poll_until(&mut target, &mut Kept::default(), |sink| !sink.packets.is_empty());
         });
         is_waiting.store(true, Ordering::Relaxed);
