@@ -1,8 +1,8 @@
 //! Copies the bodies of records into a ring, whose lines the receiver's processor has read last.
 //!
-//! Lines for the next record are asked for ahead, so that a loop finds them when it writes. AMD's processors copy long bodies
-//! quicker by `rep movsb`, which takes lines without their contents, but only if they were not asked for before: 4 KiB one way
-//! take 820 ns in place of 1090 where the two processors share no cache. Called by `outbound`, and by `lane` to ask for lines.
+//! AMD's processors copy long bodies quicker by `rep movsb`, which takes lines without their contents, but only if they were
+//! not asked for before: 4 KiB one way take 820 ns in place of 1090 where the two processors share no cache. Called by
+//! `outbound`, and by `lane` to ask for the lines of short records ahead.
 
 use crate::engine::port::Body;
 #[cfg(target_arch = "x86_64")]
@@ -15,7 +15,7 @@ pub(super) const LONG: usize = 2112;
 #[cfg(target_arch = "x86_64")]
 static IS_AMD: LazyLock<bool> = LazyLock::new(is_amd);
 
-/// Whether bodies of this length are copied by `rep movsb`, so that no lines are to be asked for ahead.
+/// Whether bodies of this length are copied by `rep movsb`.
 #[inline(always)]
 pub(super) fn is_by_string(len: usize) -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -263,6 +263,7 @@ impl Transport for ShmTransport {
         if !self.own.is_ours() || body.len() > MAX_WRITE {
             return Push::Gone;
         }
+        let polls = self.polls;
         let out = match self.peers.get_mut(to).and_then(|peer| peer.out.as_mut()) {
             Some(out) => out,
             None => match self.connect_out(to) {
@@ -270,7 +271,7 @@ impl Transport for ShmTransport {
                 Err(push) => return push,
             },
         };
-        match out.push(header, body) {
+        match out.push(header, body, polls) {
             Written::Done => Push::Done,
             sent => self.push_failed(to, sent),
         }

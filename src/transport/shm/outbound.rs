@@ -69,7 +69,15 @@ pub(super) struct Outbound {
     pub(super) ordered_until: u64,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
+    /// How often our endpoint had been polled at the last push.
+    pushed_at: u64,
+    /// There was no poll between the last two pushes.
+    several_in_a_row: bool,
 }
+
+/// So many lines are asked for ahead behind a short record, unless it is the first after a poll: in a dialogue the peer looks at
+/// the next line meanwhile, and would have to take it back to see that it is empty.
+const ASKED_AHEAD: u64 = 2;
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +151,8 @@ impl Outbound {
             blocked_len: None,
             ordered_until: 0,
             idle_since: None,
+            pushed_at: 0,
+            several_in_a_row: false,
         })
     }
 
@@ -154,9 +164,11 @@ impl Outbound {
         self.identity.pid
     }
 
-    /// Writes a packet as one record. `body` is no longer than `MAX_WRITE`.
+    /// Writes a packet as one record. `body` is no longer than `MAX_WRITE`. `polls`: how often our endpoint has been polled.
     #[inline(always)]
-    pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>) -> Written {
+    pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>, polls: u64) -> Written {
+        self.several_in_a_row = self.pushed_at == polls;
+        self.pushed_at = polls;
         self.write(header.words(), body, !header.packet.is_answer())
     }
 
@@ -211,13 +223,7 @@ impl Outbound {
             _ => fill::fill(unsafe { self.ring.rows().body(slot.line, len) }, body),
         }
         self.ring.rows().write_header(slot.line, header);
-        // What `rep movsb` will write is not asked for ahead: see `fill`.
-        let ahead = if !NEAR && fill::is_by_string(len) {
-            0
-        } else {
-            slot.more()
-        };
-        self.publish(slot, len, ahead, ordered)
+        self.publish(slot, len, NEAR && self.several_in_a_row, ordered)
     }
 
     /// Copies a body from one place, and tells the receiver now and then what that took.
@@ -235,15 +241,16 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn publish(&mut self, slot: Slot, len: usize, ahead: u64, ordered: bool) -> Written {
+    fn publish(&mut self, slot: Slot, len: usize, ask: bool, ordered: bool) -> Written {
         let rows = self.ring.rows();
         self.producer.publish(rows, slot, len);
         if ordered {
             self.ordered_until = self.producer.position();
         }
-        self.producer
-            .next_lines(rows.size(), ahead)
-            .for_each(|line| self.ring.prepare(line));
+        if ask {
+            let next = self.producer.next_lines(rows.size(), ASKED_AHEAD);
+            next.for_each(|line| self.ring.prepare(line));
+        }
         if self.fence {
             fence(Ordering::SeqCst);
         }

@@ -162,14 +162,6 @@ pub(super) struct Slot {
     skip: u64,
 }
 
-impl Slot {
-    /// Its lines besides the first.
-    #[inline(always)]
-    pub(super) fn more(self) -> u64 {
-        self.lines - 1
-    }
-}
-
 /// The writing side.
 #[derive(Debug)]
 pub(super) struct Producer {
@@ -318,14 +310,12 @@ impl Producer {
         self.tail
     }
 
-    /// The next line and so many more, as far as they are known to be free. At the end of the front they are asked for in
-    /// vain, which is seldom.
+    /// The next `count` lines, as far as they are known to be free. At the end of the front the next record may begin
+    /// elsewhere, which is seldom.
     #[inline(always)]
-    pub(super) fn next_lines(&self, size: Size, more: u64) -> impl Iterator<Item = u64> + use<> {
-        // The line behind a record always is.
-        let free = (self.taken + size.lines()).saturating_sub(self.tail + 1);
-        let more = more.min(free);
-        (self.tail..self.tail + 1 + more).map(move |line| size.line(line))
+    pub(super) fn next_lines(&self, size: Size, count: u64) -> impl Iterator<Item = u64> + use<> {
+        let free = (self.taken + size.lines()).saturating_sub(self.tail);
+        (self.tail..self.tail + count.min(free)).map(move |line| size.line(line))
     }
 
     /// Takes back all records from a position on. The consumer has not read them, and must not read now (`exclusion`).
