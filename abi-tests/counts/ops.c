@@ -244,6 +244,30 @@ static void read_written(void)
 		look(&b);
 }
 
+/* A read by both sides: its target, which answers it, and who reads that it is there. */
+static void ask_for(void)
+{
+	DONE(fi_read(a.ep, &in[0], BYTES, NULL, to_b, addr, key, &contexts[1]));
+}
+
+static void target_of_read(void)
+{
+	ask_for();
+	COUNTED(look(&b));
+	while (look(&a) != 1)
+		look(&b);
+}
+
+static void read_answered(void)
+{
+	ask_for();
+	look(&b);
+	if (COUNTED(look(&a)) == 1)
+		return;
+	while (look(&a) != 1)
+		look(&b);
+}
+
 static void add_injected(void)
 {
 	uint64_t before = memory[0], one = 1;
@@ -333,6 +357,8 @@ int main(int argc, char **argv)
 	count("write", write_injected, calls);
 	count("target-of-write", target_of_write, calls);
 	count("read-written", read_written, calls);
+	count("target-of-read", target_of_read, calls);
+	count("read-answered", read_answered, calls);
 	count("atomic", add_injected, calls);
 	for (int i = 0; i < POSTED; i++)
 		post(i, 1000 + (uint64_t) i);

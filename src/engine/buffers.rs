@@ -65,6 +65,11 @@ impl Buffers {
         }
     }
 
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.free.len()
+    }
+
     /// The last that was given back is most likely of the right length, and in the cache.
     fn find(&mut self, len: usize) -> Option<Vec<u8>> {
         let fits = |buffer: &Vec<u8>| (len..=2 * len + SLACK).contains(&buffer.capacity());

@@ -40,6 +40,7 @@ impl<R: Report> Sink for EngineSink<'_, R> {
     #[inline(never)]
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let (core, report) = (&mut *self.core, &mut *self.report);
+        core.something_follows(from);
         let peer = core.peer(from);
         if peer.off_fast_path {
             if peer.shunned {

@@ -297,6 +297,9 @@ impl<T: Transport> Engine<T> {
         if self.core.matched_offer.is_some() {
             self.fetch_matched_offer(report);
         }
+        if !self.core.at_hand.is_nothing() {
+            self.answer_read_at_hand();
+        }
         if !self.core.awaiting_answers.is_empty() {
             self.poll_awaited(report);
         }

@@ -75,6 +75,7 @@ impl Core {
     pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         // An offer that was matched in this poll ends with the peer's other messages.
         self.keep_matched_offer(report);
+        self.drop_read_of(peer);
         let source = self.source(peer);
         let rma = self.forget(peer);
         self.end_short_ops(peer, rma, error, report);

@@ -10,11 +10,13 @@ use super::kernel::Kernel;
 use super::op::{Access, Form, Report};
 use super::outgoing::LocalBuffer;
 use super::port::PeerId;
+use super::read_at_hand::ReadAtHand;
 use super::rma_target::{short_data, target_completion};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
 use crate::util::keep_in_registers;
 use crate::util::regions::Rights;
+use crate::util::user::UserIov;
 
 impl Core {
     /// Executes an operation on one piece of memory, or takes the reply to one. False: nothing was done.
@@ -27,6 +29,7 @@ impl Core {
         report: &mut impl Report,
     ) -> bool {
         let header = keep_in_registers(&mut header);
+        self.something_follows(from);
         let simple = header.flags & !(flag::DATA | flag::ACK) == 0;
         let Some(peer) = self
             .peers
@@ -73,11 +76,14 @@ impl Core {
         }
         let part = header.piece(len);
         let (memory, counted) = self.find_region_in_one_piece(&part, Rights::READ)?;
-        let mut bytes = self.buffers.take(len);
-        memory.read(&mut bytes);
-        self.reply(from, header.id, bytes);
+        let (number, memory) = (header.id, UserIov::one(memory));
+        let read = ReadAtHand { from, number, memory };
         if counted {
+            // Who hears of it may change the memory then.
+            self.copy_read(&read);
             report.report(target_completion(from, Access::Read, part.key, false, len, None));
+        } else {
+            self.answer_after_poll(read);
         }
         Some(())
     }

@@ -91,6 +91,10 @@ pub(super) struct RmaPeer {
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
     pub answers: u32,
+    /// Our short reads that it has not answered. What changes its memory directly waits for them.
+    pub reads: u32,
+    /// The read in `Core::at_hand` is the peer's.
+    pub read_at_hand: bool,
     /// The peer's operations that are still landing. Its later packets wait for them.
     pub landing: u32,
     pub watch: AnswerWatch,
@@ -104,7 +108,8 @@ impl RmaPeer {
             + self.reply_bytes
             + self.served_reads.len()
             + self.exposed_reads.len();
-        self.unacked.len() + owed + self.long_ops as usize + self.landing as usize + self.answers as usize
+        let waited_for = self.long_ops + self.landing + self.answers + self.reads + u32::from(self.read_at_hand);
+        self.unacked.len() + owed + waited_for as usize
     }
 }
 
@@ -118,13 +123,23 @@ impl Peer {
         self.rma.as_ref().is_some_and(|rma| rma.long_ops > 0)
     }
 
+    fn has_read_at_hand(&self) -> bool {
+        self.rma.as_ref().is_some_and(|rma| rma.read_at_hand)
+    }
+
+    /// Answers that wait to be pushed, but for acknowledgements.
+    fn answers(&self) -> usize {
+        let rma = self.rma.as_ref();
+        self.control.len() + rma.map_or(0, |rma| rma.replies.len() + rma.served_reads.len())
+    }
+
     pub(super) fn has_landing_rma(&self) -> bool {
         self.rma.as_ref().is_some_and(|rma| rma.landing > 0)
     }
 
-    /// To be called when `shunned`, `long_ops` or `landing` has changed.
+    /// To be called when `shunned`, `long_ops`, `read_at_hand` or `landing` has changed.
     pub(super) fn update_fast_path(&mut self) {
-        self.off_fast_path = self.shunned || self.has_long_rma() || self.has_landing_rma();
+        self.off_fast_path = self.shunned || self.has_long_rma() || self.has_read_at_hand() || self.has_landing_rma();
     }
 }
 
@@ -245,12 +260,16 @@ impl Core {
         })
     }
 
+    /// Whether any answer waits to go to this peer.
+    pub(super) fn owes_answers(&self, to: PeerId) -> bool {
+        let owes = |peer: &Peer| peer.answers() > 0 || peer.rma.as_ref().is_some_and(|rma| rma.acks > 0);
+        self.peers.get(to as usize).is_some_and(owes)
+    }
+
     /// The same, if nothing else is to go to this peer.
     pub(super) fn only_ack_due(&self, to: PeerId) -> Option<Header> {
         let peer = self.peers.get(to as usize)?;
-        let rma = peer.rma.as_ref()?;
-        let answers = peer.control.len() + rma.replies.len() + rma.served_reads.len();
-        let alone = answers + peer.queue.len() + peer.requested.len() == 0 && self.credit_due(to).is_none();
+        let alone = peer.answers() + peer.queue.len() + peer.requested.len() == 0 && self.credit_due(to).is_none();
         self.ack_due(to).filter(|_| alone)
     }
 

@@ -11,6 +11,7 @@ use super::op::{Context, Error, MessageKind};
 use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::port::{Limits, OneSided, PeerId, Remote};
+use super::read_at_hand::AtHand;
 use super::receive::PostedRecv;
 use crate::util::hash::QuickMap;
 use crate::util::regions::Regions;
@@ -104,6 +105,7 @@ pub(super) struct Core {
     pub arrivals: Slab<Message>,
     /// Fetched when the poll is over: see `offer`. None between two calls of the engine.
     pub matched_offer: Option<MatchedOffer>,
+    pub at_hand: AtHand,
     /// Bodies that the transport is moving to their place.
     pub landings: Slab<Landing>,
     /// Messages whose segments are arriving, by sender and the sender's number.
@@ -156,6 +158,7 @@ impl Core {
             collective: Matcher::default(),
             arrivals: Slab::default(),
             matched_offer: None,
+            at_hand: AtHand::Nothing,
             landings: Slab::default(),
             streams: QuickMap::default(),
             calls: VecDeque::new(),

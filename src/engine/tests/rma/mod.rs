@@ -3,6 +3,7 @@
 //! - `read_write`: lengths, shapes and refusals of reads and writes. `atomic`, `tagged`: atomics on regions and on
 //!   tagged receives.
 //! - `order`: which operations wait for which, and what fails when a region is closed or a peer dies.
+//! - `read_at_hand`: reads that are answered out of the memory.
 //! - `parts`: writes in several packets. `unheard`: writes that are reported when they are sent. `recall`: targets that do not poll. `random`: generated runs, judged by a model of every target's memory.
 
 use crate::engine::Config;
@@ -17,6 +18,7 @@ mod atomic;
 mod order;
 mod parts;
 pub(crate) mod random;
+mod read_at_hand;
 mod read_write;
 mod recall;
 mod tagged;

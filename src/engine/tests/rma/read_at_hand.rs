@@ -1,0 +1,112 @@
+//! Reads that are answered out of the memory itself: when, and that nothing behind them changes what they give.
+
+use super::atomic::{bytes, words};
+use super::*;
+
+const KEY: u64 = 7;
+
+/// The target knows the initiator.
+fn bed(manner: Manner, seed: u64, memory: &Lent) -> Bed {
+    let mut bed = Bed::new(2, seed, manner, small());
+    bed.node(1).engine.core.peer(0);
+    register(&bed, 1, KEY, memory, Rights::BOTH);
+    bed
+}
+
+fn word(kind: Access, local: &Lent) -> Rma {
+    access(kind, 1, local, remote(&[(0, 8, KEY)]))
+}
+
+/// The wire has half of the packets taken while they lie in it. The others are placed, and reads among them are copied.
+#[test]
+fn a_read_that_comes_alone_is_answered_in_the_same_turn_without_a_copy() {
+    let copied = (0..40).filter(|seed| {
+        let memory = words(&[5]);
+        let mut bed = bed(manners()[0], *seed, &memory);
+        let into = words(&[0]);
+        bed.rma(0, &word(Access::Read, &into)).unwrap();
+        bed.progress(1);
+        assert_eq!(bed.world.borrow().count(Packet::Reply), 1);
+        let copied = bed.node(1).engine.core.buffers.kept() > 0;
+        bed.settle();
+        assert_eq!(into.bytes(), bytes(&[5]));
+        bed.check_nothing_left();
+        copied
+    });
+    let copied = copied.count();
+    assert!((10..30).contains(&copied), "{copied}");
+}
+
+/// All of it comes in one poll: a write, a message into the memory that was read, and other reads.
+#[test]
+fn what_comes_behind_a_read_in_the_same_poll_does_not_change_it() {
+    for (manner, seed) in manners()
+        .into_iter()
+        .flat_map(|manner| (0..20).map(move |seed| (manner, seed)))
+    {
+        let memory = words(&[1]);
+        let mut bed = bed(manner, seed, &memory);
+        let recv = bed.recv(1, &[8], tagged(3));
+        let buffer = bed.world.borrow().received[recv].memory.iov();
+        let region = Region {
+            memory: buffer,
+            rights: Rights::BOTH,
+            base: 0,
+            enabled: true,
+            endpoint: None,
+            watched: false,
+        };
+        bed.nodes[1].regions.add(region, 9).unwrap();
+        let (new, read) = (words(&[10]), [0; 4].map(|_| words(&[7])));
+        let of_buffer = |into: &Lent| access(Access::Read, 1, into, remote(&[(0, 8, 9)]));
+        bed.rma(0, &word(Access::Read, &read[0])).unwrap();
+        bed.rma(0, &word(Access::Write, &new)).unwrap();
+        bed.rma(0, &word(Access::Read, &read[1])).unwrap();
+        bed.rma(0, &of_buffer(&read[2])).unwrap();
+        bed.send(letter(0, 1, 3, 8)).unwrap();
+        bed.settle();
+        bed.rma(0, &of_buffer(&read[3])).unwrap();
+        bed.settle();
+        let [first, second, before, after] = read.map(|read| read.bytes());
+        assert_eq!(
+            [first, second, before],
+            [1, 10, 0].map(|word| bytes(&[word])),
+            "{manner:?}"
+        );
+        assert!(after != bytes(&[0]), "{manner:?}: the message came");
+        bed.check_nothing_left();
+    }
+}
+
+/// The answer finds no room: it follows.
+#[test]
+fn an_answer_that_cannot_go_at_once_goes_later() {
+    let memory = words(&[5]);
+    let manner = Manner {
+        full: 12,
+        ..manners()[0]
+    };
+    for seed in 0..20 {
+        let mut bed = bed(manner, seed, &memory);
+        let into = words(&[0]);
+        bed.rma(0, &word(Access::Read, &into)).unwrap();
+        bed.settle();
+        assert_eq!((into.bytes(), bed.done(0).len()), (bytes(&[5]), 1));
+        bed.check_nothing_left();
+    }
+}
+
+/// A target that has begun to answer may be slow to read the memory.
+#[test]
+fn nothing_is_changed_directly_while_a_read_is_unanswered() {
+    let memory = words(&[5]);
+    let mut bed = bed(manners()[0], 4, &memory);
+    let into = words(&[0]);
+    let may_change = |bed: &mut Bed| bed.node(0).engine.core.may_change(1, false);
+    assert!(may_change(&mut bed));
+    bed.rma(0, &word(Access::Read, &into)).unwrap();
+    assert!(!may_change(&mut bed));
+    bed.settle();
+    assert!(may_change(&mut bed));
+    bed.check_nothing_left();
+}
