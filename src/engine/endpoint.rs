@@ -294,8 +294,8 @@ impl<T: Transport> Engine<T> {
         self.push_all(report);
         let core = &mut self.core;
         let came = self.transport.poll(&mut EngineSink { core, report }, POLL);
-        if self.core.matched_offer.is_some() {
-            self.fetch_matched_offer(report);
+        if !self.core.matched_offers.is_empty() {
+            self.fetch_matched_offers(report);
         }
         if !self.core.at_hand.is_nothing() {
             self.answer_read_at_hand();

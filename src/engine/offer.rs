@@ -52,14 +52,21 @@ impl Core {
         peer.is_some_and(|peer| (peer.unfinished as usize) < self.config.sends)
     }
 
-    /// Whether a matched offer of this length waits for the end of the poll, as at most one does.
+    /// Whether a matched offer of this length waits for the end of the poll.
     pub(super) fn may_fetch_after_poll(&self, total: usize) -> bool {
-        self.matched_offer.is_none() && (1..=self.limits.gets_at_once).contains(&total)
+        (1..=self.limits.gets_at_once).contains(&total)
     }
 
-    /// The matched offer, if there is one, becomes a message like any other.
-    pub(super) fn keep_matched_offer(&mut self, report: &mut impl Report) {
-        if let Some(offer) = self.matched_offer.take() {
+    /// The matched offers become messages like any others.
+    pub(super) fn keep_matched_offers(&mut self, report: &mut impl Report) {
+        while !self.matched_offers.is_empty() {
+            self.keep_first_offer(report);
+        }
+    }
+
+    #[cold]
+    fn keep_first_offer(&mut self, report: &mut impl Report) {
+        if let Some(offer) = self.matched_offers.pop_front() {
             let id = self.arrivals.insert(offer.into_message());
             self.accept(id, report);
         }
@@ -93,20 +100,21 @@ impl<T: Transport> Engine<T> {
         true
     }
 
-    /// Fetches the message whose offer was matched in the poll that is over.
+    /// Fetches the messages whose offers were matched in the poll that is over.
     #[inline(never)]
-    pub(super) fn fetch_matched_offer(&mut self, report: &mut impl Report) {
-        let Some(offer) = &self.core.matched_offer else { return };
-        let (from, iov, len) = (offer.from, &offer.matched.iov, offer.goal());
-        if len == 0 || self.transport.get(from, &offer.remote, iov, 0, len, None) != Get::Done {
-            return self.core.keep_matched_offer(report);
+    pub(super) fn fetch_matched_offers(&mut self, report: &mut impl Report) {
+        while let Some(offer) = self.core.matched_offers.front() {
+            let (from, iov, len) = (offer.from, &offer.matched.iov, offer.goal());
+            if len == 0 || self.transport.get(from, &offer.remote, iov, 0, len, None) != Get::Done {
+                self.core.keep_first_offer(report);
+                continue;
+            }
+            let delivery = Delivery::of_header(from, &offer.header, offer.total, &offer.matched, None);
+            let number = offer.header.id;
+            self.core.matched_offers.pop_front();
+            self.core.deliver(&delivery, None, report);
+            self.answer_done(from, number);
         }
-        let Some(offer) = self.core.matched_offer.take() else {
-            return;
-        };
-        let delivery = Delivery::of_header(from, &offer.header, offer.total, &offer.matched, None);
-        self.core.deliver(&delivery, None, report);
-        self.answer_done(from, offer.header.id);
     }
 
     /// Tells a peer that its message is here, at once where no answers wait before this one.

@@ -73,8 +73,8 @@ impl Core {
     /// complete unexpected messages can still be received. Its state is reset.
     #[cold]
     pub(super) fn peer_gone(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
-        // An offer that was matched in this poll ends with the peer's other messages.
-        self.keep_matched_offer(report);
+        // Offers that were matched in this poll end with the peer's other messages.
+        self.keep_matched_offers(report);
         self.drop_read_of(peer);
         let source = self.source(peer);
         let rma = self.forget(peer);

@@ -90,7 +90,7 @@ impl Core {
         let matched = self.take_post(kind(header), from, tag(header), total);
         match (matched, remote) {
             (Some(matched), Some(remote)) if self.may_fetch_after_poll(total) => {
-                self.matched_offer = Some(MatchedOffer {
+                self.matched_offers.push_back(MatchedOffer {
                     from,
                     header: *header,
                     total,

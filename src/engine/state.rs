@@ -103,8 +103,8 @@ pub(super) struct Core {
     pub collective: Matcher<PostedRecv, Id>,
     /// Messages that are arriving or unexpected.
     pub arrivals: Slab<Message>,
-    /// Fetched when the poll is over: see `offer`. None between two calls of the engine.
-    pub matched_offer: Option<MatchedOffer>,
+    /// Fetched when the poll is over: see `offer`. Empty between two calls of the engine.
+    pub matched_offers: VecDeque<MatchedOffer>,
     pub at_hand: AtHand,
     /// Bodies that the transport is moving to their place.
     pub landings: Slab<Landing>,
@@ -157,7 +157,7 @@ impl Core {
             tagged: Matcher::default(),
             collective: Matcher::default(),
             arrivals: Slab::default(),
-            matched_offer: None,
+            matched_offers: VecDeque::new(),
             at_hand: AtHand::Nothing,
             landings: Slab::default(),
             streams: QuickMap::default(),
