@@ -37,6 +37,11 @@ impl<R: Report> Sink for EngineSink<'_, R> {
         }
     }
 
+    #[inline(always)]
+    fn is_to_answer(&self, peer: PeerId) -> bool {
+        self.core.at_hand.is_of(peer)
+    }
+
     #[inline(never)]
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let (core, report) = (&mut *self.core, &mut *self.report);

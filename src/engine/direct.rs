@@ -55,21 +55,6 @@ impl Core {
         peer.queue.is_empty() && !peer.off_fast_path && !(fence && peer.unfinished > 0)
     }
 
-    /// The same for what changes the peer's memory, which must not overtake what is read of it.
-    #[inline(always)]
-    pub(super) fn may_change(&self, to: PeerId, fence: bool) -> bool {
-        let peer = self.peers.get(to as usize).and_then(|peer| peer.rma.as_ref());
-        peer.is_none_or(|rma| rma.reads == 0) && self.nothing_pending(to, fence)
-    }
-
-    #[inline(always)]
-    fn may_access(&self, rma: &Rma) -> bool {
-        match rma.access {
-            Access::Write => self.may_change(rma.to, rma.fence),
-            Access::Read => self.nothing_pending(rma.to, rma.fence),
-        }
-    }
-
     /// A copy goes on after the call that started it: it counts as a long operation.
     #[cold]
     fn copying(&mut self, id: Id) {
@@ -85,7 +70,7 @@ impl<T: Transport> Engine<T> {
     /// Does a read or write of one remote piece, if it is mapped here.
     #[inline(always)]
     pub(super) fn rma_direct(&mut self, rma: &Rma) -> bool {
-        if rma.data.is_some() || !self.core.may_access(rma) {
+        if rma.data.is_some() || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         let Some(part) = rma.remote.only() else { return false };
@@ -112,7 +97,7 @@ impl<T: Transport> Engine<T> {
     /// As `rma_direct`, for several remote pieces.
     #[cold]
     pub(super) fn rma_direct_pieces(&mut self, rma: &Rma) -> bool {
-        if rma.data.is_some() || !self.core.may_access(rma) {
+        if rma.data.is_some() || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         let (parts, local) = (rma.remote.parts(), &rma.local);
@@ -132,7 +117,7 @@ impl<T: Transport> Engine<T> {
         let room = self.core.sends.len() < Id::SHORT_MAX;
         // An injected buffer may be reused when the call returns, and a long copy may go on after that.
         let gone = rma.inject && rma.local.len() >= self.small_to(rma.to);
-        if gone || rma.data.is_some() || !room || !self.core.may_access(rma) {
+        if gone || rma.data.is_some() || !room || !self.core.nothing_pending(rma.to, rma.fence) {
             return false;
         }
         // Most copies are over when the call returns: only for one that is not is there anything to keep.
@@ -157,7 +142,7 @@ impl<T: Transport> Engine<T> {
     /// The kernel for an atomic that may be done directly. None: the target is to be asked.
     #[inline(always)]
     fn kernel(&self, atomic: &Atomic) -> Option<Kernel> {
-        if atomic.data.is_some() || !self.core.may_change(atomic.to, atomic.fence) {
+        if atomic.data.is_some() || !self.core.nothing_pending(atomic.to, atomic.fence) {
             return None;
         }
         Some(Kernel(atomic.op))

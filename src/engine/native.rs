@@ -192,9 +192,6 @@ impl Core {
         if holds.has(Holds::COPIES) {
             self.peer(to).rma_mut().answers += 1;
         }
-        if holds.has(Holds::WRITES) {
-            self.peer(to).rma_mut().reads += 1;
-        }
         if holds.has(Holds::MESSAGES) {
             let peer = self.peer(to);
             peer.rma_mut().long_ops += 1;
@@ -234,9 +231,6 @@ impl Core {
         let Some(rma) = peer.rma.as_mut() else { return };
         if holds.has(Holds::COPIES) {
             rma.answers = rma.answers.saturating_sub(1);
-        }
-        if holds.has(Holds::WRITES) {
-            rma.reads = rma.reads.saturating_sub(1);
         }
         if holds.has(Holds::MESSAGES) {
             rma.long_ops = rma.long_ops.saturating_sub(1);

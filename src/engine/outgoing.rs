@@ -73,8 +73,6 @@ impl Holds {
     pub(super) const COPIES: Holds = Holds(1);
     /// Messages and atomics to its peer: it counts in `RmaPeer::long_ops`.
     pub(super) const MESSAGES: Holds = Holds(2);
-    /// What changes its peer's memory directly: it counts in `RmaPeer::reads`.
-    pub(super) const WRITES: Holds = Holds(8);
     /// An entry of `Core::exposures`.
     pub(super) const EXPOSURE: Holds = Holds(4);
 

@@ -2,8 +2,8 @@
 //!
 //! A read that something comes behind in the same poll is answered with a copy of the bytes as they were (`Reply`), and so are
 //! all after it. While one is at hand, its peer is off the fast path, so that whatever comes from it next makes that copy first.
-//! The peer itself does not write to that memory directly before it has the answer (`Holds::WRITES`). Called by `rma_fast`,
-//! `deliver`, `endpoint` and `peer_death`.
+//! A transport whose peers work on this memory directly keeps them from it until then (`Sink::is_to_answer`). Called by
+//! `rma_fast`, `deliver`, `endpoint` and `peer_death`.
 
 use super::endpoint::Engine;
 use super::port::{Body, PeerId, Push, Transport};
@@ -34,6 +34,12 @@ impl AtHand {
     pub(super) fn is_nothing(&self) -> bool {
         matches!(self, AtHand::Nothing)
     }
+
+    /// Whether there is a read of this peer.
+    #[inline]
+    pub(super) fn is_of(&self, peer: PeerId) -> bool {
+        matches!(self, AtHand::Read(read) if read.from == peer)
+    }
 }
 
 impl Core {
@@ -51,7 +57,7 @@ impl Core {
     /// Something has come from this peer, maybe behind its read.
     #[inline]
     pub(super) fn something_follows(&mut self, from: PeerId) {
-        if matches!(&self.at_hand, AtHand::Read(read) if read.from == from) {
+        if self.at_hand.is_of(from) {
             self.copy_read_at_hand();
         }
     }
@@ -90,7 +96,7 @@ impl Core {
 
     /// The peer is gone, and nobody waits for the answer.
     pub(super) fn drop_read_of(&mut self, peer: PeerId) {
-        if matches!(&self.at_hand, AtHand::Read(read) if read.from == peer) {
+        if self.at_hand.is_of(peer) {
             self.at_hand = AtHand::Nothing;
         }
     }

@@ -11,7 +11,7 @@ use super::op::{
     Access, CompletedOp, Completion, CompletionLevel, Error, Failure, Refused, RemoteIov, RemotePart, Report, Rma,
     Tell, untold,
 };
-use super::outgoing::{Holds, LocalBuffer, NextPacket, Outgoing, Stage};
+use super::outgoing::{LocalBuffer, NextPacket, Outgoing, Stage};
 use super::outgoing_op::{OutgoingOp, RemoteSide};
 use super::pieces::{LIST, RegionMemory};
 use super::port::{Body, Notice, PeerId, Push, Remote, Transport};
@@ -221,7 +221,6 @@ impl<T: Transport> Engine<T> {
         match Self::push_to_be_answered(&mut self.transport, rma.to, &header, Body::Empty, notice) {
             Push::Done => {
                 self.core.op_started(rma.to);
-                self.core.hold(rma.to, id, Holds::WRITES);
                 self.core.await_answer(rma.to);
                 Ok(())
             }

@@ -191,8 +191,6 @@ impl Core {
             self.hold(to, id, Holds::MESSAGES);
         } else if self.one_sided.copies && matches!(header.packet, Packet::FetchAtomic | Packet::CompareAtomic) {
             self.hold(to, id, Holds::COPIES);
-        } else if header.packet == Packet::Read {
-            self.hold(to, id, Holds::WRITES);
         }
         let short = match header.packet {
             Packet::Write => true,

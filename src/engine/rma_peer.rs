@@ -91,8 +91,6 @@ pub(super) struct RmaPeer {
     pub long_ops: u32,
     /// Our atomics at the target's processor that it has not answered. Copies by the transport wait for them.
     pub answers: u32,
-    /// Our short reads that it has not answered. What changes its memory directly waits for them.
-    pub reads: u32,
     /// The read in `Core::at_hand` is the peer's.
     pub read_at_hand: bool,
     /// The peer's operations that are still landing. Its later packets wait for them.
@@ -108,7 +106,7 @@ impl RmaPeer {
             + self.reply_bytes
             + self.served_reads.len()
             + self.exposed_reads.len();
-        let waited_for = self.long_ops + self.landing + self.answers + self.reads + u32::from(self.read_at_hand);
+        let waited_for = self.long_ops + self.landing + self.answers + u32::from(self.read_at_hand);
         self.unacked.len() + owed + waited_for as usize
     }
 }

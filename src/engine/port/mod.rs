@@ -339,7 +339,7 @@ pub trait Transport {
     }
 
     /// What the engine pushed since `poll`, without a notice, may have been gathered until here. It has nothing more to
-    /// push now, and may not be called again soon.
+    /// push now, has answered all that came (`Sink::is_to_answer`), and may not be called again soon.
     #[inline(always)]
     fn flush(&mut self) {}
 

@@ -38,6 +38,12 @@ pub trait Sink {
         false
     }
 
+    /// Whether what this peer sent last is done only when the poll is over, at the latest when the transport is flushed. Until
+    /// then a peer that works on our memory directly must not take it for done. Asked after `take`.
+    fn is_to_answer(&self, _peer: PeerId) -> bool {
+        false
+    }
+
     /// A packet with a body of `len` bytes has come.
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement;
 

@@ -49,6 +49,10 @@ impl<S: Sink> Sink for Tap<'_, S> {
         }
     }
 
+    fn is_to_answer(&self, peer: PeerId) -> bool {
+        self.sink.is_to_answer(peer)
+    }
+
     #[inline]
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let Some(Some(known)) = self.known.get_mut(from as usize) else {

@@ -8,14 +8,14 @@
 //! is.
 
 use super::copy_speed::{Copies, CopySpeed};
+use super::delivery::{Delivery, deliver};
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::lane::{self, Ring};
 use super::layout::FileHeader;
-use super::recall::RECALLED;
 use super::ring::{Consumer, LINE, RingEnd};
 use super::streaming::{Streaming, Way};
-use crate::engine::port::{PeerId, Placement, Sink, Token};
+use crate::engine::port::{PeerId, Sink, Token};
 use crate::engine::wire;
 use core::sync::atomic::{Ordering, compiler_fence, fence};
 use std::io;
@@ -37,6 +37,8 @@ pub(super) struct Inbound {
     streaming: Streaming,
     /// The engine refused the next record.
     refused: bool,
+    /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
+    unanswered: bool,
     /// Its sender goes on in a large ring, which we could not map.
     cannot_follow: bool,
     hot: bool,
@@ -66,7 +68,8 @@ pub(super) enum RingEvent {
 }
 
 impl Inbound {
-    /// Delivers up to `budget` records. Says how many.
+    /// Delivers up to `budget` records. Says how many. Unless the engine is still to answer one, its sender is told that they
+    /// are read.
     #[inline]
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
         let words = *self.ring.rows();
@@ -75,8 +78,18 @@ impl Inbound {
             return (0, RingEvent::Nothing);
         }
         let found = self.read_records(sink, budget);
-        exclusion::has_read(&words, self.consumer.position());
+        self.unanswered = sink.is_to_answer(self.peer);
+        if !self.unanswered {
+            exclusion::has_read(&words, self.consumer.position());
+        }
         found
+    }
+
+    /// The engine has answered what it had still to answer.
+    fn has_answered(&mut self) {
+        if core::mem::take(&mut self.unanswered) {
+            exclusion::has_read(self.ring.rows(), self.consumer.position());
+        }
     }
 
     #[inline(always)]
@@ -193,66 +206,6 @@ impl Inbound {
     }
 }
 
-/// What became of a record.
-enum Delivery {
-    Done,
-    Refused,
-    Broken,
-}
-
-/// Delivers a record that `Sink::take` has left: the engine says where its body goes.
-#[inline(never)]
-fn deliver<S: Sink>(
-    sink: &mut S,
-    peer: PeerId,
-    help: &mut Option<HelpRequest>,
-    words: [u64; 4],
-    body: &[u8],
-) -> Delivery {
-    let Some(header) = wire::Header::from_words(words) else {
-        return if words == RECALLED || asked_for_help(help, words, body) {
-            Delivery::Done
-        } else {
-            Delivery::Broken
-        };
-    };
-    match sink.place(peer, &header, body.len()) {
-        Placement::Into { iov, at, token } => {
-            iov.write(at, body);
-            sink.placed(token, None);
-        }
-        Placement::Keep { mut buffer, token } => {
-            let fits = buffer.len().min(body.len());
-            if let (Some(to), Some(from)) = (buffer.get_mut(..fits), body.get(..fits)) {
-                to.copy_from_slice(from);
-            }
-            sink.placed(token, Some(buffer));
-        }
-        Placement::Leased { lease, token } => {
-            if lease.write(0, body) {
-                sink.placed(token, None);
-            } else {
-                sink.cut(token);
-            }
-        }
-        Placement::Drop => {}
-        Placement::Refuse => return Delivery::Refused,
-    }
-    Delivery::Done
-}
-
-/// Whether a record that is no packet is a request for help. A sender has one request under way at most.
-#[cold]
-fn asked_for_help(asked: &mut Option<HelpRequest>, words: [u64; 4], body: &[u8]) -> bool {
-    match HelpRequest::of(words, body) {
-        Some(help) if asked.is_none() => {
-            *asked = Some(help);
-            true
-        }
-        _ => false,
-    }
-}
-
 /// The most rings that are hot at a time.
 const HOT_MOST: usize = 32;
 
@@ -266,6 +219,8 @@ pub(super) struct Inbox {
     clock_hand: usize,
     /// Where the next step of the slow scan begins.
     scanned_to: usize,
+    /// The ring that is `unanswered`: there is one at most, as the engine answers one thing at most so late.
+    unanswered: Option<usize>,
     /// Rings that cannot be taken up now, or not be followed into a large ring. They keep nobody from sleeping.
     put_off: Vec<usize>,
 }
@@ -309,6 +264,7 @@ impl Inbox {
                 copy_speed: CopySpeed::default(),
                 streaming: Streaming::default(),
                 refused: false,
+                unanswered: false,
                 cannot_follow: false,
                 hot: false,
                 active: false,
@@ -388,6 +344,9 @@ impl Inbox {
                 return false;
             }
             let (more, event) = inbound.drain(sink, budget - done);
+            if inbound.unanswered {
+                self.unanswered = Some(*index);
+            }
             done += more;
             if event != RingEvent::Nothing {
                 events.push((*index, event));
@@ -398,6 +357,14 @@ impl Inbox {
             self.begin_behind(last);
         }
         done
+    }
+
+    /// The engine has answered whatever this poll brought.
+    #[inline(always)]
+    pub(super) fn has_answered(&mut self) {
+        if let Some(inbound) = self.unanswered.take().and_then(|index| self.get_mut(index)) {
+            inbound.has_answered();
+        }
     }
 
     /// This hot ring has taken the last of a poll's budget: the next poll reads it last.
@@ -426,6 +393,9 @@ impl Inbox {
         } else {
             (0, RingEvent::Nothing)
         };
+        if inbound.unanswered {
+            self.unanswered = Some(index);
+        }
         if event == RingEvent::Nothing && inbound.is_over() {
             return (done, RingEvent::Over);
         }

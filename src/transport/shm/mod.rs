@@ -4,7 +4,7 @@
 //! claims a lane there (`outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push` returns. A
 //! lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if needed. The
 //! receiver polls the rings that were active lately, and finds the others by the bells that their senders ring
-//! (`inbound`); it gives lines back, as credit, a part of a ring at a time. `housekeeping` does the rest, every
+//! (`inbound`, `delivery`); it gives lines back, as credit, a part of a ring at a time. `housekeeping` does the rest, every
 //! eighth poll.
 //!
 //! **Sleep.** An endpoint announces sleep in its attention word (`attention`, `sleeping`). Who pushes to a sleeper, or
@@ -26,6 +26,7 @@ mod attention;
 mod bells;
 mod config;
 mod copy_speed;
+mod delivery;
 mod direct_access;
 mod doorbell;
 mod dual_copy;
@@ -315,6 +316,11 @@ impl Transport for ShmTransport {
             done += self.collect(sink);
         }
         done
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        self.inbox.has_answered();
     }
 
     fn publish_regions(&mut self, regions: &Arc<Regions>, endpoint: u64) {

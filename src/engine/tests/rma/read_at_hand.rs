@@ -95,18 +95,3 @@ fn an_answer_that_cannot_go_at_once_goes_later() {
         bed.check_nothing_left();
     }
 }
-
-/// A target that has begun to answer may be slow to read the memory.
-#[test]
-fn nothing_is_changed_directly_while_a_read_is_unanswered() {
-    let memory = words(&[5]);
-    let mut bed = bed(manners()[0], 4, &memory);
-    let into = words(&[0]);
-    let may_change = |bed: &mut Bed| bed.node(0).engine.core.may_change(1, false);
-    assert!(may_change(&mut bed));
-    bed.rma(0, &word(Access::Read, &into)).unwrap();
-    assert!(!may_change(&mut bed));
-    bed.settle();
-    assert!(may_change(&mut bed));
-    bed.check_nothing_left();
-}

@@ -101,6 +101,10 @@ impl<S: Sink> Sink for Tap<'_, S> {
         taken
     }
 
+    fn is_to_answer(&self, peer: PeerId) -> bool {
+        self.sink.is_to_answer(peer)
+    }
+
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         let begins = self.arrives(from, header);
         let placement = self.sink.place(from, header, len);

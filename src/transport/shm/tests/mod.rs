@@ -79,10 +79,16 @@ struct Kept {
     packets: Vec<(PeerId, Header, Vec<u8>)>,
     gone: Vec<PeerId>,
     refuse: bool,
+    /// What has come is answered when the poll is over.
+    is_to_answer: bool,
     at: Option<(PeerId, Header)>,
 }
 
 impl Sink for Kept {
+    fn is_to_answer(&self, _: PeerId) -> bool {
+        self.is_to_answer
+    }
+
     fn place(&mut self, from: PeerId, header: &Header, len: usize) -> Placement {
         if self.refuse {
             return Placement::Refuse;

@@ -58,6 +58,27 @@ fn what_stands_before_a_message_is_done_and_the_rest_stays() {
     assert_eq!(recall(&mut p.end, p.to), None, "all has been read");
 }
 
+#[test]
+fn until_a_read_is_answered_nothing_behind_it_is_done() {
+    let memory = Memory::private();
+    let mut p = pair(memory.region(Rights::BOTH));
+    let mut sink = Kept {
+        is_to_answer: true,
+        ..Kept::default()
+    };
+    push(&mut p.end, p.to, &Header::new(Packet::Read, 1), &[]);
+    poll_until(&mut p.target, &mut sink, |sink| sink.packets.len() == 1);
+    let write = |p: &mut Pair| copy(&mut p.end, p.to, &part(0, 8), &own(&mut [9; 8]), Access::Write);
+    assert!(!write(&mut p));
+    push(&mut p.end, p.to, &write_header(0), &[2; 8]);
+    assert_eq!(recall(&mut p.end, p.to), None);
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
+    p.target.flush();
+    assert_eq!(recall(&mut p.end, p.to), Some(1));
+    assert_eq!(memory.byte(0).load(Ordering::Relaxed), 2);
+    assert!(write(&mut p));
+}
+
 /// Wherever in the ring it stands: also at the beginning, with writes before it at the end of the front, and over those.
 #[test]
 fn what_stays_leaves_its_room_to_others() {
