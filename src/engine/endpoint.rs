@@ -309,7 +309,7 @@ impl<T: Transport> Engine<T> {
         self.push_all(report);
         self.transport.flush();
         if T::PUSHES_LATER && !self.core.gathered.is_empty() {
-            self.core.all_have_left(report);
+            self.core.have_left(|to| self.transport.holds_back(to), report);
         }
         came
     }

@@ -172,15 +172,20 @@ impl Core {
         self.short_op_started(to, short);
     }
 
-    /// The transport has flushed: writes to known memory, that it had gathered, have left.
+    /// The transport has flushed: writes to known memory, that it had gathered, have left, but for those that it `holds_back`.
     #[cold]
-    pub(super) fn all_have_left(&mut self, report: &mut impl Report) {
-        for to in self.gathered.drain(..) {
-            // None: the peer was lost meanwhile, and its operations have failed.
-            if let Some(rma) = self.peers.get_mut(to as usize).and_then(|peer| peer.rma.as_mut()) {
-                rma.have_left(to, report);
+    pub(super) fn have_left(&mut self, mut holds_back: impl FnMut(PeerId) -> bool, report: &mut impl Report) {
+        let peers = &mut self.peers;
+        self.gathered.retain(|to| {
+            if holds_back(*to) {
+                return true;
             }
-        }
+            // None: the peer was lost meanwhile, and its operations have failed.
+            if let Some(rma) = peers.get_mut(*to as usize).and_then(|peer| peer.rma.as_mut()) {
+                rma.have_left(*to, report);
+            }
+            false
+        });
     }
 
     /// The peer acknowledges short operations with `Acked`.

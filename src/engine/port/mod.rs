@@ -343,6 +343,11 @@ pub trait Transport {
     #[inline(always)]
     fn flush(&mut self) {}
 
+    /// After a flush: whether something that was pushed to this peer could not leave for want of room.
+    fn holds_back(&mut self, _to: PeerId) -> bool {
+        false
+    }
+
     /// Whether anything that was pushed, and reported as `Done`, leaves only when `poll` is called. Asked seldom.
     fn has_unsent(&self) -> bool {
         false

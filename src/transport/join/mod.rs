@@ -315,6 +315,13 @@ impl<N: Naming> Transport for Join<N> {
         }
     }
 
+    fn holds_back(&mut self, to: PeerId) -> bool {
+        match self.near_to(to) {
+            Some((near, number)) => near.holds_back(number),
+            None => self.far_to(to).is_some_and(|(far, number)| far.holds_back(number)),
+        }
+    }
+
     fn has_unsent(&self) -> bool {
         self.near().is_some_and(N::Near::has_unsent) || self.far().is_some_and(N::Far::has_unsent)
     }

@@ -4,7 +4,7 @@
 
 use super::handshake::frame;
 use super::receive::{Input, Stop};
-use super::send_buffer::{COPIED, SendBuffer};
+use super::send_buffer::{COPIED, PREFIX, SendBuffer};
 use crate::engine::port::{Body, Notice, PeerId, Push, Sink};
 use crate::engine::wire::Header;
 use crate::sys::forks::ParentFd;
@@ -93,15 +93,22 @@ impl Link {
         if self.broken || self.end.is_some() || !self.out.has_room() {
             return Push::Full;
         }
+        let may_wait = notice.is_some() || flush_follows;
+        // Who is told nothing of its end may never call again, so it must not stay here.
+        if self.out.blocked && !may_wait {
+            return Push::Full;
+        }
         let first = core::mem::replace(&mut self.pushed, poll) != poll || poll == 0;
         let to_tell = Notice::to_tell(notice);
         if body.len() > COPIED {
             return self.push_long(header, body, to_tell);
         }
         self.out.add(header, body);
-        let may_wait = notice.is_some() || flush_follows;
         if first || !may_wait || self.out.is_much() {
             self.flush();
+        }
+        if !may_wait && self.out.blocked && self.out.take_back(PREFIX + body.len()) {
+            return Push::Full;
         }
         let waits = match (to_tell, notice) {
             (Some(notice), _) => self.out.mark(notice.token),

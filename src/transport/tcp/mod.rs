@@ -455,6 +455,10 @@ impl Transport for TcpTransport {
         }
     }
 
+    fn holds_back(&mut self, to: PeerId) -> bool {
+        self.peers.link(to).is_some_and(|link| !link.out.is_empty())
+    }
+
     fn has_unsent(&self) -> bool {
         !(self.unsent.is_empty() && self.own_lane.is_empty()) || self.peers.any_link(|link| !link.out.is_empty())
     }

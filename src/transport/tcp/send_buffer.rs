@@ -151,6 +151,17 @@ impl SendBuffer {
         }
     }
 
+    /// Takes back the packet that was added last. False: a part of it has left.
+    #[cold]
+    pub(super) fn take_back(&mut self, len: usize) -> bool {
+        let stays = self.waiting().checked_sub(len);
+        if let Some(stays) = stays {
+            self.bytes.truncate(self.gone + stays);
+            self.added -= len as u64;
+        }
+        stays.is_some()
+    }
+
     /// Has somebody told when all that was added has left. False: it has.
     pub(super) fn mark(&mut self, token: Token) -> bool {
         let waits = self.waiting() > 0;
@@ -310,5 +321,19 @@ mod tests {
                 assert!(pad == 0 || (frame::WORD..TOO_NEAR).contains(&pad), "{pad}");
             }
         }
+    }
+
+    #[test]
+    fn only_a_packet_of_which_nothing_has_left_is_taken_back() {
+        let mut buffer = SendBuffer::default();
+        let header = Header::new(crate::engine::wire::Packet::Eager, 1);
+        buffer.add(&header, &Body::Bytes(&[1; 10]));
+        let before = buffer.bytes.clone();
+        buffer.add(&header, &Body::Bytes(&[2; 20]));
+        assert!(buffer.take_back(PREFIX + 20));
+        assert_eq!((&buffer.bytes, buffer.added), (&before, before.len() as u64));
+        buffer.took(1);
+        assert!(!buffer.take_back(PREFIX + 10));
+        assert_eq!(buffer.waiting(), PREFIX + 9);
     }
 }

@@ -326,6 +326,11 @@ impl<T: EndpointTransport> Transport for Lanes<T> {
         }
     }
 
+    fn holds_back(&mut self, to: PeerId) -> bool {
+        self.behind(to)
+            .is_some_and(|(transport, number)| transport.holds_back(number))
+    }
+
     fn has_unsent(&self) -> bool {
         let mut transports = self.lanes.iter().filter_map(|lane| lane.transport.as_ref());
         transports.any(T::has_unsent)

@@ -1,13 +1,14 @@
 //! TCP between endpoints of one process, on the loopback interface; with children, attackers and the kernel's limits.
 //!
 //! - `suite`: the suite of all transports. `meeting`: how connections come about and end.
-//! - `causes`: what is told first.
+//! - `causes`: what is told first. `blocked`: sockets that are full.
 //! - `one_peer`: connections that programs ask for, and how they fail.
 //! - `strangers`: whoever means ill, and children of fork. `sleeping`: who sleeps, and what wakes them.
 //! - `seldom`: who polls once. `watched`: who is polled only when there is something to do.
 //! - `silence`: peers that nothing is heard of, and what is told of them. `secrets`: who must prove one. `shortage`: no
 //!   descriptors, and many peers.
 
+mod blocked;
 mod causes;
 mod meeting;
 mod one_peer;

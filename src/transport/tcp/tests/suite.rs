@@ -59,6 +59,9 @@ macro_rules! variant {
                 fn flush(&mut self) {
                     self.0.flush();
                 }
+                fn holds_back(&mut self, to: PeerId) -> bool {
+                    self.0.holds_back(to)
+                }
                 fn abandon(&mut self, peer: PeerId) -> bool {
                     self.0.abandon(peer)
                 }
