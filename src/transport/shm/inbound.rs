@@ -72,6 +72,10 @@ impl Inbound {
     /// are read.
     #[inline]
     fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+        // A second look in one poll must not say that reading is over, as a first one that is refused does.
+        if self.unanswered {
+            return (0, RingEvent::Nothing);
+        }
         let words = *self.ring.rows();
         // A sender that takes records back has the kernel run the barrier for both sides.
         if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {

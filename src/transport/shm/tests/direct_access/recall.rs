@@ -73,6 +73,9 @@ fn until_a_read_is_answered_nothing_behind_it_is_done() {
     push(&mut p.end, p.to, &write_header(0), &[2; 8]);
     assert_eq!(recall(&mut p.end, p.to), None);
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 0);
+    // Nor is it read, in another look before the answer.
+    p.target.poll(&mut sink, 10);
+    assert_eq!(sink.packets.len(), 1);
     p.target.flush();
     assert_eq!(recall(&mut p.end, p.to), Some(1));
     assert_eq!(memory.byte(0).load(Ordering::Relaxed), 2);
