@@ -220,53 +220,39 @@ static void write_injected(void)
 		look(&b), look(&a);
 }
 
-/* A write by both sides: its target, which acknowledges it, and who reads that it is there. */
+/* An operation by both sides: its target, which answers it, and who reads that it is over. */
+static void target_of(void (*start)(void))
+{
+	start();
+	COUNTED(look(&b));
+	while (look(&a) != 1)
+		look(&b);
+}
+
+static void end_of(void (*start)(void))
+{
+	start();
+	look(&b);
+	if (COUNTED(look(&a)) == 1)
+		return;
+	while (look(&a) != 1)
+		look(&b);
+}
+
 static void write_there(void)
 {
 	DONE(fi_write(a.ep, &out, BYTES, NULL, to_b, addr, key, &contexts[1]));
 }
 
-static void target_of_write(void)
-{
-	write_there();
-	COUNTED(look(&b));
-	while (look(&a) != 1)
-		look(&b);
-}
-
-static void read_written(void)
-{
-	write_there();
-	look(&b);
-	if (COUNTED(look(&a)) == 1)
-		return;
-	while (look(&a) != 1)
-		look(&b);
-}
-
-/* A read by both sides: its target, which answers it, and who reads that it is there. */
-static void ask_for(void)
+static void read_there(void)
 {
 	DONE(fi_read(a.ep, &in[0], BYTES, NULL, to_b, addr, key, &contexts[1]));
 }
 
-static void target_of_read(void)
-{
-	ask_for();
-	COUNTED(look(&b));
-	while (look(&a) != 1)
-		look(&b);
-}
-
-static void read_answered(void)
-{
-	ask_for();
-	look(&b);
-	if (COUNTED(look(&a)) == 1)
-		return;
-	while (look(&a) != 1)
-		look(&b);
-}
+static void target_of_write(void) { target_of(write_there); }
+static void read_written(void) { end_of(write_there); }
+static void target_of_read(void) { target_of(read_there); }
+static void read_answered(void) { end_of(read_there); }
 
 static void add_injected(void)
 {
