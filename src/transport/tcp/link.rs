@@ -101,14 +101,19 @@ impl Link {
         let first = core::mem::replace(&mut self.pushed, poll) != poll || poll == 0;
         let to_tell = Notice::to_tell(notice);
         if body.len() > COPIED {
-            return self.push_long(header, body, to_tell);
-        }
-        self.out.add(header, body);
-        if first || !may_wait || self.out.is_much() {
-            self.flush();
-        }
-        if !may_wait && self.out.blocked && self.out.take_back(PREFIX + body.len()) {
-            return Push::Full;
+            match self.push_long(header, body, to_tell) {
+                None => return Push::Full,
+                Some(true) => return Push::Later,
+                Some(false) => {}
+            }
+        } else {
+            self.out.add(header, body);
+            if first || !may_wait || self.out.is_much() {
+                self.flush();
+            }
+            if !may_wait && self.out.blocked && self.out.take_back(PREFIX + body.len()) {
+                return Push::Full;
+            }
         }
         let waits = match (to_tell, notice) {
             (Some(notice), _) => self.out.mark(notice.token),
@@ -118,18 +123,14 @@ impl Link {
         if waits { Push::Later } else { Push::Done }
     }
 
-    fn push_long(&mut self, header: &Header, body: &Body<'_>, notice: Option<Notice>) -> Push {
+    /// Gives the socket a body from where it is. Returns whether the rest of it is lent; None: nothing is taken.
+    #[inline]
+    fn push_long(&mut self, header: &Header, body: &Body<'_>, to_tell: Option<Notice>) -> Option<bool> {
         if self.out.blocked {
-            return Push::Full;
+            return None;
         }
-        match self.out.send_behind(&self.socket, header, body, notice) {
-            Ok(true) => Push::Later,
-            Ok(false) => Push::Done,
-            Err(error) => {
-                self.fail(&error);
-                Push::Full
-            }
-        }
+        let lent = self.out.send_behind(&self.socket, header, body, to_tell);
+        lent.inspect_err(|error| self.fail(error)).ok()
     }
 
     /// What is gathered leaves as far as there is room.
@@ -264,7 +265,7 @@ impl Link {
 
     /// The last word: nothing follows.
     pub(super) fn say_goodbye(&mut self) {
-        self.out.add_word(frame::GOODBYE);
+        self.out.end_with(frame::GOODBYE);
         self.flush();
     }
 }

@@ -222,7 +222,6 @@ impl TcpTransport {
         one.call = None;
         one.shut_down = true;
         if let Some(mut link) = link.filter(|link| link.end.is_none()) {
-            link.out.keep_lent();
             link.say_goodbye();
             one.leaving = Some(link);
         }

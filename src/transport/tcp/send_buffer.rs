@@ -110,8 +110,13 @@ impl SendBuffer {
         self.lent.is_none() && self.waiting() < MOST
     }
 
-    /// A word of the stream that is no packet.
-    pub(super) fn add_word(&mut self, word: u32) {
+    /// Puts the last word of the stream behind all that was added. What was lent is copied: its owner is not told any more
+    /// when it has left.
+    #[cold]
+    pub(super) fn end_with(&mut self, word: u32) {
+        if let Some(Lent { iov, at, len, .. }) = self.lent.take() {
+            self.copy_part(&Part { iov: &iov, at, len });
+        }
         self.copy(&word.to_le_bytes());
     }
 
@@ -128,7 +133,7 @@ impl SendBuffer {
         };
         let len = pad_len(addr, self.waiting() + PREFIX);
         if let Some(rest) = len.checked_sub(frame::WORD) {
-            self.add_word(frame::PAD | rest as u32);
+            self.copy(&(frame::PAD | rest as u32).to_le_bytes());
             self.copy(ZEROS.get(..rest).unwrap_or_default());
         }
     }
@@ -208,24 +213,20 @@ impl SendBuffer {
         Ok(())
     }
 
-    /// Gives the socket all that waits, and a packet behind it from where its body is. What it does not take of the body
-    /// is lent if there is a notice, and else copied. Returns whether it is lent.
+    /// Gives the socket, which is not blocked, all that waits, and a packet behind it from where its body is. What it does
+    /// not take of the body is lent if somebody is told when that has left, and else copied. Returns whether it is lent.
     pub(super) fn send_behind(
         &mut self,
         socket: &ParentFd,
         header: &Header,
         body: &Body<'_>,
-        notice: Option<Notice>,
+        to_tell: Option<Notice>,
     ) -> io::Result<bool> {
         let (bytes, part) = parts(body);
         self.add_pad(bytes, &part);
         self.copy(&prefix(header, body.len()));
         let before = self.waiting();
-        let sent = if self.blocked {
-            0
-        } else {
-            self.give(socket, bytes, &part)?
-        };
+        let sent = self.give(socket, bytes, &part)?;
         self.took(sent.min(before));
         let from_body = sent.saturating_sub(before).min(body.len());
         if from_body == body.len() {
@@ -233,7 +234,7 @@ impl SendBuffer {
         }
         self.blocked = true;
         self.copy(bytes.get(from_body..).unwrap_or_default());
-        match notice {
+        match to_tell {
             Some(notice) if part.len > from_body => {
                 self.lent = Some(Lent {
                     iov: *part.iov,
@@ -250,7 +251,7 @@ impl SendBuffer {
             }),
             _ => {}
         }
-        Ok(notice.is_some_and(|notice| self.mark(notice.token)))
+        Ok(false)
     }
 
     fn give(&self, socket: &ParentFd, next: &[u8], part: &Part<'_>) -> io::Result<usize> {
@@ -290,14 +291,6 @@ impl SendBuffer {
         while let Some((_, token)) = self.marks.front().copied().filter(|(at, _)| *at <= self.left) {
             self.marks.pop_front();
             self.told.push(token);
-        }
-    }
-
-    /// Copies what was lent, as its owner is not told any more when it has left.
-    #[cold]
-    pub(super) fn keep_lent(&mut self) {
-        if let Some(Lent { iov, at, len, .. }) = self.lent.take() {
-            self.copy_part(&Part { iov: &iov, at, len });
         }
     }
 
