@@ -120,21 +120,30 @@ struct name enable(struct fid_ep *ep)
 	return name;
 }
 
+enum { PORT = 20000 };
+
 struct name chosen_name(const struct base *base, unsigned number)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	struct name name = { 0 };
 	unsigned parent = (unsigned) getppid();
+	/* The loopback interface has so many addresses that each parent has some of its own. */
+	uint32_t place = 0x7f000000u | (number + 1) % 64 << 18 | parent % (1u << 18);
+	int len;
 
 	switch (base->info->addr_format) {
 	case FI_ADDR_STR:
-		name.len = 1 + (size_t) snprintf(name.bytes, NAME_MAX_LEN, "fi_shm://chosen-%u-%u", parent, number);
+		if (strcmp(base->info->fabric_attr->prov_name, "auto") == 0)
+			len = snprintf(name.bytes, NAME_MAX_LEN, "fi_auto://%012x%02x-00000000000000000000ffff%08x-%04x", parent,
+				       number + 1, place, PORT);
+		else
+			len = snprintf(name.bytes, NAME_MAX_LEN, "fi_shm://chosen-%u-%u", parent, number);
+		name.len = 1 + (size_t) len;
 		break;
 	case FI_SOCKADDR:
 	case FI_SOCKADDR_IN:
-		/* The loopback interface has so many addresses that each parent has some of its own. */
-		sin.sin_addr.s_addr = htonl(0x7f000000u | (number + 1) % 64 << 18 | parent % (1u << 18));
-		sin.sin_port = htons(20000);
+		sin.sin_addr.s_addr = htonl(place);
+		sin.sin_port = htons(PORT);
 		name.len = sizeof(sin);
 		memcpy(name.bytes, &sin, sizeof(sin));
 		break;

@@ -98,9 +98,9 @@ fn one(atomic: &Atomic, part: &RemotePart, id: u32) -> Header {
 }
 
 impl<T: Transport> Engine<T> {
-    /// The most bytes that an atomic of this form can work on.
+    /// The most bytes that an atomic of this form can work on: it goes in one packet, whatever the size for messages is.
     pub fn atomic_limit(&self, form: Form) -> usize {
-        let most = self.core.limits.small().saturating_sub(LIST);
+        let most = self.core.limits.max_body.saturating_sub(LIST);
         match form {
             Form::Base | Form::Fetch => most,
             Form::Compare => most / 2,

@@ -50,7 +50,8 @@ impl<S: Sink> Sink for Tap<'_, S> {
     }
 
     fn is_to_answer(&self, peer: PeerId) -> bool {
-        self.sink.is_to_answer(peer)
+        let known = self.known.get(peer as usize).copied().flatten();
+        known.is_some_and(|known| self.sink.is_to_answer(known.id))
     }
 
     #[inline]
@@ -108,5 +109,92 @@ impl<S: Sink> Sink for Tap<'_, S> {
                 *place = None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::wire::Packet;
+
+    /// A peer's number of the transport, and of the engine.
+    const NUMBER: PeerId = 1;
+    const ID: PeerId = 7;
+
+    /// Knows one peer.
+    #[derive(Default)]
+    struct Engine {
+        calls: usize,
+    }
+
+    impl Engine {
+        fn called(&mut self, peer: PeerId) {
+            assert_eq!(peer, ID);
+            self.calls += 1;
+        }
+    }
+
+    impl Sink for Engine {
+        fn met(&mut self, peer: PeerId, _: PeerId) {
+            self.called(peer);
+        }
+
+        fn take(&mut self, from: PeerId, _: &Header, _: &[u8]) -> bool {
+            self.called(from);
+            true
+        }
+
+        fn is_to_answer(&self, peer: PeerId) -> bool {
+            peer == ID
+        }
+
+        fn place(&mut self, from: PeerId, _: &Header, _: usize) -> Placement {
+            self.called(from);
+            Placement::Drop
+        }
+
+        fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+
+        fn exposed_memory(&mut self, peer: PeerId, _: &ExposedName, _: Access) -> Option<UserIov> {
+            self.called(peer);
+            None
+        }
+
+        fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
+
+        fn written(&mut self, from: PeerId, _: usize, _: u64) {
+            self.called(from);
+        }
+
+        fn gone(&mut self, peer: PeerId, _: Loss) {
+            self.called(peer);
+        }
+    }
+
+    #[test]
+    fn the_engine_hears_of_peers_by_its_own_numbers() {
+        let known = Known {
+            id: ID,
+            source: ID,
+            met: false,
+        };
+        let (mut engine, mut fresh, mut lost) = (Engine::default(), Vec::new(), Vec::new());
+        let mut tap = Tap {
+            sink: &mut engine,
+            known: &mut [None, Some(known)],
+            fresh: &mut fresh,
+            lost: &mut lost,
+            forgets: false,
+        };
+        let header = Header::new(Packet::Eager, 0);
+        tap.met(NUMBER, NUMBER);
+        assert!(tap.take(NUMBER, &header, &[]));
+        assert!(tap.is_to_answer(NUMBER) && !tap.is_to_answer(ID));
+        tap.place(NUMBER, &header, 0);
+        tap.exposed_memory(NUMBER, &ExposedName::Nothing, Access::Read);
+        tap.written(NUMBER, 0, 0);
+        tap.gone(NUMBER, Loss::Died);
+        // Before the loss the source is named again.
+        assert_eq!((engine.calls, lost), (7, vec![ID]));
     }
 }

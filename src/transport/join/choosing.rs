@@ -20,7 +20,7 @@ impl<N: Naming> Join<N> {
 
     #[cold]
     fn settle(&mut self, peer: PeerId) -> Way {
-        let Some(address) = self.peers.address(peer) else {
+        let Some(address) = self.peers.address(peer).filter(|_| !self.peers.is_former(peer)) else {
             return Way::Open;
         };
         if let (Some(near), Some(there)) = (&mut self.near, self.names.near(address))

@@ -193,8 +193,16 @@ impl<N: Naming> Join<N> {
     fn poll_near_again<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
         let Some(near) = &mut self.near else { return 0 };
         while let Some(number) = near.fresh.pop() {
-            let address = self.names.met_near(&near.transport, number);
-            self.peers.met(&self.names, address, Way::Near(number), &mut near.known);
+            let Some(address) = self.names.met_near(&near.transport, number) else {
+                continue;
+            };
+            let there = self.names.near(&address);
+            if there.and_then(|there| near.transport.peer(&there)) == Some(number) {
+                self.peers
+                    .met(&self.names, &address, Way::Near(number), &mut near.known);
+            } else {
+                self.peers.met_former(&self.names, &address, number, &mut near.known);
+            }
         }
         near.poll(sink, &mut self.lost, budget)
     }
@@ -211,8 +219,9 @@ impl<N: Naming> Join<N> {
         let mut done = far.poll(sink, &mut self.lost, budget);
         if !far.fresh.is_empty() {
             while let Some(number) = far.fresh.pop() {
-                let address = self.names.met_far(&far.transport, number);
-                self.peers.met(&self.names, address, Way::Far(number), &mut far.known);
+                if let Some(address) = self.names.met_far(&far.transport, number) {
+                    self.peers.met(&self.names, &address, Way::Far(number), &mut far.known);
+                }
             }
             self.turns.far_is_used();
             done += far.poll(sink, &mut self.lost, budget);

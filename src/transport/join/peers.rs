@@ -23,6 +23,9 @@ struct Peer {
     /// Its number on each way on which it was met or is reached.
     near: Option<PeerId>,
     far: Option<PeerId>,
+    /// The number for endpoints that had this address before, one at a time, which the near transport tells apart.
+    former: Option<PeerId>,
+    is_former: bool,
 }
 
 #[derive(Default)]
@@ -63,6 +66,13 @@ impl Peers {
             base if base.len() == address.len() => None,
             base => Some(self.number(names, base)?),
         };
+        let id = self.add(address.into(), source)?;
+        self.numbers.insert(address.into(), id);
+        Some(id)
+    }
+
+    /// Without a source its messages match as its own.
+    fn add(&mut self, address: Box<[u8]>, source: Option<PeerId>) -> Option<PeerId> {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
@@ -72,16 +82,19 @@ impl Peers {
                 id
             }
         };
-        let address: Box<[u8]> = address.into();
-        self.numbers.insert(address.clone(), id);
-        let source = source.unwrap_or(id);
         *self.table.get_mut(id as usize)? = Some(Peer {
             address,
-            source,
+            source: source.unwrap_or(id),
             near: None,
             far: None,
+            former: None,
+            is_former: false,
         });
         Some(id)
+    }
+
+    fn entry(&mut self, peer: PeerId) -> Option<&mut Peer> {
+        self.table.get_mut(peer as usize)?.as_mut()
     }
 
     /// This is the way to the peer. Returns it.
@@ -103,9 +116,7 @@ impl Peers {
 
     /// The transport of this way knows the peer by that number.
     fn note(&mut self, peer: PeerId, way: Way, known: &mut KnownPeers) {
-        let Some(entry) = self.table.get_mut(peer as usize).and_then(Option::as_mut) else {
-            return;
-        };
+        let Some(entry) = self.entry(peer) else { return };
         let number = match way {
             Way::Near(number) => *entry.near.insert(number),
             Way::Far(number) => *entry.far.insert(number),
@@ -130,8 +141,8 @@ impl Peers {
 
     /// Something has come this way from the peer at this address. If it is far, that is the way to it, unless another was
     /// chosen. The near way may lead here and not there, which is found out when something is sent.
-    pub(super) fn met<N: Naming>(&mut self, names: &N, address: Option<Vec<u8>>, way: Way, known: &mut KnownPeers) {
-        let Some(peer) = address.and_then(|address| self.number(names, &address)) else {
+    pub(super) fn met<N: Naming>(&mut self, names: &N, address: &[u8], way: Way, known: &mut KnownPeers) {
+        let Some(peer) = self.number(names, address) else {
             return;
         };
         match (self.way(peer), way) {
@@ -140,6 +151,37 @@ impl Peers {
             }
             _ => self.note(peer, way, known),
         }
+    }
+
+    /// As `met`, of an endpoint that had this address before the one that the near transport connects to now. It has a number
+    /// of its own, so that its end is not that of its successor.
+    pub(super) fn met_former<N: Naming>(&mut self, names: &N, address: &[u8], number: PeerId, known: &mut KnownPeers) {
+        let Some(peer) = self.number(names, address) else {
+            return;
+        };
+        let Some(former) = self.former(peer) else { return };
+        if let Some(place) = self.ways.get_mut(former as usize) {
+            *place = Way::Near(number);
+        }
+        self.note(former, Way::Near(number), known);
+    }
+
+    fn former(&mut self, of: PeerId) -> Option<PeerId> {
+        let entry = self.entry(of)?;
+        if entry.former.is_some() {
+            return entry.former;
+        }
+        let (address, source) = (entry.address.clone(), entry.source);
+        let former = self.add(address, Some(source))?;
+        self.entry(former)?.is_former = true;
+        self.entry(of)?.former = Some(former);
+        Some(former)
+    }
+
+    /// Whether this is an endpoint that had its address before another: it is never sent to but in answer.
+    pub(super) fn is_former(&self, peer: PeerId) -> bool {
+        let entry = self.table.get(peer as usize).and_then(Option::as_ref);
+        entry.is_some_and(|entry| entry.is_former)
     }
 
     /// Its number on each way, where it has one. On both: only one of us could go the near way.
@@ -153,7 +195,7 @@ impl Peers {
         if let Some(way) = self.ways.get_mut(peer as usize) {
             *way = Way::Open;
         }
-        if let Some(entry) = self.table.get_mut(peer as usize).and_then(Option::as_mut) {
+        if let Some(entry) = self.entry(peer) {
             *(if near { &mut entry.near } else { &mut entry.far }) = None;
         }
     }
@@ -175,9 +217,14 @@ impl Peers {
         let idle = numbered().filter(|(id, way)| !stays(*id, *way) && !sources.contains(id) && peer(*id).is_some());
         let idle: Vec<PeerId> = idle.map(|(id, _)| id).collect();
         for id in &idle {
-            if let Some(gone) = self.table.get_mut(*id as usize).and_then(Option::take) {
+            let gone = self.table.get_mut(*id as usize).and_then(Option::take);
+            if let Some(gone) = gone.filter(|gone| !gone.is_former) {
                 self.numbers.remove(&gone.address);
             }
+        }
+        let gone: HashSet<PeerId> = idle.iter().copied().collect();
+        for peer in self.table.iter_mut().flatten() {
+            peer.former = peer.former.filter(|former| !gone.contains(former));
         }
         self.free.extend(&idle);
         idle

@@ -274,3 +274,35 @@ fn cannot_reach(near: &mut [Stream], from: PeerId, to: PeerId) {
     let last = near.len() as PeerId - 1;
     near[(last - from) as usize].cannot_reach(last - to);
 }
+
+/// The near transport tells endpoints apart that had one address, one after the other, and so does the join.
+#[test]
+fn an_endpoint_that_had_the_address_before_ends_alone() {
+    let names = Place::<Loopback, Loopback> {
+        machine: 0,
+        nodes: 2,
+        ways: PhantomData,
+    };
+    let (mut peers, mut known) = (Peers::default(), Vec::new());
+    let there = address(0, 1);
+    let peer = peers.number(&names, &there).unwrap();
+    peers.choose(&names, peer, Way::Near(5), &mut known);
+    let mut formers = Vec::new();
+    for number in [6, 7] {
+        peers.met_former(&names, &there, number, &mut known);
+        let former = peers::known(&known, number).unwrap();
+        assert_eq!((former.source, peers.address(former.id)), (peer, Some(&*there)));
+        assert_eq!(peers.way(former.id), Way::Near(number));
+        // It is lost.
+        assert_eq!(peers::unknow(&mut known, number), Some(former.id));
+        peers.reopen(former.id, true);
+        formers.push(former.id);
+    }
+    // One at a time needs one number.
+    assert!(formers[0] == formers[1] && formers[0] != peer);
+    assert_eq!(peers.way(peer), Way::Near(5));
+    assert_eq!(peers.forget(&|id| id == peer), [formers[0]]);
+    assert_eq!(peers.number(&names, &there), Some(peer));
+    peers.met_former(&names, &there, 6, &mut known);
+    assert!(peers::known(&known, 6).is_some_and(|former| former.id != peer));
+}
