@@ -29,6 +29,10 @@ impl<N: Naming> Join<N> {
         {
             return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
+        // Its neighbours know at once that it is gone; the far way would have to wait for it.
+        if !N::NEAR_MAY_FAIL && self.peers.was_near(peer) {
+            return Way::Open;
+        }
         self.settle_far(peer)
     }
 

@@ -26,6 +26,8 @@ struct Peer {
     /// The number for endpoints that had this address before, one at a time, which the near transport tells apart.
     former: Option<PeerId>,
     is_former: bool,
+    /// The near way was taken to it once.
+    was_near: bool,
 }
 
 #[derive(Default)]
@@ -47,7 +49,7 @@ impl Peers {
     }
 
     pub(super) fn address(&self, peer: PeerId) -> Option<&[u8]> {
-        Some(&self.table.get(peer as usize)?.as_ref()?.address)
+        Some(&self.look(peer)?.address)
     }
 
     pub(super) fn reached(&self) -> (usize, usize) {
@@ -89,8 +91,13 @@ impl Peers {
             far: None,
             former: None,
             is_former: false,
+            was_near: false,
         });
         Some(id)
+    }
+
+    fn look(&self, peer: PeerId) -> Option<&Peer> {
+        self.table.get(peer as usize)?.as_ref()
     }
 
     fn entry(&mut self, peer: PeerId) -> Option<&mut Peer> {
@@ -111,6 +118,9 @@ impl Peers {
             *place = way;
         }
         self.note(peer, way, known);
+        if let Some(entry) = self.entry(peer) {
+            entry.was_near |= matches!(way, Way::Near(_));
+        }
         way
     }
 
@@ -180,14 +190,17 @@ impl Peers {
 
     /// Whether this is an endpoint that had its address before another: it is never sent to but in answer.
     pub(super) fn is_former(&self, peer: PeerId) -> bool {
-        let entry = self.table.get(peer as usize).and_then(Option::as_ref);
-        entry.is_some_and(|entry| entry.is_former)
+        self.look(peer).is_some_and(|entry| entry.is_former)
+    }
+
+    /// Whether the near way led to this peer before.
+    pub(super) fn was_near(&self, peer: PeerId) -> bool {
+        self.look(peer).is_some_and(|entry| entry.was_near)
     }
 
     /// Its number on each way, where it has one. On both: only one of us could go the near way.
     pub(super) fn numbers(&self, peer: PeerId) -> (Option<PeerId>, Option<PeerId>) {
-        let entry = self.table.get(peer as usize).and_then(Option::as_ref);
-        entry.map_or((None, None), |entry| (entry.near, entry.far))
+        self.look(peer).map_or((None, None), |entry| (entry.near, entry.far))
     }
 
     /// It was lost on the near way, or on the far one: the way to it is to be chosen anew.

@@ -212,6 +212,22 @@ mod mixed {
 
     type Mixed = Joined<()>;
     crate::engine::tests::random::over!(Mixed);
+
+    /// An endpoint that was near is on this machine: when it is not found there any more, nobody waits for it far away.
+    #[test]
+    fn who_was_near_is_gone_when_not_near_any_more() {
+        let (near, far) = (Stream::connected(4, 1), Stream::connected(4, 2));
+        let mut ends: Vec<Mixed> = joins(alone_or_two(4), near, far);
+        let header = Header::new(crate::engine::wire::Packet::Segment, 1);
+        let end = &mut ends[1];
+        while end.push(0, &header, Body::Empty, None) == Push::Full {}
+        assert_eq!((end.peers.way(0), end.peers.reached()), (Way::Near(3), (1, 0)));
+        end.near_mut().unwrap().cannot_reach(3);
+        end.peers.reopen(0, true);
+        let pushed = end.push(0, &header, Body::Empty, None);
+        assert_eq!(pushed, Push::Unreachable(crate::engine::op::Unreached::Nobody));
+        assert_eq!((end.peers.way(0), end.peers.reached()), (Way::Open, (1, 0)));
+    }
 }
 
 /// Of the two that are near, one does not reach the other the near way: each direction goes its own.
