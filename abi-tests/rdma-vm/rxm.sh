@@ -55,4 +55,17 @@ for monitor in userfaultfd disabled; do
 	echo "GUEST kept by $monitor ends with $?"
 	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 kept by $monitor: /"
 done
+# Endpoints that come and go, and what is done in each other's memory, held against a model; in domains of either kind.
+random() { # NAME ARGUMENTS
+	local name=$1; shift
+	step "random $name"
+	if PROVIDER=$provider timeout 150 "$PAGES/random_$name" "$@" >page 2>&1
+	then echo "GUEST ok $name $*${MR_VIRT_ADDR:+ by addresses}"
+	else echo "GUEST FAIL $name $*${MR_VIRT_ADDR:+ by addresses}: ended with $?"; cat page
+	fi
+}
+random one_sided 3 400 1
+random come_and_go 3 400 1
+MR_VIRT_ADDR=1 random come_and_go 3 400 2
+MR_VIRT_ADDR=1 random come_and_go 3 400 3 stop
 step "end"

@@ -22,7 +22,7 @@
 
 static struct shared {
 	struct name host[MOST];
-	uint64_t area_key[MOST], counter_key[MOST];
+	uint64_t area_key[MOST], area_addr[MOST], counter_key[MOST], counter_addr[MOST];
 	/* By guest and host: the messages that were said to have come, and what was added, at least and at most. */
 	unsigned char promised[MOST][MOST][NUMBERS];
 	uint64_t least[MOST][MOST], most[MOST][MOST];
@@ -187,10 +187,22 @@ static unsigned fresh_place(int host_of)
 	return places[host_of]++;
 }
 
-/* The offset of a slot in a host's memory. */
-static uint64_t lies_at(const struct slot *at)
+/* Where a slot is in a host's memory. */
+static uint64_t lies_at(int host_of, const struct slot *at)
 {
-	return ((uint64_t) me * PLACES + at->place) * SLOT;
+	return shared->area_addr[host_of] + ((uint64_t) me * PLACES + at->place) * SLOT;
+}
+
+/* And this process's counter. */
+static uint64_t counter_at(int host_of)
+{
+	return shared->counter_addr[host_of] + (uint64_t) me * 8;
+}
+
+/* What an address in a region counts from. */
+static uint64_t begin_of(const void *memory)
+{
+	return base.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t) memory : 0;
 }
 
 /* Whatever is under way: what a slot holds is then not known until it is written again. */
@@ -281,7 +293,7 @@ static void use_slot(struct op *op)
 	at = &slot[op->peer][op->slot];
 	while (at->busy)
 		progress();
-	where = lies_at(at);
+	where = lies_at(op->peer, at);
 	op->len = rnd() % 3 ? 1 + below(1000) : 1 + below(SLOT);
 	at->busy = true;
 	if (rnd() % 2) {
@@ -306,11 +318,11 @@ static void add(struct op *op)
 	op->operand = below(1000);
 	shared->most[me][op->peer] += op->operand;
 	if (rnd() % 2)
-		POST(fi_atomic(guest.ep, &op->operand, 1, NULL, host_addr[op->peer], (uint64_t) me * 8, shared->counter_key[op->peer],
+		POST(fi_atomic(guest.ep, &op->operand, 1, NULL, host_addr[op->peer], counter_at(op->peer), shared->counter_key[op->peer],
 				       FI_UINT64, FI_SUM, op));
 	else
-		POST(fi_fetch_atomic(guest.ep, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], (uint64_t) me * 8,
-					     shared->counter_key[op->peer], FI_UINT64, FI_SUM, op));
+		POST(fi_fetch_atomic(guest.ep, &op->operand, 1, NULL, &op->result, NULL, host_addr[op->peer], counter_at(op->peer),
+				     shared->counter_key[op->peer], FI_UINT64, FI_SUM, op));
 }
 
 static void cancel(void)
@@ -389,7 +401,9 @@ static void open_all(void)
 	OK(fi_mr_reg(base.domain, area, (size_t) processes * sizeof(*area), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &area_mr, NULL));
 	OK(fi_mr_reg(base.domain, counter, sizeof(counter), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 2, 0, &counter_mr, NULL));
 	shared->area_key[me] = fi_mr_key(area_mr);
+	shared->area_addr[me] = begin_of(area);
 	shared->counter_key[me] = fi_mr_key(counter_mr);
+	shared->counter_addr[me] = begin_of(counter);
 	open_end(&host, &base, &wish);
 	shared->host[me] = host.name;
 	for (i = 0; i < AT_ONCE; i++)
@@ -441,7 +455,7 @@ static void settle_accounts(void)
 			op->kind = READ;
 			op->len = slot[i][k].known ? slot[i][k].len : 1;
 			slot[i][k].busy = true;
-			POST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[i], lies_at(&slot[i][k]), shared->area_key[i], op));
+			POST(fi_read(guest.ep, op->buf, op->len, NULL, host_addr[i], lies_at(i, &slot[i][k]), shared->area_key[i], op));
 		}
 	while (!all_free(guest_ops))
 		progress();

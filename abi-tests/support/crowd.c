@@ -118,6 +118,9 @@ struct wish wish_for_all(void)
 {
 	struct wish wish = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE, .mode = CONTEXTS };
 
+	/* Of regions that are named as devices name them, where the caller asks for it. */
+	if (getenv("MR_VIRT_ADDR"))
+		wish.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 #ifdef THREADS
 	/* With our own threads beside them, or without. */
 	wish.progress = from % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;

@@ -144,6 +144,10 @@ struct name chosen_name(const struct base *base, unsigned number)
 	case FI_SOCKADDR_IN:
 		sin.sin_addr.s_addr = htonl(place);
 		sin.sin_port = htons(PORT);
+		if (strstr(base->info->fabric_attr->prov_name, "verbs")) { /* a device has the address that it has */
+			memcpy(&sin, base->info->src_addr, sizeof(sin));
+			sin.sin_port = htons((uint16_t) (PORT + number));
+		}
 		name.len = sizeof(sin);
 		memcpy(name.bytes, &sin, sizeof(sin));
 		break;

@@ -190,7 +190,8 @@ impl<O: Owners> EndpointCore<O> {
         let transport = self.engine.transport();
         let provider = self.owners.state().provider;
         for refusal in self.pending.refusals.drain(..) {
-            refusal.log(provider, O::address_of(transport, refusal.peer));
+            let address = O::address_of(transport, refusal.peer).map(O::Endpoint::raw_address);
+            refusal.log(provider, address.as_deref());
         }
         self.pending.rare = false;
         if transport.is_crowded() {

@@ -64,7 +64,10 @@ impl OnEngine for VerbsRxm {
     }
 
     fn fitting(&self, query: &Query) -> Vec<Info> {
-        judge_all(Self::WHOLE_NAME, &all(query.has_flag(FI_RESCAN)), query)
+        let mut fitting = judge_all(Self::WHOLE_NAME, &all(query.has_flag(FI_RESCAN)), query);
+        // Without the modes of devices' memory a domain whose devices do the work has no targets, and the other one has.
+        fitting.sort_by_key(|info| info.caps & (FI_REMOTE_READ | FI_REMOTE_WRITE) == 0);
+        fitting
     }
 
     fn address(&self, info: &mut Info, query: &Query) -> Result<()> {

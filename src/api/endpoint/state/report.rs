@@ -4,11 +4,13 @@
 
 use super::EndpointState;
 use crate::abi::types::*;
+use crate::api::av::string::text;
 use crate::api::deferred::work::Call;
 use crate::api::endpoint::EndpointTransport;
 use crate::api::log::Speaker;
 use crate::engine::op::{CompletedOp, Completion, Error, Failure, MessageKind, RemotePart, Report, Tell};
 use crate::engine::port::PeerId;
+use crate::sys::resolve::from_bytes;
 
 /// Completions that the engine has reported and no queue has yet, and refusals that the log does not have yet.
 #[derive(Default)]
@@ -69,9 +71,9 @@ impl PendingCompletions {
 }
 
 impl Refusal {
-    /// Writes the log line that an administrator looks for. `address` is the peer's.
+    /// Writes the log line that an administrator looks for. `address` is the peer's, in the form that programs have.
     pub fn log(&self, provider: Speaker, address: Option<&[u8]>) {
-        let peer = String::from_utf8_lossy(address.unwrap_or_default());
+        let peer = address.map_or_else(|| "an unknown peer".into(), in_words);
         let why = match self.error {
             Error::NoKey => "no such key",
             Error::NoRights => "the region was not registered for it",
@@ -95,6 +97,14 @@ impl Refusal {
             Mr,
             "refused {peer} access to {len} bytes at {addr:#x} with key {key:#x}: {why}"
         );
+    }
+}
+
+/// An address as people write it: that of a socket, or a text.
+fn in_words(address: &[u8]) -> String {
+    match from_bytes(address) {
+        Some(place) => place.to_string(),
+        None => String::from_utf8_lossy(text(address)).into_owned(),
     }
 }
 
@@ -196,5 +206,18 @@ impl EndpointState {
             }),
         };
         self.bindings.report(&end, FI_ADDR_NOTAVAIL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+    use crate::sys::resolve::to_bytes;
+
+    #[test]
+    fn addresses_are_written_as_people_write_them() {
+        let place = "192.0.2.7:99".parse().unwrap();
+        assert_eq!(in_words(&to_bytes(&place)), "192.0.2.7:99");
+        assert_eq!(in_words(b"name\0"), "name");
     }
 }
