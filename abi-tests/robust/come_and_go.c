@@ -5,7 +5,7 @@
  * once and unharmed; memory holds what was written last; every operation ends; and what is freed when an endpoint is
  * closed is not touched again, which valgrind sees.
  *
- *     come_and_go [PROCESSES [OPERATIONS [SEED [stop]]]]
+ *     come_and_go [PROCESSES [OPERATIONS [SEED [stop]]]]      MR_VIRT_ADDR=1: memory has addresses, and keys of the provider's
  */
 #include "crowd.h"
 #include "numbered.h"

@@ -3,10 +3,10 @@
 //! Each peer has one way, chosen when something is first sent to it, or comes from it the far way: the near one if that
 //! connects, else the far one. So the packets to a peer keep their order, and nothing above knows of the two but `Limits`,
 //! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
-//! is lost, the choice is open again. A near way that takes time to connect may be found to lead nowhere after it was chosen
-//! (`Naming::NEAR_MAY_FAIL`); then nothing has gone there yet, and the far one is taken. The engine's numbers are the join's
-//! (`peers`); `choosing` finds a peer's way, and `turns` says when the far way is polled, which costs a system call where the
-//! near one costs a look at memory.
+//! is lost, the choice is open again; but whoever was near is on this machine, and looked for nowhere else. A near way that
+//! takes time to connect may be found to lead nowhere after it was chosen (`Naming::NEAR_MAY_FAIL`); then nothing has gone
+//! there yet, and the far one is taken. The engine's numbers are the join's (`peers`); `choosing` finds a peer's way, and
+//! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
 //!
 //! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
 //! missing. Opened by `provider`.
@@ -196,6 +196,7 @@ impl<N: Naming> Join<N> {
             let Some(address) = self.names.met_near(&near.transport, number) else {
                 continue;
             };
+            // Another number than the one to connect by is of an endpoint that had this address before.
             let there = self.names.near(&address);
             if there.and_then(|there| near.transport.peer(&there)) == Some(number) {
                 self.peers
