@@ -94,10 +94,6 @@ impl Link {
             return Push::Full;
         }
         let may_wait = notice.is_some() || flush_follows;
-        // Who is told nothing of its end may never call again, so it must not stay here.
-        if self.out.blocked && !may_wait {
-            return Push::Full;
-        }
         let first = core::mem::replace(&mut self.pushed, poll) != poll || poll == 0;
         let to_tell = Notice::to_tell(notice);
         if body.len() > COPIED {
@@ -111,6 +107,7 @@ impl Link {
             if first || !may_wait || self.out.is_much() {
                 self.flush();
             }
+            // Who is told nothing of its end may never call again, so it must not stay here.
             if !may_wait && self.out.blocked && self.out.take_back(PREFIX + body.len()) {
                 return Push::Full;
             }

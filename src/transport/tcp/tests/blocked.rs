@@ -8,25 +8,35 @@ fn push(end: &mut TcpTransport, to: PeerId, id: u32, body: &[u8], notice: Option
     end.push(to, &Header::new(Packet::Eager, id), Body::Bytes(body), notice)
 }
 
-/// Two ends; the first has pushed what somebody waits for until its socket took less. Says how much that was.
-fn blocked(a: &mut TcpTransport, b: &mut TcpTransport) -> (PeerId, u32) {
-    let (b_of_a, a_of_b) = numbers(a, b);
-    connect(a, b_of_a, b, a_of_b);
+/// Two ends that are connected, and what they call each other. The first waits long when it closes.
+fn connected() -> ([TcpTransport; 2], PeerId, PeerId) {
+    let patient = Config {
+        linger: PATIENCE,
+        ..config()
+    };
+    let (mut a, mut b) = (open_at("127.0.0.1:0", &patient), open());
+    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
+    connect(&mut a, b_of_a, &mut b, a_of_b);
     a.flush();
+    ([a, b], b_of_a, a_of_b)
+}
+
+/// Pushes what somebody waits for until the socket takes less. Returns the answers.
+fn fill(end: &mut TcpTransport, to: PeerId) -> Vec<Push> {
     let long = vec![7; 256 << 10];
-    let mut pushed = 0;
-    until("a full socket", || {
-        pushed += u32::from(push(a, b_of_a, pushed, &long, Some(Notice::ANSWERED)) != Push::Full);
-        a.holds_back(b_of_a)
-    });
-    (b_of_a, pushed)
+    let mut answers = Vec::new();
+    while !end.holds_back(to) {
+        answers.push(push(end, to, answers.len() as u32, &long, Some(Notice::ANSWERED)));
+        assert_ne!(answers.last(), Some(&Push::Full));
+    }
+    answers
 }
 
 /// Whoever injects may never call again: a packet that cannot leave is not taken.
 #[test]
 fn what_nobody_waits_for_is_not_taken() {
-    let (mut a, mut b) = (open(), open());
-    let (b_of_a, pushed) = blocked(&mut a, &mut b);
+    let ([mut a, mut b], b_of_a, _) = connected();
+    let pushed = fill(&mut a, b_of_a).len() as u32;
     assert_eq!(push(&mut a, b_of_a, pushed, &[], None), Push::Full);
     let (mut at_a, mut at_b) = (Kept::default(), Kept::default());
     until("room", || {
@@ -47,10 +57,7 @@ fn what_nobody_waits_for_is_not_taken() {
 /// The last word of a connection stands behind a body of which a part has left from the application's memory.
 #[test]
 fn an_end_does_not_get_into_what_is_on_its_way() {
-    let (mut a, mut b) = (open(), open());
-    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
-    connect(&mut a, b_of_a, &mut b, a_of_b);
-    a.flush();
+    let ([mut a, mut b], b_of_a, a_of_b) = connected();
     let mut memory: Vec<u8> = (0..256 << 10).map(|at: u32| (at / 5) as u8).collect();
     let memory_len = memory.len();
     // SAFETY: `memory` lives to the end of this function, and only the socket reads it.
@@ -86,15 +93,8 @@ fn an_end_does_not_get_into_what_is_on_its_way() {
 /// Long bodies too may stay in part, and whoever waits for an answer need not call again before it has left.
 #[test]
 fn what_stays_in_part_is_said_to_stay() {
-    let (mut a, mut b) = (open(), open());
-    let (b_of_a, a_of_b) = numbers(&mut a, &mut b);
-    connect(&mut a, b_of_a, &mut b, a_of_b);
-    a.flush();
-    let long = vec![7; 256 << 10];
-    let mut answers = Vec::new();
-    while !a.holds_back(b_of_a) {
-        answers.push(push(&mut a, b_of_a, 0, &long, Some(Notice::ANSWERED)));
-    }
+    let ([mut a, _b], b_of_a, _) = connected();
+    let mut answers = fill(&mut a, b_of_a);
     assert_eq!(answers.pop(), Some(Push::Later));
     assert!(answers.iter().all(|answer| *answer == Push::Done));
 }
