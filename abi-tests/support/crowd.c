@@ -118,7 +118,7 @@ struct wish wish_for_all(void)
 {
 	struct wish wish = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE, .mode = CONTEXTS };
 
-	/* Of regions that are named as devices name them, where the caller asks for it. */
+	/* Memory that is reached by its addresses and by keys of the provider's, as devices have it. */
 	if (getenv("MR_VIRT_ADDR"))
 		wish.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 #ifdef THREADS

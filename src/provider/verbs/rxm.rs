@@ -65,7 +65,8 @@ impl OnEngine for VerbsRxm {
 
     fn fitting(&self, query: &Query) -> Vec<Info> {
         let mut fitting = judge_all(Self::WHOLE_NAME, &all(query.has_flag(FI_RESCAN)), query);
-        // Without the modes of devices' memory a domain whose devices do the work has no targets, and the other one has.
+        // To a program that sets no mr_mode a domain with the device's keys is offered without FI_REMOTE_*, as nobody could reach
+        // its memory there. The other one, which has them, comes first then.
         fitting.sort_by_key(|info| info.caps & (FI_REMOTE_READ | FI_REMOTE_WRITE) == 0);
         fitting
     }

@@ -29,7 +29,8 @@ impl<N: Naming> Join<N> {
         {
             return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
-        // Its neighbours know at once that it is gone; the far way would have to wait for it.
+        // Who was near is on this machine, where the near way has just said that nobody is there any more. The far way would
+        // find that out only when its patience ends.
         if !N::NEAR_MAY_FAIL && self.peers.was_near(peer) {
             return Way::Open;
         }

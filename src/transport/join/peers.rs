@@ -49,7 +49,7 @@ impl Peers {
     }
 
     pub(super) fn address(&self, peer: PeerId) -> Option<&[u8]> {
-        Some(&self.look(peer)?.address)
+        Some(&self.entry(peer)?.address)
     }
 
     pub(super) fn reached(&self) -> (usize, usize) {
@@ -96,11 +96,11 @@ impl Peers {
         Some(id)
     }
 
-    fn look(&self, peer: PeerId) -> Option<&Peer> {
+    fn entry(&self, peer: PeerId) -> Option<&Peer> {
         self.table.get(peer as usize)?.as_ref()
     }
 
-    fn entry(&mut self, peer: PeerId) -> Option<&mut Peer> {
+    fn entry_mut(&mut self, peer: PeerId) -> Option<&mut Peer> {
         self.table.get_mut(peer as usize)?.as_mut()
     }
 
@@ -118,7 +118,7 @@ impl Peers {
             *place = way;
         }
         self.note(peer, way, known);
-        if let Some(entry) = self.entry(peer) {
+        if let Some(entry) = self.entry_mut(peer) {
             entry.was_near |= matches!(way, Way::Near(_));
         }
         way
@@ -126,7 +126,7 @@ impl Peers {
 
     /// The transport of this way knows the peer by that number.
     fn note(&mut self, peer: PeerId, way: Way, known: &mut KnownPeers) {
-        let Some(entry) = self.entry(peer) else { return };
+        let Some(entry) = self.entry_mut(peer) else { return };
         let number = match way {
             Way::Near(number) => *entry.near.insert(number),
             Way::Far(number) => *entry.far.insert(number),
@@ -177,30 +177,30 @@ impl Peers {
     }
 
     fn former(&mut self, of: PeerId) -> Option<PeerId> {
-        let entry = self.entry(of)?;
+        let entry = self.entry_mut(of)?;
         if entry.former.is_some() {
             return entry.former;
         }
         let (address, source) = (entry.address.clone(), entry.source);
         let former = self.add(address, Some(source))?;
-        self.entry(former)?.is_former = true;
-        self.entry(of)?.former = Some(former);
+        self.entry_mut(former)?.is_former = true;
+        self.entry_mut(of)?.former = Some(former);
         Some(former)
     }
 
     /// Whether this is an endpoint that had its address before another: it is never sent to but in answer.
     pub(super) fn is_former(&self, peer: PeerId) -> bool {
-        self.look(peer).is_some_and(|entry| entry.is_former)
+        self.entry(peer).is_some_and(|entry| entry.is_former)
     }
 
     /// Whether the near way led to this peer before.
     pub(super) fn was_near(&self, peer: PeerId) -> bool {
-        self.look(peer).is_some_and(|entry| entry.was_near)
+        self.entry(peer).is_some_and(|entry| entry.was_near)
     }
 
     /// Its number on each way, where it has one. On both: only one of us could go the near way.
     pub(super) fn numbers(&self, peer: PeerId) -> (Option<PeerId>, Option<PeerId>) {
-        self.look(peer).map_or((None, None), |entry| (entry.near, entry.far))
+        self.entry(peer).map_or((None, None), |entry| (entry.near, entry.far))
     }
 
     /// It was lost on the near way, or on the far one: the way to it is to be chosen anew.
@@ -208,7 +208,7 @@ impl Peers {
         if let Some(way) = self.ways.get_mut(peer as usize) {
             *way = Way::Open;
         }
-        if let Some(entry) = self.entry(peer) {
+        if let Some(entry) = self.entry_mut(peer) {
             *(if near { &mut entry.near } else { &mut entry.far }) = None;
         }
     }
@@ -224,10 +224,10 @@ impl Peers {
     pub(super) fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let stays = |id: PeerId, way: Way| way != Way::Open || self.numbers(id) != (None, None) || held(id);
         let numbered = || (0..).zip(self.ways.iter().copied());
-        let peer = |id: PeerId| self.table.get(id as usize).and_then(Option::as_ref);
         let kept = numbered().filter(|(id, way)| stays(*id, *way));
-        let sources: HashSet<PeerId> = kept.filter_map(|(id, _)| Some(peer(id)?.source)).collect();
-        let idle = numbered().filter(|(id, way)| !stays(*id, *way) && !sources.contains(id) && peer(*id).is_some());
+        let sources: HashSet<PeerId> = kept.filter_map(|(id, _)| Some(self.entry(id)?.source)).collect();
+        let idle =
+            numbered().filter(|(id, way)| !stays(*id, *way) && !sources.contains(id) && self.entry(*id).is_some());
         let idle: Vec<PeerId> = idle.map(|(id, _)| id).collect();
         for id in &idle {
             let gone = self.table.get_mut(*id as usize).and_then(Option::take);
