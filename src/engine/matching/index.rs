@@ -55,7 +55,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
         };
         for (key, place) in entries {
             #[cfg(test)]
-            super::chains::looks::count();
+            super::list::looks::count();
             index.push(key, place);
         }
         index.idle = 0;
@@ -120,7 +120,7 @@ impl<K: Copy + Eq + Hash> Index<K> {
         let first = self.lines.get(&key).map(|ends| ends.first);
         std::iter::successors(first, |place| {
             #[cfg(test)]
-            super::chains::looks::count();
+            super::list::looks::count();
             let after = self.links.get(*place as usize)?.after;
             (after != NOWHERE).then_some(after)
         })

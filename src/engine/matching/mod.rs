@@ -7,12 +7,13 @@
 //! - `posted`: receives of one pattern are found by hash, so an arrival costs one lookup per pattern in use.
 //! - `unexpected`: messages are searched one by one while that is cheap, else through an index of the pattern asked
 //!   for.
-//! - `chains`: the hash table of both. `index`: an index over a slab, made when needed.
+//! - `list`: the order of both. `chains`: the hash table of `posted`. `index`: an index over a slab, made when needed.
 //!
 //! An engine has one `Matcher` for each `MessageKind`; the tag of untagged messages is always 0. Knows `util` only.
 
 mod chains;
 mod index;
+mod list;
 mod posted;
 mod unexpected;
 

@@ -3,8 +3,9 @@
 //! Receives of one pattern form a group, in which a message finds the oldest match by hash; the oldest of all groups
 //! gets it. Cancelling searches all receives while there are few, else an index of their contexts. Used by `matching`.
 
-use super::chains::{Chains, Link, Links};
+use super::chains::{Chains, Hashes};
 use super::index::{FEW, Index};
+use super::list::{Link, Links};
 use super::{Key, Pattern, Receive, Source, Want};
 use crate::util::slab::{Id, Slab};
 
@@ -24,6 +25,13 @@ impl<P> Links for Slab<Entry<P>> {
     #[inline]
     fn link(&mut self, place: u32) -> Option<&mut Link> {
         Some(&mut self.at_mut(place)?.link)
+    }
+}
+
+impl<P> Hashes for Slab<Entry<P>> {
+    #[inline]
+    fn hash(&self, place: u32) -> u32 {
+        self.at(place).map_or(0, |post| post.key.hash())
     }
 }
 
@@ -157,8 +165,8 @@ impl<P: Receive> Posted<P> {
             self.tidy(place);
         }
         if let Some(post) = self.slab.at(place) {
-            let (group, link) = (post.group, post.link);
-            self.unlink(group, link);
+            let (group, hash, link) = (post.group, post.key.hash(), post.link);
+            self.unlink(group, hash, link);
             self.slab.clear(place);
         }
     }
@@ -169,14 +177,14 @@ impl<P: Receive> Posted<P> {
             self.tidy(id.place());
         }
         let post = self.slab.get(id)?;
-        self.unlink(post.group, post.link);
+        self.unlink(post.group, post.key.hash(), post.link);
         self.slab.remove(id).map(|post| post.value)
     }
 
     #[inline]
-    fn unlink(&mut self, group: usize, link: Link) {
+    fn unlink(&mut self, group: usize, hash: u32, link: Link) {
         if let Some(group) = self.groups.get_mut(group) {
-            group.chains.unlink(&mut self.slab, link);
+            group.chains.unlink(&mut self.slab, hash, link);
         }
     }
 
@@ -209,7 +217,7 @@ impl<P: Receive> Posted<P> {
             None => {
                 let meant = |post: &Entry<P>| {
                     #[cfg(test)]
-                    super::chains::looks::count();
+                    super::list::looks::count();
                     post.value.context() == context && means(&post.value)
                 };
                 let found = self.slab.iter().filter(|(_, post)| meant(post));

@@ -1,6 +1,6 @@
 //! Matching held against two plain lists that are searched from the front, and how many entries it looks at.
 
-use super::chains::looks;
+use super::list::looks;
 use super::*;
 
 impl Receive for u32 {

@@ -5,8 +5,8 @@
 //! So each receive passes a bounded number of messages on average, whatever it ignores, and programs that never search
 //! far pay nothing. Used by `matching`.
 
-use super::chains::{Chains, Link, Links};
 use super::index::{FEW, Index};
+use super::list::{Link, Links, List};
 use super::{Key, Pattern, Source, Want};
 use crate::util::keep_in_registers;
 use crate::util::slab::{Id, Slab};
@@ -23,7 +23,7 @@ struct Entry<M> {
     value: M,
     source: Source,
     tag: u64,
-    /// Claimed: in no chain, so no search finds it.
+    /// Claimed: not in `all`, so no search finds it.
     hidden: bool,
     link: Link,
 }
@@ -38,8 +38,8 @@ impl<M> Links for Slab<Entry<M>> {
 #[derive(Debug)]
 pub(super) struct Unexpected<M> {
     slab: Slab<Entry<M>>,
-    /// One chain, in order of arrival.
-    all: Chains,
+    /// In order of arrival.
+    all: List,
     /// Each contains all messages of `all`.
     indices: Vec<(Pattern, Index<Key>)>,
     /// Messages that searches have passed since the last index was made.
@@ -50,7 +50,7 @@ impl<M> Default for Unexpected<M> {
     fn default() -> Self {
         Unexpected {
             slab: Slab::default(),
-            all: Chains::only_one(),
+            all: List::EMPTY,
             indices: Vec::new(),
             looked: 0,
         }
@@ -71,7 +71,7 @@ impl<M> Unexpected<M> {
         if !self.indices.is_empty() {
             self.index_message(source, tag, place);
         }
-        let link = self.all.push(&mut self.slab, 0, place);
+        let link = self.all.append(&mut self.slab, place);
         self.slab.insert(Entry {
             value,
             source,
@@ -104,7 +104,7 @@ impl<M> Unexpected<M> {
     fn walk(&mut self, want: &Want) -> Option<u32> {
         let looked = Cell::new(0);
         let at = |place| self.slab.at(place).map(|message| (message, message.link));
-        let found = self.all.find(0, at, |message| {
+        let found = self.all.find(at, |message| {
             looked.set(looked.get() + 1);
             want.fits(message.source, message.tag)
         });
