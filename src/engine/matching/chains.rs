@@ -64,12 +64,12 @@ impl Chains {
         self.chains.get(self.chain_of(hash))?.find(at, fits)
     }
 
-    /// Removes the entry that has this hash and this link.
+    /// Removes the entry at this place, which has this hash and this link.
     #[inline]
-    pub(super) fn unlink(&mut self, links: &mut impl Links, hash: u32, link: Link) {
+    pub(super) fn unlink(&mut self, links: &mut impl Links, hash: u32, place: u32, link: Link) {
         let at = self.chain_of(hash);
         let Some(chain) = self.chains.get_mut(at) else { return };
-        chain.unlink(links, link);
+        chain.unlink(links, place, link);
         self.len -= 1;
         if self.len == 0 && self.chains.len() > MANY {
             self.chains = Vec::new();

@@ -8,6 +8,7 @@ use crate::util::slab::NOWHERE;
 /// An entry's neighbours in its list, by their places in the slab.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
+    /// Of the first entry it may be any place.
     before: u32,
     after: u32,
 }
@@ -65,13 +66,19 @@ impl List {
         Link { before, after: NOWHERE }
     }
 
-    /// Removes the entry that has this link.
+    /// Removes the entry at this place, which has this link.
     #[inline(always)]
-    pub(super) fn unlink(&mut self, links: &mut impl Links, link: Link) {
+    pub(super) fn unlink(&mut self, links: &mut impl Links, place: u32, link: Link) {
         let Link { before, after } = link;
-        match links.link(before) {
-            Some(link) => link.after = after,
-            None => self.first = after,
+        if self.first == place {
+            self.first = after;
+            if self.last == place {
+                self.last = NOWHERE;
+            }
+            return;
+        }
+        if let Some(link) = links.link(before) {
+            link.after = after;
         }
         match links.link(after) {
             Some(link) => link.before = before,

@@ -4,7 +4,8 @@
 //! receive that matches; a new receive takes the oldest unexpected message that matches. Both orders are exact, as MPI
 //! needs them. The bits that a receive compares are its `Pattern`, and programs use few patterns.
 //!
-//! - `posted`: receives of one pattern are found by hash, so an arrival costs one lookup per pattern in use.
+//! - `posted`: a message that does not match the receive that was posted first finds its own by hash, which costs one
+//!   lookup per pattern in use.
 //! - `unexpected`: messages are searched one by one while that is cheap, else through an index of the pattern asked
 //!   for.
 //! - `list`: the order of both. `chains`: the hash table of `posted`. `index`: an index over a slab, made when needed.
@@ -159,7 +160,7 @@ impl<P: Receive, M> Matcher<P, M> {
 
     /// The oldest receive that a message matches, and where it is kept.
     #[inline(always)]
-    pub fn look_posted(&self, source: Source, tag: u64) -> Option<(Place, &P)> {
+    pub fn look_posted(&mut self, source: Source, tag: u64) -> Option<(Place, &P)> {
         let (place, receive) = self.posted.find(source, tag)?;
         Some((Place(place), receive))
     }

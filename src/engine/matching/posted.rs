@@ -1,11 +1,14 @@
 //! Posted receives, found by an arriving message or by their context.
 //!
-//! Receives of one pattern form a group, in which a message finds the oldest match by hash; the oldest of all groups
-//! gets it. Cancelling searches all receives while there are few, else an index of their contexts. Used by `matching`.
+//! Most messages match the receive that was posted first, so receives wait in a list, `fresh`, of which only the first
+//! is compared. When a message does not match it, all of them are sorted into groups: receives of one pattern form a
+//! group, in which a message finds the oldest match by hash, and the oldest of all groups gets it. What is sorted is
+//! older than what is fresh. Cancelling searches all receives while there are few, else an index of their contexts.
+//! Used by `matching`.
 
 use super::chains::{Chains, Hashes};
 use super::index::{FEW, Index};
-use super::list::{Link, Links};
+use super::list::{Link, Links, List};
 use super::{Key, Pattern, Receive, Source, Want};
 use crate::util::slab::{Id, Slab};
 
@@ -15,11 +18,25 @@ const USUAL: usize = 8;
 #[derive(Debug)]
 struct Entry<P> {
     value: P,
+    pattern: Pattern,
     key: Key,
-    group: usize,
     order: u64,
+    /// Its group's place, or `FRESH`.
+    group: u32,
+    /// Among the fresh ones, or in its group.
     link: Link,
 }
+
+impl<P> Entry<P> {
+    #[inline]
+    fn fits(&self, source: Source, tag: u64) -> bool {
+        #[cfg(test)]
+        super::list::looks::count();
+        self.pattern.key(source, tag) == self.key
+    }
+}
+
+const FRESH: u32 = u32::MAX;
 
 impl<P> Links for Slab<Entry<P>> {
     #[inline]
@@ -45,7 +62,11 @@ struct Group {
 #[derive(Debug)]
 pub(super) struct Posted<P> {
     slab: Slab<Entry<P>>,
+    /// In order of posting.
+    fresh: List,
     groups: Vec<Group>,
+    /// How many receives are in groups.
+    sorted: usize,
     order: u64,
     /// The index by context, while receives are being cancelled.
     contexts: Option<Box<Index<usize>>>,
@@ -57,7 +78,9 @@ impl<P> Default for Posted<P> {
     fn default() -> Self {
         Posted {
             slab: Slab::default(),
+            fresh: List::EMPTY,
             groups: Vec::new(),
+            sorted: 0,
             order: 0,
             contexts: None,
             watched: false,
@@ -82,24 +105,39 @@ impl<P: Receive> Posted<P> {
 
     #[inline(always)]
     pub(super) fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
-        let pattern = Pattern::of(&want);
-        let at = self.group_of(pattern);
         self.order += 1;
-        let group = &mut self.groups[at];
-        let key = want.key();
         let place = self.slab.next_place();
-        let link = group.chains.push(&mut self.slab, key.hash(), place);
+        let link = self.fresh.append(&mut self.slab, place);
         let id = self.slab.insert(Entry {
             value: value(),
-            key,
-            group: at,
+            pattern: Pattern::of(&want),
+            key: want.key(),
             order: self.order,
+            group: FRESH,
             link,
         });
         if self.watched {
             self.index_post(place);
         }
         id
+    }
+
+    /// Puts the fresh receives into groups.
+    #[inline(never)]
+    fn sort(&mut self) {
+        let mut next = self.fresh.first();
+        self.fresh = List::EMPTY;
+        while let Some(post) = self.slab.at(next) {
+            let (place, pattern, hash) = (next, post.pattern, post.key.hash());
+            next = post.link.after();
+            let at = self.group_of(pattern);
+            let Some(group) = self.groups.get_mut(at) else { return };
+            let link = group.chains.push(&mut self.slab, hash, place);
+            if let Some(post) = self.slab.at_mut(place) {
+                (post.group, post.link) = (at as u32, link);
+            }
+            self.sorted += 1;
+        }
     }
 
     #[inline]
@@ -131,19 +169,43 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    pub(super) fn find_id(&self, source: Source, tag: u64) -> Option<Id> {
+    pub(super) fn find_id(&mut self, source: Source, tag: u64) -> Option<Id> {
         let (place, _) = self.find(source, tag)?;
         self.slab.name(place)
     }
 
-    /// The oldest match of all groups, and its place.
+    /// The oldest match, and its place.
     #[inline(always)]
-    pub(super) fn find(&self, source: Source, tag: u64) -> Option<(u32, &P)> {
-        self.oldest(source, tag).map(|(place, post)| (place, &post.value))
+    pub(super) fn find(&mut self, source: Source, tag: u64) -> Option<(u32, &P)> {
+        let mut place = self.fresh.first();
+        let fits = |post: &Entry<P>| post.fits(source, tag);
+        if self.sorted > 0 || !self.slab.at(place).is_some_and(fits) {
+            place = self.search_groups(source, tag)?;
+        }
+        self.slab.at(place).map(|post| (place, &post.value))
     }
 
-    #[inline(always)]
-    fn oldest(&self, source: Source, tag: u64) -> Option<(u32, &Entry<P>)> {
+    /// The place of the oldest match where the first of the fresh receives may not be it.
+    #[inline(never)]
+    fn search_groups(&mut self, source: Source, tag: u64) -> Option<u32> {
+        if self.sorted > 0 {
+            if let Some(sorted) = self.oldest_sorted(source, tag) {
+                return Some(sorted);
+            }
+            let first = self.fresh.first();
+            if self.slab.at(first).is_some_and(|post| post.fits(source, tag)) {
+                return Some(first);
+            }
+        }
+        if self.fresh.is_empty() {
+            return None;
+        }
+        self.sort();
+        self.oldest_sorted(source, tag)
+    }
+
+    #[inline]
+    fn oldest_sorted(&self, source: Source, tag: u64) -> Option<u32> {
         let mut oldest: Option<(u32, &Entry<P>)> = None;
         for group in self.groups.iter().filter(|group| !group.chains.is_empty()) {
             let key = group.pattern.key(source, tag);
@@ -155,7 +217,7 @@ impl<P: Receive> Posted<P> {
                 ));
             }
         }
-        oldest
+        oldest.map(|(place, _)| place)
     }
 
     /// Removes the receive at a place that `find` has named, without returning it.
@@ -164,11 +226,8 @@ impl<P: Receive> Posted<P> {
         if self.watched {
             self.tidy(place);
         }
-        if let Some(post) = self.slab.at(place) {
-            let (group, hash, link) = (post.group, post.key.hash(), post.link);
-            self.unlink(group, hash, link);
-            self.slab.clear(place);
-        }
+        self.unlink(place);
+        self.slab.clear(place);
     }
 
     pub(super) fn remove(&mut self, id: Id) -> Option<P> {
@@ -176,15 +235,28 @@ impl<P: Receive> Posted<P> {
         if self.watched {
             self.tidy(id.place());
         }
-        let post = self.slab.get(id)?;
-        self.unlink(post.group, post.key.hash(), post.link);
+        self.unlink(id.place());
         self.slab.remove(id).map(|post| post.value)
     }
 
-    #[inline]
-    fn unlink(&mut self, group: usize, hash: u32, link: Link) {
-        if let Some(group) = self.groups.get_mut(group) {
-            group.chains.unlink(&mut self.slab, hash, link);
+    #[inline(always)]
+    fn unlink(&mut self, place: u32) {
+        let Some(post) = self.slab.at(place) else { return };
+        if post.group == FRESH {
+            let link = post.link;
+            self.fresh.unlink(&mut self.slab, place, link);
+        } else {
+            self.unlink_sorted(place);
+        }
+    }
+
+    #[inline(never)]
+    fn unlink_sorted(&mut self, place: u32) {
+        let Some(post) = self.slab.at(place) else { return };
+        let (hash, link) = (post.key.hash(), post.link);
+        if let Some(group) = self.groups.get_mut(post.group as usize) {
+            group.chains.unlink(&mut self.slab, hash, place, link);
+            self.sorted -= 1;
         }
     }
 

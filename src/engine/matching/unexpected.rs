@@ -164,7 +164,7 @@ impl<M> Unexpected<M> {
         };
         message.hidden = true;
         let (link, source, tag) = (message.link, message.source, message.tag);
-        self.all.unlink(&mut self.slab, link);
+        self.all.unlink(&mut self.slab, id.place(), link);
         for (pattern, index) in &mut self.indices {
             index.remove(pattern.key(source, tag), id.place());
         }
