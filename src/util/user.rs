@@ -231,7 +231,7 @@ impl UserIov {
     }
 
     /// Copies out from byte `at` on. Says how much was there.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, at: usize, bytes: &mut [u8]) -> usize {
         match self.only() {
             Some(part) => part.part(at, bytes.len()).read(bytes),

@@ -21,7 +21,7 @@ pub(super) const MAX_WRITE: usize = 16 << 10;
 /// processors, reads of 128 KiB took twice as long.
 pub(super) const MAX_WRITTEN: usize = 256 << 10;
 pub(super) const MAX_READ: usize = 64 << 10;
-const _: () = assert!(MAX_BODY <= MAX_WRITE && MAX_WRITE <= ring::longest(lane::LARGE.lines()));
+const _: () = assert!(MAX_BODY <= MAX_WRITE && MAX_WRITE <= ring::longest(lane::LARGE.cells()));
 
 /// What the provider's variables and options set.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Config {
             eager_if_fetched: self.eager_if_fetched,
             can_get: self.fetch,
             gets_at_once: if self.fetch { self.together.saturating_sub(1) } else { 0 },
-            guaranteed_body: ring::longest(lane::SMALL.lines()),
+            guaranteed_body: ring::longest(lane::SMALL.cells()),
             sync_placement: true,
             max_write: MAX_WRITE,
             max_in_writes: MAX_WRITTEN,

@@ -24,7 +24,7 @@ pub(super) fn deliver<S: Sink>(
     body: &[u8],
 ) -> Delivery {
     let Some(header) = wire::Header::from_words(words) else {
-        return if words == RECALLED || asked_for_help(help, words, body) {
+        return if words[0] == RECALLED[0] || asked_for_help(help, words, body) {
             Delivery::Done
         } else {
             Delivery::Broken

@@ -7,7 +7,7 @@ use super::inbound::{Inbox, RingEvent};
 use super::lane::{CONTROL_BYTES, LARGE, Ring, SMALL, lane_at};
 use super::layout::{self, ENTRY_WORDS, FileHeader, MAX_RINGS, Owner};
 use super::name;
-use super::ring::LINE;
+use super::ring::CELL;
 use crate::engine::port::{Loss, NotDone, PeerId, Placement, Sink, Token};
 use crate::engine::wire;
 use crate::sys::shared;
@@ -28,7 +28,7 @@ impl Sink for Taker {
         self.mood % 3 == 0
     }
     fn place(&mut self, _: PeerId, _: &wire::Header, len: usize) -> Placement {
-        assert!(len <= super::ring::longest(LARGE.lines()));
+        assert!(len <= super::ring::longest(LARGE.cells()));
         match self.mood % 4 {
             0 => Placement::Drop,
             1 => Placement::Refuse,
@@ -111,8 +111,8 @@ pub fn shared_file(data: &[u8]) {
 /// Writes one word. False: the ring is gone.
 fn written(header: &FileHeader, inbox: &Inbox, kind: u8, place: usize, value: u64) -> bool {
     let Some(ring) = inbox.ring(0) else { return false };
-    let line = place % SMALL.lines() as usize * (LINE / 8);
-    match kind % 6 {
+    let cell = place % SMALL.cells() as usize * (CELL / 8);
+    match kind % 7 {
         0 => header.set_word(place, value),
         1 => header
             .entry_word(place % layout::MAX_ENTRIES % 64, place / 64 % ENTRY_WORDS)
@@ -120,8 +120,9 @@ fn written(header: &FileHeader, inbox: &Inbox, kind: u8, place: usize, value: u6
         2 => ring.set_word(place % CONTROL_WORDS, value),
         3 => ring.set_word(CONTROL_WORDS + place, value),
         // The control word of a record of the first lap.
-        4 => ring.set_word(CONTROL_WORDS + line, 1 << 20 | 1 << 16 | (value % 300)),
-        _ => ring.set_word(CONTROL_WORDS + line + 1, value % 300),
+        4 => ring.set_word(CONTROL_WORDS + cell, 1 << 20 | 1 << 16 | (value % 300)),
+        5 => ring.set_word(CONTROL_WORDS + cell, 1 << 20 | 4 << 16 | (value % 10)),
+        _ => ring.set_word(CONTROL_WORDS + cell + 1, value % 300),
     }
     true
 }

@@ -204,8 +204,9 @@ impl PeerWindow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ring;
+    use super::super::ring::Form;
     use super::*;
+    use crate::engine::wire::{Header, Packet};
     use crate::util::user::UserBuf;
 
     fn iov(memory: &mut [u8], cuts: &[usize]) -> UserIov {
@@ -294,7 +295,8 @@ mod tests {
     fn one_range_is_near_its_header() {
         let mut memory = vec![0; 70];
         let remote = expose(5, &iov(&mut memory, &[70]), ExposedName::Nothing).unwrap();
-        assert!(ring::is_near(remote.bytes().len()));
+        let header = Header::new(Packet::Rendezvous, 1).words();
+        assert_eq!(Form::of(&header, remote.bytes().len(), true), Form::Near);
         assert!(expose(5, &iov(&mut memory, &[]), ExposedName::Nothing).is_none());
     }
 }

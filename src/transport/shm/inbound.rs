@@ -109,12 +109,12 @@ impl Inbound {
                 Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
             // SAFETY: the record was read and is released after the last use of the slice.
-            let body: &[u8] = unsafe { self.ring.rows().body(record.line, record.len) };
+            let body: &[u8] = unsafe { self.ring.rows().body(record.cell, record.form, record.len) };
             let started = self.copy_speed.start(record.len);
-            let header = wire::Header::from_words(self.ring.rows().read_header(record.line));
+            let header = wire::Header::from_words(self.ring.rows().read_header(record));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
                 // The header is read once more, so that on the way through `take` it stays in registers.
-                let words = self.ring.rows().read_header(record.line);
+                let words = self.ring.rows().read_header(record);
                 match deliver(sink, self.peer, &mut self.help, words, body) {
                     Delivery::Done => {}
                     Delivery::Refused => {

@@ -16,7 +16,7 @@
 use super::exclusion::ExclusionWords;
 use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
-use super::ring::{LINE, Lines, Size};
+use super::ring::{CELL, Cells, Form, HEADER_AT, LINE, Record, Size};
 use crate::sys::shared::{self, FileMap};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -42,12 +42,12 @@ pub(super) const CONTROL_BYTES: usize = 16 * LINE;
 const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
 
 /// The ring that each pair begins with. Every packet fits that carries no bytes of a program: they have 256 at most.
-pub(super) const SMALL: Size = Size::of(16);
+pub(super) const SMALL: Size = Size::of(32);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
-pub(super) const LARGE: Size = Size::of(1024);
+pub(super) const LARGE: Size = Size::of(2048);
 pub(super) const LANE_BYTES: usize = 2048;
-pub(super) const LARGE_BYTES: usize = LARGE.lines() as usize * LINE;
-const _: () = assert!(CONTROL_BYTES + SMALL.lines() as usize * LINE == LANE_BYTES);
+pub(super) const LARGE_BYTES: usize = LARGE.bytes();
+const _: () = assert!(CONTROL_BYTES + SMALL.bytes() == LANE_BYTES);
 
 /// Bits of the sender word.
 pub(super) const SENDER_CLOSED: u64 = 1;
@@ -239,16 +239,10 @@ impl Ring {
         self.word(AT_HELPED)
     }
 
-    /// The first byte of a line, masked into the ring.
+    /// Asks for the line of a cell that will soon be written.
     #[inline]
-    fn line(&self, line: u64) -> *mut u8 {
-        self.rows.line(line)
-    }
-
-    /// Asks for a line that will soon be written.
-    #[inline]
-    pub(super) fn prepare(&self, line: u64) {
-        super::fill::ask_for_line(self.line(line));
+    pub(super) fn prepare(&self, cell: u64) {
+        super::fill::ask_for_line(self.rows.cell(cell));
     }
 }
 
@@ -272,31 +266,52 @@ impl Rows {
         unsafe { &*self.control.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
-    /// The first byte of a line, masked into the ring.
+    /// The first byte of a cell, masked into the ring.
     #[inline(always)]
-    fn line(&self, line: u64) -> *mut u8 {
-        let at = self.size.line(line) as usize * LINE;
-        // SAFETY: the mapping holds as many lines as the size tells.
+    fn cell(&self, cell: u64) -> *mut u8 {
+        let at = self.size.cell(cell) as usize * CELL;
+        // SAFETY: the mapping holds as many cells as the size tells.
         unsafe { self.lines.as_ptr().add(at) }
     }
 
-    /// Writes a header's words behind the control word of a line.
-    #[inline]
-    pub(super) fn write_header(&self, line: u64, header: [u64; 4]) {
-        // SAFETY: the header lies in the line, which is the producer's, and is aligned there.
-        unsafe {
-            self.line(line)
-                .add(super::ring::HEADER_AT)
-                .cast::<[u64; 4]>()
-                .write(header)
-        };
+    /// The first word of the header of a record that begins with this cell.
+    #[inline(always)]
+    fn header(&self, cell: u64) -> *mut u64 {
+        // SAFETY: a header begins in its cell, behind the control word.
+        unsafe { self.cell(cell).add(HEADER_AT).cast() }
     }
 
-    #[inline]
-    pub(super) fn read_header(&self, line: u64) -> [u64; 4] {
-        // SAFETY: the header lies in the line. A peer that breaks the protocol may write meanwhile, and change what is
-        // read; `wire::Header::from_words` checks whatever it is given.
-        unsafe { self.line(line).add(super::ring::HEADER_AT).cast::<[u64; 4]>().read() }
+    /// Writes the header of a record with a body of this length behind its control word. See `Form::Brief`.
+    #[inline(always)]
+    pub(super) fn write_header(&self, cell: u64, form: Form, len: usize, header: [u64; 4]) {
+        let at = self.header(cell);
+        let [first, second, _, last] = header;
+        // SAFETY: as many words as the form has room for lie in the record, which is the producer's, and are aligned there.
+        unsafe {
+            match form {
+                Form::Brief if len > 0 => at.cast::<[u64; 2]>().write([first, second]),
+                Form::Brief => at.cast::<[u64; 3]>().write([first, second, last]),
+                Form::Near | Form::Far => at.cast::<[u64; 4]>().write(header),
+            }
+        }
+    }
+
+    /// What a record's header was. See `Form::Brief`.
+    #[inline(always)]
+    pub(super) fn read_header(&self, record: Record) -> [u64; 4] {
+        let at = self.header(record.cell);
+        // SAFETY: as many words as the form has lie in the record. A peer that breaks the protocol may write meanwhile, and
+        // change what is read; `wire::Header::from_words` checks whatever it is given.
+        unsafe {
+            match record.form {
+                Form::Brief => {
+                    let [first, second, last] = at.cast::<[u64; 3]>().read();
+                    let last = if record.len == 0 { last } else { record.len as u64 };
+                    [first, second, 0, last]
+                }
+                Form::Near | Form::Far => at.cast::<[u64; 4]>().read(),
+            }
+        }
     }
 
     /// The body of a record.
@@ -304,41 +319,41 @@ impl Rows {
     /// # Safety
     /// The record is this side's: reserved and not published yet, or read and not released yet, so it lies within the
     /// ring. A peer that breaks the protocol can change the bytes, nothing else.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn body(&self, line: u64, len: usize) -> &mut [u8] {
-        let at = super::ring::body_at(len);
-        debug_assert!(line as usize * LINE + at + len <= self.size.lines() as usize * LINE);
+    pub(super) unsafe fn body(&self, cell: u64, form: Form, len: usize) -> &mut [u8] {
+        let at = form.body_at();
+        debug_assert!(cell as usize * CELL + at + len <= self.size.bytes());
         // SAFETY: within the ring, and this side's as the caller promised.
-        unsafe { core::slice::from_raw_parts_mut(self.line(line).add(at), len) }
+        unsafe { core::slice::from_raw_parts_mut(self.cell(cell).add(at), len) }
     }
 
     #[inline(always)]
-    fn control_word(&self, line: u64) -> &AtomicU64 {
-        // SAFETY: aligned and within the mapping; as a control word, the first word of a line is only used atomically.
-        unsafe { &*self.line(line).cast::<AtomicU64>() }
+    fn control_word(&self, cell: u64) -> &AtomicU64 {
+        // SAFETY: aligned and within the mapping; as a control word, the first word of a cell is only used atomically.
+        unsafe { &*self.cell(cell).cast::<AtomicU64>() }
     }
 }
 
-impl Lines for Rows {
+impl Cells for Rows {
     #[inline(always)]
     fn size(&self) -> Size {
         self.size
     }
 
     #[inline]
-    fn control(&self, line: u64) -> u64 {
-        self.control_word(line).load(Ordering::Acquire)
+    fn control(&self, cell: u64) -> u64 {
+        self.control_word(cell).load(Ordering::Acquire)
     }
 
     #[inline]
-    fn publish(&self, line: u64, word: u64) {
-        self.control_word(line).store(word, Ordering::Release);
+    fn publish(&self, cell: u64, word: u64) {
+        self.control_word(cell).store(word, Ordering::Release);
     }
 
     #[inline]
-    fn clear(&self, line: u64) {
-        self.control_word(line).store(0, Ordering::Relaxed);
+    fn clear(&self, cell: u64) {
+        self.control_word(cell).store(0, Ordering::Relaxed);
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use super::lane::{self, Ring, Rows, SMALL};
 use super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
-use super::ring::{self, Lines, Producer, Slot};
+use super::ring::{self, Cells, Form, Producer, Slot};
 use super::ring_or_kernel::Choice;
 use crate::engine::port::Body;
 use crate::engine::wire;
@@ -62,8 +62,8 @@ pub(super) struct Outbound {
     pub(super) small_ring_end: Option<u64>,
     /// When there was no memory for a large ring last.
     enlarge_refused_at: Option<u64>,
-    /// The length of the body that found no room last.
-    blocked_len: Option<usize>,
+    /// The record that found no room last: its form, and the length of its body.
+    blocked: Option<(Form, usize)>,
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests for
     /// help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
@@ -148,7 +148,7 @@ impl Outbound {
             warn: config.warn,
             small_ring_end: None,
             enlarge_refused_at: None,
-            blocked_len: None,
+            blocked: None,
             ordered_until: 0,
             idle_since: None,
             pushed_at: 0,
@@ -195,22 +195,27 @@ impl Outbound {
     /// `ordered`: direct access must not overtake it.
     #[inline(always)]
     fn write(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
-        // Two copies of the code, because that for a record of one line is half as long.
-        if ring::is_near(body.len()) {
-            self.put::<true>(header, body, ordered)
-        } else {
-            self.put::<false>(header, body, ordered)
+        let may_share = self.several_in_a_row || self.producer.is_in_a_line();
+        // Two copies of the code, because that for a record of one line at most is half as long.
+        match Form::of(&header, body.len(), may_share) {
+            Form::Far => self.put::<true>(Form::Far, header, body, ordered),
+            short => self.put::<false>(short, header, body, ordered),
         }
     }
 
     #[inline(always)]
-    fn put<const NEAR: bool>(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
+    fn put<const FAR: bool>(&mut self, form: Form, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
+        let form = match form {
+            _ if FAR => Form::Far,
+            Form::Brief => Form::Brief,
+            Form::Near | Form::Far => Form::Near,
+        };
         let len = body.len();
         let slot = loop {
-            match self.producer.reserve(self.ring.rows(), len) {
+            match self.producer.reserve(self.ring.rows(), form, len) {
                 Ok(Some(slot)) => break slot,
                 // Only the length is handed over, so that header and body can stay in registers on the way to here.
-                Ok(None) => match self.make_room(len) {
+                Ok(None) => match self.make_room(form, len) {
                     Some(sent) => return sent,
                     None => continue,
                 },
@@ -218,12 +223,12 @@ impl Outbound {
             }
         };
         match fill::in_one_piece(&body, len) {
-            Some(from) if !NEAR && len >= fill::LONG => self.fill_long(slot, len, from),
+            Some(from) if form == Form::Far && len >= fill::LONG => self.fill_long(slot, len, from),
             // SAFETY: the record is this side's, as it was reserved above and is published below.
-            _ => fill::fill(unsafe { self.ring.rows().body(slot.line, len) }, body),
+            _ => fill::fill(unsafe { self.ring.rows().body(slot.cell, form, len) }, body),
         }
-        self.ring.rows().write_header(slot.line, header);
-        self.publish(slot, len, NEAR && self.several_in_a_row, ordered)
+        self.ring.rows().write_header(slot.cell, form, len, header);
+        self.publish(slot, form, len, ordered)
     }
 
     /// Copies a body from one place, and tells the receiver now and then what that took.
@@ -233,7 +238,7 @@ impl Outbound {
         let started = self.timer.start(len, self.copies());
         // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no memory
         // that may be sent is the ring's.
-        unsafe { fill::copy_long(from, self.ring.rows().body(slot.line, len)) };
+        unsafe { fill::copy_long(from, self.ring.rows().body(slot.cell, Form::Far, len)) };
         if let Some(started) = started {
             let took = copy_speed::per_byte(len, started.elapsed());
             self.ring.filling().store(took, Ordering::Relaxed);
@@ -241,15 +246,15 @@ impl Outbound {
     }
 
     #[inline(always)]
-    fn publish(&mut self, slot: Slot, len: usize, ask: bool, ordered: bool) -> Written {
+    fn publish(&mut self, slot: Slot, form: Form, len: usize, ordered: bool) -> Written {
         let rows = self.ring.rows();
-        self.producer.publish(rows, slot, len);
+        self.producer.publish(rows, slot, form, len);
         if ordered {
             self.ordered_until = self.producer.position();
         }
-        if ask {
+        if form != Form::Far && self.several_in_a_row {
             let next = self.producer.next_lines(rows.size(), ASKED_AHEAD);
-            next.for_each(|line| self.ring.prepare(line));
+            next.for_each(|cell| self.ring.prepare(cell));
         }
         if self.fence {
             fence(Ordering::SeqCst);
@@ -280,7 +285,7 @@ impl Outbound {
     /// None: reserve again.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, len: usize) -> Option<Written> {
+    fn make_room(&mut self, form: Form, len: usize) -> Option<Written> {
         if self.is_closed() {
             return Some(Written::Gone);
         }
@@ -297,11 +302,11 @@ impl Outbound {
             if self.enlarge() {
                 return None;
             }
-            if len > ring::longest(SMALL.lines()) {
+            if len > ring::longest(SMALL.cells()) {
                 return Some(Written::TooLong);
             }
         }
-        self.blocked_len = Some(len);
+        self.blocked = Some((form, len));
         Some(Written::Full)
     }
 
@@ -349,7 +354,7 @@ impl Outbound {
     /// Asks the receiver to wake us when it gives lines back, if a body found no room. The caller then has the kernel
     /// run a barrier, and calls `has_no_room`.
     pub(super) fn ask_for_room(&self) {
-        if self.blocked_len.is_some() {
+        if self.blocked.is_some() {
             self.ring.sender().fetch_or(lane::STARVED, Ordering::Relaxed);
         }
     }
@@ -357,11 +362,11 @@ impl Outbound {
     /// SYNC POINT starved: either we see here the lines given back, or the receiver sees that we wait. False if no body
     /// waits for room, or there is room.
     pub(super) fn has_no_room(&mut self) -> bool {
-        let Some(len) = self.blocked_len else { return false };
-        if matches!(self.producer.reserve(self.ring.rows(), len), Ok(None)) && !self.is_closed() {
+        let Some((form, len)) = self.blocked else { return false };
+        if matches!(self.producer.reserve(self.ring.rows(), form, len), Ok(None)) && !self.is_closed() {
             return true;
         }
-        self.blocked_len = None;
+        self.blocked = None;
         false
     }
 }

@@ -7,7 +7,7 @@
 use super::exclusion::{self, ExclusionWords};
 use super::lane::{LARGE, Rows, SMALL};
 use super::outbound::Outbound;
-use super::ring::{Consumer, Record, RingEnd};
+use super::ring::{Consumer, Form, Record, RingEnd};
 use crate::engine::op::{Access, RemotePart};
 use crate::engine::port::Recall;
 use crate::engine::wire::Header;
@@ -15,8 +15,8 @@ use crate::sys::barrier;
 use crate::util::user::{UserBuf, UserIov};
 use core::sync::atomic::Ordering;
 
-/// Replaces the header of a record that was carried out here: the receiver skips it. The lowest byte is no packet's
-/// kind.
+/// Replaces the header of a record that was carried out here: the receiver skips it, whatever follows the first word. Its
+/// lowest byte is no packet's kind.
 pub(super) const RECALLED: [u64; 4] = [0xfe, 0, 0, 0];
 
 /// A record that the peer has not begun to read.
@@ -36,8 +36,8 @@ impl Unread {
 
     fn contents(&self) -> ([u64; 4], Vec<u8>) {
         // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
-        let body: &[u8] = unsafe { self.rows.body(self.record.line, self.record.len) };
-        (self.rows.read_header(self.record.line), body.to_vec())
+        let body: &[u8] = unsafe { self.rows.body(self.record.cell, self.record.form, self.record.len) };
+        (self.rows.read_header(self.record), body.to_vec())
     }
 }
 
@@ -53,7 +53,7 @@ impl Outbound {
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
         let ours = self.first_of_ours(seen);
-        let staying = unread.iter().filter(|one| one.stays(ours)).map(|one| one.record.len);
+        let staying = unread.iter().filter(|one| one.stays(ours)).map(|one| one.record);
         if !self.producer.fit_behind(self.ring.rows(), ours, staying) {
             return None;
         }
@@ -69,7 +69,7 @@ impl Outbound {
         let tail = self.producer.position();
         // The peer writes `seen`, and may write anything. Skipped lines count.
         tail.checked_sub(seen)
-            .filter(|len| *len <= SMALL.lines() + 2 * LARGE.lines())?;
+            .filter(|len| *len <= SMALL.cells() + 2 * LARGE.cells())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
         while reader.position() < tail {
@@ -88,7 +88,7 @@ impl Outbound {
                 Err(_) => return None,
             };
             reader.pass(record);
-            let header = Header::from_words(rows.read_header(record.line));
+            let header = Header::from_words(rows.read_header(record));
             // A record without an engine's header is a request for help: it stays, and may be overtaken.
             let recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
             unread.push(Unread {
@@ -114,7 +114,8 @@ impl Outbound {
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
         for one in unread {
             if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
-                one.rows.write_header(one.record.line, RECALLED);
+                one.rows
+                    .write_header(one.record.cell, one.record.form, one.record.len, RECALLED);
                 done += 1;
                 continue;
             }
@@ -137,20 +138,21 @@ impl Outbound {
     fn put_back(&mut self, header: [u64; 4], body: &[u8]) {
         let rows = *self.ring.rows();
         // There is room, as was seen, unless the peer writes nonsense where it gives lines back.
-        let Ok(Some(slot)) = self.producer.reserve_behind(&rows, body.len()) else {
+        let form = Form::of(&header, body.len(), true);
+        let Ok(Some(slot)) = self.producer.reserve_behind(&rows, form, body.len()) else {
             return;
         };
         // SAFETY: the record is this side's, as it was reserved and is published below.
-        unsafe { rows.body(slot.line, body.len()) }.copy_from_slice(body);
-        rows.write_header(slot.line, header);
-        self.producer.publish(&rows, slot, body.len());
+        unsafe { rows.body(slot.cell, form, body.len()) }.copy_from_slice(body);
+        rows.write_header(slot.cell, form, body.len(), header);
+        self.producer.publish(&rows, slot, form, body.len());
     }
 
     fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {
         match recall {
             Recall::Write(part) => {
                 // SAFETY: `exclusion::take_back` keeps the receiver from reading until this is done.
-                let body = unsafe { rows.body(record.line, record.len) };
+                let body = unsafe { rows.body(record.cell, record.form, record.len) };
                 // SAFETY: the body is valid for as long as the record is ours: the copy is done before `take_back`
                 // ends.
                 let body = unsafe { UserBuf::new(body.as_mut_ptr(), body.len()) };

@@ -11,7 +11,7 @@ use super::config::{MAX_BODY, MAX_READ, MAX_WRITE, MAX_WRITTEN};
 use super::copy_speed::Copies;
 use super::inbound::Inbound;
 use super::outbound::Outbound;
-use super::ring::Lines;
+use super::ring::Cells;
 use super::trials::Trials;
 use crate::engine::op::Access;
 use crate::engine::port::PeerId;

@@ -1,14 +1,15 @@
 //! The ring over plain memory: records come out as they went in, whatever their lengths and whenever the ring grows.
 
+use super::record::{BRIEF, LAP_SHIFT};
 use super::*;
 use core::cell::{Cell, RefCell};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-const LINES: u64 = 16;
+const SMALL: u64 = 32;
 
-const LARGE: u64 = 64;
+const LARGE: u64 = 128;
 
 /// Plain memory, full of words that look like records.
 struct Plain {
@@ -18,9 +19,9 @@ struct Plain {
 }
 
 impl Plain {
-    fn new(lines: u64) -> Plain {
-        let size = Size::of(lines);
-        let mut words: Vec<u64> = (0..lines).map(|line| size.lap(line) | RECORD | 5).collect();
+    fn new(cells: u64) -> Plain {
+        let size = Size::of(cells);
+        let mut words: Vec<u64> = (0..cells).map(|cell| size.lap(cell) | BRIEF | 5).collect();
         words[0] = 0;
         Plain {
             size,
@@ -32,7 +33,7 @@ impl Plain {
     /// A larger ring for the same two sides, in memory with old words of any lap.
     fn larger(&self, position: u64) -> Plain {
         let size = Size::of(LARGE);
-        let word = |line| size.lap(position + line) | RECORD | 5;
+        let word = |cell| size.lap(position + cell) | BRIEF | 5;
         Plain {
             size,
             words: RefCell::new((0..LARGE).map(word).collect()),
@@ -41,18 +42,18 @@ impl Plain {
     }
 }
 
-impl Lines for Plain {
+impl Cells for Plain {
     fn size(&self) -> Size {
         self.size
     }
-    fn control(&self, line: u64) -> u64 {
-        self.words.borrow()[line as usize]
+    fn control(&self, cell: u64) -> u64 {
+        self.words.borrow()[cell as usize]
     }
-    fn publish(&self, line: u64, word: u64) {
-        self.words.borrow_mut()[line as usize] = word;
+    fn publish(&self, cell: u64, word: u64) {
+        self.words.borrow_mut()[cell as usize] = word;
     }
-    fn clear(&self, line: u64) {
-        self.publish(line, 0);
+    fn clear(&self, cell: u64) {
+        self.publish(cell, 0);
     }
     fn taken(&self) -> u64 {
         self.taken.get()
@@ -62,104 +63,178 @@ impl Lines for Plain {
     }
 }
 
-fn put(lines: &Plain, producer: &mut Producer, len: usize) -> bool {
-    let Some(slot) = producer.reserve(lines, len).unwrap() else {
+fn put(ring: &Plain, producer: &mut Producer, form: Form, len: usize) -> bool {
+    let Some(slot) = producer.reserve(ring, form, len).unwrap() else {
         return false;
     };
-    // A body covers the control words of its later lines, perhaps with what would be one in the next lap.
-    let next = lines.size.lap(producer.tail + slot.skip + lines.size.lines());
-    (1..slot.lines).for_each(|more| lines.publish(slot.line + more, next | RECORD | 1));
-    producer.publish(lines, slot, len);
+    assert!(
+        slot.cells == 1 || slot.cell % 2 == 0,
+        "{slot:?} begins in the middle of a line"
+    );
+    // What follows covers the control words of its later cells, perhaps with what would be one in the next lap.
+    let next = ring.size.lap(producer.tail + slot.skip + ring.size.cells());
+    (1..slot.cells).for_each(|more| ring.publish(slot.cell + more, next | BRIEF | 1));
+    producer.publish(ring, slot, form, len);
     true
 }
 
+fn take(ring: &Plain, consumer: &mut Consumer) -> Option<Record> {
+    let found = consumer.next(ring).unwrap();
+    if let Some(record) = found {
+        consumer.advance(ring, record);
+    }
+    found
+}
+
+const FORMS: [Form; 3] = [Form::Brief, Form::Near, Form::Far];
+
+/// The length of a body that has this form, as close to `len` as may be.
+fn fitting(form: Form, len: usize) -> usize {
+    match form {
+        Form::Brief => len.min(CELL - form.body_at()),
+        Form::Near => len.min(LINE - form.body_at()),
+        Form::Far => len.max(LINE - Form::Near.body_at() + 1),
+    }
+}
+
 #[test]
-fn records_are_as_long_as_their_lines() {
+fn records_are_as_long_as_their_cells() {
     let rows = [
-        (0, 1),
-        (24, 1),
-        (25, 2),
-        (64, 2),
-        (65, 3),
-        (512, 9),
-        (513, 10),
-        (8192, 129),
+        (Form::Brief, 0, 1),
+        (Form::Brief, 8, 1),
+        (Form::Near, 0, 2),
+        (Form::Near, 24, 2),
+        (Form::Far, 25, 4),
+        (Form::Far, 64, 4),
+        (Form::Far, 65, 6),
+        (Form::Far, 512, 18),
+        (Form::Far, 513, 20),
+        (Form::Far, 8192, 258),
     ];
-    for (len, lines) in rows {
-        assert_eq!(lines_for(len), lines, "{len}");
+    for (form, len, cells) in rows {
+        assert_eq!(form.cells(len), cells, "{form:?} {len}");
     }
-    for count in [8, 16, 256, 1024, 2048] {
+    for count in [16, 32, 512, 2048, 4096] {
         let most = longest(count);
-        assert!(2 * lines_for(most) < count / 4 * 3, "{count}: {most}");
-        assert!((0..=most).all(|len| lines_for(len) <= lines_for(most)));
+        assert!(2 * Form::Far.cells(most) < count / 4 * 3, "{count}: {most}");
+        assert!((0..=most).all(|len| Form::Far.cells(len) <= Form::Far.cells(most)));
     }
+}
+
+/// Nothing of a header may be lost.
+#[test]
+fn a_brief_record_has_room_for_its_header() {
+    let (data, total) = (7, 9);
+    let rows = [
+        ([1, 2, 0, 0], 0, Form::Brief),
+        ([1, 2, 0, total], 0, Form::Brief),
+        ([1, 2, data, 0], 0, Form::Near),
+        ([1, 2, 0, 8], 8, Form::Brief),
+        ([1, 2, 0, 3], 3, Form::Brief),
+        ([1, 2, 0, total], 8, Form::Near),
+        ([1, 2, 0, 0], 3, Form::Near),
+        ([1, 2, data, 8], 8, Form::Near),
+        ([1, 2, 0, 9], 9, Form::Near),
+        ([1, 2, 0, 24], 24, Form::Near),
+        ([1, 2, 0, 25], 25, Form::Far),
+    ];
+    for (header, len, form) in rows {
+        assert_eq!(Form::of(&header, len, true), form, "{header:?} {len}");
+        assert_ne!(Form::of(&header, len, false), Form::Brief);
+    }
+}
+
+#[test]
+fn two_brief_records_share_a_line() {
+    let ring = Plain::new(LARGE);
+    let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+    for form in [Form::Brief, Form::Brief, Form::Brief, Form::Near, Form::Brief] {
+        assert!(put(&ring, &mut producer, form, 8));
+    }
+    let cells = core::iter::from_fn(|| take(&ring, &mut consumer)).map(|record| (record.cell, record.form));
+    let (brief, near) = (Form::Brief, Form::Near);
+    let found: Vec<_> = cells.collect();
+    assert_eq!(found, [(0, brief), (1, brief), (2, brief), (4, near), (6, brief)]);
 }
 
 #[test]
 fn while_the_consumer_keeps_up_records_stay_in_the_front() {
-    for (len, last) in [(0, 16), (100, 16), (200, 16), (400, 24), (1000, 51)] {
-        let lines = Plain::new(LARGE);
+    let rows = [
+        (Form::Brief, 0, 32),
+        (Form::Near, 0, 32),
+        (Form::Far, 100, 32),
+        (Form::Far, 200, 32),
+        (Form::Far, 400, 48),
+        (Form::Far, 1000, 102),
+    ];
+    for (form, len, last) in rows {
+        let ring = Plain::new(LARGE);
         let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
         producer.stay();
         let ends = (0..1000).map(|_| {
-            assert!(put(&lines, &mut producer, len));
-            let record = consumer.next(&lines).unwrap().unwrap();
-            consumer.advance(&lines, record);
-            record.line + record.lines
+            assert!(put(&ring, &mut producer, form, len));
+            let record = take(&ring, &mut consumer).unwrap();
+            record.cell + record.cells
         });
         let most = ends.max().unwrap();
-        assert!(most <= last && most > last - lines_for(len), "{len}: {most}");
+        assert!(most <= last && most > last - form.cells(len), "{form:?} {len}: {most}");
     }
 }
 
 #[test]
 fn what_is_not_read_has_the_whole_ring() {
-    let lines = Plain::new(LARGE);
-    let mut producer = Producer::default();
-    let fit = (0..).take_while(|_| put(&lines, &mut producer, 100)).count() as u64;
-    assert_eq!(fit, (LARGE - 1) / lines_for(100));
+    for (form, len) in [(Form::Brief, 8), (Form::Near, 8), (Form::Far, 100)] {
+        let ring = Plain::new(LARGE);
+        let mut producer = Producer::default();
+        let fit = (0..).take_while(|_| put(&ring, &mut producer, form, len)).count() as u64;
+        assert_eq!(fit, (LARGE - 1) / form.cells(len));
+    }
 }
 
-/// Also where it stops when records have just begun at line 0 again: of the lines only those are lost that two skips and a
-/// free line take, that are not given back yet, and where a record does not fit.
+/// Also where it stops when records have just begun at cell 0 again: of the cells only those are lost that two skips and a
+/// free cell take, that are not given back yet, and where a record does not fit.
 #[test]
 fn what_a_consumer_leaves_that_stops_has_the_whole_ring() {
-    for (len, before) in [0, 100, 200]
+    let forms = [(Form::Brief, 8), (Form::Near, 0), (Form::Far, 100), (Form::Far, 200)];
+    for ((form, len), before) in forms
         .iter()
-        .flat_map(|len| (0..200).map(move |before| (*len, before)))
+        .flat_map(|form| (0..400).map(move |before| (*form, before)))
     {
-        let lines = Plain::new(LARGE);
+        let ring = Plain::new(LARGE);
         let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
         producer.stay();
         for _ in 0..before {
-            assert!(put(&lines, &mut producer, len));
-            let record = consumer.next(&lines).unwrap().unwrap();
-            consumer.advance(&lines, record);
+            assert!(put(&ring, &mut producer, form, len));
+            take(&ring, &mut consumer);
         }
-        let fit = (0..).take_while(|_| put(&lines, &mut producer, len)).count() as u64;
-        let lost = LARGE - fit * lines_for(len);
-        assert!(lost <= 3 + 3 + 3 * (lines_for(len) - 1), "{len} {before}: {lost}");
+        let fit = (0..).take_while(|_| put(&ring, &mut producer, form, len)).count() as u64;
+        let lost = LARGE - fit * form.cells(len);
+        let front = Size::of(LARGE).front;
+        assert!(
+            lost <= 3 + (front / 4 - 1) + 3 * (form.cells(len) - 1),
+            "{form:?} {len} {before}: {lost}"
+        );
         for _ in 0..fit {
-            let record = consumer.next(&lines).unwrap().unwrap();
-            assert_eq!(record.len, len);
-            consumer.advance(&lines, record);
+            assert_eq!(take(&ring, &mut consumer).map(|record| record.len), Some(len));
         }
-        assert_eq!(consumer.next(&lines), Ok(None));
-        assert!(put(&lines, &mut producer, longest(LARGE)));
+        assert_eq!(consumer.next(&ring), Ok(None));
+        assert!(put(&ring, &mut producer, Form::Far, longest(LARGE)));
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Put(usize),
+    Put(Form, usize),
     Take,
     Grow,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let put = |(form, len)| Step::Put(form, fitting(form, len));
+    let forms = || prop_oneof![Just(Form::Brief), Just(Form::Near), Just(Form::Far)];
     let step = prop_oneof![
-        20 => (0..=longest(LARGE)).prop_map(Step::Put),
-        20 => (0..=longest(LINES)).prop_map(Step::Put),
+        20 => (Just(Form::Far), 0..=longest(LARGE)).prop_map(put),
+        30 => (forms(), 0..=longest(SMALL)).prop_map(put),
         40 => Just(Step::Take),
         1 => Just(Step::Grow),
     ];
@@ -171,35 +246,35 @@ proptest! {
     /// records are all taken is never full.
     #[test]
     fn first_in_first_out(steps in steps()) {
-        let small = Plain::new(LINES);
+        let small = Plain::new(SMALL);
         let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
         let mut large: Option<Plain> = None;
         let mut followed = false;
         let mut inside = VecDeque::new();
         for step in steps {
             match step {
-                Step::Put(len) => {
-                    let lines = large.as_ref().unwrap_or(&small);
-                    let done = put(lines, &mut producer, len);
-                    prop_assert!(done || !inside.is_empty() || len > longest(lines.size.lines()));
+                Step::Put(form, len) => {
+                    let ring = large.as_ref().unwrap_or(&small);
+                    let done = put(ring, &mut producer, form, len);
+                    prop_assert!(done || !inside.is_empty() || len > longest(ring.size.cells()));
                     if done {
-                        inside.push_back(len);
+                        inside.push_back((form, len));
                     }
                 }
                 Step::Take => {
-                    let lines = if followed { large.as_ref().unwrap() } else { &small };
-                    let mut found = consumer.next(lines);
+                    let ring = if followed { large.as_ref().unwrap() } else { &small };
+                    let mut found = consumer.next(ring);
                     if found == Err(RingEnd::Moved) {
-                        prop_assert!(!followed && consumer.has_news(lines));
+                        prop_assert!(!followed && consumer.has_news(ring));
                         consumer.follow();
                         followed = true;
                         found = consumer.next(large.as_ref().unwrap());
                     }
                     let found = found.unwrap();
-                    prop_assert_eq!(found.map(|record| record.len), inside.pop_front());
-                    let lines = if followed { large.as_ref().unwrap() } else { &small };
+                    prop_assert_eq!(found.map(|record| (record.form, record.len)), inside.pop_front());
+                    let ring = if followed { large.as_ref().unwrap() } else { &small };
                     if let Some(record) = found {
-                        consumer.advance(lines, record);
+                        consumer.advance(ring, record);
                     }
                 }
                 Step::Grow if large.is_none() => {
@@ -216,29 +291,30 @@ proptest! {
     #[test]
     fn garbage_is_broken_or_harmless(words in proptest::collection::vec(prop_oneof![
             any::<u64>(),
-        (0..3u64, 0..4u64, 0..1024u64).prop_map(|(lap, kind, len)| lap << LAP_SHIFT | kind << 16 | len),
-    ], LINES as usize), taken in any::<u64>()) {
-        let lines = Plain::new(LINES);
-        lines.words.borrow_mut().copy_from_slice(&words);
-        lines.taken.set(taken);
+        (0..3u64, 0..5u64, 0..1024u64).prop_map(|(lap, kind, len)| lap << LAP_SHIFT | kind << 16 | len),
+    ], SMALL as usize), taken in any::<u64>()) {
+        let ring = Plain::new(SMALL);
+        ring.words.borrow_mut().copy_from_slice(&words);
+        ring.taken.set(taken);
         let mut consumer = Consumer::default();
         for _ in 0..100 {
-            match consumer.next(&lines) {
+            match consumer.next(&ring) {
                 Ok(Some(record)) => {
-                    prop_assert!(record.line as usize * LINE + body_at(record.len) + record.len
-                        <= LINES as usize * LINE);
-                    consumer.advance(&lines, record);
+                    prop_assert!(record.cell + record.cells <= SMALL);
+                    prop_assert!(record.form.body_at() + record.len <= record.cells as usize * CELL);
+                    consumer.advance(&ring, record);
                 }
                 Ok(None) | Err(_) => break,
             }
         }
-        lines.taken.set(taken);
+        ring.taken.set(taken);
         let mut producer = Producer::default();
-        for _ in 0..100 {
-            match producer.reserve(&lines, 100) {
+        for form in (0..100).map(|at| FORMS[at % FORMS.len()]) {
+            let len = fitting(form, 100);
+            match producer.reserve(&ring, form, len) {
                 Ok(Some(slot)) => {
-                    prop_assert!(slot.line + slot.lines <= LINES);
-                    producer.publish(&lines, slot, 100);
+                    prop_assert!(slot.cell + slot.cells <= SMALL);
+                    producer.publish(&ring, slot, form, len);
                 }
                 Ok(None) | Err(Broken) => break,
             }

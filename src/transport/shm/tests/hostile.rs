@@ -21,16 +21,17 @@ fn scribble(dir: &Dir, address: &str, writes: &[(u64, Vec<u8>)]) {
 fn writes() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
     let first_ring = lane::lane_at(0) as u64;
     let place = prop_oneof![
-        // The header, the states, the control block, the first lines, anywhere.
+        // The header, the states, the control block, the first cells, anywhere.
         (0..2048u64 / 8).prop_map(|word| word * 8),
         (2048..2100u64).prop_map(|at| at & !3),
         (0..512u64 / 8).prop_map(move |word| first_ring + word * 8),
         (0..40u64 * 8).prop_map(move |word| first_ring + 512 + word * 8),
-        (0..20u64).prop_map(move |line| first_ring + 512 + line * 64),
+        (0..40u64).prop_map(move |cell| first_ring + 512 + cell * 32),
         any::<u64>(),
     ];
     let word = |(lap, kind, len): (u64, u64, u16)| lap << 20 | kind << 16 | u64::from(len);
-    let record = (0..4u64, 0..4u64, any::<u16>()).prop_map(word);
+    let len = prop_oneof![any::<u16>(), 0..10u16];
+    let record = (0..4u64, 0..5u64, len).prop_map(word);
     let bytes = prop_oneof![
         record.prop_map(|word| word.to_le_bytes().to_vec()),
         proptest::collection::vec(any::<u8>(), 1..200),
