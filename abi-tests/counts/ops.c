@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
-enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, LONG = 16384, TAG = 7, POSTED = 64 };
+enum { WARM = 6000, ROUNDS = 1000, BYTES = 8, LONG = 16384, TAG = 7, POSTED = 64, FLOOD = 16 };
 
 /* c is as a, but its default completion level is delivery, as MPICH's is. */
 static struct end a, b, c;
@@ -139,6 +139,38 @@ static void read_sent(void)
 	if (COUNTED(look(&a)) != 1)
 		ended(&a);
 	ended(&b);
+}
+
+/* Many without a look in between. */
+static void flood(void)
+{
+	for (int i = 0; i < FLOOD; i++)
+		post(i, TAG);
+	for (int i = 0; i < FLOOD - 1; i++)
+		DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+}
+
+static void inject_in_flood(void)
+{
+	flood();
+	OK(COUNTED(fi_tinject(a.ep, &out, BYTES, to_b, TAG)));
+	for (int i = 0; i < FLOOD; i++)
+		ended(&b);
+}
+
+static void read_flood(void)
+{
+	static struct fi_cq_tagged_entry entries[FLOOD];
+	ssize_t found = 0, more;
+
+	flood();
+	DONE(fi_tinject(a.ep, &out, BYTES, to_b, TAG));
+	/* The first look may find the first alone. */
+	while (found < FLOOD)
+		if ((more = COUNTED(fi_cq_read(b.cq, entries, FLOOD))) > 0)
+			found += more;
+		else if (more != -FI_EAGAIN)
+			DIE("fi_cq_read: %s", fi_strerror((int) -more));
 }
 
 static void post_long(void)
@@ -336,6 +368,8 @@ int main(int argc, char **argv)
 	count("read", read_one, calls);
 	count("read-nothing", read_none, calls);
 	count("read-sent", read_sent, calls);
+	count("inject-in-flood", inject_in_flood, calls);
+	count("read-flood-of-16", read_flood, calls);
 	count("send-long", send_long, calls);
 	count("read-long", read_long, calls);
 	count("read-unexpected", read_unexpected, calls);

@@ -28,31 +28,37 @@ impl Core {
             MessageKind::Tagged => &mut self.tagged,
             MessageKind::Collective => &mut self.collective,
         };
-        let Some((place, post)) = matcher.look_posted(u64::from(peer.source.unwrap_or(from)), tag) else {
-            self.keep_eager(from, header, body);
-            return true;
-        };
-        if post.multi.is_some() {
-            return false;
-        }
-        post.body.write(0, body);
-        let overflow = body.len().saturating_sub(post.body.len());
-        // Fields of the receive are copied straight into the completion.
-        report.report(Completion {
-            op: CompletedOp::Recv,
-            kind,
-            context: post.context,
-            tell: post.tell,
-            len: body.len() - overflow,
-            buf: 0,
-            tag,
-            data: data(header),
-            source: Some(from),
-            released: false,
-            peeked: false,
-            failure: truncated(overflow),
+        let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
+            if post.multi.is_some() {
+                return false;
+            }
+            post.body.write(0, body);
+            let overflow = body.len().saturating_sub(post.body.len());
+            // Fields of the receive are copied straight into the completion.
+            report.report(Completion {
+                op: CompletedOp::Recv,
+                kind,
+                context: post.context,
+                tell: post.tell,
+                len: body.len() - overflow,
+                buf: 0,
+                tag,
+                data: data(header),
+                source: Some(from),
+                released: false,
+                peeked: false,
+                failure: truncated(overflow),
+            });
+            true
         });
-        matcher.clear_posted(place);
+        match taken {
+            Some(true) => {}
+            Some(false) => return false,
+            None => {
+                self.keep_eager(from, header, body);
+                return true;
+            }
+        }
         peer.allowed -= cost;
         peer.owed += cost;
         if peer.owed >= self.config.window / 4 {

@@ -93,10 +93,6 @@ impl Key {
     }
 }
 
-/// Where a posted receive is kept. Valid until anything is posted or removed.
-#[derive(Debug)]
-pub struct Place(u32);
-
 /// What the matcher must know of a posted receive.
 pub trait Receive {
     /// The context by which the application cancels it. Several receives may have the same.
@@ -130,7 +126,7 @@ impl<P: Receive, M> Matcher<P, M> {
     /// The oldest receive that a message matches. It stays posted until `unpost`.
     #[inline]
     pub fn find_posted(&mut self, source: Source, tag: u64) -> Option<Id> {
-        self.posted.find_id(source, tag)
+        self.posted.find(source, tag)
     }
 
     #[inline]
@@ -158,17 +154,11 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.remove(receive)
     }
 
-    /// The oldest receive that a message matches, and where it is kept.
+    /// Removes the oldest receive that a message matches if `take` makes use of it. Says whether it did; None if none
+    /// matches.
     #[inline(always)]
-    pub fn look_posted(&mut self, source: Source, tag: u64) -> Option<(Place, &P)> {
-        let (place, receive) = self.posted.find(source, tag)?;
-        Some((Place(place), receive))
-    }
-
-    /// Removes a receive that `look_posted` has just found, without returning it.
-    #[inline(always)]
-    pub fn clear_posted(&mut self, place: Place) {
-        self.posted.clear(place.0);
+    pub fn take_posted(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> Option<bool> {
+        self.posted.take(source, tag, take)
     }
 
     /// Keeps a message for which `find_posted` found no receive.

@@ -169,20 +169,41 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    pub(super) fn find_id(&mut self, source: Source, tag: u64) -> Option<Id> {
-        let (place, _) = self.find(source, tag)?;
+    pub(super) fn find(&mut self, source: Source, tag: u64) -> Option<Id> {
+        let place = self.place_of(source, tag)?;
         self.slab.name(place)
     }
 
-    /// The oldest match, and its place.
+    /// Removes the oldest match if `take` makes use of it. Says whether it did; None if nothing matches.
     #[inline(always)]
-    pub(super) fn find(&mut self, source: Source, tag: u64) -> Option<(u32, &P)> {
-        let mut place = self.fresh.first();
-        let fits = |post: &Entry<P>| post.fits(source, tag);
-        if self.sorted > 0 || !self.slab.at(place).is_some_and(fits) {
-            place = self.search_groups(source, tag)?;
+    pub(super) fn take(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> Option<bool> {
+        let place = self.place_of(source, tag)?;
+        let post = self.slab.at(place)?;
+        let (is_fresh, link) = (post.group == FRESH, post.link);
+        if !take(&post.value) {
+            return Some(false);
         }
-        self.slab.at(place).map(|post| (place, &post.value))
+        if self.watched {
+            self.tidy(place);
+        }
+        if is_fresh {
+            self.fresh.unlink(&mut self.slab, place, link);
+        } else {
+            self.unlink_sorted(place);
+        }
+        self.slab.clear(place);
+        Some(true)
+    }
+
+    /// The place of the oldest match.
+    #[inline(always)]
+    fn place_of(&mut self, source: Source, tag: u64) -> Option<u32> {
+        let first = self.fresh.first();
+        let fits = |post: &Entry<P>| post.fits(source, tag);
+        if self.sorted == 0 && self.slab.at(first).is_some_and(fits) {
+            return Some(first);
+        }
+        self.search_groups(source, tag)
     }
 
     /// The place of the oldest match where the first of the fresh receives may not be it.
@@ -220,16 +241,6 @@ impl<P: Receive> Posted<P> {
         oldest.map(|(place, _)| place)
     }
 
-    /// Removes the receive at a place that `find` has named, without returning it.
-    #[inline]
-    pub(super) fn clear(&mut self, place: u32) {
-        if self.watched {
-            self.tidy(place);
-        }
-        self.unlink(place);
-        self.slab.clear(place);
-    }
-
     pub(super) fn remove(&mut self, id: Id) -> Option<P> {
         self.slab.get(id)?;
         if self.watched {
@@ -239,7 +250,6 @@ impl<P: Receive> Posted<P> {
         self.slab.remove(id).map(|post| post.value)
     }
 
-    #[inline(always)]
     fn unlink(&mut self, place: u32) {
         let Some(post) = self.slab.at(place) else { return };
         if post.group == FRESH {
