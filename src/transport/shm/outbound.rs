@@ -195,6 +195,7 @@ impl Outbound {
     /// `ordered`: direct access must not overtake it.
     #[inline(always)]
     fn write(&mut self, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
+        // In a dialogue half a line saves nothing, and a longer record that follows it would cost a line more.
         let may_share = self.several_in_a_row || self.producer.is_in_a_line();
         // Two copies of the code, because that for a record of one line at most is half as long.
         match Form::of(&header, body.len(), may_share) {
@@ -205,6 +206,7 @@ impl Outbound {
 
     #[inline(always)]
     fn put<const FAR: bool>(&mut self, form: Form, header: [u64; 4], body: Body<'_>, ordered: bool) -> Written {
+        // The compiler leaves out what is for the other forms.
         let form = match form {
             _ if FAR => Form::Far,
             Form::Brief => Form::Brief,
