@@ -69,7 +69,7 @@ pub(super) struct Outbound {
     pub(super) ordered_until: u64,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
-    /// How often our endpoint had been polled at the last push.
+    /// How often our endpoint had been polled at the last push; before the first it is what no count of polls is.
     pushed_at: u64,
     /// There was no poll between the last two pushes.
     several_in_a_row: bool,
@@ -151,7 +151,7 @@ impl Outbound {
             blocked: None,
             ordered_until: 0,
             idle_since: None,
-            pushed_at: 0,
+            pushed_at: u64::MAX,
             several_in_a_row: false,
         })
     }

@@ -219,12 +219,12 @@ impl Producer {
         self.tail
     }
 
-    /// The next `count` lines behind the one that was written last, each by its first cell, as far as they are known to be
-    /// free; none while half of that is. At the end of the front the next record may begin elsewhere, which is seldom.
+    /// The next `count` lines, each by its first cell, as far as they are known to be free; none if the last record has left
+    /// half of its line free. At the end of the front the next record may begin elsewhere, which is seldom.
     #[inline(always)]
     pub(super) fn next_lines(&self, size: Size, count: u64) -> impl Iterator<Item = u64> + use<> {
         let free = (self.taken + size.cells()).saturating_sub(self.tail) / 2;
-        let count = if self.tail % 2 == 0 { count.min(free) } else { 0 };
+        let count = if self.is_in_a_line() { 0 } else { count.min(free) };
         let from = self.tail;
         (0..count).map(move |line| size.cell(from + 2 * line))
     }

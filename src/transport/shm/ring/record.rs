@@ -23,8 +23,8 @@ pub(super) const LAP_SHIFT: u32 = 20;
 /// The consumer polls the first line of a record, so that is written at once, at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Form {
-    /// One cell, so that two of a flood share a line: two words of the header, and the body, or the header's last word
-    /// if there is none.
+    /// One cell, so that two of a flood share a line: two words of the header and the body, or in place of an empty body the
+    /// header's last word.
     Brief,
     /// One line, header and body.
     Near,
