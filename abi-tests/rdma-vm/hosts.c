@@ -162,7 +162,8 @@ static void listens(const char *own)
 }
 
 /* Every second operation is a message, the others read. */
-static bool post(int number)
+/* 0, -FI_EAGAIN, or -FI_ENOTCONN. */
+static ssize_t post(int number)
 {
 	static struct region region;
 	char room[256];
@@ -183,7 +184,7 @@ static bool post(int number)
 	}
 	if (ret && ret != -FI_EAGAIN && ret != -FI_ENOTCONN)
 		DIE("operation %d: %zd", number, ret);
-	return ret == 0;
+	return ret;
 }
 
 static void disturb(const char *command)
@@ -200,16 +201,24 @@ static void connects(const char *own, const char *peer, const char *command)
 	struct fi_cq_data_entry done;
 	struct fi_cq_err_entry error = { 0 };
 	time_t disturbed = 0;
+	/* An operation has failed, or the connection has ended when none was under way: no more is posted. */
+	bool over = false;
 	ssize_t ret;
 
 	open_all(own, peer);
 	open_endpoint(info);
 	OK(fi_connect(ep, info->dest_addr, NULL, 0));
 	/* Operations complete in order. */
-	while (failed ? ended < posted : ended < MESSAGES || command) {
-		look_at_the_time(disturbed ? "operations after the disturbance" : "operations");
-		while (!failed && posted - ended < WINDOW && (command || posted < MESSAGES) && post(posted))
+	while (over ? ended < posted : ended < MESSAGES || command) {
+		if (time(NULL) > until)
+			DIE("%d of %d operations ended%s", ended, posted, disturbed ? ", then the disturbance" : "");
+		while (!over && posted - ended < WINDOW && (command || posted < MESSAGES)) {
+			ret = post(posted);
+			over = disturbed && ret == -FI_ENOTCONN;
+			if (ret)
+				break;
 			posted++;
+		}
 		if (ended > MESSAGES / 2 && command && !disturbed) {
 			disturb(command);
 			disturbed = time(NULL);
@@ -221,6 +230,7 @@ static void connects(const char *own, const char *peer, const char *command)
 				DIE("operation %d: %s", ended, fi_strerror(error.err));
 			if (!failed++)
 				printf("first error: %s\n", fi_strerror(error.err));
+			over = true;
 			ended++;
 		} else if (ret == 1) {
 			for (i = 0; ended % 2 && i < LEN; i++)

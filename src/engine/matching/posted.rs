@@ -169,6 +169,7 @@ impl<P: Receive> Posted<P> {
         }
     }
 
+    /// The oldest match, which stays.
     pub(super) fn find(&mut self, source: Source, tag: u64) -> Option<Id> {
         let place = self.place_of(source, tag)?;
         self.slab.name(place)
@@ -206,7 +207,7 @@ impl<P: Receive> Posted<P> {
         self.search_groups(source, tag)
     }
 
-    /// The place of the oldest match where the first of the fresh receives may not be it.
+    /// The same where the first of the fresh receives may not be it.
     #[inline(never)]
     fn search_groups(&mut self, source: Source, tag: u64) -> Option<u32> {
         if self.sorted > 0 {
@@ -225,6 +226,7 @@ impl<P: Receive> Posted<P> {
         self.oldest_sorted(source, tag)
     }
 
+    /// The place of the oldest match in the groups.
     #[inline]
     fn oldest_sorted(&self, source: Source, tag: u64) -> Option<u32> {
         let mut oldest: Option<(u32, &Entry<P>)> = None;
