@@ -161,8 +161,7 @@ static void listens(const char *own)
 	printf("RECEIVED %d\n", received);
 }
 
-/* Every second operation is a message, the others read. */
-/* 0, -FI_EAGAIN, or -FI_ENOTCONN. */
+/* Every second operation is a message, the others read. Returns 0, -FI_EAGAIN or -FI_ENOTCONN. */
 static ssize_t post(int number)
 {
 	static struct region region;
