@@ -1,6 +1,7 @@
 //! Arrival of eager messages: in one packet (`Eager`), or the first of several (`First`).
 
 use super::credit;
+use super::matching::Taken;
 use super::message::{Delivery, Landing, Message, Phase, data, kind, tag};
 use super::op::{CompletedOp, Completion, MessageKind, Report};
 use super::peer::Malformed;
@@ -8,6 +9,7 @@ use super::port::{PeerId, Placement};
 use super::receive::{MatchedRecv, truncated};
 use super::state::Core;
 use super::wire::{Header, Packet, flag};
+use crate::util::keep_in_registers;
 
 impl Core {
     /// The short way of most messages: the whole message lies in the transport, so it is copied here, into the receive
@@ -28,37 +30,29 @@ impl Core {
             MessageKind::Tagged => &mut self.tagged,
             MessageKind::Collective => &mut self.collective,
         };
-        let taken = matcher.take_posted(u64::from(peer.source.unwrap_or(from)), tag, |post| {
-            if post.multi.is_some() {
-                return false;
-            }
-            post.body.write(0, body);
-            let overflow = body.len().saturating_sub(post.body.len());
-            // Fields of the receive are copied straight into the completion.
-            report.report(Completion {
-                op: CompletedOp::Recv,
-                kind,
-                context: post.context,
-                tell: post.tell,
-                len: body.len() - overflow,
-                buf: 0,
-                tag,
-                data: data(header),
-                source: Some(from),
-                released: false,
-                peeked: false,
-                failure: truncated(overflow),
-            });
-            true
-        });
-        match taken {
-            Some(true) => {}
-            Some(false) => return false,
-            None => {
-                self.keep_eager(from, header, body);
+        let post = match matcher.take_posted(peer.source.unwrap_or(from), tag) {
+            Taken::Simple(post) => post,
+            Taken::Other => return false,
+            Taken::Nothing => {
+                self.keep_eager(from, *header, body);
                 return true;
             }
-        }
+        };
+        let len = post.buffer.write(body);
+        report.report(Completion {
+            op: CompletedOp::Recv,
+            kind,
+            context: post.context,
+            tell: post.tell,
+            len,
+            buf: 0,
+            tag,
+            data: data(header),
+            source: Some(from),
+            released: false,
+            peeked: false,
+            failure: truncated(body.len() - len),
+        });
         peer.allowed -= cost;
         peer.owed += cost;
         if peer.owed >= self.config.window / 4 {
@@ -67,9 +61,11 @@ impl Core {
         true
     }
 
-    /// The whole message has come, and no posted receive matches.
+    /// The whole message has come, and no posted receive matches. By value, so that the header of a message that matches one
+    /// stays in registers.
     #[inline(never)]
-    fn keep_eager(&mut self, from: PeerId, header: &Header, body: &[u8]) {
+    fn keep_eager(&mut self, from: PeerId, mut header: Header, body: &[u8]) {
+        let header = keep_in_registers(&mut header);
         let cost = credit::cost(body.len());
         let mut message = Message::new(from, header, Phase::Coming, body.len());
         message.next = body.len();

@@ -369,7 +369,7 @@ impl Core {
     pub(super) fn hold_unexpected(&mut self, id: Id) {
         let Some(message) = self.arrivals.get(id) else { return };
         let (kind, from, tag) = (message.kind, message.from, message.tag);
-        let source = u64::from(self.source(from));
+        let source = self.source(from);
         let held = self.matcher(kind).add_unexpected(source, tag, id);
         if let Some(message) = self.arrivals.get_mut(id) {
             message.unexpected_id = Some(held);

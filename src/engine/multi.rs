@@ -4,7 +4,7 @@
 //! order. The buffer is released with the last piece to be filled: after that nothing writes to it.
 
 use super::op::{Completion, Context, Error, MessageKind, Recv, Report, Tell};
-use super::receive::{MatchedRecv, PostedRecv, failed_recv, want};
+use super::receive::{MatchedRecv, PostedBody, PostedRecv, failed_recv, want};
 use super::state::Core;
 use crate::util::keep_in_registers;
 use crate::util::slab::Id;
@@ -80,11 +80,9 @@ impl Core {
         }
         if let Some(open) = self.multis.get(multi).filter(|multi| multi.state == MultiState::Open) {
             let post = PostedRecv {
-                body: open.body,
+                body: PostedBody::Multi(multi.place()),
                 context: open.context,
-                from: recv.from,
                 tell: open.tell,
-                multi: Some(multi),
             };
             let post = self.matcher(recv.kind).post(want, || post);
             if let Some(open) = self.multis.get_mut(multi) {

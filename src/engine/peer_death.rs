@@ -26,9 +26,8 @@ impl Core {
         named.extend(self.arrivals.iter().map(|(_, message)| message.from));
         named.extend(self.streams.keys().map(|(from, _)| *from));
         for kind in MessageKind::ALL {
-            let matcher = self.matcher(kind);
-            let posted = matcher.search_posted(|post| post.from.is_some());
-            named.extend(posted.iter().filter_map(|id| matcher.posted(*id)?.from));
+            let posted = self.matcher(kind).all_posted();
+            named.extend(posted.iter().filter_map(|(_, source)| *source));
         }
         let sources: Vec<PeerId> = named.iter().map(|id| self.source(*id)).collect();
         named.extend(sources);
@@ -217,7 +216,8 @@ impl Core {
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let waits = |kind: &MessageKind| !error.is_break() || *kind == MessageKind::Collective;
         for kind in MessageKind::ALL.into_iter().filter(waits) {
-            for id in self.matcher(kind).search_posted(|post| post.from == Some(peer)) {
+            let posted = self.matcher(kind).all_posted();
+            for (id, _) in posted.into_iter().filter(|(_, source)| *source == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }
         }

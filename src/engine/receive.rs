@@ -8,22 +8,50 @@ use super::port::PeerId;
 use super::state::Core;
 use crate::util::keep_in_registers;
 use crate::util::slab::Id;
-use crate::util::user::UserIov;
+use crate::util::user::{UserBuf, UserIov};
 
-/// A posted receive.
-#[derive(Debug)]
+/// A posted receive. Small, as many may be posted, and each is written and read once.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct PostedRecv {
-    pub body: UserIov,
+    pub body: PostedBody,
     pub context: Context,
-    pub from: Option<PeerId>,
     pub tell: Tell,
-    /// Its state, if it is a multi-receive; the other fields are then copies.
-    pub multi: Option<Id>,
+}
+
+/// Where the message of a posted receive goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PostedBody {
+    One(UserBuf),
+    /// A place in `Core::posted_pieces`.
+    Pieces(u32),
+    /// A multi-receive, by its place in `Core::multis`, which knows all of it.
+    Multi(u32),
+}
+
+/// A posted receive of one piece.
+pub(super) struct SimpleRecv {
+    pub buffer: UserBuf,
+    pub context: Context,
+    pub tell: Tell,
 }
 
 impl Receive for PostedRecv {
+    type Simple = SimpleRecv;
+
     fn context(&self) -> usize {
         self.context
+    }
+
+    #[inline]
+    fn simple(&self) -> Option<SimpleRecv> {
+        match self.body {
+            PostedBody::One(buffer) => Some(SimpleRecv {
+                buffer,
+                context: self.context,
+                tell: self.tell,
+            }),
+            PostedBody::Pieces(_) | PostedBody::Multi(_) => None,
+        }
     }
 }
 
@@ -52,7 +80,7 @@ impl MatchedRecv {
 
 #[inline]
 pub(super) fn want(recv: &Recv) -> Want {
-    let source = recv.from.map(u64::from);
+    let source = recv.from;
     match recv.kind {
         MessageKind::Untagged => Want {
             source,
@@ -100,19 +128,30 @@ impl Core {
             return self.post_multi(*recv, least, report);
         }
         let want = want(recv);
-        let matcher = self.matcher(recv.kind);
-        if let Some(held) = matcher.find_unexpected(&want) {
+        if let Some(held) = self.matcher(recv.kind).find_unexpected(&want) {
             self.receive_held(held, *recv, report);
             return true;
         }
-        matcher.post(want, || PostedRecv {
-            body: recv.body,
+        let body = match recv.body.only() {
+            Some(buffer) => PostedBody::One(buffer),
+            None => self.keep_pieces(recv.body),
+        };
+        self.matcher(recv.kind).post(want, || PostedRecv {
+            body,
             context: recv.context,
-            from: recv.from,
             tell: recv.tell,
-            multi: None,
         });
         false
+    }
+
+    /// By value, so that the caller's receive of one piece need not exist in memory.
+    #[inline(never)]
+    fn keep_pieces(&mut self, mut body: UserIov) -> PostedBody {
+        let body = keep_in_registers(&mut body);
+        if body.is_empty() {
+            return PostedBody::One(UserBuf::default());
+        }
+        PostedBody::Pieces(self.posted_pieces.insert(*body).place())
     }
 
     #[inline(never)]
@@ -129,12 +168,22 @@ impl Core {
     pub(super) fn take_post(&mut self, kind: MessageKind, from: PeerId, tag: u64, total: usize) -> Option<MatchedRecv> {
         let source = self.source(from);
         let matcher = self.matcher(kind);
-        let id = matcher.find_posted(u64::from(source), tag)?;
-        if let Some(multi) = matcher.posted_mut(id)?.multi {
-            return self.carve(multi, total);
-        }
-        let post = matcher.unpost(id)?;
-        Some(MatchedRecv::single(post.body, post.context, post.tell))
+        let id = matcher.find_posted(source, tag)?;
+        let post = *matcher.posted(id)?;
+        let iov = match post.body {
+            PostedBody::One(buffer) => UserIov::one(buffer),
+            PostedBody::Pieces(place) => self.take_pieces(place),
+            PostedBody::Multi(place) => return self.carve(self.multis.name(place)?, total),
+        };
+        self.matcher(kind).unpost(id);
+        Some(MatchedRecv::single(iov, post.context, post.tell))
+    }
+
+    #[inline(never)]
+    fn take_pieces(&mut self, place: u32) -> UserIov {
+        let name = self.posted_pieces.name(place);
+        name.and_then(|name| self.posted_pieces.remove(name))
+            .unwrap_or_default()
     }
 
     /// Reports a matched message to the application, and answers its sender if that waits.
@@ -190,7 +239,7 @@ impl Core {
             return false;
         }
         for kind in [MessageKind::Untagged, MessageKind::Tagged] {
-            for id in self.matcher(kind).search_posted(|_| true) {
+            for (id, _) in self.matcher(kind).all_posted() {
                 self.withdraw(kind, id, Error::Canceled, report);
             }
         }
@@ -201,7 +250,7 @@ impl Core {
     #[cold]
     pub(super) fn withdraw_own(&mut self, context: Context, report: &mut impl Report) {
         let kind = MessageKind::Collective;
-        for id in self.matcher(kind).search_posted(|post| post.context == context) {
+        while let Some(id) = self.matcher(kind).find_context(context, |_| true) {
             self.withdraw(kind, id, Error::Canceled, report);
         }
     }
@@ -211,13 +260,20 @@ impl Core {
         let Some(post) = self.matcher(kind).unpost(id) else {
             return false;
         };
-        match post.multi {
-            Some(multi) => self.close_multi(multi, error, report),
-            None => report.report(Completion {
-                tell: post.tell.aloud(),
-                ..failed_recv(kind, post.context, error)
-            }),
+        match post.body {
+            PostedBody::One(_) => {}
+            PostedBody::Pieces(place) => self.posted_pieces.clear(place),
+            PostedBody::Multi(place) => {
+                if let Some(multi) = self.multis.name(place) {
+                    self.close_multi(multi, error, report);
+                }
+                return true;
+            }
         }
+        report.report(Completion {
+            tell: post.tell.aloud(),
+            ..failed_recv(kind, post.context, error)
+        });
         true
     }
 }

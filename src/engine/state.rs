@@ -16,6 +16,7 @@ use super::receive::PostedRecv;
 use crate::util::hash::QuickMap;
 use crate::util::regions::Regions;
 use crate::util::slab::{Id, Slab};
+use crate::util::user::UserIov;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -101,6 +102,8 @@ pub(super) struct Core {
     pub messages: Matcher<PostedRecv, Id>,
     pub tagged: Matcher<PostedRecv, Id>,
     pub collective: Matcher<PostedRecv, Id>,
+    /// The memory of posted receives of several pieces.
+    pub posted_pieces: Slab<UserIov>,
     /// Messages that are arriving or unexpected.
     pub arrivals: Slab<Message>,
     /// Fetched when the poll is over: see `offer`. Empty between two calls of the engine.
@@ -156,6 +159,7 @@ impl Core {
             messages: Matcher::default(),
             tagged: Matcher::default(),
             collective: Matcher::default(),
+            posted_pieces: Slab::default(),
             arrivals: Slab::default(),
             matched_offers: VecDeque::new(),
             at_hand: AtHand::Nothing,
@@ -220,7 +224,7 @@ mod tests {
         let sizes = [
             ("Peer", size_of::<Peer>(), 176),
             ("Outgoing", size_of::<Outgoing>(), 184),
-            ("PostedRecv", size_of::<PostedRecv>(), 120),
+            ("PostedRecv", size_of::<PostedRecv>(), 40),
             ("Message", size_of::<Message>(), 288),
             ("Landing", size_of::<Landing>(), 104),
             ("Delivery", size_of::<Delivery>(), 104),

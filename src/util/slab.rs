@@ -199,7 +199,7 @@ impl<T> Slab<T> {
     }
 
     /// Removes what is at a place without returning it, which would copy a large value.
-    #[inline]
+    #[inline(always)]
     pub fn clear(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place as usize) {
             if matches!(slot.state, State::Taken(_)) {

@@ -28,7 +28,7 @@ use std::hash::Hasher;
 use unexpected::Unexpected;
 
 /// The sender of a message, as receives name it: the peer's number, or that of another peer (`Core::source`).
-pub type Source = u64;
+pub type Source = u32;
 
 /// What a receive asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Want {
 /// The bits of source and tag that a receive compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pattern {
-    source: u64,
+    source: u32,
     tag: u64,
 }
 
@@ -62,7 +62,7 @@ impl Pattern {
     #[inline]
     fn of(want: &Want) -> Pattern {
         Pattern {
-            source: if want.source.is_some() { u64::MAX } else { 0 },
+            source: if want.source.is_some() { u32::MAX } else { 0 },
             tag: !want.ignore,
         }
     }
@@ -80,14 +80,14 @@ impl Pattern {
 /// equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    source: u64,
+    source: u32,
     tag: u64,
 }
 
 impl Key {
     #[inline]
     fn hash(self) -> u32 {
-        let mut hasher = QuickHasher::new(self.source.rotate_left(32));
+        let mut hasher = QuickHasher::new(u64::from(self.source) << 32);
         hasher.write_u64(self.tag);
         hasher.finish() as u32
     }
@@ -95,8 +95,23 @@ impl Key {
 
 /// What the matcher must know of a posted receive.
 pub trait Receive {
+    /// What `take_posted` returns of a receive.
+    type Simple;
+
     /// The context by which the application cancels it. Several receives may have the same.
     fn context(&self) -> usize;
+
+    /// None if there is more to be done about it when a message takes it.
+    fn simple(&self) -> Option<Self::Simple>;
+}
+
+/// What `take_posted` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken<S> {
+    Nothing,
+    /// A receive that is not simple. It stays.
+    Other,
+    Simple(S),
 }
 
 /// Posted receives and unexpected messages. `P` is what the engine keeps of a receive, `M` of a message.
@@ -134,19 +149,14 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.get(receive)
     }
 
-    #[inline]
-    pub fn posted_mut(&mut self, receive: Id) -> Option<&mut P> {
-        self.posted.get_mut(receive)
-    }
-
     /// The oldest receive with this context for which `means` is true.
     pub fn find_context(&mut self, context: usize, means: impl Fn(&P) -> bool) -> Option<Id> {
         self.posted.find_context(context, means)
     }
 
-    /// All receives for which `means` is true, oldest first.
-    pub fn search_posted(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
-        self.posted.search(means)
+    /// All receives, oldest first, and the source that each names.
+    pub fn all_posted(&self) -> Vec<(Id, Option<Source>)> {
+        self.posted.all()
     }
 
     /// Removes a receive, because it was matched or cancelled.
@@ -154,11 +164,10 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.remove(receive)
     }
 
-    /// Removes the oldest receive that a message matches if `take` makes use of it. Says whether it did; None if none
-    /// matches.
+    /// Removes the oldest receive that a message matches, if it is simple.
     #[inline(always)]
-    pub fn take_posted(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> Option<bool> {
-        self.posted.take(source, tag, take)
+    pub fn take_posted(&mut self, source: Source, tag: u64) -> Taken<P::Simple> {
+        self.posted.take(source, tag)
     }
 
     /// Keeps a message for which `find_posted` found no receive.

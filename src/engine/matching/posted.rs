@@ -9,7 +9,7 @@
 use super::chains::{Chains, Hashes};
 use super::index::{FEW, Index};
 use super::list::{Link, Links, List};
-use super::{Key, Pattern, Receive, Source, Want};
+use super::{Key, Pattern, Receive, Source, Taken, Want};
 use crate::util::slab::{Id, Slab};
 
 /// So many groups are kept although they are empty.
@@ -18,8 +18,11 @@ const USUAL: usize = 8;
 #[derive(Debug)]
 struct Entry<P> {
     value: P,
-    pattern: Pattern,
-    key: Key,
+    /// What it asks for: its key, and the bits that its pattern compares.
+    tag: u64,
+    tag_mask: u64,
+    source: Source,
+    source_mask: Source,
     order: u64,
     /// Its group's place, or `FRESH`.
     group: u32,
@@ -29,10 +32,26 @@ struct Entry<P> {
 
 impl<P> Entry<P> {
     #[inline]
+    fn pattern(&self) -> Pattern {
+        Pattern {
+            source: self.source_mask,
+            tag: self.tag_mask,
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> Key {
+        Key {
+            source: self.source,
+            tag: self.tag,
+        }
+    }
+
+    #[inline]
     fn fits(&self, source: Source, tag: u64) -> bool {
         #[cfg(test)]
         super::list::looks::count();
-        self.pattern.key(source, tag) == self.key
+        self.pattern().key(source, tag) == self.key()
     }
 }
 
@@ -48,7 +67,7 @@ impl<P> Links for Slab<Entry<P>> {
 impl<P> Hashes for Slab<Entry<P>> {
     #[inline]
     fn hash(&self, place: u32) -> u32 {
-        self.at(place).map_or(0, |post| post.key.hash())
+        self.at(place).map_or(0, |post| post.key().hash())
     }
 }
 
@@ -98,20 +117,18 @@ impl<P: Receive> Posted<P> {
         self.slab.get(id).map(|post| &post.value)
     }
 
-    #[inline]
-    pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut P> {
-        self.slab.get_mut(id).map(|post| &mut post.value)
-    }
-
     #[inline(always)]
     pub(super) fn insert(&mut self, want: Want, value: impl FnOnce() -> P) -> Id {
         self.order += 1;
         let place = self.slab.next_place();
         let link = self.fresh.append(&mut self.slab, place);
+        let (pattern, key) = (Pattern::of(&want), want.key());
         let id = self.slab.insert(Entry {
             value: value(),
-            pattern: Pattern::of(&want),
-            key: want.key(),
+            tag: key.tag,
+            tag_mask: pattern.tag,
+            source: key.source,
+            source_mask: pattern.source,
             order: self.order,
             group: FRESH,
             link,
@@ -128,7 +145,7 @@ impl<P: Receive> Posted<P> {
         let mut next = self.fresh.first();
         self.fresh = List::EMPTY;
         while let Some(post) = self.slab.at(next) {
-            let (place, pattern, hash) = (next, post.pattern, post.key.hash());
+            let (place, pattern, hash) = (next, post.pattern(), post.key().hash());
             next = post.link.after();
             let at = self.group_of(pattern);
             let Some(group) = self.groups.get_mut(at) else { return };
@@ -175,25 +192,26 @@ impl<P: Receive> Posted<P> {
         self.slab.name(place)
     }
 
-    /// Removes the oldest match if `take` makes use of it. Says whether it did; None if nothing matches.
+    /// Removes the oldest match, if it is simple.
     #[inline(always)]
-    pub(super) fn take(&mut self, source: Source, tag: u64, take: impl FnOnce(&P) -> bool) -> Option<bool> {
-        let place = self.place_of(source, tag)?;
-        let post = self.slab.at(place)?;
-        let (is_fresh, link) = (post.group == FRESH, post.link);
-        if !take(&post.value) {
-            return Some(false);
-        }
-        if self.watched {
-            self.tidy(place);
-        }
-        if is_fresh {
-            self.fresh.unlink(&mut self.slab, place, link);
-        } else {
-            self.unlink_sorted(place);
-        }
+    pub(super) fn take(&mut self, source: Source, tag: u64) -> Taken<P::Simple> {
+        let first = self.fresh.first();
+        let (place, simple) = match self.slab.at(first) {
+            Some(post) if self.sorted == 0 && post.fits(source, tag) => (first, post.value.simple()),
+            _ => match self
+                .search_groups(source, tag)
+                .and_then(|place| Some((place, self.slab.at(place)?)))
+            {
+                Some((place, post)) => (place, post.value.simple()),
+                None => return Taken::Nothing,
+            },
+        };
+        let Some(simple) = simple else {
+            return Taken::Other;
+        };
+        self.unlink(place);
         self.slab.clear(place);
-        Some(true)
+        Taken::Simple(simple)
     }
 
     /// The place of the oldest match.
@@ -233,7 +251,7 @@ impl<P: Receive> Posted<P> {
         for group in self.groups.iter().filter(|group| !group.chains.is_empty()) {
             let key = group.pattern.key(source, tag);
             let at = |place| self.slab.at(place).map(|post| (post, post.link));
-            if let Some(found) = group.chains.find(key.hash(), at, |post| post.key == key) {
+            if let Some(found) = group.chains.find(key.hash(), at, |post| post.key() == key) {
                 oldest = Some(oldest.map_or(
                     found,
                     |oldest| if oldest.1.order < found.1.order { oldest } else { found },
@@ -245,14 +263,16 @@ impl<P: Receive> Posted<P> {
 
     pub(super) fn remove(&mut self, id: Id) -> Option<P> {
         self.slab.get(id)?;
-        if self.watched {
-            self.tidy(id.place());
-        }
         self.unlink(id.place());
         self.slab.remove(id).map(|post| post.value)
     }
 
+    /// Takes an entry that is to be removed out of its list or group.
+    #[inline(always)]
     fn unlink(&mut self, place: u32) {
+        if self.watched {
+            self.tidy(place);
+        }
         let Some(post) = self.slab.at(place) else { return };
         if post.group == FRESH {
             let link = post.link;
@@ -265,7 +285,7 @@ impl<P: Receive> Posted<P> {
     #[inline(never)]
     fn unlink_sorted(&mut self, place: u32) {
         let Some(post) = self.slab.at(place) else { return };
-        let (hash, link) = (post.key.hash(), post.link);
+        let (hash, link) = (post.key().hash(), post.link);
         if let Some(group) = self.groups.get_mut(post.group as usize) {
             group.chains.unlink(&mut self.slab, hash, place, link);
             self.sorted -= 1;
@@ -334,11 +354,13 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    pub(super) fn search(&self, means: impl Fn(&P) -> bool) -> Vec<Id> {
-        let meant = self.slab.iter().filter(|(_, post)| means(&post.value));
-        let mut found: Vec<(u64, Id)> = meant.map(|(id, post)| (post.order, id)).collect();
-        found.sort_unstable_by_key(|(order, _)| *order);
-        found.into_iter().map(|(_, id)| id).collect()
+    /// All of them, oldest first, and the source that each names.
+    pub(super) fn all(&self) -> Vec<(Id, Option<Source>)> {
+        let named = |post: &Entry<P>| (post.source_mask != 0).then_some(post.source);
+        let posts = self.slab.iter();
+        let mut all: Vec<_> = posts.map(|(id, post)| (post.order, id, named(post))).collect();
+        all.sort_unstable_by_key(|(order, ..)| *order);
+        all.into_iter().map(|(_, id, source)| (id, source)).collect()
     }
 
     #[cfg(test)]

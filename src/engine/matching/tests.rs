@@ -3,9 +3,16 @@
 use super::list::looks;
 use super::*;
 
+/// Some of the first receives are not simple.
 impl Receive for u32 {
+    type Simple = u32;
+
     fn context(&self) -> usize {
         *self as usize
+    }
+
+    fn simple(&self) -> Option<u32> {
+        (!(40..64).contains(self)).then_some(*self)
     }
 }
 
@@ -49,9 +56,13 @@ impl Model {
 type Numbers = Matcher<u32, u32>;
 
 fn arrive(matcher: &mut Numbers, source: Source, tag: u64, name: u32) -> Option<u32> {
-    match matcher.find_posted(source, tag) {
-        Some(receive) => matcher.unpost(receive),
-        None => {
+    match matcher.take_posted(source, tag) {
+        Taken::Simple(receive) => Some(receive),
+        Taken::Other => {
+            let found = matcher.find_posted(source, tag).unwrap();
+            matcher.unpost(found)
+        }
+        Taken::Nothing => {
             matcher.add_unexpected(source, tag, name);
             None
         }
@@ -94,14 +105,14 @@ const ANY: Want = Want {
 };
 
 /// Source, tag, and which mask.
-type Ask = (u64, u64, usize);
+type Ask = (Source, u64, usize);
 
 /// More masks than there are indices.
 const MASKS: [u64; 12] = [0, 0, 0, 1 << 63, 1 << 63, 1, 2, 3, 0b1100, 0b1111, 0b10000, u64::MAX];
 
 /// Blocks of steps, of which some are mostly arrivals, so that many are held, and some mostly receives.
 fn blocks() -> impl proptest::strategy::Strategy<Value = Vec<(u8, Vec<(u8, Ask)>)>> {
-    let steps = proptest::collection::vec((0u8..16, (0u64..3, 0u64..40, 0..MASKS.len())), 0..90);
+    let steps = proptest::collection::vec((0u8..16, (0u32..3, 0u64..40, 0..MASKS.len())), 0..90);
     proptest::collection::vec((0u8..16, steps), 0..14)
 }
 
@@ -202,7 +213,7 @@ const STYLES: [Style; 6] = [
 ];
 
 fn source(name: u32) -> Source {
-    u64::from(name % PEERS)
+    name % PEERS
 }
 
 fn tag(name: u32) -> u64 {
@@ -291,11 +302,11 @@ fn arrivals_for_posted_receives_look_at_few() {
 #[test]
 fn messages_in_the_order_of_posting_look_at_one_each() {
     let mut matcher = Numbers::default();
-    for name in 0..1_000 {
+    for name in 100..1_100 {
         matcher.post(want(None, tag(name), u64::from(name % 256)), || name);
     }
     looks::take();
-    for name in 0..1_000 {
+    for name in 100..1_100 {
         assert_eq!(arrive(&mut matcher, source(name), tag(name), name), Some(name));
     }
     assert_eq!((looks::take(), matcher.posted.groups()), (1_000, 0));
@@ -427,17 +438,17 @@ fn groups_follow_use() {
 /// Many at once make many chains, which keep the order and do not outlive their entries.
 #[test]
 fn chains_grow_and_shrink() {
-    let want = |tag| want(Some(tag % 3), tag / 2, 0);
+    let want = |tag: u32| want(Some(tag % 3), u64::from(tag / 2), 0);
     let mut matcher = Numbers::default();
     const MANY: u32 = 10_000;
     for name in 0..MANY {
-        matcher.post(want(u64::from(name) % 600), || name);
-        matcher.add_unexpected(u64::from(name) % 3, u64::from(name) % 300, name);
+        matcher.post(want(name % 600), || name);
+        matcher.add_unexpected(name % 3, u64::from(name) % 300, name);
     }
     sort(&mut matcher);
     let mut last = vec![None; 600];
     for name in 0..MANY {
-        let Want { source, tag, .. } = want(u64::from(name) % 600);
+        let Want { source, tag, .. } = want(name % 600);
         let found = arrive(&mut matcher, source.unwrap(), tag, name).unwrap();
         let place = &mut last[(name % 600) as usize];
         assert!(*place < Some(found), "oldest first");

@@ -14,7 +14,12 @@ impl<T: Transport> Engine<T> {
             core.sends.len(),
             core.arrivals.len(),
             core.landings.len(),
-            core.streams.len() + core.multis.len() + core.claims.len() + core.calls.len() + core.exposures.len(),
+            core.streams.len()
+                + core.multis.len()
+                + core.claims.len()
+                + core.calls.len()
+                + core.exposures.len()
+                + core.posted_pieces.len(),
             sides + core.kept + core.peers.iter().map(|peer| peer.kept + peer.withheld).sum::<usize>(),
         ]
     }

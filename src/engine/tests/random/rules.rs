@@ -25,7 +25,7 @@ impl Rules {
         } else {
             0
         };
-        recv.kind == sent.send.kind && want(recv).fits(u64::from(sent.from), tag)
+        recv.kind == sent.send.kind && want(recv).fits(sent.from, tag)
     }
 
     pub fn arrive(&mut self, world: &World, message: usize) {
