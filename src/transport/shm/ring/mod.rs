@@ -328,28 +328,39 @@ impl Consumer {
     }
 
     /// The oldest record. It stays until `advance`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next<C: Cells>(&mut self, ring: &C) -> Result<Option<Record>, RingEnd> {
-        let size = ring.size();
-        let (cell, lap) = (size.cell(self.head), size.lap(self.head));
-        let word = ring.control(cell);
-        match decode(size, cell, word, lap) {
-            Ok(found) => Ok(Some(found)),
-            Err(Broken) if word < lap => Ok(None),
-            Err(Broken) if word & !LEN == lap | SKIP => self.skip(ring, word & LEN),
-            Err(Broken) if word == lap | MOVED => Err(RingEnd::Moved),
-            Err(Broken) => Err(RingEnd::Broken),
+        let (size, mut skipped) = (ring.size(), false);
+        loop {
+            let (cell, lap) = (size.cell(self.head), size.lap(self.head));
+            let word = ring.control(cell);
+            if let Ok(found) = decode(size, cell, word, lap) {
+                return Ok(Some(found));
+            }
+            if skipped {
+                return Err(RingEnd::Broken);
+            }
+            if !self.skip(size, word)? {
+                return Ok(None);
+            }
+            skipped = true;
         }
     }
 
-    /// The record behind so many skipped cells.
+    /// Goes on behind skipped cells, where a record is, if this is the word of a skip. False: nothing has come yet.
+    // The record is not returned from here, so that the usual one stays in registers.
     #[cold]
-    fn skip<C: Cells>(&mut self, ring: &C, count: u64) -> Result<Option<Record>, RingEnd> {
-        let size = ring.size();
-        self.head += count;
-        let cell = size.cell(self.head);
-        let found = decode(size, cell, ring.control(cell), size.lap(self.head));
-        found.map(Some).map_err(|Broken| RingEnd::Broken)
+    fn skip(&mut self, size: Size, word: u64) -> Result<bool, RingEnd> {
+        let lap = size.lap(self.head);
+        match word {
+            _ if word < lap => Ok(false),
+            _ if word & !LEN == lap | SKIP => {
+                self.head += word & LEN;
+                Ok(true)
+            }
+            _ if word == lap | MOVED => Err(RingEnd::Moved),
+            _ => Err(RingEnd::Broken),
+        }
     }
 
     /// Releases a record that was read. True when lines were given back.
