@@ -110,6 +110,10 @@ impl Inbound {
             };
             // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record.cell, record.form, record.len) };
+            // More than one has come, so the sender has long gone on. Its next lines come while this record is taken.
+            if done > 0 {
+                self.ring.expect_behind(record.cell);
+            }
             let started = self.copy_speed.start(record.len);
             let header = wire::Header::from_words(self.ring.rows().read_header(record));
             if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {

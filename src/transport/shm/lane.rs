@@ -13,6 +13,7 @@
 //! Two lanes share a page, so the memory of one is released when the other is free too and nobody is claiming it. Knows
 //! nothing of what records mean; made by `outbound` and `housekeeping`, used by them and by `inbound`.
 
+use super::ahead;
 use super::exclusion::ExclusionWords;
 use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
@@ -242,7 +243,16 @@ impl Ring {
     /// Asks for the line of a cell that will soon be written.
     #[inline]
     pub(super) fn prepare(&self, cell: u64) {
-        super::fill::ask_for_line(self.rows.cell(cell));
+        ahead::to_write(self.rows.cell(cell));
+    }
+
+    /// Asks for the lines behind that of a cell, which will soon be read. At the end of the front or the ring they are others.
+    #[inline(always)]
+    pub(super) fn expect_behind(&self, cell: u64) {
+        let here = self.rows.cell(cell);
+        for line in 1..=ahead::LINES as usize {
+            ahead::to_read(here.wrapping_add(line * LINE));
+        }
     }
 }
 

@@ -22,6 +22,7 @@
 //!
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
 
+mod ahead;
 mod attention;
 mod bells;
 mod config;

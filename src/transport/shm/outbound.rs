@@ -9,6 +9,7 @@
 //! else only that they are four words.
 
 use super::Config;
+use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
 use super::direct_access::RegionCache;
@@ -74,10 +75,6 @@ pub(super) struct Outbound {
     /// There was no poll between the last two pushes.
     several_in_a_row: bool,
 }
-
-/// So many lines are asked for ahead behind a short record, unless it is the first after a poll: in a dialogue the peer looks at
-/// the next line meanwhile, and would have to take it back to see that it is empty.
-const ASKED_AHEAD: u64 = 2;
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +252,7 @@ impl Outbound {
             self.ordered_until = self.producer.position();
         }
         if form != Form::Far && self.several_in_a_row {
-            let next = self.producer.next_lines(rows.size(), ASKED_AHEAD);
+            let next = self.producer.next_lines(rows.size(), ahead::LINES);
             next.for_each(|cell| self.ring.prepare(cell));
         }
         if self.fence {
