@@ -109,7 +109,7 @@ impl Inbound {
                 Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
             // SAFETY: the record was read and is released after the last use of the slice.
-            let body: &[u8] = unsafe { self.ring.rows().body(record.cell, record.form, record.len) };
+            let body: &[u8] = unsafe { self.ring.rows().body(record) };
             // More than one has come, so the sender has long gone on. Its next lines come while this record is taken.
             if done > 0 {
                 self.ring.expect_behind(record.cell);

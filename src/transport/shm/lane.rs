@@ -291,15 +291,15 @@ impl Rows {
         unsafe { self.cell(cell).add(HEADER_AT).cast() }
     }
 
-    /// Writes the header of a record with a body of this length behind its control word. See `Form::Brief`.
+    /// Writes the header of a record behind its control word. See `Form::Brief`.
     #[inline(always)]
-    pub(super) fn write_header(&self, cell: u64, form: Form, len: usize, header: [u64; 4]) {
-        let at = self.header(cell);
+    pub(super) fn write_header(&self, record: Record, header: [u64; 4]) {
+        let at = self.header(record.cell);
         let [first, second, _, last] = header;
         // SAFETY: as many words as the form has room for lie in the record, which is the producer's, and are aligned there.
         unsafe {
-            match form {
-                Form::Brief if len > 0 => at.cast::<[u64; 2]>().write([first, second]),
+            match record.form {
+                Form::Brief if record.len > 0 => at.cast::<[u64; 2]>().write([first, second]),
                 Form::Brief => at.cast::<[u64; 3]>().write([first, second, last]),
                 Form::Near | Form::Far => at.cast::<[u64; 4]>().write(header),
             }
@@ -331,11 +331,11 @@ impl Rows {
     /// ring. A peer that breaks the protocol can change the bytes, nothing else.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn body(&self, cell: u64, form: Form, len: usize) -> &mut [u8] {
-        let at = form.body_at();
-        debug_assert!(cell as usize * CELL + at + len <= self.size.bytes());
+    pub(super) unsafe fn body(&self, record: Record) -> &mut [u8] {
+        let at = record.form.body_at();
+        debug_assert!(record.cell as usize * CELL + at + record.len <= self.size.bytes());
         // SAFETY: within the ring, and this side's as the caller promised.
-        unsafe { core::slice::from_raw_parts_mut(self.cell(cell).add(at), len) }
+        unsafe { core::slice::from_raw_parts_mut(self.cell(record.cell).add(at), record.len) }
     }
 
     #[inline(always)]

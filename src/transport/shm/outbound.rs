@@ -20,7 +20,7 @@ use super::lane::{self, Ring, Rows, SMALL};
 use super::layout::{self, AccessMark, FileHeader, MAX_RINGS, Unfit};
 use super::name;
 use super::proof::{PeerIdentity, Proof};
-use super::ring::{self, Cells, Form, Producer, Slot};
+use super::ring::{self, Cells, Form, Producer, Record, Slot};
 use super::ring_or_kernel::Choice;
 use crate::engine::port::Body;
 use crate::engine::wire;
@@ -222,36 +222,36 @@ impl Outbound {
             }
         };
         match fill::in_one_piece(&body, len) {
-            Some(from) if form == Form::Far && len >= fill::LONG => self.fill_long(slot, len, from),
+            Some(from) if form == Form::Far && len >= fill::LONG => self.fill_long(slot.record, from),
             // SAFETY: the record is this side's, as it was reserved above and is published below.
-            _ => fill::fill(unsafe { self.ring.rows().body(slot.cell, form, len) }, body),
+            _ => fill::fill(unsafe { self.ring.rows().body(slot.record) }, body),
         }
-        self.ring.rows().write_header(slot.cell, form, len, header);
-        self.publish(slot, form, len, ordered)
+        self.ring.rows().write_header(slot.record, header);
+        self.publish(slot, ordered)
     }
 
     /// Copies a body from one place, and tells the receiver now and then what that took.
     #[cold]
     #[inline(never)]
-    fn fill_long(&mut self, slot: Slot, len: usize, from: *const u8) {
-        let started = self.timer.start(len, self.copies());
+    fn fill_long(&mut self, record: Record, from: *const u8) {
+        let started = self.timer.start(record.len, self.copies());
         // SAFETY: the record is this side's, as it was reserved and is published later. The body is as long, and no memory
         // that may be sent is the ring's.
-        unsafe { fill::copy_long(from, self.ring.rows().body(slot.cell, Form::Far, len)) };
+        unsafe { fill::copy_long(from, self.ring.rows().body(record)) };
         if let Some(started) = started {
-            let took = copy_speed::per_byte(len, started.elapsed());
+            let took = copy_speed::per_byte(record.len, started.elapsed());
             self.ring.filling().store(took, Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
-    fn publish(&mut self, slot: Slot, form: Form, len: usize, ordered: bool) -> Written {
+    fn publish(&mut self, slot: Slot, ordered: bool) -> Written {
         let rows = self.ring.rows();
-        self.producer.publish(rows, slot, form, len);
+        self.producer.publish(rows, slot);
         if ordered {
             self.ordered_until = self.producer.position();
         }
-        if form != Form::Far && self.several_in_a_row {
+        if slot.record.form != Form::Far && self.several_in_a_row {
             let next = self.producer.next_lines(rows.size(), ahead::LINES);
             next.for_each(|cell| self.ring.prepare(cell));
         }

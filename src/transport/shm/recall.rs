@@ -34,10 +34,10 @@ impl Unread {
         matches!(self.recall, Recall::Leave) && self.end > ours
     }
 
-    fn contents(&self) -> ([u64; 4], Vec<u8>) {
+    fn contents(&self) -> (Form, [u64; 4], Vec<u8>) {
         // SAFETY: `exclusion::take_back` keeps the receiver from reading until the records are taken back.
-        let body: &[u8] = unsafe { self.rows.body(self.record.cell, self.record.form, self.record.len) };
-        (self.rows.read_header(self.record), body.to_vec())
+        let body: &[u8] = unsafe { self.rows.body(self.record) };
+        (self.record.form, self.rows.read_header(self.record), body.to_vec())
     }
 }
 
@@ -114,8 +114,7 @@ impl Outbound {
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
         for one in unread {
             if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
-                one.rows
-                    .write_header(one.record.cell, one.record.form, one.record.len, RECALLED);
+                one.rows.write_header(one.record, RECALLED);
                 done += 1;
                 continue;
             }
@@ -130,29 +129,29 @@ impl Outbound {
         }
         // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
         self.producer.rewind(self.ring.rows(), ours);
-        left.iter().for_each(|(header, body)| self.put_back(*header, body));
+        left.iter()
+            .for_each(|(form, header, body)| self.put_back(*form, *header, body));
         self.ordered_until = seen;
         done
     }
 
-    fn put_back(&mut self, header: [u64; 4], body: &[u8]) {
+    fn put_back(&mut self, form: Form, header: [u64; 4], body: &[u8]) {
         let rows = *self.ring.rows();
         // There is room, as was seen, unless the peer writes nonsense where it gives lines back.
-        let form = Form::of(&header, body.len(), true);
         let Ok(Some(slot)) = self.producer.reserve_behind(&rows, form, body.len()) else {
             return;
         };
         // SAFETY: the record is this side's, as it was reserved and is published below.
-        unsafe { rows.body(slot.cell, form, body.len()) }.copy_from_slice(body);
-        rows.write_header(slot.cell, form, body.len(), header);
-        self.producer.publish(&rows, slot, form, body.len());
+        unsafe { rows.body(slot.record) }.copy_from_slice(body);
+        rows.write_header(slot.record, header);
+        self.producer.publish(&rows, slot);
     }
 
     fn copy_record(&mut self, rows: &Rows, record: Record, recall: &Recall) -> bool {
         match recall {
             Recall::Write(part) => {
                 // SAFETY: `exclusion::take_back` keeps the receiver from reading until this is done.
-                let body = unsafe { rows.body(record.cell, record.form, record.len) };
+                let body = unsafe { rows.body(record) };
                 // SAFETY: the body is valid for as long as the record is ours: the copy is done before `take_back`
                 // ends.
                 let body = unsafe { UserBuf::new(body.as_mut_ptr(), body.len()) };

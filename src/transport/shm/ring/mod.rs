@@ -86,13 +86,13 @@ impl Producer {
     /// Room for a body of `len` bytes; None while the ring is full.
     #[inline(always)]
     pub(super) fn reserve<C: Cells>(&mut self, ring: &C, form: Form, len: usize) -> Result<Option<Slot>, Broken> {
-        let (size, need) = (ring.size(), form.cells(len));
+        let size = ring.size();
         let end = if form == Form::Far {
-            size.end_for(need)
+            size.end_for(form.cells(len))
         } else {
             size.front
         };
-        self.reserve_until(end, ring, need)
+        self.reserve_until(end, ring, form, len)
     }
 
     /// The same, but only behind the last record, or at the beginning of the ring if it does not fit there: what stood in
@@ -103,7 +103,7 @@ impl Producer {
         form: Form,
         len: usize,
     ) -> Result<Option<Slot>, Broken> {
-        self.reserve_until(ring.size().cells(), ring, form.cells(len))
+        self.reserve_until(ring.size().cells(), ring, form, len)
     }
 
     /// Whether `reserve_behind` would find room for records like these, one behind the other from a position on. It may not
@@ -117,10 +117,10 @@ impl Producer {
         check_taken(ring.taken(), self.tail, size).is_ok_and(|taken| behind < taken + size.cells())
     }
 
-    /// Room for so many cells, of which the last is before `end` if the consumer has read what is at the beginning.
+    /// Room that is before `end` if the consumer has read what is at the beginning.
     #[inline(always)]
-    fn reserve_until<C: Cells>(&mut self, end: u64, ring: &C, need: u64) -> Result<Option<Slot>, Broken> {
-        let size = ring.size();
+    fn reserve_until<C: Cells>(&mut self, end: u64, ring: &C, form: Form, len: usize) -> Result<Option<Slot>, Broken> {
+        let (size, need) = (ring.size(), form.cells(len));
         let start = size.cell(self.tail);
         let mut skip = size.skip(start, need, end);
         // One cell more, behind the record, is kept free for the consumer to look at.
@@ -134,9 +134,9 @@ impl Producer {
         // Done here and not in `publish`: waiting there for this line from the other core makes it likely that the
         // record's own lines are taken away once more.
         self.uncover(ring, size.cell(cell + need));
+        let cells = need;
         Ok(Some(Slot {
-            cell,
-            cells: need,
+            record: Record { cell, form, len, cells },
             skip,
         }))
     }
@@ -169,18 +169,18 @@ impl Producer {
 
     /// Makes the record in `slot` visible.
     #[inline(always)]
-    pub(super) fn publish<C: Cells>(&mut self, ring: &C, slot: Slot, form: Form, len: usize) {
-        let size = ring.size();
-        ring.publish(slot.cell, size.lap(self.tail + slot.skip) | encode(form, len));
-        if slot.skip > 0 {
-            ring.publish(size.cell(self.tail), size.lap(self.tail) | SKIP | slot.skip);
-            if slot.cell == 0 {
+    pub(super) fn publish<C: Cells>(&mut self, ring: &C, slot: Slot) {
+        let (size, Slot { record, skip }) = (ring.size(), slot);
+        ring.publish(record.cell, size.lap(self.tail + skip) | encode(record));
+        if skip > 0 {
+            ring.publish(size.cell(self.tail), size.lap(self.tail) | SKIP | skip);
+            if record.cell == 0 {
                 self.skipped_at = self.tail;
             }
         }
-        self.tail += slot.skip + slot.cells;
-        if form == Form::Far {
-            self.cover(slot.cell + 2, slot.cells - 2);
+        self.tail += skip + record.cells;
+        if record.form == Form::Far {
+            self.cover(record.cell + 2, record.cells - 2);
         }
     }
 

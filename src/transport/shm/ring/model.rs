@@ -77,16 +77,17 @@ fn send(ring: &Part, producer: &mut Producer, value: u64, (form, len): (Form, us
             None => loom::thread::yield_now(),
         }
     };
-    for cell in slot.cell..slot.cell + slot.cells {
+    let (record, first) = (slot.record, slot.record.cell);
+    for cell in first..first + record.cells {
         // SAFETY: the room is the producer's; loom proves it.
         ring.of.body[ring.at(cell)].with_mut(|body| unsafe { *body = value });
-        if cell != slot.cell {
+        if cell != first {
             // What follows covers the control words of its later cells, with anything.
             let next = ring.size.lap(producer.tail + slot.skip + ring.size.cells());
             ring.of.control[ring.at(cell)].store(next | BRIEF | 1, Ordering::Relaxed);
         }
     }
-    producer.publish(ring, slot, form, len);
+    producer.publish(ring, slot);
 }
 
 fn receive(ring: &mut Part, consumer: &mut Consumer) -> (u64, (Form, usize)) {

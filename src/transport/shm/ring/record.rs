@@ -153,18 +153,17 @@ pub(in super::super) const fn longest(cells: u64) -> usize {
 
 const _: () = assert!(longest(MOST) as u64 <= LEN);
 
-/// Room for one record.
+/// Room for one record, which the consumer cannot read yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Slot {
-    /// Its first cell.
-    pub cell: u64,
-    pub(super) cells: u64,
+    pub record: Record,
+    /// The cells that are skipped before it.
     pub(super) skip: u64,
 }
 
-/// A record that the consumer can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Record {
+    /// Its first cell.
     pub cell: u64,
     pub form: Form,
     pub len: usize,
@@ -177,9 +176,9 @@ pub(in super::super) struct Broken;
 
 /// The control word of a record, without its lap.
 #[inline(always)]
-pub(super) fn encode(form: Form, len: usize) -> u64 {
-    let kind = if form == Form::Brief { BRIEF } else { RECORD };
-    kind | len as u64
+pub(super) fn encode(record: Record) -> u64 {
+    let kind = if record.form == Form::Brief { BRIEF } else { RECORD };
+    kind | record.len as u64
 }
 
 /// The record that a control word of this lap tells of.

@@ -68,13 +68,13 @@ fn put(ring: &Plain, producer: &mut Producer, form: Form, len: usize) -> bool {
         return false;
     };
     assert!(
-        slot.cells == 1 || slot.cell % 2 == 0,
+        slot.record.cells == 1 || slot.record.cell % 2 == 0,
         "{slot:?} begins in the middle of a line"
     );
     // What follows covers the control words of its later cells, perhaps with what would be one in the next lap.
     let next = ring.size.lap(producer.tail + slot.skip + ring.size.cells());
-    (1..slot.cells).for_each(|more| ring.publish(slot.cell + more, next | BRIEF | 1));
-    producer.publish(ring, slot, form, len);
+    (1..slot.record.cells).for_each(|more| ring.publish(slot.record.cell + more, next | BRIEF | 1));
+    producer.publish(ring, slot);
     true
 }
 
@@ -313,8 +313,8 @@ proptest! {
             let len = fitting(form, 100);
             match producer.reserve(&ring, form, len) {
                 Ok(Some(slot)) => {
-                    prop_assert!(slot.cell + slot.cells <= SMALL);
-                    producer.publish(&ring, slot, form, len);
+                    prop_assert!(slot.record.cell + slot.record.cells <= SMALL);
+                    producer.publish(&ring, slot);
                 }
                 Ok(None) | Err(Broken) => break,
             }
