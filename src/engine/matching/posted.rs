@@ -188,41 +188,35 @@ impl<P: Receive> Posted<P> {
 
     /// The oldest match, which stays.
     pub(super) fn find(&mut self, source: Source, tag: u64) -> Option<Id> {
-        let place = self.place_of(source, tag)?;
+        let (place, ()) = self.oldest(source, tag, |_| ())?;
         self.slab.name(place)
     }
 
     /// Removes the oldest match, if it is simple.
     #[inline(always)]
     pub(super) fn take(&mut self, source: Source, tag: u64) -> Taken<P::Simple> {
-        let first = self.fresh.first();
-        let (place, simple) = match self.slab.at(first) {
-            Some(post) if self.sorted == 0 && post.fits(source, tag) => (first, post.value.simple()),
-            _ => match self
-                .search_groups(source, tag)
-                .and_then(|place| Some((place, self.slab.at(place)?)))
-            {
-                Some((place, post)) => (place, post.value.simple()),
-                None => return Taken::Nothing,
-            },
-        };
-        let Some(simple) = simple else {
-            return Taken::Other;
-        };
-        self.unlink(place);
-        self.slab.clear(place);
-        Taken::Simple(simple)
+        match self.oldest(source, tag, P::simple) {
+            None => Taken::Nothing,
+            Some((_, None)) => Taken::Other,
+            Some((place, Some(simple))) => {
+                self.unlink(place);
+                self.slab.clear(place);
+                Taken::Simple(simple)
+            }
+        }
     }
 
-    /// The place of the oldest match.
+    /// The place of the oldest match, and what `look` returns of it.
     #[inline(always)]
-    fn place_of(&mut self, source: Source, tag: u64) -> Option<u32> {
+    fn oldest<R>(&mut self, source: Source, tag: u64, look: impl Fn(&P) -> R) -> Option<(u32, R)> {
         let first = self.fresh.first();
-        let fits = |post: &Entry<P>| post.fits(source, tag);
-        if self.sorted == 0 && self.slab.at(first).is_some_and(fits) {
-            return Some(first);
+        match self.slab.at(first) {
+            Some(post) if self.sorted == 0 && post.fits(source, tag) => Some((first, look(&post.value))),
+            _ => {
+                let place = self.search_groups(source, tag)?;
+                Some((place, look(&self.slab.at(place)?.value)))
+            }
         }
-        self.search_groups(source, tag)
     }
 
     /// The same where the first of the fresh receives may not be it.

@@ -246,7 +246,8 @@ impl Ring {
         ahead::to_write(self.rows.cell(cell));
     }
 
-    /// Asks for the lines behind that of a cell, which will soon be read. At the end of the front or the ring they are others.
+    /// Asks for the lines behind that of a cell, which will soon be read. At the end of the front, where records go on elsewhere,
+    /// that is in vain.
     #[inline(always)]
     pub(super) fn expect_behind(&self, cell: u64) {
         let here = self.rows.cell(cell);
