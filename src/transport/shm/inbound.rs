@@ -11,6 +11,7 @@ use super::copy_speed::{Copies, CopySpeed};
 use super::delivery::{Delivery, deliver};
 use super::dual_copy::HelpRequest;
 use super::exclusion;
+use super::fill;
 use super::lane::{self, Ring};
 use super::layout::FileHeader;
 use super::ring::{Consumer, LINE, RingEnd};
@@ -110,8 +111,9 @@ impl Inbound {
             };
             // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record) };
-            // More than one has come, so the sender has long gone on. Its next lines come while this record is taken.
-            if done > 0 {
+            // The sender has long gone on: its next lines come while this record is taken. Where it has not, it would have to take
+            // them back; and before a long body the processor copies it slower.
+            if done >= SEVERAL && record.len < fill::LONG {
                 self.ring.expect_behind(record.cell);
             }
             let started = self.copy_speed.start(record.len);
@@ -213,6 +215,9 @@ impl Inbound {
         self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
     }
 }
+
+/// After so many records in one poll the sender is taken to be ahead.
+const SEVERAL: usize = 4;
 
 /// The most rings that are hot at a time.
 const HOT_MOST: usize = 32;
