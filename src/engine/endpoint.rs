@@ -1,7 +1,7 @@
 //! The calls of an endpoint, and the short way of a message that fits one packet.
 //!
 //! `Engine` joins a transport with `Core`. `Core` decides what is to be done; it does not know the transport, so it is
-//! compiled once. Pushes, polls and gets are made by `Engine` here and in `rma`, `atomic`, `direct` and `recall`.
+//! compiled once. Pushes, polls and gets are made by `Engine` here and in `pushing`, `rma`, `atomic`, `direct` and `recall`.
 //! Nothing blocks: `progress` must be called while anything is in flight.
 
 use super::credit;
@@ -10,10 +10,9 @@ use super::op::{
     CompletedOp, Completion, CompletionLevel, Context, Error, Failure, Peek, Recv, Refused, Report, Send, Unreached,
     untold,
 };
-use super::outgoing::{self, LocalBuffer, NextPacket, Outgoing, Purpose};
-use super::outgoing_op::OutgoingOp;
-use super::port::{Body, Contact, Get, NotDone, PeerId, Push, Transport};
-use super::state::{Call, Config, Core, ExposedRegions, GetOwner};
+use super::outgoing::{self, Outgoing};
+use super::port::{Body, Contact, PeerId, Push, Transport};
+use super::state::{Config, Core, ExposedRegions};
 use super::wire::Packet;
 use crate::util::keep_in_registers;
 use crate::util::regions::Regions;
@@ -22,15 +21,13 @@ use std::sync::Arc;
 
 /// The most packets taken from the transport in one `progress`.
 const POLL: usize = 64;
-/// Packets pushed to one peer before others have their turn.
-const BURST: usize = 32;
 
 #[derive(Debug)]
 pub struct Engine<T: Transport> {
     pub(super) transport: T,
     pub(super) core: Core,
-    /// Some peer still had packets when its turn of `BURST` was over.
-    more_to_push: bool,
+    /// Some peer still had packets when its turn of `pushing::BURST` was over.
+    pub(super) more_to_push: bool,
 }
 
 /// The completion of a send that was never queued.
@@ -50,15 +47,6 @@ fn ended(send: &Send, error: Option<Error>) -> Completion {
         peeked: false,
         failure: error.map(|error| Failure { error, overflow: 0 }),
     }
-}
-
-/// The outcome of pushing a peer's next packet.
-enum Step {
-    Pushed,
-    /// It cannot go any more: another packet takes its place, and may go at once.
-    Replaced,
-    Nothing,
-    Full,
 }
 
 impl<T: Transport> Engine<T> {
@@ -361,171 +349,5 @@ impl<T: Transport> Engine<T> {
     /// Packets that violated the protocol.
     pub fn malformed(&self) -> u64 {
         self.core.malformed
-    }
-
-    /// Pushes queued packets to each peer in turn.
-    #[inline]
-    fn push_all(&mut self, report: &mut impl Report) {
-        if self.busy() {
-            self.push_waiting(report);
-        }
-    }
-
-    #[inline(never)]
-    fn push_waiting(&mut self, report: &mut impl Report) {
-        self.more_to_push = false;
-        if !self.core.calls.is_empty() {
-            self.make_calls(report);
-        }
-        if !self.core.newly_shunned.is_empty() {
-            self.end_shunned(report);
-        }
-        for _ in 0..self.core.busy.len() {
-            let Some(to) = self.core.busy.pop_front() else { return };
-            self.core.peer(to).busy = false;
-            if !self.push_only_ack(to) {
-                self.push_to(to, report);
-            }
-        }
-    }
-
-    /// The short way of acknowledging a peer's operations after a poll. False: nothing was done.
-    fn push_only_ack(&mut self, to: PeerId) -> bool {
-        let Some(header) = self.core.only_ack_due(to) else {
-            return false;
-        };
-        if Self::push_out_of_line(&mut self.transport, to, &header, Body::Empty) != Push::Done {
-            return false;
-        }
-        self.core.acks_given(to, header.total);
-        true
-    }
-
-    fn push_to(&mut self, to: PeerId, report: &mut impl Report) {
-        self.note_way(to);
-        for _ in 0..BURST {
-            match self.push_next(to, report) {
-                Step::Pushed | Step::Replaced => {}
-                Step::Nothing => {
-                    self.core.peer(to).small_packets_only = false;
-                    return;
-                }
-                Step::Full => return self.core.wake(to),
-            }
-        }
-        self.more_to_push = true;
-        self.core.wake(to);
-    }
-
-    fn push_next(&mut self, to: PeerId, report: &mut impl Report) -> Step {
-        let Some(packet) = self.core.next(to) else {
-            return Step::Nothing;
-        };
-        let push = match packet.purpose {
-            Purpose::Native(id) if T::ONE_SIDED => self.begin_native(to, id, report),
-            Purpose::ServedRead => match self.push_served(to, &packet) {
-                Some(push) => push,
-                None => return Step::Replaced,
-            },
-            _ => self.push_packet(to, &packet),
-        };
-        match push {
-            Push::Done | Push::Later => {
-                if T::PUSHES_LATER && push == Push::Later {
-                    self.core.kept_by_transport(&packet);
-                }
-                self.core.pushed(to, &packet, report);
-                Step::Pushed
-            }
-            Push::Full => Step::Full,
-            Push::Gone => self.unreached(to, Error::PeerGone, report),
-            Push::Unreachable(why) => self.unreached(to, Error::Unreachable(why), report),
-            Push::NoMemory => self.unreached(to, Error::NoMemory, report),
-            Push::TooLong => {
-                // Retried with smaller packets or by rendezvous; a packet that cannot be made smaller fails.
-                if core::mem::replace(&mut self.core.peer(to).small_packets_only, true) {
-                    self.core.no_memory(to, packet.purpose, report);
-                }
-                Step::Replaced
-            }
-        }
-    }
-
-    #[cold]
-    fn unreached(&mut self, to: PeerId, error: Error, report: &mut impl Report) -> Step {
-        self.core.unreached(to, error, report);
-        self.end_exposures();
-        Step::Nothing
-    }
-
-    fn push_packet(&mut self, to: PeerId, packet: &NextPacket) -> Push {
-        let mut notice = None;
-        let sent = match packet.purpose {
-            Purpose::Control | Purpose::Credit | Purpose::Acks | Purpose::ServedRead | Purpose::Native(_) => None,
-            Purpose::Reply => return self.push_reply(to, packet.len),
-            Purpose::Start(id) | Purpose::Segment(id) | Purpose::Requested(id) => {
-                let send = self.core.sends.get(id);
-                let kind = packet.header.packet;
-                let message = send.is_none_or(|send| matches!(send.op, OutgoingOp::Message));
-                if kind == Packet::Rendezvous || !message && kind != Packet::Segment {
-                    return self.push_operation(to, packet, id);
-                }
-                if T::PUSHES_LATER {
-                    notice = send.and_then(|send| send.notice(id, packet));
-                }
-                send.map(|send| &send.local)
-            }
-        };
-        let (at, len) = (packet.at, packet.len);
-        let body = match sent {
-            Some(LocalBuffer::User(iov)) if len > 0 => Body::User { iov, at, len },
-            Some(LocalBuffer::Copy(bytes)) if len > 0 => {
-                Body::Bytes(bytes.get(at..).and_then(|bytes| bytes.get(..len)).unwrap_or_default())
-            }
-            Some(LocalBuffer::User(_) | LocalBuffer::Copy(_)) | None => Body::Empty,
-        };
-        // `push` is inlined here and in `send`, and nowhere else.
-        self.transport.push(to, &packet.header, body, notice)
-    }
-
-    /// Ends what waits for peers that violated the protocol, once the transport has let go of it.
-    #[cold]
-    fn end_shunned(&mut self, report: &mut impl Report) {
-        for peer in std::mem::take(&mut self.core.newly_shunned) {
-            if self.transport.abandon(peer) {
-                self.core.shunned_ends(peer, report);
-            } else {
-                self.core.newly_shunned.push(peer);
-                self.core.wake(peer);
-            }
-        }
-    }
-
-    /// Starts the gets for matched messages, long writes and long reads, and ends exposures.
-    #[inline(never)]
-    fn make_calls(&mut self, report: &mut impl Report) {
-        self.end_exposures();
-        for _ in 0..self.core.calls.len() {
-            let Some(Call::Get(owner)) = self.core.calls.pop_front() else {
-                return;
-            };
-            let get = match owner {
-                GetOwner::Message(id) => self.core.message_get(id),
-                GetOwner::Read(id) => self.core.read_get(id),
-            };
-            let Some(get) = get else {
-                self.core.get_impossible(owner, report);
-                continue;
-            };
-            let (from, len) = (get.from, get.len);
-            let token = (!get.now).then(|| owner.token());
-            match self.transport.get(from, &get.remote, &get.into, 0, len, token) {
-                Get::Done => self.core.get_finished(owner, Ok(()), report),
-                Get::Later => {}
-                Get::Full => self.core.calls.push_back(Call::Get(owner)),
-                Get::Unsupported | Get::Failed(_) => self.core.get_finished(owner, Err(NotDone::AskPeer), report),
-                Get::Gone => {} // `Sink::gone` follows and fails what waits for this get
-            }
-        }
     }
 }

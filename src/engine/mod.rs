@@ -7,13 +7,14 @@
 //! an engine knows, `peer` what it knows of one peer, `wire` the packet header.
 //!
 //! A message. `endpoint` pushes one that fits a packet at once (`Eager`) if the peer's queue is empty and `credit`
-//! allows; else `outgoing` queues it per peer (`outgoing_op`). Up to `Limits::eager` bytes it goes unasked, as `Eager`
-//! or as `First` and `Segment`s (`segment`). Above that, or when the receiver withholds credit, it is offered
-//! (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches it with the transport's `get` and answers
-//! `Done`, or asks for segments with `Send`. `offer` does that in short where a fetch is over at once. `exposure` keeps
-//! account of the memory that is lent so. At the receiver `deliver` is what the transport calls for each packet.
-//! `eager` tries the short way, straight into a posted receive; else `matching` finds the receive, or a `message` is
-//! kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK, FI_CLAIM) takes it.
+//! allows; else `outgoing` queues it per peer (`outgoing_op`), and `pushing` pushes it in its turn. Up to
+//! `Limits::eager` bytes it goes unasked, as `Eager` or as `First` and `Segment`s (`segment`). Above that, or when the
+//! receiver withholds credit, it is offered (`Rendezvous`, `rendezvous`): once it is matched, the receiver fetches it
+//! with the transport's `get` and answers `Done`, or asks for segments with `Send`. `offer` does that in short where a
+//! fetch is over at once. `exposure` keeps account of the memory that is lent so. At the receiver `deliver` is what the
+//! transport calls for each packet. `eager` tries the short way, straight into a posted receive; else `matching` finds
+//! the receive, or a `message` is kept as unexpected until `receive`, `multi` (FI_MULTI_RECV) or `peek` (FI_PEEK,
+//! FI_CLAIM) takes it.
 //!
 //! A read or write (`rma`) is the transport's if it does all of them, as a card does (`native`). Else `direct` offers
 //! it to the transport, which may do it without the peer. Else a short write is one `Write` packet, acknowledged by
@@ -55,6 +56,7 @@ mod peek;
 mod peer;
 mod peer_death;
 mod pieces;
+mod pushing;
 mod read_at_hand;
 mod recall;
 mod receive;
