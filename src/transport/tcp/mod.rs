@@ -19,7 +19,7 @@
 //! before on others (`causes`). The rest is the same.
 //!
 //! **The end.** An endpoint that closes says so behind all that it has sent (`closing`). A connection that ends otherwise
-//! is broken; the peer is dialed to find out whether it lives. What peers send is checked; bad bytes end their
+//! is broken; the peer is dialed to find out whether it lives (`ends`). What peers send is checked; bad bytes end their
 //! connection and nothing else.
 //!
 //! Knows `engine::port`, `util` and `sys`. Called by the engine, and by `provider` and `abi` to open and to sleep.
@@ -32,6 +32,7 @@ mod closing;
 mod config;
 mod deadlines;
 mod dialing;
+mod ends;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod handshake;
@@ -53,7 +54,7 @@ mod tests;
 
 use crate::engine::op::Unreached;
 use crate::engine::port::{
-    Body, Contact, Exposed, ExposedName, Get, Limits, Loss, Notice, PeerId, Push, Remote, Sink, Token, Transport,
+    Body, Contact, Exposed, ExposedName, Get, Limits, Notice, PeerId, Push, Remote, Sink, Token, Transport,
 };
 use crate::engine::wire::Header;
 use crate::sys::clock;
@@ -61,11 +62,10 @@ use crate::sys::epoll::Epoll;
 use crate::sys::forks::Process;
 use crate::sys::timerfd::TimerFd;
 use crate::sys::{resolve, shared};
-use crate::transport::connecting::{LONG_REST_MS, OwnLane, address};
+use crate::transport::connecting::{OwnLane, address};
 use crate::util::user::UserIov;
-use attempt::{Attempt, Peers, Way};
+use attempt::Peers;
 use core::sync::atomic::Ordering;
-use link::End;
 use listener::{Desk, Listener};
 use one_peer::OnePeer;
 use receive::Buffer;
@@ -322,71 +322,6 @@ impl TcpTransport {
             } else {
                 self.unsent.swap_remove(at);
             }
-        }
-    }
-
-    /// Tells the engine of links that came to their end, and of peers that were found dead.
-    #[cold]
-    fn tell_ends<S: Sink>(&mut self, sink: &mut S) {
-        for number in core::mem::take(&mut self.peers.ended) {
-            let Some(peer) = self.peers.get_mut(number) else {
-                continue;
-            };
-            if peer.history.take_death() {
-                peer.history.expect_another();
-                sink.gone(number, Loss::Died);
-                self.one_peer.iter_mut().for_each(|one| one.has_ended());
-            }
-            let is_over = peer.link.as_ref().is_some_and(|link| link.is_over());
-            if is_over && self.one_peer.as_mut().is_some_and(|one| !one.may_end()) {
-                self.peers.note_end(number);
-                continue;
-            }
-            let Some(link) = peer.link.take_if(|_| is_over) else {
-                continue;
-            };
-            let replaced =
-                matches!(peer.way, Way::Begun(Attempt::Agreed { instance, .. }) if peer.history.is_other(instance));
-            let loss = match link.end {
-                Some(End::Goodbye) => Loss::Died,
-                _ if replaced || self.one_peer.is_some() => Loss::Died,
-                Some(End::Silent) => Loss::Silent,
-                _ => Loss::Broken,
-            };
-            peer.history.ended(loss);
-            if loss == Loss::Died {
-                peer.history.expect_another();
-            }
-            sink.gone(number, loss);
-            self.one_peer.iter_mut().for_each(|one| one.has_ended());
-            self.after_link(number, link.end, sink);
-        }
-    }
-
-    /// A link is gone: the next one takes its place, or it is found out whether the peer lives.
-    fn after_link<S: Sink>(&mut self, number: PeerId, end: Option<End>, sink: &mut S) {
-        let Some(peer) = self.peers.get_mut(number) else { return };
-        let place = address::shown(peer.place());
-        match end {
-            Some(End::Bad(what)) => (self.config.warn)(&format!(
-                "{place} sent {what}: its connection is closed; does it run the same version of this library?"
-            )),
-            Some(End::Cut) => (self.config.info)(&format!(
-                "the connection with {place} broke off, and is made anew if it still answers"
-            )),
-            Some(End::Silent) => (self.config.warn)(&format!(
-                "nothing was heard of {place} for {:?} (FI_TCP_SILENCE_TIMEOUT): its connection is given up",
-                self.config.silence
-            )),
-            Some(End::Goodbye) | None => {}
-        }
-        match peer.way {
-            Way::Begun(Attempt::Agreed { .. }) => self.settle(number, sink),
-            Way::None if peer.history.was_connected() && matches!(end, Some(End::Bad(_))) => {
-                self.rest(number, LONG_REST_MS)
-            }
-            Way::None if peer.history.was_connected() => self.dial(number),
-            _ => {}
         }
     }
 }

@@ -21,8 +21,9 @@ mod strangers;
 mod suite;
 mod watched;
 
+use super::attempt::{Attempt, Way};
 use super::*;
-use crate::engine::port::{NotDone, Placement, When};
+use crate::engine::port::{Loss, NotDone, Placement, When};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
