@@ -8,10 +8,11 @@
 //! there yet, and the far one is taken. The engine's numbers are the join's (`peers`); `choosing` finds a peer's way, and
 //! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
 //!
-//! Knows `engine::port` and nothing of either transport: what their addresses look like is the `Naming`. Either may be
+//! Knows `engine::port` and nothing of either transport: what their addresses look like says a `Naming`. Either may be
 //! missing. Opened by `provider`.
 
 mod choosing;
+mod naming;
 mod peers;
 #[cfg(test)]
 mod tests;
@@ -21,49 +22,13 @@ use crate::engine::op::RemotePart;
 use crate::engine::port::tap::{KnownPeers, Tap};
 use crate::engine::port::*;
 use crate::engine::wire::Header;
-use crate::sys::clock;
 use crate::util::regions::{Regions, Rights};
 use crate::util::user::{UserBuf, UserIov};
+pub use naming::Naming;
 use peers::{Peers, Way};
 use std::collections::HashMap;
 use std::sync::Arc;
 use turns::Turns;
-
-/// How the addresses of a join are made of those of its two ways. A context of a scalable endpoint has an address, too.
-pub trait Naming {
-    type Near: Transport;
-    type Far: Transport;
-
-    /// The near transport may answer a push that it cannot reach a peer after `connect` had hope.
-    const NEAR_MAY_FAIL: bool = false;
-    /// Polls of the near way that find nothing, in a row, between two looks at a far way that is not in use: some
-    /// microseconds. Many times what a near peer takes to answer, so that a program with near peers only hardly ever pays
-    /// for a look.
-    const LOOK_EVERY: u32 = 256;
-
-    /// The time in milliseconds, by a clock that is quick to read.
-    fn now() -> u64 {
-        clock::coarse_ms()
-    }
-
-    /// A peer's address on the near way. None: it cannot be near.
-    fn near(&self, address: &[u8]) -> Option<Vec<u8>>;
-    /// A peer's address on the far way. None: it has none.
-    fn far(&self, address: &[u8]) -> Option<Vec<u8>>;
-    /// The address of a peer that was met on the near way.
-    fn met_near(&self, near: &Self::Near, peer: PeerId) -> Option<Vec<u8>>;
-    /// The address of a peer that was met on the far way.
-    fn met_far(&self, far: &Self::Far, peer: PeerId) -> Option<Vec<u8>>;
-    /// The address of the scalable endpoint of which this is a context; any other as it is.
-    fn base<'a>(&self, address: &'a [u8]) -> &'a [u8];
-
-    /// The way to a peer was chosen: for the log.
-    fn chosen(&self, _address: &[u8], _near: bool) {}
-    /// The near way was chosen to a peer and does not lead there: for the log.
-    fn left(&self, _address: &[u8]) {}
-    /// The join is closed, and so many peers were reached either way: for the log.
-    fn ended(&self, _near: usize, _far: usize) {}
-}
 
 /// One of the two transports, with what the engine calls its peers.
 struct Side<T> {
