@@ -26,8 +26,7 @@ impl Core {
         named.extend(self.arrivals.iter().map(|(_, message)| message.from));
         named.extend(self.streams.keys().map(|(from, _)| *from));
         for kind in MessageKind::ALL {
-            let posted = self.matcher(kind).all_posted();
-            named.extend(posted.iter().filter_map(|(_, source)| *source));
+            named.extend(self.matcher(kind).posted_sources());
         }
         let sources: Vec<PeerId> = named.iter().map(|id| self.source(*id)).collect();
         named.extend(sources);
@@ -216,8 +215,7 @@ impl Core {
     fn end_receives(&mut self, peer: PeerId, error: Error, report: &mut impl Report) {
         let waits = |kind: &MessageKind| !error.is_break() || *kind == MessageKind::Collective;
         for kind in MessageKind::ALL.into_iter().filter(waits) {
-            let posted = self.matcher(kind).all_posted();
-            for (id, _) in posted.into_iter().filter(|(_, source)| *source == Some(peer)) {
+            for id in self.matcher(kind).search_posted(|source| source == Some(peer)) {
                 self.withdraw(kind, id, error, report);
             }
         }

@@ -239,7 +239,7 @@ impl Core {
             return false;
         }
         for kind in [MessageKind::Untagged, MessageKind::Tagged] {
-            for (id, _) in self.matcher(kind).all_posted() {
+            for id in self.matcher(kind).search_posted(|_| true) {
                 self.withdraw(kind, id, Error::Canceled, report);
             }
         }

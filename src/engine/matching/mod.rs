@@ -154,9 +154,14 @@ impl<P: Receive, M> Matcher<P, M> {
         self.posted.find_context(context, means)
     }
 
-    /// All receives, oldest first, and the source that each names.
-    pub fn all_posted(&self) -> Vec<(Id, Option<Source>)> {
-        self.posted.all()
+    /// All receives whose source is as `means` says, oldest first.
+    pub fn search_posted(&self, means: impl Fn(Option<Source>) -> bool) -> Vec<Id> {
+        self.posted.search(means)
+    }
+
+    /// The sources that receives name.
+    pub fn posted_sources(&self) -> impl Iterator<Item = Source> {
+        self.posted.sources()
     }
 
     /// Removes a receive, because it was matched or cancelled.

@@ -47,6 +47,11 @@ impl<P> Entry<P> {
         }
     }
 
+    /// The source that it names.
+    fn named(&self) -> Option<Source> {
+        (self.source_mask != 0).then_some(self.source)
+    }
+
     #[inline]
     fn fits(&self, source: Source, tag: u64) -> bool {
         #[cfg(test)]
@@ -348,13 +353,15 @@ impl<P: Receive> Posted<P> {
         }
     }
 
-    /// All of them, oldest first, and the source that each names.
-    pub(super) fn all(&self) -> Vec<(Id, Option<Source>)> {
-        let named = |post: &Entry<P>| (post.source_mask != 0).then_some(post.source);
-        let posts = self.slab.iter();
-        let mut all: Vec<_> = posts.map(|(id, post)| (post.order, id, named(post))).collect();
-        all.sort_unstable_by_key(|(order, ..)| *order);
-        all.into_iter().map(|(_, id, source)| (id, source)).collect()
+    pub(super) fn search(&self, means: impl Fn(Option<Source>) -> bool) -> Vec<Id> {
+        let meant = self.slab.iter().filter(|(_, post)| means(post.named()));
+        let mut found: Vec<(u64, Id)> = meant.map(|(id, post)| (post.order, id)).collect();
+        found.sort_unstable_by_key(|(order, _)| *order);
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = Source> {
+        self.slab.iter().filter_map(|(_, post)| post.named())
     }
 
     #[cfg(test)]

@@ -111,8 +111,8 @@ impl Inbound {
             };
             // SAFETY: the record was read and is released after the last use of the slice.
             let body: &[u8] = unsafe { self.ring.rows().body(record) };
-            // The sender has long gone on: its next lines come while this record is taken. Where it has not, it would have to take
-            // them back; and before a long body the processor copies it slower.
+            // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body would be
+            // copied slower out of lines that were asked for.
             if done >= SEVERAL && record.len < fill::LONG {
                 self.ring.expect_behind(record.cell);
             }
