@@ -38,6 +38,12 @@ for page in fi_rma fi_msg fi_tagged fi_atomic fi_cq fi_av; do
 	grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 $page on $provider: /"
 done
 
+# However short packets are to be, the longest atomic that is promised fits one.
+step "fi_atomic, short packets"
+FI_OFI_RXM_BUFFER_SIZE=1 CASE_SECONDS=150 timeout 400 "$PAGES/fi_atomic" "$provider" --patient limits >page 2>&1
+echo "GUEST fi_atomic with short packets ends with $?"
+grep -E '^(ok|FAIL) ' page | sed -E "s/^(ok|FAIL) /GUEST \1 fi_atomic with short packets: /"
+
 # Where the user chooses the device's own. fi_atomic is not run with them: it makes thousands, most of them with a fence, and
 # Soft-RoCE (6.1) repeats one now and then, when its timer goes off while an answer is on its way (completer_retry_err). One with
 # a fence that is to be repeated is never sent: the fence waits until no read and no atomic is under way, and the one that is

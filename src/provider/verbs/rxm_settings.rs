@@ -9,6 +9,10 @@ use crate::transport::verbs::reliable::Config;
 use crate::util::user::IOV_LIMIT;
 use std::sync::OnceLock;
 
+/// The least that a packet may have: the longest atomic that fi_atomicvalid promises is one packet, of 4096 bytes, a header
+/// and where it goes.
+const LEAST_BUFFER: usize = 4096 + 256;
+
 /// A read or write of as many pieces as there may be, on both sides, is as many requests, and a note.
 const MOST_PIECES: usize = 2 * IOV_LIMIT;
 
@@ -22,7 +26,7 @@ const VARIABLES: [Variable; 7] = [
     (
         "buffer_size",
         ParamType::Size,
-        "Bytes of a packet on an RDMA device, from 512 to 1 MiB; every peer's must be as long (default: 16 KiB)",
+        "Bytes of a packet on an RDMA device, from 4352 to 1 MiB; every peer's must be as long (default: 16 KiB)",
     ),
     (
         "sar_limit",
@@ -86,7 +90,7 @@ impl Settings {
         let config = usual.config;
         Settings {
             config: Config {
-                buffer: size("buffer_size", 512, 1 << 20, config.buffer),
+                buffer: size("buffer_size", LEAST_BUFFER, 1 << 20, config.buffer),
                 eager: size("sar_limit", 0, 1 << 30, config.eager),
                 sends: size("msg_tx_size", MOST_PIECES, 1 << 14, config.sends),
                 window: size("msg_rx_size", 2, 4096, config.window),
@@ -126,14 +130,14 @@ mod tests {
         let (large, small) = (read(1 << 40), read(0));
         assert_eq!((large.config.buffer, large.config.sends), (1 << 20, 1 << 14));
         assert_eq!((large.config.window, large.rx_size), (4096, QUEUE_MAX));
-        assert_eq!((small.config.buffer, small.config.sends), (512, MOST_PIECES));
+        assert_eq!((small.config.buffer, small.config.sends), (LEAST_BUFFER, MOST_PIECES));
         assert_eq!((small.config.window, small.rx_size), (2, 1));
         assert!(!usual.device_atomics && !large.device_atomics);
         assert!(Settings::read(|_| Ok(Value::Bool(true))).device_atomics);
-        let some = read(1000);
+        let some = read(5000);
         assert_eq!(
             (some.config.buffer, some.config.eager, some.tx_size),
-            (1000, 1000, 1000)
+            (5000, 5000, 5000)
         );
     }
 
