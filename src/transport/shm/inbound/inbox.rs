@@ -1,0 +1,307 @@
+//! All rings in our file: which are polled, in which order, and what is done with each.
+//!
+//! A ring that was active lately is hot: every poll reads it, and its sender does nothing but write. Every other ring
+//! has a bell, a bit that its sender sets. A sender may still see a ring as hot that has just ceased to be, and not
+//! ring; as senders do not fence, all rings are also scanned in turn, a few at a time.
+//!
+//! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`.
+
+use super::super::copy_speed::CopySpeed;
+use super::super::dual_copy::HelpRequest;
+use super::super::lane::{self, Ring};
+use super::super::layout::FileHeader;
+use super::super::ring::Consumer;
+use super::super::streaming::Streaming;
+use super::{Inbound, RingEvent};
+use crate::engine::port::{PeerId, Sink};
+use core::sync::atomic::Ordering;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// The most rings that are hot at a time.
+const HOT_MOST: usize = 32;
+
+/// All rings, by their index in the file.
+#[derive(Default)]
+pub(in super::super) struct Inbox {
+    rings: Vec<Option<Inbound>>,
+    /// In the order in which they are polled.
+    hot: Vec<usize>,
+    /// The hand of the clock algorithm by which `cool_one` finds hot rings that are no longer active.
+    clock_hand: usize,
+    /// Where the next step of the slow scan begins.
+    scanned_to: usize,
+    /// The ring that is `unanswered`: there is one at most, as the engine answers one thing at most so late.
+    unanswered: Option<usize>,
+    /// Rings that cannot be taken up now, or not be followed into a large ring. They keep nobody from sleeping.
+    put_off: Vec<usize>,
+}
+
+impl Inbox {
+    pub(in super::super) fn get(&self, index: usize) -> Option<&Inbound> {
+        self.rings.get(index)?.as_ref()
+    }
+
+    pub(in super::super) fn ring(&self, index: usize) -> Option<&Ring> {
+        self.get(index).map(|inbound| &inbound.ring)
+    }
+
+    /// The request for help that came through this ring, and from whom.
+    pub(in super::super) fn take_help(&mut self, index: usize) -> Option<(PeerId, HelpRequest)> {
+        let inbound = self.get_mut(index)?;
+        Some((inbound.peer, inbound.help.take()?))
+    }
+
+    pub(in super::super) fn get_mut(&mut self, index: usize) -> Option<&mut Inbound> {
+        self.rings.get_mut(index)?.as_mut()
+    }
+
+    pub(in super::super) fn knows(&self, index: usize) -> bool {
+        self.get(index).is_some()
+    }
+
+    /// Adds a ring that a peer has claimed.
+    pub(in super::super) fn add(&mut self, index: usize, ring: Ring, peer: PeerId, header: &FileHeader) {
+        if self.rings.len() <= index {
+            self.rings.resize_with(index + 1, || None);
+        }
+        if let Some(place) = self.rings.get_mut(index) {
+            *place = Some(Inbound {
+                consumer: Consumer::default(),
+                fenced: ring.sender().load(Ordering::Relaxed) & lane::FENCED != 0,
+                ring,
+                peer,
+                ending: false,
+                help: None,
+                copy_speed: CopySpeed::default(),
+                streaming: Streaming::default(),
+                refused: false,
+                unanswered: false,
+                cannot_follow: false,
+                hot: false,
+                active: false,
+                delivered: true,
+                was_empty: true,
+            });
+        }
+        if header.first_free() == index {
+            let first = (index + 1..).find(|next| !self.knows(*next));
+            header.set_first_free(first.unwrap_or(index));
+        }
+    }
+
+    /// Leaves this ring alone until `retry`.
+    pub(in super::super) fn put_off(&mut self, index: usize) {
+        if !self.put_off.contains(&index) {
+            self.put_off.push(index);
+        }
+    }
+
+    /// Hands out the rings that were put off, to be tried again.
+    pub(in super::super) fn retry(&mut self, again: &mut Vec<usize>) {
+        for index in self.put_off.drain(..) {
+            if let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) {
+                inbound.cannot_follow = false;
+            }
+            again.push(index);
+        }
+    }
+
+    /// Follows a sender into its large ring.
+    pub(in super::super) fn follow(
+        &mut self,
+        index: usize,
+        header: &FileHeader,
+        file: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let Some(inbound) = self.get_mut(index) else {
+            return Ok(());
+        };
+        let moved = inbound.follow(index, file);
+        let hot = inbound.hot;
+        match &moved {
+            // The bell for what is in the large ring may have been taken already.
+            Ok(()) if !hot => header.ring_bell(index),
+            Ok(()) => {}
+            Err(_) => self.put_off(index),
+        }
+        moved
+    }
+
+    /// Removes a ring and frees it for the next claimer.
+    pub(in super::super) fn remove(
+        &mut self,
+        index: usize,
+        header: &FileHeader,
+        file: BorrowedFd<'_>,
+    ) -> Option<PeerId> {
+        let gone = self.rings.get_mut(index)?.take()?;
+        self.hot.retain(|hot| *hot != index);
+        self.put_off.retain(|off| *off != index);
+        self.free(index, gone.ring, header, file);
+        Some(gone.peer)
+    }
+
+    /// Releases a ring's memory, and frees it for the next claimer.
+    pub(in super::super) fn free(&mut self, index: usize, ring: Ring, header: &FileHeader, file: BorrowedFd<'_>) {
+        ring.free(file, index, header);
+        header.set_first_free(header.first_free().min(index));
+    }
+
+    /// Reads the hot rings. What is to be done about them is added to `events`.
+    #[inline]
+    pub(in super::super) fn poll_hot<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        budget: usize,
+        events: &mut Vec<(usize, RingEvent)>,
+    ) -> usize {
+        let mut done = 0;
+        let last = self.hot.iter().copied().find(|index| {
+            let Some(inbound) = self.rings.get_mut(*index).and_then(Option::as_mut) else {
+                return false;
+            };
+            if !inbound.has_news() {
+                inbound.was_empty = true;
+                return false;
+            }
+            let (more, event) = inbound.drain(sink, budget - done);
+            if inbound.unanswered {
+                self.unanswered = Some(*index);
+            }
+            done += more;
+            if event != RingEvent::Nothing {
+                events.push((*index, event));
+            }
+            done >= budget
+        });
+        if let Some(last) = last {
+            self.begin_behind(last);
+        }
+        done
+    }
+
+    /// The engine has answered whatever this poll brought.
+    #[inline(always)]
+    pub(in super::super) fn has_answered(&mut self) {
+        if let Some(inbound) = self.unanswered.take().and_then(|index| self.get_mut(index)) {
+            inbound.has_answered();
+        }
+    }
+
+    /// This hot ring has taken the last of a poll's budget: the next poll reads it last.
+    #[cold]
+    fn begin_behind(&mut self, last: usize) {
+        let before = self.hot.iter().position(|index| *index == last);
+        self.hot.rotate_left(before.map_or(0, |before| before + 1));
+    }
+
+    /// Reads one ring, hot or not, and makes it hot if it had records. A hot ring of which the engine refused a record
+    /// is left alone: this poll has read it already, and a refused record must not be offered twice in one poll, nor
+    /// may anything overtake it.
+    pub(in super::super) fn read_ring<S: Sink>(
+        &mut self,
+        index: usize,
+        header: &FileHeader,
+        sink: &mut S,
+        budget: usize,
+    ) -> (usize, RingEvent) {
+        let Some(inbound) = self.rings.get_mut(index).and_then(Option::as_mut) else {
+            return (0, RingEvent::Nothing);
+        };
+        let waits = inbound.hot && inbound.refused;
+        let (done, event) = if inbound.has_news() && !waits {
+            inbound.drain(sink, budget)
+        } else {
+            (0, RingEvent::Nothing)
+        };
+        if inbound.unanswered {
+            self.unanswered = Some(index);
+        }
+        if event == RingEvent::Nothing && inbound.is_over() {
+            return (done, RingEvent::Over);
+        }
+        let (hot, more) = (inbound.hot, inbound.has_news());
+        if !hot && (done > 0 || more) {
+            self.warm(index);
+        }
+        if more && !self.get(index).is_some_and(|inbound| inbound.hot) {
+            // The sender's bell was taken, so we ring it for what is left.
+            header.ring_bell(index);
+        }
+        (done, event)
+    }
+
+    /// Makes a ring hot. If too many are, one that is not active is cooled first; if there is none, the ring stays
+    /// cold.
+    fn warm(&mut self, index: usize) {
+        if self.hot.len() >= HOT_MOST && !self.cool_one() {
+            return;
+        }
+        if let Some(inbound) = self.get_mut(index) {
+            inbound.set_hot(true);
+            self.hot.push(index);
+        }
+    }
+
+    fn cool_one(&mut self) -> bool {
+        for _ in 0..self.hot.len() {
+            self.clock_hand = if self.clock_hand + 1 < self.hot.len() {
+                self.clock_hand + 1
+            } else {
+                0
+            };
+            let Some(index) = self.hot.get(self.clock_hand).copied() else {
+                continue;
+            };
+            let Some(inbound) = self.get_mut(index) else { continue };
+            if !core::mem::take(&mut inbound.active) {
+                inbound.set_hot(false);
+                self.hot.swap_remove(self.clock_hand);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The next rings of the slow scan, `count` at most.
+    pub(in super::super) fn next_scanned(
+        &mut self,
+        header: &FileHeader,
+        count: usize,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let used = header.used();
+        let from = if self.scanned_to < used { self.scanned_to } else { 0 };
+        let to = used.min(from + count);
+        self.scanned_to = to;
+        from..to
+    }
+
+    /// Rings that were claimed and are not known yet, oldest claim first: so an earlier endpoint of an address comes
+    /// before a later one, wherever their rings lie.
+    pub(in super::super) fn newcomers(&self, header: &FileHeader) -> Vec<usize> {
+        let unknown = (header.first_free()..header.used()).filter(|index| !self.knows(*index));
+        let mut found: Vec<_> = unknown
+            .filter_map(|index| Some((header.claim(index)?, index)))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, index)| index).collect()
+    }
+
+    /// Whether a poll would find something, after a barrier that makes all senders' stores visible. What the engine
+    /// refused does not count: it knows of that.
+    pub(in super::super) fn would_find(&self, header: &FileHeader) -> bool {
+        let used = header.used();
+        header.has_rung()
+            || (0..used).any(|index| match self.get(index) {
+                Some(inbound) => !inbound.refused && inbound.has_news(),
+                None => header.claim(index).is_some() && !self.put_off.contains(&index),
+            })
+    }
+
+    /// Whether a ring delivered something since the last call.
+    pub(in super::super) fn take_delivered(&mut self, index: usize) -> bool {
+        self.get_mut(index)
+            .is_some_and(|inbound| core::mem::take(&mut inbound.delivered))
+    }
+}

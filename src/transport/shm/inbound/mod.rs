@@ -1,0 +1,219 @@
+//! Receiving: how the records of a ring are delivered to the engine.
+//!
+//! - `inbox`: which rings are polled.
+//!
+//! Called by `ShmTransport::poll`, `housekeeping` and `sleeping`. Knows nothing of who a peer is.
+
+mod inbox;
+
+use super::copy_speed::{Copies, CopySpeed};
+use super::delivery::{Delivery, deliver};
+use super::dual_copy::HelpRequest;
+use super::exclusion;
+use super::fill;
+use super::lane::{self, Ring};
+use super::ring::{Consumer, LINE, RingEnd};
+use super::streaming::{Streaming, Way};
+use crate::engine::port::{PeerId, Sink, Token};
+use crate::engine::wire;
+use core::sync::atomic::{Ordering, compiler_fence, fence};
+pub(super) use inbox::Inbox;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Inbound {
+    consumer: Consumer,
+    pub(super) ring: Ring,
+    pub peer: PeerId,
+    /// See `lane::FENCED`.
+    fenced: bool,
+    /// The sender is dead: the ring is freed once it is empty.
+    pub ending: bool,
+    /// What its sender asked us to copy, which is done after the look at the ring.
+    help: Option<HelpRequest>,
+    copy_speed: CopySpeed,
+    streaming: Streaming,
+    /// The engine refused the next record.
+    refused: bool,
+    /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
+    unanswered: bool,
+    /// Its sender goes on in a large ring, which we could not map.
+    cannot_follow: bool,
+    hot: bool,
+    /// Had records since the clock hand of `cool_one` last passed.
+    active: bool,
+    /// Delivered something since `take_delivered`.
+    delivered: bool,
+    /// The last poll found nothing here.
+    was_empty: bool,
+}
+
+/// What is to be done about a ring after it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RingEvent {
+    /// Nothing: all that was there has been delivered, or as much as the engine takes now.
+    Nothing,
+    /// It is empty, and nothing more will come.
+    Over,
+    /// The sender wrote something that the protocol does not allow.
+    Broken,
+    /// Its sender sleeps until there is room, which there now is.
+    Starved,
+    /// Its sender asks for help with a dual copy.
+    Help,
+    /// Its sender goes on in a large ring.
+    Moved,
+}
+
+impl Inbound {
+    /// Delivers up to `budget` records. Says how many. Unless the engine is still to answer one, its sender is told that they
+    /// are read.
+    #[inline]
+    fn drain<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+        // A second look in one poll must not say that reading is over, as a first one that is refused does.
+        if self.unanswered {
+            return (0, RingEvent::Nothing);
+        }
+        let words = *self.ring.rows();
+        // A sender that takes records back has the kernel run the barrier for both sides.
+        if !exclusion::may_read(&words, self.ending, || compiler_fence(Ordering::SeqCst)) {
+            return (0, RingEvent::Nothing);
+        }
+        let found = self.read_records(sink, budget);
+        self.unanswered = sink.is_to_answer(self.peer);
+        if !self.unanswered {
+            exclusion::has_read(&words, self.consumer.position());
+        }
+        found
+    }
+
+    /// The engine has answered what it had still to answer.
+    fn has_answered(&mut self) {
+        if core::mem::take(&mut self.unanswered) {
+            exclusion::has_read(self.ring.rows(), self.consumer.position());
+        }
+    }
+
+    #[inline(always)]
+    fn read_records<S: Sink>(&mut self, sink: &mut S, budget: usize) -> (usize, RingEvent) {
+        self.refused = false;
+        let alone = core::mem::take(&mut self.was_empty);
+        let (mut done, mut event) = (0, RingEvent::Nothing);
+        while done < budget {
+            let record = match self.consumer.next(self.ring.rows()) {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(RingEnd::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
+                Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
+            };
+            // SAFETY: the record was read and is released after the last use of the slice.
+            let body: &[u8] = unsafe { self.ring.rows().body(record) };
+            // The sender is ahead, so the next lines are written already, and come while this record is taken. A long body would be
+            // copied slower out of lines that were asked for.
+            if done >= SEVERAL && record.len < fill::LONG {
+                self.ring.expect_behind(record.cell);
+            }
+            let started = self.copy_speed.start(record.len);
+            let header = wire::Header::from_words(self.ring.rows().read_header(record));
+            if !header.is_some_and(|header| sink.take(self.peer, &header, body)) {
+                // The header is read once more, so that on the way through `take` it stays in registers.
+                let words = self.ring.rows().read_header(record);
+                match deliver(sink, self.peer, &mut self.help, words, body) {
+                    Delivery::Done => {}
+                    Delivery::Refused => {
+                        self.refused = true;
+                        break;
+                    }
+                    Delivery::Broken => return (done, RingEvent::Broken),
+                }
+            }
+            if let Some(started) = started {
+                self.copied(record.len, started.elapsed());
+            }
+            if self.consumer.advance(self.ring.rows(), record) && self.sender_starves() {
+                event = RingEvent::Starved;
+            }
+            done += 1;
+            // Whoever waited for a message mostly waited for one. Its sender has already taken the line behind it to write
+            // the next: a look there takes as long as a message, and the sender then has to take the line once more.
+            if alone && record.len <= LINE {
+                break;
+            }
+        }
+        if !self.refused {
+            self.active = true;
+            self.delivered = true;
+        }
+        match event {
+            RingEvent::Nothing if self.help.is_some() => (done, RingEvent::Help),
+            event => (done, event),
+        }
+    }
+
+    /// SYNC POINT starved: lines were given back before this look. A starved sender has the kernel run our barrier, or
+    /// we fence.
+    #[inline]
+    fn sender_starves(&self) -> bool {
+        if self.fenced {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
+        if self.ring.sender().load(Ordering::Relaxed) & lane::STARVED == 0 {
+            return false;
+        }
+        self.ring.sender().fetch_and(!lane::STARVED, Ordering::Relaxed);
+        true
+    }
+
+    #[inline]
+    fn has_news(&self) -> bool {
+        !self.cannot_follow && self.consumer.has_news(self.ring.rows())
+    }
+
+    /// Whether the ring is empty and stays so. Reads first whether the sender has closed, then whether there are
+    /// records: so those sent before it closed are seen.
+    fn is_over(&self) -> bool {
+        let closed = self.ring.sender().load(Ordering::Acquire) & lane::SENDER_CLOSED != 0;
+        (closed || self.ending) && !self.has_news()
+    }
+
+    /// Goes on in the large ring. If that cannot be mapped, the ring waits to be tried again.
+    fn follow(&mut self, index: usize, file: BorrowedFd<'_>) -> io::Result<()> {
+        let moved = self.ring.enlarge(file, index);
+        self.cannot_follow = moved.is_err();
+        moved.map(|_| self.consumer.follow())
+    }
+
+    /// A body of this length was copied out of the ring in this time, which may change what the sender is told.
+    #[cold]
+    pub(super) fn copied(&mut self, len: usize, time: Duration) {
+        let sender = self.ring.filling().load(Ordering::Relaxed);
+        if let Some(copies) = self.copy_speed.took(len, time, sender) {
+            self.ring.copies().store(copies as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How quickly its records are copied.
+    pub(super) fn copies(&self) -> Copies {
+        self.copy_speed.told()
+    }
+
+    /// How a long message of this ring's sender comes best. `polls`: the sender's, by now. `plenty`: whether
+    /// /dev/shm has room to spare, as a stream needs a large ring, which the two may not have yet.
+    pub(super) fn way_of(&mut self, message: Token, polls: u64, plenty: impl FnOnce() -> bool) -> Way {
+        let may_try = || self.ring.is_large() || plenty();
+        self.streaming.choose(message, self.copy_speed.told(), polls, may_try)
+    }
+
+    fn set_hot(&mut self, hot: bool) {
+        self.hot = hot;
+        self.active = hot;
+        self.ring.hot().store(u64::from(hot), Ordering::Relaxed);
+    }
+}
+
+/// After so many records in one poll the sender is taken to be ahead.
+const SEVERAL: usize = 4;
