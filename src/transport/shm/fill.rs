@@ -78,7 +78,7 @@ pub(super) fn in_one_piece(body: &Body<'_>, len: usize) -> Option<*const u8> {
             let piece = iov.only()?.part(at, len);
             (piece.len() == len).then_some(piece.addr() as *const u8)
         }
-        Body::Empty => None,
+        Body::Empty => Some(core::ptr::dangling()),
     }
 }
 

@@ -150,6 +150,10 @@ impl ShmTransport {
         sink.met(number, self.peers.source(number));
         self.peers.met(number, instance, index);
         self.inbox.add(index, ring, number, &self.own.header);
+        let out = self.peers.get_mut(number).and_then(|peer| peer.out.as_mut());
+        if let (Some(out), Some(inbound)) = (out, self.inbox.get_mut(index)) {
+            inbound.open_dialogue(out, self.own.instance);
+        }
     }
 
     /// Takes up the ring of an endpoint that had the address before the one that we are connected to, and is closed:

@@ -5,15 +5,17 @@
 //! | --- | --- | --- |
 //! | claimer | the sender, once | its instance, its address |
 //! | hot | the receiver, seldom | whether it polls this ring without a bell, and how quickly bodies go through it |
-//! | taken | the receiver, every few records and around each read | the credit, how far it has read, whether it reads |
+//! | taken | the receiver, every few records and around each read | the credit, how far it has read, here and in the dialogue, whether it reads |
 //! | sender | the sender, seldom | whether it has closed, is starved, or takes records back (`recall`); how quickly it copies |
 //! | pieces | both, for a dual copy | which pieces nobody has taken yet (`dual_copy`) |
 //! | helped | the sender, for a dual copy | how many pieces it has copied |
+//! | the last six | both, by turns | what they say to each other (`dialogue`) |
 //!
 //! Two lanes share a page, so the memory of one is released when the other is free too and nobody is claiming it. Knows
 //! nothing of what records mean; made by `outbound` and `housekeeping`, used by them and by `inbound`.
 
 use super::ahead;
+use super::dialogue;
 use super::exclusion::ExclusionWords;
 use super::layout::{FileHeader, LOCK_RINGS, MAX_RINGS, lanes_at, read_address};
 use super::name::ADDRESS_MAX;
@@ -23,7 +25,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const AT_CLAIMER: usize = 0;
 const AT_CLAIMER_LEN: usize = 8;
@@ -32,12 +34,14 @@ const AT_COPIES: usize = AT_HOT + 8;
 const AT_TAKEN: usize = 2 * LINE;
 const AT_SEEN: usize = AT_TAKEN + 8;
 const AT_READING: usize = AT_SEEN + 8;
+const AT_HEARD: usize = AT_READING + 8;
 const AT_SENDER: usize = 3 * LINE;
 const AT_RECALLING: usize = AT_SENDER + 8;
 const AT_FILLING: usize = AT_SENDER + 16;
 const AT_CLAIMER_ADDRESS: usize = 4 * LINE;
 const AT_PIECES: usize = 8 * LINE;
 const AT_HELPED: usize = 9 * LINE;
+pub(super) const DIALOGUE_AT: usize = 10 * LINE;
 /// The length of the control block, which the small ring follows.
 pub(super) const CONTROL_BYTES: usize = 16 * LINE;
 const _: () = assert!(AT_CLAIMER_ADDRESS + ADDRESS_MAX <= AT_PIECES);
@@ -47,7 +51,10 @@ pub(super) const SMALL: Size = Size::of(32);
 /// Measured: 128 KiB gained nothing over 64 KiB, for small messages or for streams.
 pub(super) const LARGE: Size = Size::of(2048);
 pub(super) const LANE_BYTES: usize = 2048;
-pub(super) const LARGE_BYTES: usize = LARGE.bytes();
+/// A large ring, and the room for long bodies of a dialogue behind it.
+pub(super) const LARGE_BYTES: usize = LARGE.bytes() + dialogue::LONGEST;
+/// The lines of a dialogue in the control block.
+pub(super) const DIALOGUE_BYTES: usize = CONTROL_BYTES - DIALOGUE_AT;
 const _: () = assert!(CONTROL_BYTES + SMALL.bytes() == LANE_BYTES);
 
 /// Bits of the sender word.
@@ -85,7 +92,18 @@ pub(super) struct Ring {
     /// Where the lane is in `lanes`.
     at: usize,
     lanes: Arc<FileMap>,
-    large: Option<FileMap>,
+    large: Arc<OnceLock<LargeMap>>,
+}
+
+/// A large ring, mapped, and the room for long bodies of a dialogue behind it.
+#[derive(Debug)]
+pub(super) struct LargeMap(FileMap);
+
+impl LargeMap {
+    pub(super) fn dialogue(&self) -> NonNull<u8> {
+        // SAFETY: the mapping holds both.
+        unsafe { self.0.base().add(LARGE.bytes()) }
+    }
 }
 
 // SAFETY: the pointers point into the `FileMap`s beside them, which may be sent and live as long.
@@ -120,7 +138,7 @@ impl Ring {
             },
             at,
             lanes,
-            large: None,
+            large: Arc::default(),
         }
     }
 
@@ -131,7 +149,7 @@ impl Ring {
     }
 
     pub(super) fn is_large(&self) -> bool {
-        self.large.is_some()
+        self.large.get().is_some()
     }
 
     /// The small ring, also after there is a large one.
@@ -155,7 +173,7 @@ impl Ring {
             size: LARGE,
             ..small
         };
-        self.large = Some(map);
+        let _ = self.large.set(LargeMap(map));
         Ok(small)
     }
 
@@ -174,8 +192,8 @@ impl Ring {
 
     /// Resets the control block and the ring, and writes whose it is.
     pub(super) fn init(&self, instance: u64, address: &[u8]) {
-        let receivers = [AT_HOT, AT_COPIES, AT_TAKEN, AT_SEEN, AT_READING];
-        let senders = [AT_SENDER, AT_RECALLING, AT_FILLING, AT_PIECES, AT_HELPED];
+        let receivers = [AT_HOT, AT_COPIES, AT_TAKEN, AT_SEEN, AT_READING, AT_HEARD];
+        let senders = [AT_SENDER, AT_RECALLING, AT_FILLING, AT_PIECES, AT_HELPED, DIALOGUE_AT];
         for at in receivers.into_iter().chain(senders) {
             self.word(at).store(0, Ordering::Relaxed);
         }
@@ -230,6 +248,19 @@ impl Ring {
     #[inline]
     pub(super) fn seen(&self) -> &AtomicU64 {
         self.word(AT_SEEN)
+    }
+
+    /// The last turn of the dialogue that the receiver has read of this lane's sender, written at the end of each look.
+    #[inline]
+    pub(super) fn heard(&self) -> &AtomicU64 {
+        self.word(AT_HEARD)
+    }
+
+    /// The lines of a dialogue, their memory, and where the room for long bodies is once there is a large ring.
+    pub(super) fn dialogue(&self) -> (NonNull<u8>, Arc<FileMap>, Arc<OnceLock<LargeMap>>) {
+        // SAFETY: they lie in the control block.
+        let lines = unsafe { self.rows.control.add(DIALOGUE_AT) };
+        (lines, self.lanes.clone(), self.large.clone())
     }
 
     pub(super) fn pieces(&self) -> &AtomicU64 {

@@ -4,8 +4,8 @@
 //! claims a lane there (`outbound`, `lane`); nothing is negotiated, so the packet is on its way when `push` returns. A
 //! lane is a ring of cache lines with one producer and one consumer (`ring`): 16 lines at first, 1024 if needed. The
 //! receiver polls the rings that were active lately, and finds the others by the bells that their senders ring
-//! (`inbound`, `delivery`); it gives lines back, as credit, a part of a ring at a time. `housekeeping` does the rest, every
-//! eighth poll.
+//! (`inbound`, `delivery`); it gives lines back, as credit, a part of a ring at a time. Two that answer each other use the same
+//! lines by turns (`dialogue`). `housekeeping` does the rest, every eighth poll.
 //!
 //! **Sleep.** An endpoint announces sleep in its attention word (`attention`, `sleeping`). Who pushes to a sleeper, or
 //! gives lines back to one that waits for room, sends a datagram to the socket beside its file (`doorbell`).
@@ -28,6 +28,7 @@ mod bells;
 mod config;
 mod copy_speed;
 mod delivery;
+mod dialogue;
 mod direct_access;
 mod doorbell;
 mod dual_copy;
@@ -170,7 +171,11 @@ impl ShmTransport {
         };
         peer.instance = out.instance();
         let peer = self.peers.get_mut(to).ok_or(Push::Unreachable(Unreached::Nobody))?;
-        Ok(peer.out.insert(out))
+        let out = peer.out.insert(out);
+        if let Some(inbound) = peer.ring.and_then(|ring| self.inbox.get_mut(ring)) {
+            inbound.open_dialogue(out, self.own.instance);
+        }
+        Ok(out)
     }
 
     /// The connection to a peer for direct access, if the peer was seen alive not long ago.

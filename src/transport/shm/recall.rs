@@ -52,6 +52,15 @@ impl Outbound {
         let looks = self.header.polls().load(Ordering::Relaxed);
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
+        // A turn of the dialogue that is unread stops what comes behind it, as such a record does.
+        let unheard = self.unheard();
+        let mut ours_to_do = unread.iter().filter(|one| !matches!(one.recall, Recall::Leave));
+        if ours_to_do
+            .next()
+            .is_none_or(|first| unheard.is_some_and(|turn| first.end > turn))
+        {
+            return None;
+        }
         let ours = self.first_of_ours(seen);
         let staying = unread.iter().filter(|one| one.stays(ours)).map(|one| one.record);
         if !self.producer.fit_behind(self.ring.rows(), ours, staying) {
@@ -85,6 +94,10 @@ impl Outbound {
                     reader.follow();
                     continue;
                 }
+                Err(RingEnd::Turn) => {
+                    reader.pass_turn();
+                    continue;
+                }
                 Err(_) => return None,
             };
             reader.pass(record);
@@ -112,7 +125,9 @@ impl Outbound {
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
         let ours = self.first_of_ours(seen);
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
+        let unheard = self.unheard();
         for one in unread {
+            stopped |= unheard.is_some_and(|turn| one.end > turn);
             if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
                 one.rows.write_header(one.record, RECALLED);
                 done += 1;
@@ -126,6 +141,10 @@ impl Outbound {
             if one.stays(ours) {
                 left.push(one.contents());
             }
+        }
+        if unheard.is_some() {
+            // It says behind which position of the ring it comes, so what is in the ring stays, too.
+            return done;
         }
         // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
         self.producer.rewind(self.ring.rows(), ours);

@@ -7,6 +7,7 @@
 //! Called by `ShmTransport::poll` (hot rings), `housekeeping` (all others) and `sleeping`.
 
 use super::super::copy_speed::CopySpeed;
+use super::super::dialogue::Dialogue;
 use super::super::dual_copy::HelpRequest;
 use super::super::lane::{self, Ring};
 use super::super::layout::FileHeader;
@@ -17,6 +18,7 @@ use crate::engine::port::{PeerId, Sink};
 use core::sync::atomic::Ordering;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 /// The most rings that are hot at a time.
 const HOT_MOST: usize = 32;
@@ -66,7 +68,10 @@ impl Inbox {
             self.rings.resize_with(index + 1, || None);
         }
         if let Some(place) = self.rings.get_mut(index) {
+            // If its sender's instance is the smaller one, the dialogue is in this lane.
+            let dialogue = (ring.claimed_by() < header.instance()).then(|| Arc::new(Dialogue::new(&ring, false)));
             *place = Some(Inbound {
+                dialogue,
                 consumer: Consumer::default(),
                 fenced: ring.sender().load(Ordering::Relaxed) & lane::FENCED != 0,
                 ring,

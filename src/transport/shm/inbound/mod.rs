@@ -1,4 +1,4 @@
-//! Receiving: how the records of a ring are delivered to the engine.
+//! Receiving: how the records of a ring, and the turns of a dialogue, are delivered to the engine.
 //!
 //! - `inbox`: which rings are polled.
 //!
@@ -8,6 +8,7 @@ mod inbox;
 
 use super::copy_speed::{Copies, CopySpeed};
 use super::delivery::{Delivery, deliver};
+use super::dialogue::Dialogue;
 use super::dual_copy::HelpRequest;
 use super::exclusion;
 use super::fill;
@@ -20,6 +21,7 @@ use core::sync::atomic::{Ordering, compiler_fence, fence};
 pub(super) use inbox::Inbox;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -32,13 +34,15 @@ pub(super) struct Inbound {
     /// The sender is dead: the ring is freed once it is empty.
     pub ending: bool,
     /// What its sender asked us to copy, which is done after the look at the ring.
-    help: Option<HelpRequest>,
+    pub(super) help: Option<HelpRequest>,
     copy_speed: CopySpeed,
     streaming: Streaming,
     /// The engine refused the next record.
     refused: bool,
     /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
     unanswered: bool,
+    /// What the two say to each other by turns, once both sides have it.
+    pub(super) dialogue: Option<Arc<Dialogue>>,
     /// Its sender goes on in a large ring, which we could not map.
     cannot_follow: bool,
     hot: bool,
@@ -84,15 +88,25 @@ impl Inbound {
         let found = self.read_records(sink, budget);
         self.unanswered = sink.is_to_answer(self.peer);
         if !self.unanswered {
-            exclusion::has_read(&words, self.consumer.position());
+            self.say_read();
         }
         found
+    }
+
+    /// Tells the sender how far we have read.
+    #[inline(always)]
+    fn say_read(&self) {
+        if let Some(dialogue) = &self.dialogue {
+            // SYNC POINT heard: release.
+            self.ring.heard().store(dialogue.turn(), Ordering::Release);
+        }
+        exclusion::has_read(self.ring.rows(), self.consumer.position());
     }
 
     /// The engine has answered what it had still to answer.
     fn has_answered(&mut self) {
         if core::mem::take(&mut self.unanswered) {
-            exclusion::has_read(self.ring.rows(), self.consumer.position());
+            self.say_read();
         }
     }
 
@@ -104,7 +118,26 @@ impl Inbound {
         while done < budget {
             let record = match self.consumer.next(self.ring.rows()) {
                 Ok(Some(record)) => record,
+                // The ring is looked at first: a turn that was written before what is there is seen now.
+                _ if self.is_spoken_to() => match self.hear(sink) {
+                    Delivery::Done => {
+                        done += 1;
+                        if alone {
+                            break;
+                        }
+                        continue;
+                    }
+                    Delivery::Refused => {
+                        self.refused = true;
+                        break;
+                    }
+                    Delivery::Broken => return (done, RingEvent::Broken),
+                },
                 Ok(None) => break,
+                Err(RingEnd::Turn) => {
+                    self.consumer.pass_turn();
+                    continue;
+                }
                 Err(RingEnd::Moved) if !self.ring.is_large() => return (done, RingEvent::Moved),
                 Err(RingEnd::Moved | RingEnd::Broken) => return (done, RingEvent::Broken),
             };
@@ -170,7 +203,14 @@ impl Inbound {
 
     #[inline]
     fn has_news(&self) -> bool {
-        !self.cannot_follow && self.consumer.has_news(self.ring.rows())
+        !self.cannot_follow && (self.consumer.has_news(self.ring.rows()) || self.is_spoken_to())
+    }
+
+    /// Whether the next turn of the dialogue is there, and comes before what is next in the ring.
+    #[inline(always)]
+    fn is_spoken_to(&self) -> bool {
+        let dialogue = self.dialogue.as_ref();
+        dialogue.is_some_and(|dialogue| dialogue.is_next(self.consumer.position()))
     }
 
     /// Whether the ring is empty and stays so. Reads first whether the sender has closed, then whether there are

@@ -11,6 +11,7 @@ use super::Config;
 use super::ahead;
 use super::attention;
 use super::copy_speed::{self, Sampler};
+use super::dialogue::{Dialogue, Said, is_said};
 use super::direct_access::RegionCache;
 use super::doorbell::Doorbell;
 use super::endpoint_file::EndpointFile;
@@ -70,6 +71,9 @@ pub(super) struct Outbound {
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests for
     /// help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
+    pub(super) dialogue: Option<Arc<Dialogue>>,
+    /// Our last turn of the dialogue, which direct access must not overtake either.
+    pub(super) said: Said,
     /// The peer's poll counter when it was found not to poll. It is not polling as long as the counter is the same.
     pub(super) idle_since: Option<u64>,
     /// How often our endpoint had been polled at the last push; before the first it is what no count of polls is.
@@ -149,6 +153,8 @@ impl Outbound {
             enlarge_refused_at: None,
             blocked: None,
             ordered_until: 0,
+            dialogue: None,
+            said: Said::default(),
             idle_since: None,
             pushed_at: u64::MAX,
             several_in_a_row: false,
@@ -163,11 +169,22 @@ impl Outbound {
         self.identity.pid
     }
 
-    /// Writes a packet as one record. `body` is no longer than `MAX_WRITE`. `polls`: how often our endpoint has been polled.
+    /// Writes a packet, as the next turn of the dialogue or one record. `body` is no longer than `MAX_WRITE`. `polls`: how often
+    /// our endpoint has been polled.
     #[inline(always)]
     pub(super) fn push(&mut self, header: &wire::Header, body: Body<'_>, polls: u64) -> Written {
         self.several_in_a_row = self.pushed_at == polls;
         self.pushed_at = polls;
+        let len = body.len();
+        if !self.several_in_a_row
+            && is_said(header.packet)
+            && self.may_say(len)
+            && let Some(from) = fill::in_one_piece(&body, len)
+        {
+            let [first, second, third, fourth] = header.words();
+            // SAFETY: that is where the body lies.
+            return unsafe { self.say(first, second, third, fourth, from, len) };
+        }
         self.write(header.words(), body, !header.packet.is_answer())
     }
 
@@ -257,6 +274,12 @@ impl Outbound {
             let next = self.producer.next_lines(rows.size(), ahead::LINES);
             next.for_each(|cell| self.ring.prepare(cell));
         }
+        self.announce()
+    }
+
+    /// After what was written: has the peer look, if it does not by itself.
+    #[inline(always)]
+    pub(super) fn announce(&self) -> Written {
         if self.fence {
             fence(Ordering::SeqCst);
         }

@@ -17,6 +17,9 @@
 //! line it clears whenever a record takes the first alone. The consumer gives cells back as credit, a quarter of the
 //! front at a time, in a line of its own.
 //!
+//! What two peers say by turns (`dialogue`) does not go through the ring, but has its place among the records. A record that was
+//! written behind such a turn has a mark in its control word, so that the consumer looks for the turn first.
+//!
 //! A pair of peers begins with a small ring. When that is too small, the producer goes on in a larger one that nobody
 //! has used: a control word in the cell behind the last record, which is always free, says so. Positions count on
 //! through the change, so cells of the first ring that were given back stay given back.
@@ -27,8 +30,8 @@
 
 mod record;
 
+use record::{AFTER_TURN, LEN, MOST, MOVED, SKIP, decode, encode, pad};
 pub(super) use record::{Broken, CELL, Form, HEADER_AT, LINE, Record, Size, Slot, longest};
-use record::{LEN, MOST, MOVED, SKIP, decode, encode, pad};
 
 /// Memory of a ring, with the orderings that the protocol needs. A release and its acquire have one SYNC POINT name.
 pub(super) trait Cells {
@@ -66,6 +69,8 @@ pub(super) struct Producer {
     /// The position of the last skip to cell 0. Until the consumer has passed it, the cells behind it to the end of the ring are
     /// free, or hold records that were put there since (`over_what_is_unread`).
     skipped_at: u64,
+    /// What the control word of the next record has besides: whether a turn of the dialogue comes before it.
+    mark: u64,
     /// A bit for each line whose first word may be anything: part of a body, or older than the ring.
     covered: [u64; MOST as usize / 2 / 64],
 }
@@ -77,6 +82,7 @@ impl Default for Producer {
             taken: 0,
             outgrown_at: OUTGROWN_AFTER,
             skipped_at: NOWHERE,
+            mark: 0,
             covered: [!0; MOST as usize / 2 / 64],
         }
     }
@@ -171,7 +177,8 @@ impl Producer {
     #[inline(always)]
     pub(super) fn publish<C: Cells>(&mut self, ring: &C, slot: Slot) {
         let (size, Slot { record, skip }) = (ring.size(), slot);
-        ring.publish(record.cell, size.lap(self.tail + skip) | encode(record));
+        let mark = core::mem::take(&mut self.mark);
+        ring.publish(record.cell, size.lap(self.tail + skip) | encode(record) | mark);
         if skip > 0 {
             ring.publish(size.cell(self.tail), size.lap(self.tail) | SKIP | skip);
             if record.cell == 0 {
@@ -182,6 +189,12 @@ impl Producer {
         if record.form == Form::Far {
             self.cover(record.cell + 2, record.cells - 2);
         }
+    }
+
+    /// A turn of the dialogue was written, which comes before the next record.
+    #[inline(always)]
+    pub(super) fn behind_a_turn(&mut self) {
+        self.mark = AFTER_TURN;
     }
 
     /// Goes on in another ring, no smaller than this one.
@@ -298,6 +311,8 @@ pub(super) struct Consumer {
     head: u64,
     /// The credit that the producer was given last.
     given: u64,
+    /// Where a record comes next before which a turn of the dialogue was taken.
+    turn_passed: Option<u64>,
 }
 
 impl Consumer {
@@ -312,6 +327,7 @@ impl Consumer {
         Consumer {
             head: position,
             given: position,
+            turn_passed: None,
         }
     }
 
@@ -330,37 +346,52 @@ impl Consumer {
     /// The oldest record. It stays until `advance`.
     #[inline(always)]
     pub(super) fn next<C: Cells>(&mut self, ring: &C) -> Result<Option<Record>, RingEnd> {
-        let (size, mut skipped) = (ring.size(), false);
+        let (size, from) = (ring.size(), self.head);
         loop {
             let (cell, lap) = (size.cell(self.head), size.lap(self.head));
             let word = ring.control(cell);
             if let Ok(found) = decode(size, cell, word, lap) {
                 return Ok(Some(found));
             }
-            if skipped {
-                return Err(RingEnd::Broken);
-            }
-            if !self.skip(size, word)? {
+            if word < lap && self.head == from {
                 return Ok(None);
             }
-            skipped = true;
+            match self.unusual(size, word, from)? {
+                Unusual::Skip => {}
+                Unusual::AfterTurn => {
+                    let found = decode(size, cell, word & !AFTER_TURN, lap);
+                    return found.map_or(Err(RingEnd::Broken), |found| Ok(Some(found)));
+                }
+            }
         }
     }
 
-    /// Goes on behind skipped cells, where a record is, if this is the word of a skip. False: nothing has come yet.
+    /// What a word stands for that tells of something else than a usual record. Goes on behind skipped cells, where a record is.
+    /// `from`: where `next` began.
     // The record is not returned from here, so that the usual one stays in registers.
     #[cold]
-    fn skip(&mut self, size: Size, word: u64) -> Result<bool, RingEnd> {
-        let lap = size.lap(self.head);
+    fn unusual(&mut self, size: Size, word: u64, from: u64) -> Result<Unusual, RingEnd> {
+        let (lap, has_skipped) = (size.lap(self.head), self.head != from);
         match word {
-            _ if word < lap => Ok(false),
-            _ if word & !LEN == lap | SKIP => {
+            _ if word & !LEN == lap | SKIP && !has_skipped && word & LEN > 0 => {
                 self.head += word & LEN;
-                Ok(true)
+                Ok(Unusual::Skip)
             }
-            _ if word == lap | MOVED => Err(RingEnd::Moved),
-            _ => Err(RingEnd::Broken),
+            _ if word == lap | MOVED && !has_skipped => Err(RingEnd::Moved),
+            _ if word < lap || word & AFTER_TURN == 0 => Err(RingEnd::Broken),
+            _ if self.turn_passed == Some(from) => Ok(Unusual::AfterTurn),
+            _ => {
+                // The turn was written before the skip.
+                self.head = from;
+                Err(RingEnd::Turn)
+            }
         }
+    }
+
+    /// After `next` has said `Turn`: the turn was taken, so the record comes next.
+    #[inline]
+    pub(super) fn pass_turn(&mut self) {
+        self.turn_passed = Some(self.head);
     }
 
     /// Releases a record that was read. True when lines were given back.
@@ -381,12 +412,21 @@ impl Consumer {
     }
 }
 
-/// Why there is no next record, and will not be in this ring.
+/// Why there is no next record now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RingEnd {
     Broken,
     /// The producer goes on in another ring.
     Moved,
+    /// There is a record, but a turn of the dialogue comes before it: see `Consumer::pass_turn`.
+    Turn,
+}
+
+/// What a control word stands for that tells of no usual record.
+enum Unusual {
+    Skip,
+    /// A record, whose turn of the dialogue was taken.
+    AfterTurn,
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn receive(ring: &mut Part, consumer: &mut Consumer) -> (u64, (Form, usize)) {
                 *ring = Part::large(&ring.of);
                 consumer.follow();
             }
-            Err(RingEnd::Broken) => panic!("broken"),
+            Err(RingEnd::Broken | RingEnd::Turn) => panic!("broken"),
         }
     };
     let mut value = 0;
@@ -149,6 +149,73 @@ fn check(before: usize, records: &'static [(Form, usize)], grow: Option<usize>) 
         }
         sender.join().unwrap();
     });
+}
+
+/// A turn of the dialogue between two records, of which the second may need a skip, or another ring.
+fn check_turn(before: usize, second: (Form, usize), grow: bool) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        let model = Arc::new(Model {
+            control: core::array::from_fn(|_| AtomicU64::new(0)),
+            body: core::array::from_fn(|_| UnsafeCell::new(0)),
+            taken: AtomicU64::new(0),
+        });
+        let turn = Arc::new(AtomicU64::new(0));
+        let mut ring = Part::small(&model);
+        let (mut producer, mut consumer) = (Producer::default(), Consumer::default());
+        for _ in 0..before {
+            send(&ring, &mut producer, 77, BRIEF_ONE);
+            assert_eq!(receive(&mut ring, &mut consumer), (77, BRIEF_ONE));
+        }
+        let (mut theirs, their_turn) = (ring.clone(), turn.clone());
+        let sender = loom::thread::spawn(move || {
+            send(&theirs, &mut producer, 1, BRIEF_ONE);
+            their_turn.store(producer.position(), Ordering::Release);
+            producer.behind_a_turn();
+            if grow {
+                let large = Part::large(&theirs.of);
+                producer.move_on(&theirs, &large);
+                theirs = large;
+            }
+            send(&theirs, &mut producer, 3, second);
+        });
+        let mut read = Vec::new();
+        while read.len() < 3 {
+            // As `inbound` reads.
+            let position = consumer.position();
+            let found = consumer.next(&ring);
+            if let Ok(Some(found)) = found {
+                // SAFETY: the record is the consumer's; loom proves it.
+                read.push(ring.of.body[ring.at(found.cell)].with(|body| unsafe { *body }));
+                consumer.advance(&ring, found);
+                continue;
+            }
+            if !read.contains(&2) && turn.load(Ordering::Acquire) == position && position > before as u64 {
+                read.push(2);
+                continue;
+            }
+            match found {
+                Err(RingEnd::Turn) => consumer.pass_turn(),
+                Err(RingEnd::Moved) => {
+                    ring = Part::large(&ring.of);
+                    consumer.follow();
+                }
+                Err(RingEnd::Broken) => panic!("broken"),
+                _ => loom::thread::yield_now(),
+            }
+        }
+        assert_eq!(read, [1, 2, 3]);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_turn_between_records() {
+    check_turn(0, BRIEF_ONE, false);
+    check_turn(0, NEAR_ONE, false);
+    check_turn(14, FAR_ONE, false);
+    check_turn(2, FAR_ONE, true);
 }
 
 const BRIEF_ONE: (Form, usize) = (Form::Brief, 0);

@@ -18,6 +18,8 @@ pub(super) const SKIP: u64 = 2 << 16;
 pub(super) const MOVED: u64 = 3 << 16;
 /// A record of form `Brief`.
 pub(super) const BRIEF: u64 = 4 << 16;
+/// With a record: a turn of the dialogue was written since the record before.
+pub(super) const AFTER_TURN: u64 = 8 << 16;
 pub(super) const LAP_SHIFT: u32 = 20;
 
 /// The consumer polls the first line of a record, so that is written at once, at the end.

@@ -1,12 +1,14 @@
 //! The shared-memory transport, within a process, between processes, and under attack.
 //!
 //! - `plain`: what works while nobody dies. `suite`: the suite of all transports. `waking`: sleepers.
+//! - `dialogue`: two that answer each other.
 //! - `direct_access`, `dual_copy`: memory of peers.
 //! - `life`: endpoints that die or close. `forks`: children of fork. `refused`: what the system refuses.
 //! - `hostile`: files with any contents. `forger`: a malicious peer that knows the protocol.
 //! - `bench`: timings, which only run when asked for.
 
 mod bench;
+mod dialogue;
 mod direct_access;
 mod dual_copy;
 mod forger;

@@ -281,7 +281,7 @@ fn five_hundred_and_twelve_endpoints() {
     poll_until(&mut hub, &mut kept, |kept| kept.packets.len() == 511 * 3 + 1);
 }
 
-fn is_readable(fd: RawFd, timeout_ms: i32) -> bool {
+pub(super) fn is_readable(fd: RawFd, timeout_ms: i32) -> bool {
     let mut poll = libc::pollfd {
         fd,
         events: libc::POLLIN,
