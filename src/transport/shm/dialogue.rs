@@ -1,8 +1,8 @@
 //! A dialogue: two endpoints that answer each other write by turns to the same lines.
 //!
 //! A processor that reads a line which another has written gets it for itself, on AMD's at least. If the answer goes to that
-//! line, it need not be taken from the other side first, as that of a ring must, where the other side looks meanwhile. To and fro,
-//! that is half of what a message of 8 bytes takes where no cache is shared, and a third of what 8 KiB take.
+//! line, it need not be taken from the other side first, as a line of a ring must, where the other side looks meanwhile. A bare
+//! ring takes twice as long to and fro for 8 bytes where no cache is shared, and nearly twice for 4 and 8 KiB where one is.
 //!
 //! A pair has one dialogue, in the lane of whichever has the smaller instance in the other's file: a few lines of the control
 //! block, and for longer bodies some behind the large ring. That side has the first turn. Whoever has read the other's turn
@@ -36,9 +36,9 @@ const HEADER_AT: usize = 8;
 /// meanwhile, which is therefore written at once, at the end.
 const BODY_AT: usize = HEADER_AT + 32;
 const BRIEF: usize = LINE - BODY_AT;
-/// Bodies that do not fit the lines lie behind the large ring.
+/// The longest body that fits the lines. Longer ones lie behind the large ring.
 const SHORT: usize = DIALOGUE_BYTES - LINE;
-/// The longest body.
+/// The longest body: that of a packet.
 pub(super) const LONGEST: usize = super::config::MAX_BODY;
 const _: () = assert!(LONGEST as u64 <= LEN);
 
@@ -52,7 +52,7 @@ pub(super) struct Dialogue {
     _lane: Arc<FileMap>,
     /// Turns so far. The first is 1.
     turn: AtomicU64,
-    /// The side that has the odd turns.
+    /// Whether the odd turns are this side's.
     first: bool,
 }
 

@@ -68,7 +68,7 @@ impl Inbox {
             self.rings.resize_with(index + 1, || None);
         }
         if let Some(place) = self.rings.get_mut(index) {
-            // If its sender's instance is the smaller one, the dialogue is in this lane.
+            // If its sender's instance is the smaller one, the dialogue is in this lane; else `open_dialogue` finds it.
             let dialogue = (ring.claimed_by() < header.instance()).then(|| Arc::new(Dialogue::new(&ring, false)));
             *place = Some(Inbound {
                 dialogue,

@@ -41,7 +41,7 @@ pub(super) struct Inbound {
     refused: bool,
     /// The sender is not told yet what was read last: the engine is to answer it when the poll is over.
     unanswered: bool,
-    /// What the two say to each other by turns, once both sides have it.
+    /// Where the two write by turns.
     pub(super) dialogue: Option<Arc<Dialogue>>,
     /// Its sender goes on in a large ring, which we could not map.
     cannot_follow: bool,

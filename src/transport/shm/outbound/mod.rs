@@ -71,6 +71,7 @@ pub(super) struct Outbound {
     /// The position behind the last record that direct access must not overtake. It may overtake answers, and requests for
     /// help (`dual_copy`), which change no memory by themselves.
     pub(super) ordered_until: u64,
+    /// Where the two write by turns, once each has a ring in the other's file.
     pub(super) dialogue: Option<Arc<Dialogue>>,
     /// Our last turn of the dialogue, which direct access must not overtake either.
     pub(super) said: Said,
