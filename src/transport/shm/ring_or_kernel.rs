@@ -84,7 +84,7 @@ impl Outbound {
     /// Whether a message that the peer could fetch is better sent through the ring.
     pub(super) fn is_sooner_sent(&mut self, len: usize) -> bool {
         let copies = self.copies();
-        self.may_say(len) || self.is_worth_a_packet(copies, quick_enough_for(len))
+        self.is_worth_a_packet(copies, quick_enough_for(len))
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.
