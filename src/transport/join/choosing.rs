@@ -13,7 +13,7 @@ impl<N: Naming> Join<N> {
     #[inline]
     pub(super) fn settled(&mut self, peer: PeerId) -> Way {
         match self.peers.way(peer) {
-            Way::Open => self.settle(peer),
+            Way::Open | Way::Begun(_) => self.settle(peer),
             way => way,
         }
     }
@@ -27,6 +27,9 @@ impl<N: Naming> Join<N> {
             && let Some(number) = near.transport.peer(&there)
             && near.transport.connect(number) != Contact::NoWay
         {
+            if let (Some(begun), Some(far)) = (self.peers.leave_begun(peer), &mut self.far) {
+                peers::unknow(&mut far.known, begun);
+            }
             return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
         // Who was near is on this machine, where the near way has just said that nobody is there any more. The far way would
@@ -34,16 +37,22 @@ impl<N: Naming> Join<N> {
         if !N::NEAR_MAY_FAIL && self.peers.was_near(peer) {
             return Way::Open;
         }
-        self.settle_far(peer)
+        // Whoever answers on the far way has opened the near one by then: so that is looked for once more when the far way stands.
+        let may_come_near = !N::NEAR_MAY_FAIL && self.near.is_some();
+        self.settle_far(peer, may_come_near)
     }
 
-    fn settle_far(&mut self, peer: PeerId) -> Way {
+    fn settle_far(&mut self, peer: PeerId, may_come_near: bool) -> Way {
         let Some(address) = self.peers.address(peer) else {
             return Way::Open;
         };
         if let (Some(far), Some(there)) = (&mut self.far, self.names.far(address))
             && let Some(number) = far.transport.peer(&there)
         {
+            if may_come_near && matches!(far.transport.connect(number), Contact::Soon | Contact::Late) {
+                self.turns.far_is_used();
+                return self.peers.begin(peer, number, &mut far.known);
+            }
             return self.peers.choose(&self.names, peer, Way::Far(number), &mut far.known);
         }
         Way::Open
@@ -83,6 +92,7 @@ impl<N: Naming> Join<N> {
                 self.far_is_to_flush = true;
                 far.transport.push(number, header, body, notice)
             }
+            (Way::Begun(_), _) => Push::Full,
             _ => Push::Unreachable(Unreached::Nobody),
         }
     }
@@ -93,6 +103,6 @@ impl<N: Naming> Join<N> {
             peers::unknow(&mut near.known, number);
         }
         self.peers.leave_near(&self.names, to);
-        matches!(self.settle_far(to), Way::Far(_))
+        matches!(self.settle_far(to, false), Way::Far(_))
     }
 }

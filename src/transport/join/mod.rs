@@ -3,7 +3,8 @@
 //! Each peer has one way, chosen when something is first sent to it, or comes from it the far way: the near one if that
 //! connects, else the far one. So the packets to a peer keep their order, and nothing above knows of the two but `Limits`,
 //! of which the far way may bear more. If only one of two peers can go the near way, each direction has its own. When a peer
-//! is lost, the choice is open again; but whoever was near is on this machine, and looked for nowhere else. A near way that
+//! is lost, the choice is open again; but whoever was near is on this machine, and looked for nowhere else. While a connection
+//! is being made the far way, the near one may still be found: an endpoint opens both, one after the other. A near way that
 //! takes time to connect may be found to lead nowhere after it was chosen (`Naming::NEAR_MAY_FAIL`); then nothing has gone
 //! there yet, and the far one is taken. The engine's numbers are the join's (`peers`); `choosing` finds a peer's way, and
 //! `turns` says when the far way is polled, which costs a system call where the near one costs a look at memory.
@@ -72,13 +73,6 @@ impl<T: Transport> Side<T> {
             forgets: true,
         };
         self.transport.poll(&mut tap, budget)
-    }
-
-    /// The engine is told of this peer's source again before the next that comes from it.
-    fn is_to_meet(&mut self, number: PeerId) {
-        if let Some(Some(known)) = self.known.get_mut(number as usize) {
-            known.met = false;
-        }
     }
 
     /// Numbers that the transport gives up, of peers that the engine does not hold.
@@ -156,6 +150,7 @@ impl<N: Naming> Join<N> {
     #[cold]
     #[inline(never)]
     fn poll_near_again<S: Sink>(&mut self, sink: &mut S, budget: usize) -> usize {
+        self.reopen_lost();
         let Some(near) = &mut self.near else { return 0 };
         while let Some(number) = near.fresh.pop() {
             let Some(address) = self.names.met_near(&near.transport, number) else {
@@ -183,7 +178,8 @@ impl<N: Naming> Join<N> {
             far.transport.look_everywhere();
         }
         let mut done = far.poll(sink, &mut self.lost, budget);
-        if !far.fresh.is_empty() {
+        self.reopen_lost();
+        if let Some(far) = self.far.as_mut().filter(|far| !far.fresh.is_empty()) {
             while let Some(number) = far.fresh.pop() {
                 if let Some(address) = self.names.met_far(&far.transport, number) {
                     self.peers.met(&self.names, &address, Way::Far(number), &mut far.known);
@@ -193,22 +189,22 @@ impl<N: Naming> Join<N> {
             done += far.poll(sink, &mut self.lost, budget);
         }
         self.turns.far_was_polled(done, N::now());
-        self.reopen_lost(false);
+        self.reopen_lost();
         done
     }
 
-    /// The ways to peers that were lost on the near way, or on the far one, are open again. What still comes the other way is
-    /// of a peer that the engine does not know.
+    /// The ways to peers that were lost are open again. What still comes another way is of a peer that the engine does not know;
+    /// if nothing does, the end of that way is told nobody: by then the number may be that of a successor at the same address.
     #[cold]
     #[inline(never)]
-    fn reopen_lost(&mut self, near: bool) {
+    fn reopen_lost(&mut self) {
         for peer in self.lost.drain(..) {
-            self.peers.reopen(peer, near);
-            if let (Some(number), Some(side)) = (self.peers.numbers(peer).0, &mut self.near) {
-                side.is_to_meet(number);
+            let (near, far) = self.peers.reopen(peer);
+            if let (Some(number), Some(side)) = (near, &mut self.near) {
+                peers::unknow(&mut side.known, number);
             }
-            if let (Some(number), Some(side)) = (self.peers.numbers(peer).1, &mut self.far) {
-                side.is_to_meet(number);
+            if let (Some(number), Some(side)) = (far, &mut self.far) {
+                peers::unknow(&mut side.known, number);
             }
         }
     }
@@ -248,10 +244,10 @@ impl<N: Naming> Transport for Join<N> {
     fn forget(&mut self, held: &dyn Fn(PeerId) -> bool) -> Vec<PeerId> {
         let near = self.near.as_mut().map(|side| side.forget(held));
         self.lost.extend(near.into_iter().flatten());
-        self.reopen_lost(true);
+        self.reopen_lost();
         let far = self.far.as_mut().map(|side| side.forget(held));
         self.lost.extend(far.into_iter().flatten());
-        self.reopen_lost(false);
+        self.reopen_lost();
         self.peers.forget(held)
     }
 
@@ -328,7 +324,7 @@ impl<N: Naming> Transport for Join<N> {
                 done += self.poll_near_again(sink, budget);
             }
             if !self.lost.is_empty() {
-                self.reopen_lost(true);
+                self.reopen_lost();
             }
         }
         if far_is_due {
@@ -340,7 +336,7 @@ impl<N: Naming> Transport for Join<N> {
     fn connect(&mut self, to: PeerId) -> Contact {
         match (self.settled(to), &mut self.near, &mut self.far) {
             (Way::Near(number), Some(near), _) => near.transport.connect(number),
-            (Way::Far(number), _, Some(far)) => {
+            (Way::Far(number) | Way::Begun(number), _, Some(far)) => {
                 self.turns.far_is_used();
                 far.transport.connect(number)
             }

@@ -12,6 +12,8 @@ use std::collections::{HashMap, HashSet};
 pub(super) enum Way {
     Near(PeerId),
     Far(PeerId),
+    /// Not chosen yet: it was not near, and a connection with it is being made the far way, under this number.
+    Begun(PeerId),
     /// Not chosen yet.
     Open,
 }
@@ -109,19 +111,37 @@ impl Peers {
         match way {
             Way::Near(_) => self.near_reached += 1,
             Way::Far(_) => self.far_reached += 1,
-            Way::Open => return way,
+            Way::Begun(_) | Way::Open => return way,
         }
         if let Some(address) = self.address(peer) {
             names.chosen(address, matches!(way, Way::Near(_)));
         }
-        if let Some(place) = self.ways.get_mut(peer as usize) {
-            *place = way;
-        }
+        self.set_way(peer, way);
         self.note(peer, way, known);
         if let Some(entry) = self.entry_mut(peer) {
             entry.was_near |= matches!(way, Way::Near(_));
         }
         way
+    }
+
+    /// A connection with this peer is being made the far way.
+    pub(super) fn begin(&mut self, peer: PeerId, number: PeerId, known: &mut KnownPeers) -> Way {
+        self.set_way(peer, Way::Begun(number));
+        self.note(peer, Way::Far(number), known);
+        Way::Begun(number)
+    }
+
+    /// If one is: its number. It is not wanted any more.
+    pub(super) fn leave_begun(&mut self, peer: PeerId) -> Option<PeerId> {
+        let Way::Begun(_) = self.way(peer) else { return None };
+        self.set_way(peer, Way::Open);
+        self.entry_mut(peer)?.far.take()
+    }
+
+    fn set_way(&mut self, peer: PeerId, way: Way) {
+        if let Some(place) = self.ways.get_mut(peer as usize) {
+            *place = way;
+        }
     }
 
     /// The transport of this way knows the peer by that number.
@@ -130,7 +150,7 @@ impl Peers {
         let number = match way {
             Way::Near(number) => *entry.near.insert(number),
             Way::Far(number) => *entry.far.insert(number),
-            Way::Open => return,
+            Way::Begun(_) | Way::Open => return,
         };
         let at = number as usize;
         if known.len() <= at {
@@ -156,7 +176,7 @@ impl Peers {
             return;
         };
         match (self.way(peer), way) {
-            (Way::Open, Way::Far(_)) => {
+            (Way::Open | Way::Begun(_), Way::Far(_)) => {
                 self.choose(names, peer, way, known);
             }
             _ => self.note(peer, way, known),
@@ -170,9 +190,7 @@ impl Peers {
             return;
         };
         let Some(former) = self.former(peer) else { return };
-        if let Some(place) = self.ways.get_mut(former as usize) {
-            *place = Way::Near(number);
-        }
+        self.set_way(former, Way::Near(number));
         self.note(former, Way::Near(number), known);
     }
 
@@ -203,21 +221,21 @@ impl Peers {
         self.entry(peer).map_or((None, None), |entry| (entry.near, entry.far))
     }
 
-    /// It was lost on the near way, or on the far one: the way to it is to be chosen anew.
-    pub(super) fn reopen(&mut self, peer: PeerId, near: bool) {
-        if let Some(way) = self.ways.get_mut(peer as usize) {
-            *way = Way::Open;
-        }
-        if let Some(entry) = self.entry_mut(peer) {
-            *(if near { &mut entry.near } else { &mut entry.far }) = None;
-        }
+    /// It was lost: the way to it is to be chosen anew. Returns the numbers that it had, near and far.
+    pub(super) fn reopen(&mut self, peer: PeerId) -> (Option<PeerId>, Option<PeerId>) {
+        self.set_way(peer, Way::Open);
+        let entry = self.entry_mut(peer);
+        entry.map_or((None, None), |entry| (entry.near.take(), entry.far.take()))
     }
 
     /// The near way was chosen for this peer and does not lead there.
     pub(super) fn leave_near<N: Naming>(&mut self, names: &N, peer: PeerId) {
         self.address(peer).iter().for_each(|address| names.left(address));
         self.near_reached -= usize::from(matches!(self.way(peer), Way::Near(_)));
-        self.reopen(peer, true);
+        self.set_way(peer, Way::Open);
+        if let Some(entry) = self.entry_mut(peer) {
+            entry.near = None;
+        }
     }
 
     /// Frees the numbers of peers without a way that nobody holds, and returns them.

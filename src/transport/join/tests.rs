@@ -202,7 +202,40 @@ impl<C: Case> Connected for Joined<C> {
         match self.peers.way(peer) {
             Way::Near(number) => self.near_mut().unwrap().break_off(number),
             Way::Far(number) => self.far_mut().unwrap().break_off(number),
-            Way::Open => {}
+            Way::Begun(_) | Way::Open => {}
+        }
+    }
+}
+
+/// Whom it has heard, and whose end.
+#[derive(Default)]
+struct Listener {
+    heard: Vec<PeerId>,
+    gone: Vec<PeerId>,
+}
+
+impl Sink for Listener {
+    fn place(&mut self, from: PeerId, _: &Header, _: usize) -> Placement {
+        self.heard.push(from);
+        Placement::Drop
+    }
+
+    fn placed(&mut self, _: Token, _: Option<Vec<u8>>) {}
+
+    fn finished(&mut self, _: Token, _: Result<(), NotDone>) {}
+
+    fn gone(&mut self, peer: PeerId, _: Loss) {
+        self.gone.push(peer);
+    }
+}
+
+/// Pushes a packet until there is room, and says what became of it.
+fn push_one(end: &mut impl Transport, to: PeerId) -> Push {
+    let header = Header::new(crate::engine::wire::Packet::Segment, 1);
+    loop {
+        match end.push(to, &header, Body::Empty, None) {
+            Push::Full => continue,
+            pushed => return pushed,
         }
     }
 }
@@ -218,15 +251,93 @@ mod mixed {
     fn who_was_near_is_gone_when_not_near_any_more() {
         let (near, far) = (Stream::connected(4, 1), Stream::connected(4, 2));
         let mut ends: Vec<Mixed> = joins(alone_or_two(4), near, far);
-        let header = Header::new(crate::engine::wire::Packet::Segment, 1);
         let end = &mut ends[1];
-        while end.push(0, &header, Body::Empty, None) == Push::Full {}
+        assert_eq!(push_one(end, 0), Push::Done);
         assert_eq!((end.peers.way(0), end.peers.reached()), (Way::Near(3), (1, 0)));
         end.near_mut().unwrap().cannot_reach(3);
-        end.peers.reopen(0, true);
-        let pushed = end.push(0, &header, Body::Empty, None);
-        assert_eq!(pushed, Push::Unreachable(crate::engine::op::Unreached::Nobody));
+        end.peers.reopen(0);
+        assert_eq!(
+            push_one(end, 0),
+            Push::Unreachable(crate::engine::op::Unreached::Nobody)
+        );
         assert_eq!((end.peers.way(0), end.peers.reached()), (Way::Open, (1, 0)));
+    }
+
+    /// A peer that was met both ways is lost on one: what then ends on the other was its, and not its successor's.
+    #[test]
+    fn a_peer_that_was_met_both_ways_is_lost_once() {
+        let (near, far) = (Stream::connected(4, 1), Stream::connected(4, 2));
+        let mut ends: Vec<Mixed> = joins(alone_or_two(4), near, far);
+        let mut listener = Listener::default();
+        let mut hear = |ends: &mut [Mixed], heard: usize, gone: &[PeerId]| {
+            crate::transport::tests::suite::until("what a peer says", || {
+                ends[0].flush();
+                ends[0].poll(&mut Listener::default(), 10);
+                ends[1].poll(&mut listener, 10);
+                listener.heard.len() >= heard && listener.gone.len() >= gone.len()
+            });
+            assert_eq!((&listener.heard[..], &listener.gone[..]), (&vec![0; heard][..], gone));
+            ends[1].peers.numbers(0)
+        };
+        assert_eq!(push_one(&mut ends[0], 1), Push::Done);
+        assert_eq!(push_one(ends[0].far_mut().unwrap(), 1), Push::Done);
+        assert_eq!(hear(&mut ends, 2, &[]), (Some(3), Some(0)));
+        ends[1].near_mut().unwrap().break_off(3);
+        assert_eq!(hear(&mut ends, 2, &[0]), (None, None));
+        // The next to come from there.
+        let mut again = Push::Full;
+        while again != Push::Done {
+            ends[0].poll(&mut Listener::default(), 10);
+            again = push_one(ends[0].near_mut().unwrap(), 2);
+        }
+        assert_eq!(hear(&mut ends, 3, &[0]), (Some(3), None));
+        ends[1].far_mut().unwrap().break_off(0);
+        for _ in 0..1000 {
+            hear(&mut ends, 3, &[0]);
+        }
+        assert!(ends[1].far().unwrap().is_quiet());
+    }
+}
+
+/// Where a connection with a far peer takes time.
+mod slow_far_way {
+    use super::*;
+
+    /// The first node of a machine, and its way to the other, when nobody is near there yet nor has answered far away.
+    fn alone() -> (Vec<Joined<()>>, Way) {
+        let (near, mut far) = (Stream::connected(4, 1), Stream::connected(4, 2));
+        far[0].be_hopeful();
+        far[0].cannot_reach(1);
+        let mut ends: Vec<Joined<()>> = joins(alone_or_two(4), near, far);
+        ends[0].near_mut().unwrap().cannot_reach(2);
+        let header = Header::new(crate::engine::wire::Packet::Segment, 1);
+        assert_eq!(ends[0].push(1, &header, Body::Empty, None), Push::Full);
+        assert_eq!(ends[0].connect(1), Contact::Soon);
+        let way = ends[0].peers.way(1);
+        (ends, way)
+    }
+
+    /// An endpoint opens both ways, the far one first: it is reached by the near one.
+    #[test]
+    fn who_opens_meanwhile_is_reached_near() {
+        let (mut ends, way) = alone();
+        assert_eq!((way, ends[0].peers.numbers(1)), (Way::Begun(1), (None, Some(1))));
+        ends[0].far_mut().unwrap().can_reach(1);
+        ends[0].near_mut().unwrap().can_reach(2);
+        assert_eq!(push_one(&mut ends[0], 1), Push::Done);
+        assert_eq!((ends[0].peers.way(1), ends[0].peers.reached()), (Way::Near(2), (1, 0)));
+        // What becomes of the far connection is nothing to the engine.
+        assert_eq!(ends[0].peers.numbers(1), (Some(2), None));
+        assert!(peers::known(&ends[0].far.as_ref().unwrap().known, 1).is_none());
+    }
+
+    #[test]
+    fn who_is_not_near_then_is_reached_far() {
+        let (mut ends, way) = alone();
+        assert_eq!(way, Way::Begun(1));
+        ends[0].far_mut().unwrap().can_reach(1);
+        assert_eq!(push_one(&mut ends[0], 1), Push::Done);
+        assert_eq!((ends[0].peers.way(1), ends[0].peers.reached()), (Way::Far(1), (0, 1)));
     }
 }
 
@@ -311,7 +422,7 @@ fn an_endpoint_that_had_the_address_before_ends_alone() {
         assert_eq!(peers.way(former.id), Way::Near(number));
         // It is lost.
         assert_eq!(peers::unknow(&mut known, number), Some(former.id));
-        peers.reopen(former.id, true);
+        peers.reopen(former.id);
         formers.push(former.id);
     }
     // One at a time needs one number.

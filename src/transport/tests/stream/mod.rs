@@ -66,6 +66,11 @@ impl Stream {
         self.out_of_reach.push(peer);
     }
 
+    /// It can again.
+    pub fn can_reach(&mut self, peer: PeerId) {
+        self.out_of_reach.retain(|other| *other != peer);
+    }
+
     /// Peers that cannot be reached are found to be so only after some pushes.
     pub fn be_hopeful(&mut self) {
         self.has_hope = true;
