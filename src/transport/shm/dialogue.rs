@@ -104,8 +104,8 @@ impl Dialogue {
         !self.is_ours() && self.word().load(Ordering::Acquire) >> LEN_BITS == self.next_word(position)
     }
 
-    /// Header and body of the turn that `is_next`; they are this side's until `heard` and the next turn. None: its length
-    /// cannot be.
+    /// Header and body of the turn that `is_next`; they are this side's until it is `passed` and the next is written. None: its
+    /// length cannot be.
     #[inline(always)]
     fn hear(&self) -> Option<([u64; 4], &[u8])> {
         let len = (self.word().load(Ordering::Relaxed) & LEN) as usize;
@@ -116,12 +116,6 @@ impl Dialogue {
             let header = self.lines.as_ptr().add(HEADER_AT).cast::<[u64; 4]>().read();
             Some((header, core::slice::from_raw_parts(body, len)))
         }
-    }
-
-    /// The turn was taken: the next is this side's.
-    #[inline(always)]
-    fn heard(&self) {
-        self.pass_on();
     }
 
     /// Whether the next turn is this side's, and there is room for such a body.
@@ -141,12 +135,11 @@ impl Dialogue {
         Some(unsafe { self.lines.as_ptr().add(at) })
     }
 
-    /// Writes the next turn, which this side `may_say`. `position`: that of the ring that goes the same way. Returns its number.
+    /// Writes the next turn, which this side `may_say`. `position`: that of the ring that goes the same way. Returns its number;
+    /// None if there is no room.
     #[inline(always)]
-    fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> u64 {
-        let Some(place) = self.place(len) else {
-            return self.turn();
-        };
+    fn say(&self, header: [u64; 4], len: usize, position: u64, fill: impl FnOnce(&mut [u8])) -> Option<u64> {
+        let place = self.place(len)?;
         // SAFETY: as many bytes are there; it is this side's turn, so only a peer that breaks the protocol uses them meanwhile.
         fill(unsafe { core::slice::from_raw_parts_mut(place, len) });
         // SAFETY: the header lies in the lines, aligned.
@@ -154,12 +147,13 @@ impl Dialogue {
         let word = self.next_word(position) << LEN_BITS | len as u64;
         // SYNC POINT turn: release.
         self.word().store(word, Ordering::Release);
-        self.pass_on();
-        self.turn()
+        self.passed();
+        Some(self.turn())
     }
 
+    /// A turn was taken, or written: the next is the other side's.
     #[inline(always)]
-    fn pass_on(&self) {
+    fn passed(&self) {
         self.turn.store(self.turn() + 1, Ordering::Relaxed);
     }
 }
@@ -212,6 +206,7 @@ impl Outbound {
             // SAFETY: the caller's promise. No memory that may be sent is the dialogue's.
             unsafe { core::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), room.len()) };
         });
+        let Some(turn) = turn else { return Written::Full };
         self.producer.behind_a_turn();
         self.said = Said { turn, position };
         self.announce()
@@ -247,7 +242,7 @@ impl Inbound {
                 other => return other,
             }
         }
-        dialogue.heard();
+        dialogue.passed();
         Delivery::Done
     }
 

@@ -1,5 +1,5 @@
 //! A lane: what one sender has in an endpoint's file. A control block and a small ring, which are claimed together, and
-//! a large ring when the small one is too small. After the claim each cache line has one writer:
+//! a large ring when the small one is too small. After the claim each cache line has one writer, but where two are named:
 //!
 //! | line of the control block | written by | holds |
 //! | --- | --- | --- |
@@ -250,7 +250,7 @@ impl Ring {
         self.word(AT_SEEN)
     }
 
-    /// The last turn of the dialogue that the receiver has read of this lane's sender, written at the end of each look.
+    /// The turn of the dialogue up to which the receiver has read, written at the end of each look.
     #[inline]
     pub(super) fn heard(&self) -> &AtomicU64 {
         self.word(AT_HEARD)

@@ -52,15 +52,6 @@ impl Outbound {
         let looks = self.header.polls().load(Ordering::Relaxed);
         let seen = self.ring.rows().seen();
         let unread = self.unread(seen, judge)?;
-        // A turn of the dialogue that is unread stops what comes behind it, as such a record does.
-        let unheard = self.unheard();
-        let mut ours_to_do = unread.iter().filter(|one| !matches!(one.recall, Recall::Leave));
-        if ours_to_do
-            .next()
-            .is_none_or(|first| unheard.is_some_and(|turn| first.end > turn))
-        {
-            return None;
-        }
         let ours = self.first_of_ours(seen);
         let staying = unread.iter().filter(|one| one.stays(ours)).map(|one| one.record);
         if !self.producer.fit_behind(self.ring.rows(), ours, staying) {
@@ -81,6 +72,7 @@ impl Outbound {
             .filter(|len| *len <= SMALL.cells() + 2 * LARGE.cells())?;
         let mut reader = Consumer::at(seen);
         let mut unread = Vec::new();
+        let unheard = self.unheard();
         while reader.position() < tail {
             let in_small = self.small_ring_end.is_some_and(|end| reader.position() <= end);
             let rows = if in_small {
@@ -103,7 +95,12 @@ impl Outbound {
             reader.pass(record);
             let header = Header::from_words(rows.read_header(record));
             // A record without an engine's header is a request for help: it stays, and may be overtaken.
-            let recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
+            let mut recall = header.map_or(Recall::Leave, |header| judge(&header, record.len));
+            // The engine counts what is unread, so it judges also what stands behind an unread turn of the dialogue, which is not
+            // overtaken.
+            if unheard.is_some_and(|turn| reader.position() > turn) {
+                recall = Recall::Stop;
+            }
             unread.push(Unread {
                 rows,
                 record,
@@ -125,9 +122,7 @@ impl Outbound {
     fn carry_out(&mut self, seen: u64, unread: &[Unread]) -> usize {
         let ours = self.first_of_ours(seen);
         let (mut done, mut stopped, mut left) = (0, false, Vec::new());
-        let unheard = self.unheard();
         for one in unread {
-            stopped |= unheard.is_some_and(|turn| one.end > turn);
             if !stopped && self.copy_record(&one.rows, one.record, &one.recall) {
                 one.rows.write_header(one.record, RECALLED);
                 done += 1;
@@ -142,8 +137,8 @@ impl Outbound {
                 left.push(one.contents());
             }
         }
-        if unheard.is_some() {
-            // It says behind which position of the ring it comes, so what is in the ring stays, too.
+        if !self.is_heard() {
+            // Our turn says behind which position of the ring it comes, so what is in the ring stays, too.
             return done;
         }
         // What may stay is written anew behind what has been read, so that all lines of the rest are free again.
