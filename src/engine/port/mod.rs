@@ -453,7 +453,8 @@ pub trait Transport {
     }
 
     /// Takes back packets that the peer has not begun to read and performs their operations directly, in order, as far
-    /// as possible; the rest stay as they were pushed. Calls `judge` with each header and body length, oldest first.
+    /// as possible; the rest stay as they were pushed. Calls `judge` with the header and body length of each, oldest first, also
+    /// of those that are left: the engine counts them.
     /// Returns how many were performed, which are the first of those judged `Write` or `Read`; None if none can be
     /// taken back now.
     fn recall(&mut self, _to: PeerId, _judge: impl FnMut(&Header, usize) -> Recall) -> Option<usize> {
