@@ -5,7 +5,8 @@
 //! share a cache a ring is mostly twice as quick as a fetch by the kernel, and where they do not, a fetch may be quicker; which
 //! of the two copies takes longer differs from machine to machine. A hypervisor or the scheduler may move a process at any
 //! time, so it is measured all the time: the sender times its copies and writes what a byte took to a word of the lane, to
-//! which the receiver adds what its own took. Called by `outbound` and `inbound`. Knows nothing of rings and records.
+//! which the receiver adds what its own took; and what the kernel takes for a fetch, the receiver times too. Called by
+//! `outbound`, `inbound` and `ring_or_kernel`. Knows nothing of rings and records.
 
 use std::time::{Duration, Instant};
 
@@ -15,15 +16,24 @@ const TIMED_FROM: usize = 4 << 10;
 /// Of so many copies one is timed: of those that are slow more, as hardly any go through the ring then.
 const TIMED_EACH: u8 = 16;
 const TIMED_EACH_SLOW: u8 = 4;
-/// Picoseconds for a byte, in and out: copies are quick below the one, and no longer so above the other. A fetch of 16 KiB
-/// takes 188 more than a message without a body, one of 8 KiB 287. Seen between AMD's processors: 45 to 140 where a cache is
-/// shared, 120 to 500 where none is.
+/// Picoseconds for a byte, in and out, where the kernel keeps its usual pace: copies are quick below the one, and no longer so
+/// above the other. A fetch of 16 KiB takes 188 more than a message without a body, one of 8 KiB 287. Seen between AMD's
+/// processors: 45 to 140 where a cache is shared, 120 to 500 where none is.
 const QUICK: u64 = 190;
 const SLOW: u64 = 220;
+/// The same borders for longer messages: of several packets the one is read while the next is written.
+const QUICKER: u64 = 130;
+const NO_LONGER_QUICKER: u64 = 150;
 /// The same borders for very quick copies. A copy by the kernel of which both sides do their part takes 36, and of the two
 /// copies of a stream the one goes on beside the other.
 const VERY_QUICK: u64 = 60;
 const NO_LONGER_VERY: u64 = 75;
+/// The usual pace of a fetch by the kernel: nanoseconds for the call, and for each KiB. It has been seen to take half as long
+/// again.
+const USUAL_CALL: u64 = 1000;
+const USUAL_KIB: u64 = 72;
+/// What is taken for true of the kernel's pace, in hundredths of the usual one.
+const PACES: core::ops::RangeInclusive<u64> = 75..=200;
 
 /// What a sender is told, in a word of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,15 +44,18 @@ pub(super) enum Copies {
     Unknown = 0,
     /// A fetch is quicker than the ring.
     Slow = 1,
+    /// A fetch of 16 KiB is slower.
     Quick = 2,
+    /// One of 32 KiB is slower, too.
+    Quicker = 3,
     /// Even a copy by the kernel of which both sides do their part is slower.
-    VeryQuick = 3,
+    VeryQuick = 4,
 }
 
 impl Copies {
     /// What a peer has written to the word; it may have written anything.
     pub(super) fn of(word: u64) -> Copies {
-        let all = [Copies::Slow, Copies::Quick, Copies::VeryQuick];
+        let all = [Copies::Slow, Copies::Quick, Copies::Quicker, Copies::VeryQuick];
         all.into_iter().find(|one| *one as u64 == word).unwrap_or_default()
     }
 }
@@ -64,7 +77,7 @@ impl Sampler {
         let each = match known {
             Copies::Unknown => 1,
             Copies::Slow => TIMED_EACH_SLOW,
-            Copies::Quick | Copies::VeryQuick => TIMED_EACH,
+            Copies::Quick | Copies::Quicker | Copies::VeryQuick => TIMED_EACH,
         };
         let is_timed = self.copies >= each;
         is_timed.then(|| {
@@ -86,6 +99,11 @@ pub(super) struct CopySpeed {
     /// What a byte took last, in and out.
     last: Option<u64>,
     told: Copies,
+    fetches: Sampler,
+    /// What the last fetch that was timed took, in hundredths of the usual time.
+    last_fetch: Option<u64>,
+    /// The kernel's pace; None: it is not known, and taken to be the usual one.
+    pace: Option<u64>,
 }
 
 impl CopySpeed {
@@ -102,9 +120,15 @@ impl CopySpeed {
         let ours = per_byte(len, time);
         let now = ours.saturating_add(if sender == 0 { ours } else { sender });
         let better = now.min(self.last.replace(now)?);
-        let most = |than: Copies, below, above| if self.told >= than { above } else { below };
+        let pace = self.pace.unwrap_or(100);
+        let most = |than: Copies, below, above| {
+            let usual = if self.told >= than { above } else { below };
+            usual * pace / 100
+        };
         let copies = if better < most(Copies::VeryQuick, VERY_QUICK, NO_LONGER_VERY) {
             Copies::VeryQuick
+        } else if better < most(Copies::Quicker, QUICKER, NO_LONGER_QUICKER) {
+            Copies::Quicker
         } else if better < most(Copies::Quick, QUICK, SLOW) {
             Copies::Quick
         } else {
@@ -116,11 +140,26 @@ impl CopySpeed {
     pub(super) fn told(&self) -> Copies {
         self.told
     }
+
+    /// Before a fetch of so many bytes by the kernel: the time, if it is to be timed.
+    pub(super) fn start_fetch(&mut self, len: usize) -> Option<Instant> {
+        let known = self.pace.map_or(Copies::Unknown, |_| Copies::Quick);
+        self.fetches.start(len, known)
+    }
+
+    /// A fetch that was to be timed is over. As above the quicker of two counts.
+    pub(super) fn fetched(&mut self, len: usize, time: Duration) {
+        let usual = u128::from(USUAL_CALL) + u128::from(USUAL_KIB) * len as u128 / 1024;
+        let now = u64::try_from(time.as_nanos() * 100 / usual).unwrap_or(u64::MAX);
+        if let Some(before) = self.last_fetch.replace(now) {
+            self.pace = Some(now.min(before).clamp(*PACES.start(), *PACES.end()));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Copies::{Quick, Slow, Unknown, VeryQuick};
+    use super::Copies::{Quick, Quicker, Slow, Unknown, VeryQuick};
     use super::*;
 
     const LEN: usize = 4096;
@@ -135,10 +174,11 @@ mod tests {
     #[test]
     fn two_copies_decide_whether_they_are_quick() {
         assert_eq!(verdicts(&[VERY_QUICK / 2; 3]), [None, Some(VeryQuick), None]);
-        assert_eq!(verdicts(&[QUICK / 2; 3]), [None, Some(Quick), None]);
+        assert_eq!(verdicts(&[QUICKER / 2; 3]), [None, Some(Quicker), None]);
+        let quick = (NO_LONGER_QUICKER + QUICK) / 2;
+        assert_eq!(verdicts(&[quick; 3]), [None, Some(Quick), None]);
         assert_eq!(verdicts(&[SLOW * 2; 3]), [None, Some(Slow), None]);
         // One that was disturbed changes nothing.
-        let quick = QUICK / 2;
         assert_eq!(
             verdicts(&[9999, quick, 9999, quick, 9999, 9999]),
             [None, Some(Quick), None, None, None, Some(Slow)]
@@ -151,8 +191,27 @@ mod tests {
         let between = (VERY_QUICK + NO_LONGER_VERY) / 2;
         assert_eq!(
             verdicts(&[between, between, VERY_QUICK / 2, between, between, quick, quick]),
-            [None, Some(Quick), Some(VeryQuick), None, None, None, Some(Quick)]
+            [None, Some(Quicker), Some(VeryQuick), None, None, None, Some(Quick)]
         );
+    }
+
+    #[test]
+    fn a_kernel_that_takes_longer_makes_more_copies_quick() {
+        let verdict = |paces: &[u64]| {
+            let mut speed = CopySpeed::default();
+            let usual = |len: u64| USUAL_CALL + USUAL_KIB * len / 1024;
+            let fetches = (0..).map(|fetch| 8192 << (fetch % 3)).zip(paces);
+            fetches.for_each(|(len, pace)| speed.fetched(len as usize, Duration::from_nanos(usual(len) * pace / 100)));
+            let each = (SLOW + 10) * LEN as u64;
+            [0; 2].map(|_| speed.took(LEN, Duration::from_nanos(each / 1000), 1))[1]
+        };
+        for usual in [&[][..], &[150], &[90, 110], &[9999, 100]] {
+            assert_eq!(verdict(usual), Some(Slow), "{usual:?}");
+        }
+        for slow in [&[140, 130][..], &[130, 140], &[100, 130, 130]] {
+            assert_eq!(verdict(slow), Some(Quick), "{slow:?}");
+        }
+        assert_eq!(verdict(&[9999; 2]), Some(Quicker), "there are bounds");
     }
 
     #[test]
@@ -162,7 +221,7 @@ mod tests {
         let mut verdicts = |sender| [0; 2].map(|_| speed.took(LEN, time, sender));
         assert_eq!(verdicts(QUICK / 4), [None, Some(Quick)]);
         assert_eq!(verdicts(SLOW), [None, Some(Slow)]);
-        assert_eq!(verdicts(1), [Some(Quick), None]);
+        assert_eq!(verdicts(QUICK / 4), [Some(Quick), None]);
         assert_eq!(verdicts(0), [None, Some(Slow)], "a sender that times nothing");
     }
 
@@ -173,6 +232,7 @@ mod tests {
             for sender in [0, 1, u64::MAX] {
                 speed.took(len, time, sender);
             }
+            speed.fetched(len, time);
         }
     }
 

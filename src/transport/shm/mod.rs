@@ -478,7 +478,7 @@ impl Transport for ShmTransport {
             }
             return self.unless_closed(from, got);
         }
-        let got = get::get(instance, pid, remote, local, at, len);
+        let got = self.fetch(from, len, || get::get(instance, pid, remote, local, at, len));
         if got == port::Get::Unsupported {
             self.back_off(from);
         }

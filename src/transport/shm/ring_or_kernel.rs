@@ -14,7 +14,7 @@ use super::outbound::Outbound;
 use super::ring::Cells;
 use super::trials::Trials;
 use crate::engine::op::Access;
-use crate::engine::port::PeerId;
+use crate::engine::port::{Get, PeerId};
 use core::sync::atomic::Ordering;
 
 /// That the peer was seen to poll holds for so many long operations.
@@ -42,14 +42,10 @@ pub(super) struct Choice {
     pub(super) not_waited: u8,
 }
 
-/// How quick the ring must be. A copy by the kernel takes a microsecond and 60 to 85 ns for each KiB, so that a long one takes
-/// less for a byte.
-fn quick_enough_for(len: usize) -> Copies {
-    if len <= MAX_WRITE {
-        Copies::Quick
-    } else {
-        Copies::VeryQuick
-    }
+/// How quick the ring must be for a message of up to 32 KiB, or for what is written. A copy by the kernel takes a microsecond
+/// and 60 to 85 ns for each KiB, so that a long one takes less for a byte; of what is written one goes on while the next is begun.
+fn quick_enough_for(len: usize, longer: Copies) -> Copies {
+    if len <= MAX_WRITE { Copies::Quick } else { longer }
 }
 
 impl ShmTransport {
@@ -68,7 +64,7 @@ impl ShmTransport {
         // The target copies once more what is read.
         let least = match access {
             Access::Read if len > MAX_BODY => Copies::VeryQuick,
-            _ => quick_enough_for(len),
+            _ => quick_enough_for(len, Copies::VeryQuick),
         };
         self.direct_path(to).is_none_or(|out| {
             let copies = match access {
@@ -78,13 +74,25 @@ impl ShmTransport {
             out.is_worth_a_packet(copies, least) && (len <= MAX_BODY || out.is_to_be_waited_for())
         })
     }
+
+    /// Has the kernel fetch a message of this peer, which is timed now and then: the ring is judged by it.
+    pub(super) fn fetch(&mut self, from: PeerId, len: usize, fetch: impl FnOnce() -> Get) -> Get {
+        let ring = self.peers.get(from).and_then(|peer| peer.ring);
+        let mut inbound = ring.and_then(|ring| self.inbox.get_mut(ring));
+        let started = inbound.as_mut().and_then(|inbound| inbound.start_fetch(len));
+        let got = fetch();
+        if let (Some(inbound), Some(started), Get::Done) = (inbound, started, got) {
+            inbound.fetched(len, started.elapsed());
+        }
+        got
+    }
 }
 
 impl Outbound {
     /// Whether a message that the peer could fetch is better sent through the ring.
     pub(super) fn is_sooner_sent(&mut self, len: usize) -> bool {
         let copies = self.copies();
-        self.is_worth_a_packet(copies, quick_enough_for(len))
+        self.is_worth_a_packet(copies, quick_enough_for(len, Copies::Quicker))
     }
 
     /// How quickly bodies go through our ring, as the peer has found out.

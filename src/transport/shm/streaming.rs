@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn where_copies_are_slower_some_messages_are_tried() {
-        for copies in [Copies::Unknown, Copies::Slow, Copies::Quick] {
+        for copies in [Copies::Unknown, Copies::Slow, Copies::Quick, Copies::Quicker] {
             let mut streaming = Streaming::default();
             let is_tried = |token: &Token| {
                 let first = ways(&mut streaming, *token, copies, &[2 * token]);

@@ -22,7 +22,7 @@ pub(super) use inbox::Inbox;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(super) struct Inbound {
@@ -234,6 +234,15 @@ impl Inbound {
         if let Some(copies) = self.copy_speed.took(len, time, sender) {
             self.ring.copies().store(copies as u64, Ordering::Relaxed);
         }
+    }
+
+    /// Before the kernel fetches so many bytes of its sender's: the time, if that is to be timed.
+    pub(super) fn start_fetch(&mut self, len: usize) -> Option<Instant> {
+        self.copy_speed.start_fetch(len)
+    }
+
+    pub(super) fn fetched(&mut self, len: usize, time: Duration) {
+        self.copy_speed.fetched(len, time);
     }
 
     /// How quickly its records are copied.

@@ -88,6 +88,7 @@ fn private_memory_goes_in_packets_where_the_ring_is_quicker() {
         (Copies::Unknown, MAX_WRITTEN),
         (Copies::Slow, bulk - 1),
         (Copies::Quick, MAX_WRITE),
+        (Copies::Quicker, MAX_WRITE),
         (Copies::VeryQuick, MAX_WRITTEN),
     ];
     for (copies, most) in rows {
