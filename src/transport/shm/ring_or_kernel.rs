@@ -42,8 +42,8 @@ pub(super) struct Choice {
     pub(super) not_waited: u8,
 }
 
-/// How quick the ring must be for a message of up to 32 KiB, or for what is written. A copy by the kernel takes a microsecond
-/// and 60 to 85 ns for each KiB, so that a long one takes less for a byte; of what is written one goes on while the next is begun.
+/// How quick the ring must be for so many bytes. For more than 16 KiB that is `longer`: a copy by the kernel takes a microsecond and
+/// 60 to 85 ns for each KiB, so that a long one takes less for a byte.
 fn quick_enough_for(len: usize, longer: Copies) -> Copies {
     if len <= MAX_WRITE { Copies::Quick } else { longer }
 }
