@@ -1,7 +1,7 @@
 //! Which way leads to a peer, and what goes to one for which that is not settled, or that is far. Part of `Join`.
 
-use super::peers::{self, Way};
-use super::{Join, Naming};
+use super::peers::{self, Peers, Way};
+use super::{Join, Naming, Side};
 use crate::engine::op::Unreached;
 use crate::engine::port::{Body, Contact, Notice, PeerId, Push, Transport};
 use crate::engine::wire::Header;
@@ -27,8 +27,8 @@ impl<N: Naming> Join<N> {
             && let Some(number) = near.transport.peer(&there)
             && near.transport.connect(number) != Contact::NoWay
         {
-            if let (Some(begun), Some(far)) = (self.peers.leave_begun(peer), &mut self.far) {
-                peers::unknow(&mut far.known, begun);
+            if let Way::Begun(_) = self.peers.way(peer) {
+                leave_far(&mut self.peers, &mut self.far, peer);
             }
             return self.peers.choose(&self.names, peer, Way::Near(number), &mut near.known);
         }
@@ -37,7 +37,7 @@ impl<N: Naming> Join<N> {
         if !N::NEAR_MAY_FAIL && self.peers.was_near(peer) {
             return Way::Open;
         }
-        // Whoever answers on the far way has opened the near one by then: so that is looked for once more when the far way stands.
+        // Whoever answers on the far way has opened the near one by then, which is looked for once more when the far one stands.
         let may_come_near = !N::NEAR_MAY_FAIL && self.near.is_some();
         self.settle_far(peer, may_come_near)
     }
@@ -90,7 +90,12 @@ impl<N: Naming> Join<N> {
             (Way::Far(number), Some(far)) => {
                 self.turns.far_is_used();
                 self.far_is_to_flush = true;
-                far.transport.push(number, header, body, notice)
+                let pushed = far.transport.push(number, header, body, notice);
+                // Whoever opens there later may be near.
+                if matches!(pushed, Push::Unreachable(_)) && !N::NEAR_MAY_FAIL {
+                    leave_far(&mut self.peers, &mut self.far, to);
+                }
+                pushed
             }
             (Way::Begun(_), _) => Push::Full,
             _ => Push::Unreachable(Unreached::Nobody),
@@ -104,5 +109,12 @@ impl<N: Naming> Join<N> {
         }
         self.peers.leave_near(&self.names, to);
         matches!(self.settle_far(to, false), Way::Far(_))
+    }
+}
+
+/// The far way is not taken to this peer after all.
+fn leave_far<T>(peers: &mut Peers, far: &mut Option<Side<T>>, peer: PeerId) {
+    if let (Some(number), Some(far)) = (peers.leave_far(peer), far) {
+        peers::unknow(&mut far.known, number);
     }
 }

@@ -131,9 +131,9 @@ impl Peers {
         Way::Begun(number)
     }
 
-    /// If one is: its number. It is not wanted any more.
-    pub(super) fn leave_begun(&mut self, peer: PeerId) -> Option<PeerId> {
-        let Way::Begun(_) = self.way(peer) else { return None };
+    /// The far way is not taken to this peer after all, and nothing has gone there. Returns its number there.
+    pub(super) fn leave_far(&mut self, peer: PeerId) -> Option<PeerId> {
+        self.far_reached -= usize::from(matches!(self.way(peer), Way::Far(_)));
         self.set_way(peer, Way::Open);
         self.entry_mut(peer)?.far.take()
     }

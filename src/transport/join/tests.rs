@@ -331,6 +331,22 @@ mod slow_far_way {
         assert!(peers::known(&ends[0].far.as_ref().unwrap().known, 1).is_none());
     }
 
+    /// So is one that opens after it was looked for in vain.
+    #[test]
+    fn who_opens_later_is_reached_near() {
+        let (near, mut far) = (Stream::connected(4, 1), Stream::connected(4, 2));
+        far[0].cannot_reach(1);
+        let mut ends: Vec<Joined<()>> = joins(alone_or_two(4), near, far);
+        ends[0].near_mut().unwrap().cannot_reach(2);
+        for _ in 0..2 {
+            assert!(matches!(push_one(&mut ends[0], 1), Push::Unreachable(_)));
+            assert_eq!((ends[0].peers.way(1), ends[0].peers.reached()), (Way::Open, (0, 0)));
+        }
+        ends[0].near_mut().unwrap().can_reach(2);
+        assert_eq!(push_one(&mut ends[0], 1), Push::Done);
+        assert_eq!(ends[0].peers.way(1), Way::Near(2));
+    }
+
     #[test]
     fn who_is_not_near_then_is_reached_far() {
         let (mut ends, way) = alone();
