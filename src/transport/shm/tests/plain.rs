@@ -49,7 +49,7 @@ fn a_sender_learns_whether_copies_are_quick() {
     let mut neighbour = dir.open("neighbour");
     let neighbours_b = neighbour.peer(b"b").unwrap();
     push_all(&mut neighbour, neighbours_b, 0..1, &mut at_b);
-    let (very_quick, quick) = (Duration::from_nanos(1), Duration::from_nanos(400));
+    let (quicker, quick) = (Duration::from_nanos(400), Duration::from_nanos(700));
     let slow = Duration::from_secs(1);
     for sender in 1..=2 {
         let mut a = dir.open("a");
@@ -64,7 +64,7 @@ fn a_sender_learns_whether_copies_are_quick() {
         copied(&mut b, quick);
         assert!((0..100).all(|_| a.is_sooner_sent(to_b, 8 << 10)));
         assert!(!a.is_sooner_sent(to_b, 32 << 10), "which the kernel does better");
-        copied(&mut b, very_quick);
+        copied(&mut b, quicker);
         assert!((0..100).all(|_| a.is_sooner_sent(to_b, 32 << 10)));
         copied(&mut b, slow);
         copied(&mut b, slow);
