@@ -141,7 +141,8 @@ impl CopySpeed {
         self.told
     }
 
-    /// Before a fetch of so many bytes by the kernel: the time, if it is to be timed.
+    /// Before a fetch of so many bytes by the kernel: the time, if it is to be timed, as each is until the pace is known, and then
+    /// as few as of quick copies.
     pub(super) fn start_fetch(&mut self, len: usize) -> Option<Instant> {
         let known = self.pace.map_or(Copies::Unknown, |_| Copies::Quick);
         self.fetches.start(len, known)
