@@ -129,7 +129,7 @@ impl<T: Transport> Engine<T> {
     fn send_long(&mut self, mut send: Send, report: &mut impl Report) -> Result<(), Refused> {
         let send = keep_in_registers(&mut send);
         let len = send.body.len();
-        if len > self.core.limits.eager_if_fetched {
+        if len > self.core.limits.eager_if_fetched && self.core.peer(send.to).queue.is_empty() {
             self.core.peer(send.to).sooner_sent = self.transport.is_sooner_sent(send.to, len);
         }
         self.note_way(send.to);
@@ -147,6 +147,14 @@ impl<T: Transport> Engine<T> {
             core.limits_to(to).small()
         } else {
             core.limits.small()
+        }
+    }
+
+    /// A message was pushed, so that the one behind it is the first: how that goes best is asked now, as it may depend on what has
+    /// gone.
+    pub(super) fn judge_first(&mut self, to: PeerId) {
+        if let Some(len) = self.core.first_to_judge(to) {
+            self.core.peer(to).sooner_sent = self.transport.is_sooner_sent(to, len);
         }
     }
 

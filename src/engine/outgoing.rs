@@ -323,6 +323,14 @@ impl Core {
         })
     }
 
+    /// The length of the first message to a peer, if it is not begun and could be fetched.
+    pub(super) fn first_to_judge(&self, to: PeerId) -> Option<usize> {
+        let id = *self.peers.get(to as usize)?.queue.front()?;
+        let send = self.sends.get(id)?;
+        let is_new = send.stage == Stage::Queued && matches!(send.op, OutgoingOp::Message);
+        (is_new && send.len > self.limits.eager_if_fetched).then_some(send.len)
+    }
+
     fn next_queued(&self, to: PeerId) -> Option<NextPacket> {
         let peer = self.peers.get(to as usize)?;
         let id = *peer.queue.front()?;

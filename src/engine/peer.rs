@@ -45,7 +45,7 @@ pub(super) struct Peer {
     pub small_packets_only: bool,
     /// It requested the bytes of the last message that it could have fetched: it cannot, or the ring is quicker.
     pub cannot_fetch: bool,
-    /// `Transport::is_sooner_sent`, as it was for the last message that is long enough for that to matter.
+    /// `Transport::is_sooner_sent` of the first message in the queue, if that is long enough for it to matter.
     pub sooner_sent: bool,
     /// `Transport::is_far`, as it was when something to it was queued last.
     pub far: bool,

@@ -96,6 +96,9 @@ impl<T: Transport> Engine<T> {
                     self.core.kept_by_transport(&packet);
                 }
                 self.core.pushed(to, &packet, report);
+                if matches!(packet.purpose, Purpose::Start(_) | Purpose::Segment(_)) {
+                    self.judge_first(to);
+                }
                 Step::Pushed
             }
             Push::Full => Step::Full,

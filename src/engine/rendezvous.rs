@@ -219,8 +219,10 @@ impl Core {
         send.until = wanted;
         // Writes are asked for in parts by those that could fetch, too.
         let could_be_fetched = matches!((&send.local, &send.op), (LocalBuffer::User(_), OutgoingOp::Message));
+        // Where short ones are fetched at once, who asks for a long one may only have found that quicker.
+        let is_telling = self.limits.gets_at_once == 0 || send.len <= self.limits.gets_at_once;
         let peer = self.peer(from);
-        peer.cannot_fetch |= could_be_fetched;
+        peer.cannot_fetch |= could_be_fetched && is_telling;
         peer.requested.push_back(id);
         self.wake(from);
         Ok(())

@@ -211,6 +211,38 @@ fn a_message_is_offered_unless_it_is_sooner_sent() {
     }
 }
 
+/// How messages that wait for others go is asked when it is their turn.
+#[test]
+fn a_message_that_waits_is_judged_when_it_is_the_first() {
+    let mut manner = Manner::default();
+    manner.limits.eager_if_fetched = 80;
+    let mut bed = Bed::new(2, 1, manner, small());
+    let count = |bed: &Bed, packet| bed.world.borrow().count(packet);
+    let recvs = [90, 91, 92].map(|len| bed.recv(1, &[len], tagged(len as u64)));
+    bed.world.borrow_mut().manner.full = 16;
+    let sent = [90, 91, 92].map(|len| {
+        bed.world.borrow_mut().manner.sooner_sent = if len == 90 { 16 } else { 0 };
+        bed.send(letter(0, 1, len as u64, len)).unwrap()
+    });
+    assert_eq!(
+        count(&bed, Packet::Eager) + count(&bed, Packet::Rendezvous),
+        0,
+        "all wait"
+    );
+    {
+        let manner = &mut bed.world.borrow_mut().manner;
+        (manner.full, manner.sooner_sent) = (0, 0);
+    }
+    bed.settle();
+    for (recv, sent) in recvs.into_iter().zip(sent) {
+        check(&bed, recv, sent);
+    }
+    assert_eq!(
+        [Packet::Eager, Packet::Rendezvous].map(|packet| count(&bed, packet)),
+        [1, 2]
+    );
+}
+
 #[test]
 fn delivery_is_told_when_the_message_is_in_place() {
     let level = CompletionLevel::Delivery;
@@ -306,6 +338,34 @@ fn a_get_that_fails_is_followed_by_asking() {
         assert_eq!(sends_ended(&bed, 0), [sent]);
         let asked = bed.world.borrow().count(Packet::Send);
         assert_eq!(asked, usize::from(gets != [0, 0, 0]));
+    }
+}
+
+/// Where short messages are fetched at once, a peer that asks for a long one can fetch all the same.
+#[test]
+fn who_asks_for_a_long_message_is_still_offered_short_ones() {
+    let mut manner = Manner::default();
+    manner.limits.eager_if_fetched = 150;
+    manner.limits.gets_at_once = 200;
+    let mut bed = Bed::new(2, 1, manner, small());
+    let (fetches, refuses) = ([0, 0, 16], [16, 0, 0]);
+    for (gets, len, offered) in [
+        (refuses, 301, 1),
+        (fetches, 151, 1),
+        (refuses, 151, 1),
+        (refuses, 151, 0),
+    ] {
+        let before = bed.world.borrow().count(Packet::Rendezvous);
+        bed.world.borrow_mut().manner.gets = gets;
+        let recv = bed.recv(1, &[len], tagged(0));
+        let sent = bed.send(letter(0, 1, 0, len)).unwrap();
+        bed.settle();
+        check(&bed, recv, sent);
+        assert_eq!(
+            bed.world.borrow().count(Packet::Rendezvous) - before,
+            offered,
+            "{gets:?} {len}"
+        );
     }
 }
 
